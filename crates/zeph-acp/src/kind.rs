@@ -1,0 +1,96 @@
+//! The one table that says which kind of work a tool does.
+//!
+//! A client chooses the icon and the presentation of a call by its kind. The names are those of
+//! `ToolKind` in the Agent Client Protocol, version 1.
+
+use serde::Serialize;
+
+/// The kind of work that a tool call does, as an editor shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Reads files or data.
+    Read,
+    /// Changes the content of a file.
+    Edit,
+    /// Removes a file or a directory.
+    Delete,
+    /// Moves or renames a file or a directory.
+    Move,
+    /// Looks for something.
+    Search,
+    /// Runs a command.
+    Execute,
+    /// Gets something from the network.
+    Fetch,
+    /// Everything else.
+    Other,
+}
+
+/// Tool id and kind; a tool that is not listed is [`ToolKind::Other`].
+const KINDS: &[(&str, ToolKind)] = &[
+    ("bash", ToolKind::Execute),
+    ("shell", ToolKind::Execute),
+    ("read", ToolKind::Read),
+    ("write", ToolKind::Edit),
+    ("edit", ToolKind::Edit),
+    ("search", ToolKind::Search),
+    ("grep", ToolKind::Search),
+    ("find_path", ToolKind::Search),
+    ("web_scrape", ToolKind::Fetch),
+    ("fetch", ToolKind::Fetch),
+    ("delete_path", ToolKind::Delete),
+    ("move_path", ToolKind::Move),
+];
+
+impl ToolKind {
+    /// The kind of the tool with this id. Ids are compared exactly; aliases are resolved by the
+    /// tool registry before a call is announced.
+    #[must_use]
+    pub fn of(tool_id: &str) -> Self {
+        KINDS
+            .iter()
+            .find(|(id, _)| *id == tool_id)
+            .map_or(Self::Other, |(_, kind)| *kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves ACP-3.
+    #[test]
+    fn each_tool_has_its_kind_and_wire_name() {
+        let check = |tool_id: &str, expect: &str| {
+            let kind = serde_json::to_value(ToolKind::of(tool_id)).unwrap();
+            assert_eq!(kind, expect, "{tool_id}");
+        };
+        check("bash", "execute");
+        check("shell", "execute");
+        check("read", "read");
+        check("write", "edit");
+        check("edit", "edit");
+        check("search", "search");
+        check("grep", "search");
+        check("find_path", "search");
+        check("web_scrape", "fetch");
+        check("fetch", "fetch");
+        check("delete_path", "delete");
+        check("move_path", "move");
+        check("list_directory", "other");
+        check("mcp_files_read", "other");
+        check("Read", "other");
+        check("", "other");
+    }
+
+    #[test]
+    fn no_tool_stands_in_the_table_twice() {
+        for (at, (id, _)) in KINDS.iter().enumerate() {
+            assert!(
+                !KINDS[..at].iter().any(|(earlier, _)| earlier == id),
+                "{id}"
+            );
+        }
+    }
+}
