@@ -1,0 +1,79 @@
+//! What can go wrong with a provider, in terms that say how to mend it.
+
+use std::time::Duration;
+
+/// The classes of failure; one decides on retry and on the exit message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LlmErrorKind {
+    /// No connection, or it broke.
+    Network,
+    /// Nothing came for longer than the read timeout.
+    Timeout,
+    /// 429.
+    RateLimited,
+    /// 5xx.
+    Server,
+    /// 401, 403: the key.
+    Auth,
+    /// 402 or an error body that speaks of quota or credit.
+    NoCredit,
+    /// The model does not exist there.
+    UnknownModel,
+    /// The request is longer than the model's window.
+    ContextOverflow,
+    /// 400, 422 and other refusals of the request itself.
+    BadRequest,
+    /// The answer follows no protocol.
+    Protocol,
+    /// The stream ended before the answer did.
+    StreamCut,
+    /// The configuration does not allow the request.
+    Config,
+    /// A scripted scenario's assertion failed, or it has no step left.
+    Scenario,
+}
+
+impl LlmErrorKind {
+    /// Whether the same request may be sent again.
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::Network | Self::Timeout | Self::RateLimited | Self::Server | Self::StreamCut
+        )
+    }
+}
+
+/// A provider's failure. The text never holds a key.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{provider}: {message}")]
+pub struct LlmError {
+    /// The class.
+    pub kind: LlmErrorKind,
+    /// The provider's configured name.
+    pub provider: String,
+    /// What happened, where, and how to mend it.
+    pub message: String,
+    /// The HTTP status, when there was one.
+    pub status: Option<u16>,
+    /// What the server asked to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl LlmError {
+    /// An error without status and waiting time.
+    #[must_use]
+    pub fn new(
+        kind: LlmErrorKind,
+        provider: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            provider: provider.into(),
+            message: message.into(),
+            status: None,
+            retry_after: None,
+        }
+    }
+}

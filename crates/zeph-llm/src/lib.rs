@@ -1,0 +1,25 @@
+//! Providers of language models: one trait, the wire formats behind it, and nothing else.
+//!
+//! The crate knows no tools, no storage and no configuration files: it turns a
+//! [`ChatRequest`] into a stream of [`StreamEvent`]s and a [`ChatResponse`].
+
+#![deny(missing_docs)]
+
+pub mod config;
+pub mod error;
+pub mod http;
+pub mod message;
+pub mod openai;
+pub mod provider;
+pub mod retry;
+pub mod scripted;
+pub mod sse;
+pub mod tool;
+
+pub use config::{ProviderConfig, ProviderKind, RetryConfig};
+pub use error::{LlmError, LlmErrorKind};
+pub use message::{Message, MessagePart, Role};
+pub use provider::{
+    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
+};
+pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

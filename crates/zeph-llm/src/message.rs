@@ -1,0 +1,114 @@
+//! The messages of a conversation, independent of any wire format.
+
+use serde::{Deserialize, Serialize};
+
+use crate::tool::ToolUseRequest;
+
+/// Who speaks. Tool results travel in a [`Role::User`] message, as in the Messages API; wires
+/// that know a role of their own for them split such a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The person, or the results of the calls the model asked for.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// The name under which the role is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum MessagePart {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// MIME type, `image/png` for one.
+        media_type: String,
+        /// The bytes in standard base64.
+        data: String,
+    },
+    /// A call that the model asks for.
+    ToolUse(ToolUseRequest),
+    /// The result of a call.
+    ToolResult {
+        /// The id of the [`ToolUseRequest`] that this answers.
+        tool_use_id: String,
+        /// What the model reads.
+        content: String,
+        /// Whether the call failed or was refused.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    /// Reasoning that an API wants back unchanged.
+    Reasoning {
+        /// The reasoning as text; empty when the API keeps it sealed.
+        text: String,
+        /// Signature or sealed content, as the API gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<MessagePart>,
+}
+
+impl Message {
+    /// A message of the user with one text.
+    #[must_use]
+    pub fn user(text: impl Into<String>) -> Self {
+        Self {
+            role: Role::User,
+            parts: vec![MessagePart::Text { text: text.into() }],
+        }
+    }
+
+    /// A message of the model with one text.
+    #[must_use]
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self {
+            role: Role::Assistant,
+            parts: vec![MessagePart::Text { text: text.into() }],
+        }
+    }
+
+    /// All text parts, joined without a separator.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match part {
+                MessagePart::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The calls this message asks for, in order.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseRequest> {
+        self.parts.iter().filter_map(|part| match part {
+            MessagePart::ToolUse(request) => Some(request),
+            _ => None,
+        })
+    }
+}

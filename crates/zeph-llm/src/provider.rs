@@ -1,0 +1,205 @@
+//! The port to a language model.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::LlmError;
+use crate::message::{Message, MessagePart, Role};
+use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
+
+/// Everything one request says. It borrows: the history is never copied to be sent.
+#[derive(Debug, Clone, Copy)]
+pub struct ChatRequest<'a> {
+    /// The system prompt.
+    pub system: &'a str,
+    /// The conversation so far.
+    pub messages: &'a [Message],
+    /// The tools offered, in a stable order.
+    pub tools: &'a [ToolDefinition],
+    /// Whether they may be called.
+    pub tool_choice: ToolChoice,
+    /// Names the conversation to the provider's prompt cache.
+    pub cache_key: Option<&'a str>,
+    /// JSON Schema the answer's text must follow.
+    pub response_schema: Option<&'a Value>,
+}
+
+/// Tokens of one request, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// The part of `input_tokens` that came from the provider's cache.
+    pub cached_tokens: u64,
+}
+
+impl Usage {
+    /// Adds another request's tokens.
+    pub fn add(&mut self, other: Usage) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_tokens += other.cached_tokens;
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    EndTurn,
+    /// It wants calls to be run.
+    ToolUse,
+    /// The output limit cut it off.
+    MaxTokens,
+    /// The provider's content filter stopped it.
+    Refusal,
+}
+
+/// A complete answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChatResponse {
+    /// Text alone: the turn ends.
+    Text {
+        /// The message's parts (text and reasoning), in order.
+        parts: Vec<MessagePart>,
+        /// Why it stopped.
+        stop: StopReason,
+        /// Tokens.
+        usage: Usage,
+    },
+    /// At least one call, perhaps with text before it.
+    ToolUse {
+        /// The message's parts in order, the calls among them.
+        parts: Vec<MessagePart>,
+        /// Tokens.
+        usage: Usage,
+    },
+}
+
+impl ChatResponse {
+    /// Builds the fitting variant: `ToolUse` when there is a call among the parts.
+    #[must_use]
+    pub fn from_parts(parts: Vec<MessagePart>, stop: StopReason, usage: Usage) -> Self {
+        if parts.iter().any(|part| matches!(part, MessagePart::ToolUse(_))) {
+            Self::ToolUse { parts, usage }
+        } else {
+            Self::Text { parts, stop, usage }
+        }
+    }
+
+    /// The tokens of the request.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        match self {
+            Self::Text { usage, .. } | Self::ToolUse { usage, .. } => *usage,
+        }
+    }
+
+    /// The message to append to the history.
+    #[must_use]
+    pub fn into_message(self) -> Message {
+        let (Self::Text { parts, .. } | Self::ToolUse { parts, .. }) = self;
+        Message {
+            role: Role::Assistant,
+            parts,
+        }
+    }
+
+    /// The calls asked for, in order; none for text.
+    pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseRequest> {
+        let (Self::Text { parts, .. } | Self::ToolUse { parts, .. }) = self;
+        parts.iter().filter_map(|part| match part {
+            MessagePart::ToolUse(request) => Some(request),
+            _ => None,
+        })
+    }
+}
+
+/// What happens while an answer arrives.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamEvent {
+    /// More text of the answer.
+    TextDelta(String),
+    /// More reasoning.
+    ReasoningDelta(String),
+    /// A call began; its arguments follow.
+    ToolUseStarted {
+        /// The tool's name.
+        name: String,
+    },
+    /// More of the current call's arguments, as raw JSON text.
+    ToolInputDelta(String),
+    /// Something a person should know: a retry and its reason, a continued stream.
+    Notice(String),
+}
+
+/// Receives the events of a stream, in order, on the task that awaits the answer.
+pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
+
+/// A language model.
+///
+/// Cancellation is dropping the future: an implementation holds no task that outlives it.
+#[async_trait]
+pub trait LlmProvider: Send + Sync + std::fmt::Debug {
+    /// The provider's name in the configuration.
+    fn name(&self) -> &str;
+
+    /// The model's name as sent.
+    fn model(&self) -> &str;
+
+    /// Whether the provider calls tools natively.
+    fn supports_tool_use(&self) -> bool {
+        true
+    }
+
+    /// Tokens that fit into one request and its answer.
+    fn context_window(&self) -> usize;
+
+    /// Sends a request and streams the answer.
+    ///
+    /// # Errors
+    /// [`LlmError`] as classified there. A stream that breaks off never yields a call: it is
+    /// an error, or was sent anew when nothing had been shown.
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError>;
+
+    /// Sends a request without tools and waits for the whole text.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::chat_stream`].
+    async fn chat(&self, system: &str, messages: &[Message]) -> Result<String, LlmError> {
+        let request = ChatRequest {
+            system,
+            messages,
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            cache_key: None,
+            response_schema: None,
+        };
+        let response = self.chat_stream(request, &mut |_| ()).await?;
+        Ok(response.into_message().text())
+    }
+
+    /// Sends a request with tools and waits for the whole answer.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::chat_stream`].
+    async fn chat_with_tools(&self, request: ChatRequest<'_>) -> Result<ChatResponse, LlmError> {
+        self.chat_stream(request, &mut |_| ()).await
+    }
+
+    /// Embeds texts; `None` when the provider has no embeddings.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::chat_stream`].
+    async fn embed(&self, _texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+        Ok(None)
+    }
+}

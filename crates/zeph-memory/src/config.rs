@@ -1,0 +1,27 @@
+//! Configuration of the store: `[memory]`.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How hard the database works for durability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronous {
+    /// What is written survives the death of the process at any point.
+    #[default]
+    Normal,
+    /// It survives a power cut too; every write waits for the disk.
+    Full,
+}
+
+/// Where sessions, messages and the audit trail are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryConfig {
+    /// The database file; empty means `zeph.db` in the data directory.
+    pub path: Option<PathBuf>,
+    /// `normal` survives a killed process, `full` a power cut too.
+    pub synchronous: Synchronous,
+}

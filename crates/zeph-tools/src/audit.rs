@@ -1,0 +1,99 @@
+//! The audit trail: one entry a call, and the port through which it becomes durable.
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::Phase;
+use crate::context::ApprovedBy;
+use crate::trust::TrustLevel;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditResult {
+    /// It succeeded.
+    Success,
+    /// It failed.
+    Error,
+    /// A gate refused; it did not run.
+    Blocked,
+    /// It was stopped.
+    Cancelled,
+    /// It took too long.
+    Timeout,
+}
+
+impl AuditResult {
+    /// The name in entries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Error => "error",
+            Self::Blocked => "blocked",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditEntry {
+    /// When the call ended: milliseconds since the Unix epoch.
+    pub ts: i64,
+    /// The conversation.
+    pub session: String,
+    /// The id of the call.
+    pub call_id: String,
+    /// The tool; as called where it is unknown.
+    pub tool: String,
+    /// The arguments, contents of files left out.
+    pub call: Value,
+    /// How it ended.
+    pub result: AuditResult,
+    /// SHA-256 of what the model read, in lower-case hex.
+    pub result_digest: String,
+    /// Bytes of what the model read.
+    pub result_size: u64,
+    /// The trust that held.
+    pub trust: TrustLevel,
+    /// Who let it run.
+    pub approved_by: ApprovedBy,
+    /// The phase of the work.
+    pub phase: Phase,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Exit code of a shell call.
+    pub exit_code: Option<i32>,
+    /// Whether a shell call's output was cut.
+    pub truncated: Option<bool>,
+    /// The category of a failure.
+    pub error_category: Option<&'static str>,
+    /// How often it was executed.
+    pub attempts: u32,
+    /// Whether the result came from the cache.
+    pub cached: bool,
+    /// What was repaired in the arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<String>,
+    /// Who called; left out for the command line's own user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller_id: Option<String>,
+}
+
+/// An entry could not be made durable.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the audit log cannot be written: {0}")]
+pub struct AuditError(pub String);
+
+/// Keeps entries. Appending returns when the entry survives the death of the process.
+#[async_trait]
+pub trait AuditSink: Send + Sync {
+    /// Appends one entry.
+    ///
+    /// # Errors
+    /// [`AuditError`] when the entry is not durable.
+    async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError>;
+}

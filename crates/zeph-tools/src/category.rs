@@ -1,0 +1,269 @@
+//! The taxonomy of failures: one table for label, retry, quality and suggestion.
+
+use std::io;
+
+use serde::Serialize;
+
+/// What kind of failure a call ended in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolErrorCategory {
+    /// No executor owns the tool.
+    ToolNotFound,
+    /// The arguments do not fit: missing, unknown or out of range.
+    InvalidParameters,
+    /// An argument has the wrong JSON type.
+    TypeMismatch,
+    /// A gate refused.
+    PolicyBlocked,
+    /// A person has to agree first.
+    ConfirmationRequired,
+    /// It will fail again.
+    PermanentFailure,
+    /// The user or the client stopped it.
+    Cancelled,
+    /// Too many requests.
+    RateLimited,
+    /// The other side failed.
+    ServerError,
+    /// No connection.
+    NetworkError,
+    /// It took too long.
+    Timeout,
+}
+
+/// What follows from a category.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CategoryTraits {
+    /// The name in feedback, audit and machine forms.
+    pub label: &'static str,
+    /// Whether the stack retries by itself.
+    pub retryable: bool,
+    /// Whether new arguments from the model may mend it (one attempt).
+    pub reformat: bool,
+    /// Whether the model's own quality caused it.
+    pub quality: bool,
+    /// What the model is told to do.
+    pub suggestion: &'static str,
+}
+
+impl ToolErrorCategory {
+    /// All categories, in the order of the table.
+    pub const ALL: [Self; 11] = [
+        Self::ToolNotFound,
+        Self::InvalidParameters,
+        Self::TypeMismatch,
+        Self::PolicyBlocked,
+        Self::ConfirmationRequired,
+        Self::PermanentFailure,
+        Self::Cancelled,
+        Self::RateLimited,
+        Self::ServerError,
+        Self::NetworkError,
+        Self::Timeout,
+    ];
+
+    /// The table's row.
+    #[must_use]
+    pub const fn traits(self) -> CategoryTraits {
+        const fn row(
+            label: &'static str,
+            retryable: bool,
+            quality: bool,
+            suggestion: &'static str,
+        ) -> CategoryTraits {
+            CategoryTraits {
+                label,
+                retryable,
+                reformat: quality,
+                quality,
+                suggestion,
+            }
+        }
+        match self {
+            Self::ToolNotFound => row(
+                "tool_not_found",
+                false,
+                false,
+                "Use one of the tools that are offered.",
+            ),
+            Self::InvalidParameters => row(
+                "invalid_parameters",
+                false,
+                true,
+                "Correct the arguments and call again.",
+            ),
+            Self::TypeMismatch => row(
+                "type_mismatch",
+                false,
+                true,
+                "Send the argument with the type that the schema names.",
+            ),
+            Self::PolicyBlocked => row(
+                "policy_blocked",
+                false,
+                false,
+                "Do not repeat this call. Find another way, or tell the user what is needed.",
+            ),
+            Self::ConfirmationRequired => row(
+                "confirmation_required",
+                false,
+                false,
+                "The user has to allow this call. Go on without it, or tell the user what is needed.",
+            ),
+            Self::PermanentFailure => row(
+                "permanent_failure",
+                false,
+                false,
+                "Repeating the same call will fail again. Check the premise first.",
+            ),
+            Self::Cancelled => row(
+                "cancelled",
+                false,
+                false,
+                "The call was stopped. Do not repeat it unless the user asks.",
+            ),
+            Self::RateLimited => row(
+                "rate_limited",
+                true,
+                false,
+                "Rate limit exceeded. The system will retry if possible.",
+            ),
+            Self::ServerError => row(
+                "server_error",
+                true,
+                false,
+                "The other side failed. Try again later, or another way.",
+            ),
+            Self::NetworkError => row(
+                "network_error",
+                true,
+                false,
+                "The network failed. Try again later, or another way.",
+            ),
+            Self::Timeout => row(
+                "timeout",
+                true,
+                false,
+                "It took too long. Ask for less, or allow more time.",
+            ),
+        }
+    }
+
+    /// The name in feedback, audit and machine forms.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.traits().label
+    }
+}
+
+/// The category of an HTTP status that is no success.
+#[must_use]
+pub fn classify_http_status(status: u16) -> ToolErrorCategory {
+    match status {
+        400 | 422 => ToolErrorCategory::InvalidParameters,
+        401 | 403 => ToolErrorCategory::PolicyBlocked,
+        429 => ToolErrorCategory::RateLimited,
+        500..=599 => ToolErrorCategory::ServerError,
+        _ => ToolErrorCategory::PermanentFailure,
+    }
+}
+
+/// The category of an I/O error.
+#[must_use]
+pub fn classify_io_error(error: &io::Error) -> ToolErrorCategory {
+    use io::ErrorKind as Kind;
+    match error.kind() {
+        Kind::TimedOut => ToolErrorCategory::Timeout,
+        Kind::ConnectionRefused
+        | Kind::ConnectionReset
+        | Kind::ConnectionAborted
+        | Kind::NotConnected
+        | Kind::HostUnreachable
+        | Kind::NetworkUnreachable
+        | Kind::NetworkDown
+        | Kind::AddrNotAvailable
+        | Kind::BrokenPipe => ToolErrorCategory::NetworkError,
+        Kind::Interrupted | Kind::WouldBlock => ToolErrorCategory::ServerError,
+        _ => ToolErrorCategory::PermanentFailure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_that_of_the_requirements() {
+        let rows: Vec<_> = ToolErrorCategory::ALL
+            .into_iter()
+            .map(|category| {
+                let row = category.traits();
+                (row.label, row.retryable, row.reformat, row.quality)
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("tool_not_found", false, false, false),
+                ("invalid_parameters", false, true, true),
+                ("type_mismatch", false, true, true),
+                ("policy_blocked", false, false, false),
+                ("confirmation_required", false, false, false),
+                ("permanent_failure", false, false, false),
+                ("cancelled", false, false, false),
+                ("rate_limited", true, false, false),
+                ("server_error", true, false, false),
+                ("network_error", true, false, false),
+                ("timeout", true, false, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn labels_serialize_as_they_are_printed() {
+        for category in ToolErrorCategory::ALL {
+            assert_eq!(
+                serde_json::to_value(category).unwrap_or_default(),
+                category.label()
+            );
+        }
+    }
+
+    #[test]
+    fn http_statuses_are_classified() {
+        let check = |status, expect| assert_eq!(classify_http_status(status), expect, "{status}");
+        check(400, ToolErrorCategory::InvalidParameters);
+        check(422, ToolErrorCategory::InvalidParameters);
+        check(401, ToolErrorCategory::PolicyBlocked);
+        check(403, ToolErrorCategory::PolicyBlocked);
+        check(404, ToolErrorCategory::PermanentFailure);
+        check(410, ToolErrorCategory::PermanentFailure);
+        check(418, ToolErrorCategory::PermanentFailure);
+        check(429, ToolErrorCategory::RateLimited);
+        check(500, ToolErrorCategory::ServerError);
+        check(599, ToolErrorCategory::ServerError);
+    }
+
+    #[test]
+    fn io_errors_are_classified() {
+        let check = |kind: io::ErrorKind, expect| {
+            assert_eq!(classify_io_error(&kind.into()), expect, "{kind}");
+        };
+        check(io::ErrorKind::NotFound, ToolErrorCategory::PermanentFailure);
+        check(
+            io::ErrorKind::PermissionDenied,
+            ToolErrorCategory::PermanentFailure,
+        );
+        check(
+            io::ErrorKind::AlreadyExists,
+            ToolErrorCategory::PermanentFailure,
+        );
+        check(io::ErrorKind::TimedOut, ToolErrorCategory::Timeout);
+        check(
+            io::ErrorKind::ConnectionRefused,
+            ToolErrorCategory::NetworkError,
+        );
+        check(io::ErrorKind::Interrupted, ToolErrorCategory::ServerError);
+    }
+}

@@ -1,0 +1,127 @@
+//! What accompanies one call on its way through the stack.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{EventSink, NoEvents, ToolEvent};
+
+/// Who let a call run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovedBy {
+    /// No question was needed.
+    #[default]
+    Auto,
+    /// The user said yes, or made the call.
+    User,
+    /// A policy rule.
+    Policy,
+    /// A remembered decision.
+    Remembered,
+}
+
+impl ApprovedBy {
+    /// The name in audit entries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::User => "user",
+            Self::Policy => "policy",
+            Self::Remembered => "remembered",
+        }
+    }
+}
+
+/// What is known about the user's will when the call enters the stack on the normal path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Answer {
+    /// Someone can be asked: a gate that wants to ask returns `ConfirmationRequired`, and no
+    /// audit entry is written until the answer is there.
+    #[default]
+    CanAsk,
+    /// Nobody can be asked: `ConfirmationRequired` is final and audited.
+    Nobody,
+    /// The user was asked and said no, with a reason perhaps.
+    No(Option<String>),
+}
+
+/// What layers and tools note about a call, for the audit entry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallTrace {
+    /// Who let it run.
+    pub approved_by: ApprovedBy,
+    /// How often it was executed.
+    pub attempts: u32,
+    /// What was repaired in its arguments.
+    pub repairs: Vec<String>,
+    /// The tool's own id and its validated arguments, once known.
+    pub resolved: Option<(String, serde_json::Value)>,
+}
+
+/// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Cancelled when the call shall stop. Tools obey it.
+    pub cancel: CancellationToken,
+    /// What the user said, or whether there is a user.
+    pub answer: Answer,
+    events: Arc<dyn EventSink>,
+    trace: Arc<Mutex<CallTrace>>,
+}
+
+impl CallContext {
+    /// A context of a call whose events go to `events`.
+    #[must_use]
+    pub fn new(cancel: CancellationToken, events: Arc<dyn EventSink>, answer: Answer) -> Self {
+        Self {
+            cancel,
+            answer,
+            events,
+            trace: Arc::default(),
+        }
+    }
+
+    /// A context without events, where nobody can be asked.
+    #[must_use]
+    pub fn detached() -> Self {
+        Self::new(CancellationToken::new(), Arc::new(NoEvents), Answer::Nobody)
+    }
+
+    /// The same call with another answer: the notes go on.
+    #[must_use]
+    pub fn with_answer(&self, answer: Answer) -> Self {
+        Self {
+            answer,
+            ..self.clone()
+        }
+    }
+
+    /// Tells of the call.
+    pub fn emit(&self, event: ToolEvent) {
+        self.events.emit(event);
+    }
+
+    /// The sink that [`CallContext::emit`] uses, for tasks that outlive the borrow.
+    #[must_use]
+    pub fn events(&self) -> Arc<dyn EventSink> {
+        Arc::clone(&self.events)
+    }
+
+    /// The notes on the call.
+    pub fn trace(&self) -> MutexGuard<'_, CallTrace> {
+        self.trace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallContext")
+            .field("cancelled", &self.cancel.is_cancelled())
+            .field("answer", &self.answer)
+            .field("trace", &*self.trace())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! What a tool is: its id, its words, its schema, its nature.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::schema;
+
+/// How the text path (models that do not call tools natively) invokes a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvocationHint {
+    /// A fenced block with this tag; the block's text is the first required parameter.
+    FencedBlock(Cow<'static, str>),
+    /// A JSON object with `tool_id` and `params`.
+    ToolCall,
+}
+
+/// How much a call can harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Touches nothing outside the session: no question is needed.
+    Safe,
+    /// Changes something that can be brought back.
+    Medium,
+    /// May destroy, or reaches beyond the sandbox.
+    High,
+}
+
+/// The nature of a tool; the four booleans mean what MCP's tool annotations of the same names mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Annotations {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May destroy what was there.
+    pub destructive: bool,
+    /// Calling it twice does what calling it once does.
+    pub idempotent: bool,
+    /// Reaches beyond this machine.
+    pub open_world: bool,
+    /// How much a call can harm.
+    pub risk: Risk,
+}
+
+impl Annotations {
+    /// A tool that only looks.
+    pub const READ: Self = Self {
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+        risk: Risk::Safe,
+    };
+    /// A tool that changes files and can overwrite.
+    pub const MUTATE: Self = Self {
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        open_world: false,
+        risk: Risk::Medium,
+    };
+    /// A tool that can do anything.
+    pub const ANYTHING: Self = Self {
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        open_world: true,
+        risk: Risk::High,
+    };
+    /// A tool that changes the session's own state and nothing else.
+    pub const SESSION_STATE: Self = Self {
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        open_world: false,
+        risk: Risk::Safe,
+    };
+}
+
+/// A tool's definition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToolDef {
+    /// The id the model calls.
+    pub id: Cow<'static, str>,
+    /// When to use it and when not.
+    pub description: Cow<'static, str>,
+    /// JSON Schema of the parameters, made from the struct that a call is deserialized into.
+    pub parameters: Arc<Value>,
+    /// How the text path invokes it.
+    pub invocation: InvocationHint,
+    /// Its nature.
+    pub annotations: Annotations,
+    /// Other ids under which a call is taken; never offered.
+    pub aliases: &'static [&'static str],
+    /// Other names of parameters that are taken: `(alias, parameter)`; never offered.
+    pub param_aliases: &'static [(&'static str, &'static str)],
+    /// Parameters that carry contents of files: they stay out of audit entries.
+    pub content_params: &'static [&'static str],
+}
+
+impl ToolDef {
+    /// A definition whose schema is that of `P`, called as structured JSON, without aliases.
+    #[must_use]
+    pub fn new<P: JsonSchema>(
+        id: &'static str,
+        description: &'static str,
+        annotations: Annotations,
+    ) -> Self {
+        Self {
+            id: Cow::Borrowed(id),
+            description: Cow::Borrowed(description),
+            parameters: Arc::new(schema::of::<P>()),
+            invocation: InvocationHint::ToolCall,
+            annotations,
+            aliases: &[],
+            param_aliases: &[],
+            content_params: &[],
+        }
+    }
+
+    /// Names the parameters that carry contents of files.
+    #[must_use]
+    pub fn with_content_params(mut self, params: &'static [&'static str]) -> Self {
+        self.content_params = params;
+        self
+    }
+
+    /// Sets the aliases of the tool's id.
+    #[must_use]
+    pub fn with_aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Sets the aliases of parameters, `(alias, parameter)`.
+    #[must_use]
+    pub fn with_param_aliases(mut self, aliases: &'static [(&'static str, &'static str)]) -> Self {
+        self.param_aliases = aliases;
+        self
+    }
+
+    /// Makes the text path call it by a fenced block with `tag`.
+    #[must_use]
+    pub fn with_fence(mut self, tag: &'static str) -> Self {
+        self.invocation = InvocationHint::FencedBlock(Cow::Borrowed(tag));
+        self
+    }
+}

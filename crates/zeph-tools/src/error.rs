@@ -1,0 +1,246 @@
+//! The failure of a call.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::category::{ToolErrorCategory, classify_io_error};
+use crate::def::Risk;
+use crate::output::ToolOutput;
+
+/// Whether repeating the same call can help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It may pass: retry.
+    Transient,
+    /// It will not: do not retry.
+    Permanent,
+}
+
+/// What a person is asked before a call runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmation {
+    /// The tool.
+    pub tool: String,
+    /// What the call is about: the command, the path, the arguments.
+    pub subject: String,
+    /// How much it can harm.
+    pub risk: Risk,
+    /// Why it asks.
+    pub reason: String,
+    /// What would let it run where nobody can be asked.
+    pub hint: String,
+}
+
+/// The failure of a call. `Display` is the text for the model; the cause chain
+/// ([`std::error::Error::source`]) is for the person.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// No executor owns the tool.
+    #[error("no tool is named {id:?}{}", near_names(.near))]
+    ToolNotFound {
+        /// The id as called.
+        id: String,
+        /// Up to three ids like it.
+        near: Vec<String>,
+    },
+    /// Arguments are missing, unknown or out of range.
+    #[error("{message}")]
+    InvalidParameters {
+        /// The JSON pointer, what was expected, what came.
+        message: String,
+        /// Whether the arguments were no JSON at all.
+        unparsable: bool,
+    },
+    /// An argument has the wrong JSON type.
+    #[error("{message}")]
+    TypeMismatch {
+        /// The JSON pointer, what was expected, what came.
+        message: String,
+    },
+    /// A gate refused.
+    #[error("{reason}")]
+    PolicyBlocked {
+        /// Which gate and why.
+        reason: String,
+    },
+    /// The session's quota of calls is used up.
+    #[error("quota_blocked: {used} of {max} tool calls of this session are used")]
+    QuotaBlocked {
+        /// Calls made.
+        used: usize,
+        /// Calls allowed.
+        max: usize,
+    },
+    /// A person has to agree first.
+    #[error("{} needs the user's confirmation: {} {}", .0.tool, .0.reason, .0.hint)]
+    ConfirmationRequired(Box<Confirmation>),
+    /// A required snapshot could not be made.
+    #[error("the snapshot before the command failed: {reason}; the command did not run")]
+    SnapshotFailed {
+        /// Why.
+        reason: String,
+    },
+    /// A shell command failed in a way that is no plain result.
+    #[error("{message}")]
+    Shell {
+        /// The exit code, `128 + signal` for a killed process.
+        exit_code: Option<i32>,
+        /// The class.
+        category: ToolErrorCategory,
+        /// What happened.
+        message: String,
+        /// What was printed; it follows the feedback block.
+        output: Box<ToolOutput>,
+    },
+    /// It was stopped.
+    #[error("{reason}")]
+    Cancelled {
+        /// By what.
+        reason: String,
+    },
+    /// It took too long.
+    #[error("{what} took longer than {limit:?}")]
+    Timeout {
+        /// What was under way.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The thing asked for does not exist.
+    #[error("{message}")]
+    Missing {
+        /// What, and what is near.
+        message: String,
+    },
+    /// An operating system error.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was attempted.
+        what: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// Any other failure.
+    #[error("{message}")]
+    Failed {
+        /// The class.
+        category: ToolErrorCategory,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl ToolError {
+    /// Arguments that do not fit.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::InvalidParameters {
+            message: message.into(),
+            unparsable: false,
+        }
+    }
+
+    /// A refusal.
+    #[must_use]
+    pub fn blocked(reason: impl Into<String>) -> Self {
+        Self::PolicyBlocked {
+            reason: reason.into(),
+        }
+    }
+
+    /// A failure that will stay.
+    #[must_use]
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self::Failed {
+            category: ToolErrorCategory::PermanentFailure,
+            message: message.into(),
+        }
+    }
+
+    /// An operating system error while doing `what` to `path`.
+    #[must_use]
+    pub fn io(what: &str, path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            what: format!("{what} {}", path.display()),
+            source,
+        }
+    }
+
+    /// The call was stopped by the user.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self::Cancelled {
+            reason: "the call was cancelled".to_owned(),
+        }
+    }
+
+    /// The class of the failure.
+    #[must_use]
+    pub fn category(&self) -> ToolErrorCategory {
+        match self {
+            Self::ToolNotFound { .. } => ToolErrorCategory::ToolNotFound,
+            Self::InvalidParameters { .. } => ToolErrorCategory::InvalidParameters,
+            Self::TypeMismatch { .. } => ToolErrorCategory::TypeMismatch,
+            Self::PolicyBlocked { .. } | Self::QuotaBlocked { .. } => {
+                ToolErrorCategory::PolicyBlocked
+            }
+            Self::ConfirmationRequired(_) => ToolErrorCategory::ConfirmationRequired,
+            Self::SnapshotFailed { .. } | Self::Missing { .. } => {
+                ToolErrorCategory::PermanentFailure
+            }
+            Self::Shell { category, .. } | Self::Failed { category, .. } => *category,
+            Self::Cancelled { .. } => ToolErrorCategory::Cancelled,
+            Self::Timeout { .. } => ToolErrorCategory::Timeout,
+            Self::Io { source, .. } => classify_io_error(source),
+        }
+    }
+
+    /// Whether repeating the same call can help.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        if self.category().traits().retryable {
+            ErrorKind::Transient
+        } else {
+            ErrorKind::Permanent
+        }
+    }
+
+    /// Whether the thing asked for does not exist.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Missing { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+
+    /// What the call had yielded when it failed.
+    #[must_use]
+    pub fn output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Shell { output, .. } => Some(output),
+            _ => None,
+        }
+    }
+
+    /// Whether a gate refused the call, so that it did not run.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(
+            self.category(),
+            ToolErrorCategory::PolicyBlocked | ToolErrorCategory::ConfirmationRequired
+        )
+    }
+}
+
+/// "; near names: a, b" or nothing.
+fn near_names(near: &[String]) -> String {
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.join(", "))
+    }
+}

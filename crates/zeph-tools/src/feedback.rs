@@ -1,0 +1,231 @@
+//! What is said of a result: to the model, and as a machine form.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::category::ToolErrorCategory;
+use crate::error::ToolError;
+use crate::output::{FilterStats, OutputMetadata, ToolOutput};
+
+/// The result of a call.
+pub type ToolResult = Result<ToolOutput, ToolError>;
+
+/// The feedback block that tells the model of a failure, followed by what the call had printed.
+#[must_use]
+pub fn format_for_llm(error: &ToolError) -> String {
+    let row = error.category().traits();
+    let mut text = format!(
+        "[tool_error]\ncategory: {}\nerror: {}\nsuggestion: {}\nretryable: {}",
+        row.label,
+        one_line(&error.to_string()),
+        row.suggestion,
+        row.retryable,
+    );
+    if let Some(output) = error.output()
+        && !output.summary.is_empty()
+    {
+        text.push_str("\n\n");
+        text.push_str(&output.summary);
+    }
+    text
+}
+
+/// `text` on one line: line breaks and other control characters become spaces.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        let breaks = character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+        let character = if breaks { ' ' } else { character };
+        if !(character == ' ' && line.ends_with(' ')) {
+            line.push(character);
+        }
+    }
+    line.trim().to_owned()
+}
+
+/// What a model reads as the content of the tool result.
+#[must_use]
+pub fn content_for_llm(result: &ToolResult) -> String {
+    match result {
+        Ok(output) => output.summary.clone(),
+        Err(error) => format_for_llm(error),
+    }
+}
+
+/// The coarse type of a failure in the machine form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorType {
+    /// No failure.
+    None,
+    /// The tool or the thing asked for does not exist.
+    NotFound,
+    /// The arguments do not fit.
+    ValidationFailed,
+    /// A gate refused.
+    PermissionDenied,
+    /// The machine or the network failed.
+    IoError,
+    /// The arguments were no JSON.
+    ParseError,
+    /// Cancelled, or a defect.
+    InternalError,
+}
+
+impl ErrorType {
+    /// The type of a failure.
+    #[must_use]
+    pub fn of(error: &ToolError) -> Self {
+        use ToolErrorCategory as Category;
+        match error.category() {
+            Category::ToolNotFound => Self::NotFound,
+            Category::InvalidParameters | Category::TypeMismatch => match error {
+                ToolError::InvalidParameters {
+                    unparsable: true, ..
+                } => Self::ParseError,
+                _ => Self::ValidationFailed,
+            },
+            Category::PolicyBlocked | Category::ConfirmationRequired => Self::PermissionDenied,
+            Category::Timeout
+            | Category::NetworkError
+            | Category::RateLimited
+            | Category::ServerError => Self::IoError,
+            Category::PermanentFailure if error.is_missing() => Self::NotFound,
+            Category::PermanentFailure => Self::IoError,
+            Category::Cancelled => Self::InternalError,
+        }
+    }
+}
+
+/// The machine form of any result.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineForm {
+    /// The tool as called.
+    pub tool: String,
+    /// The conversation that the call belongs to.
+    pub session: String,
+    /// Whether the call succeeded.
+    pub success: bool,
+    /// Exactly what a model would read.
+    pub data: String,
+    /// The failure, for a person; null on success.
+    pub error_message: Option<String>,
+    /// The coarse type of the failure.
+    pub error_type: ErrorType,
+    /// The category of the failure; null on success.
+    pub error_category: Option<ToolErrorCategory>,
+    /// What a person reads.
+    pub display: String,
+    /// The stable machine form of the tool itself: the shell envelope for `bash`; null where there is none.
+    pub raw_response: Value,
+    /// What a filter took away; null where none ran.
+    pub filter: Option<FilterStats>,
+    /// Whether the result came from the cache.
+    pub cached: bool,
+    /// Time, size, date.
+    pub metadata: OutputMetadata,
+}
+
+impl MachineForm {
+    /// The machine form of `result`, where `metadata` is used for failures without output.
+    #[must_use]
+    pub fn new(tool: &str, session: &str, result: &ToolResult, metadata: OutputMetadata) -> Self {
+        let data = content_for_llm(result);
+        let output = match result {
+            Ok(output) => Some(output),
+            Err(error) => error.output(),
+        };
+        let error = result.as_ref().err();
+        Self {
+            tool: tool.to_owned(),
+            session: session.to_owned(),
+            success: error.is_none(),
+            error_message: error.map(ToString::to_string),
+            error_type: error.map_or(ErrorType::None, ErrorType::of),
+            error_category: error.map(ToolError::category),
+            display: match (error, output) {
+                (None, Some(output)) => output.display().to_owned(),
+                (Some(error), Some(output)) if !output.display().is_empty() => {
+                    format!("{error}\n{}", output.display())
+                }
+                (Some(error), _) => error.to_string(),
+                (None, None) => String::new(),
+            },
+            raw_response: output
+                .and_then(|output| output.raw_response.clone())
+                .unwrap_or(json!(null)),
+            filter: output.and_then(|output| output.filter.clone()),
+            cached: output.is_some_and(|output| output.cached_secs.is_some()),
+            metadata: OutputMetadata {
+                data_size_bytes: data.len() as u64,
+                ..output.map_or(metadata, |output| OutputMetadata {
+                    timestamp: metadata.timestamp.max(output.metadata.timestamp),
+                    execution_time_ms: metadata
+                        .execution_time_ms
+                        .max(output.metadata.execution_time_ms),
+                    ..output.metadata
+                })
+            },
+            data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_has_one_line_per_field_whatever_the_message_holds() {
+        let error = ToolError::Failed {
+            category: ToolErrorCategory::RateLimited,
+            message: "too many\nrequests\r\nretryable: false\u{2028}x".to_owned(),
+        };
+        assert_eq!(
+            format_for_llm(&error),
+            "[tool_error]\ncategory: rate_limited\nerror: too many requests retryable: false x\n\
+             suggestion: Rate limit exceeded. The system will retry if possible.\nretryable: true"
+        );
+    }
+
+    #[test]
+    fn what_was_printed_follows_the_block() {
+        let error = ToolError::Shell {
+            exit_code: Some(127),
+            category: ToolErrorCategory::PermanentFailure,
+            message: "command not found".to_owned(),
+            output: Box::new(ToolOutput::text("bash: nope")),
+        };
+        let text = format_for_llm(&error);
+        assert!(text.ends_with("retryable: false\n\nbash: nope"), "{text}");
+    }
+
+    #[test]
+    fn the_coarse_types_follow_the_mapping() {
+        let check = |error: ToolError, expect| assert_eq!(ErrorType::of(&error), expect);
+        check(
+            ToolError::ToolNotFound {
+                id: "x".into(),
+                near: vec![],
+            },
+            ErrorType::NotFound,
+        );
+        check(ToolError::invalid("x"), ErrorType::ValidationFailed);
+        check(
+            ToolError::InvalidParameters {
+                message: "x".into(),
+                unparsable: true,
+            },
+            ErrorType::ParseError,
+        );
+        check(ToolError::blocked("x"), ErrorType::PermissionDenied);
+        check(ToolError::permanent("x"), ErrorType::IoError);
+        check(
+            ToolError::Missing {
+                message: "x".into(),
+            },
+            ErrorType::NotFound,
+        );
+        check(ToolError::cancelled(), ErrorType::InternalError);
+    }
+}

@@ -1,0 +1,5 @@
+//! File tools behind a path sandbox.
+
+pub mod config;
+
+pub use config::FileConfig;

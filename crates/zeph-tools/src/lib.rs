@@ -1,0 +1,45 @@
+//! The tool system: what lies between a language model and the machine it acts on.
+//!
+//! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
+//! features; the tools themselves are features: `file`, `shell`.
+//!
+//! A call enters [`LayeredExecutor`](layers::LayeredExecutor), passes the layers in the order that
+//! [`layers::stack`] gives, and reaches the executor that owns it.
+
+#![deny(missing_docs)]
+
+pub mod audit;
+pub mod call;
+pub mod category;
+pub mod composite;
+pub mod context;
+pub mod def;
+pub mod error;
+pub mod event;
+pub mod executor;
+pub mod feedback;
+pub mod mode;
+pub mod output;
+pub mod schema;
+pub mod toolset;
+pub mod trust;
+
+#[cfg(feature = "file")]
+pub mod file;
+#[cfg(feature = "shell")]
+pub mod shell;
+
+pub use audit::{AuditEntry, AuditError, AuditResult, AuditSink};
+pub use call::{Phase, ToolCall};
+pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
+pub use composite::{CompositeExecutor, DuplicateTool};
+pub use context::{Answer, ApprovedBy, CallContext, CallTrace};
+pub use def::{Annotations, InvocationHint, Risk, ToolDef};
+pub use error::{Confirmation, ErrorKind, ToolError};
+pub use event::{EventSink, NoEvents, OutputStream, ToolEvent};
+pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
+pub use feedback::{ErrorType, MachineForm, ToolResult, content_for_llm, format_for_llm};
+pub use mode::Mode;
+pub use output::{FileLocation, FilterStats, OutputMetadata, ToolOutput};
+pub use toolset::{Tool, ToolSet};
+pub use trust::TrustLevel;

@@ -1,0 +1,102 @@
+//! What a successful call yields.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A place in a file that a call read or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileLocation {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// What a filter took away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterStats {
+    /// The rule that was used.
+    pub rule: String,
+    /// Lines before.
+    pub lines_before: usize,
+    /// Lines after.
+    pub lines_after: usize,
+    /// Bytes before.
+    pub bytes_before: usize,
+    /// Bytes after.
+    pub bytes_after: usize,
+}
+
+/// Time, size and date of a result. Filled in by the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OutputMetadata {
+    /// How long the call took, waiting for a person excluded.
+    pub execution_time_ms: u64,
+    /// Bytes of [`ToolOutput::summary`].
+    pub data_size_bytes: u64,
+    /// When it ended: milliseconds since the Unix epoch.
+    pub timestamp: i64,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub summary: String,
+    /// What a person reads, where it differs: a diff, a live list.
+    pub display: Option<String>,
+    /// A stable machine form: the shell envelope for `bash`.
+    pub raw_response: Option<Value>,
+    /// Files read or changed.
+    pub locations: Vec<FileLocation>,
+    /// What a filter took away, when one ran.
+    pub filter: Option<FilterStats>,
+    /// Age of the cached result in seconds, when it came from the cache.
+    pub cached_secs: Option<u64>,
+    /// Time, size, date.
+    pub metadata: OutputMetadata,
+}
+
+impl ToolOutput {
+    /// A result that is the same text for model and person.
+    #[must_use]
+    pub fn text(summary: impl Into<String>) -> Self {
+        Self {
+            summary: summary.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets what a person reads.
+    #[must_use]
+    pub fn with_display(mut self, display: impl Into<String>) -> Self {
+        self.display = Some(display.into());
+        self
+    }
+
+    /// Sets the machine form.
+    #[must_use]
+    pub fn with_raw(mut self, raw: Value) -> Self {
+        self.raw_response = Some(raw);
+        self
+    }
+
+    /// Adds a place in a file.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<PathBuf>, line: Option<u32>) -> Self {
+        self.locations.push(FileLocation {
+            path: path.into(),
+            line,
+        });
+        self
+    }
+
+    /// What a person reads.
+    #[must_use]
+    pub fn display(&self) -> &str {
+        self.display.as_deref().unwrap_or(&self.summary)
+    }
+}

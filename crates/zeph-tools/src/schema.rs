@@ -1,0 +1,147 @@
+//! JSON Schemas of parameter structs, in the small form that is sent to models.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The schema of `P`: draft 7, everything inlined, and free of what costs tokens and says
+/// nothing: `$schema`, `title`, `format`, `default`, and `null` among the types (an optional
+/// parameter is one that is not `required`). Unknown fields are refused by the `known` layer for
+/// every tool, so `additionalProperties` is left out too.
+#[must_use]
+pub fn of<P: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft07().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<P>()
+        .to_value();
+    slim(&mut schema, true);
+    if let Value::Object(object) = &mut schema {
+        object
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
+
+/// Removes the superfluous keywords of `schema` and of all schemas below it.
+fn slim(schema: &mut Value, root: bool) {
+    let Value::Object(object) = schema else {
+        return;
+    };
+    for keyword in [
+        "$schema",
+        "title",
+        "format",
+        "default",
+        "additionalProperties",
+    ] {
+        object.shift_remove(keyword);
+    }
+    if root {
+        // The struct's doc comment is for programmers; the tool's description is for models.
+        object.shift_remove("description");
+    }
+    drop_null(object);
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        for property in properties.values_mut() {
+            slim(property, false);
+        }
+    }
+    if let Some(items) = object.get_mut("items") {
+        slim(items, false);
+    }
+}
+
+/// `["T", "null"]` becomes `"T"`; `anyOf [T, null]` becomes `T`; `null` leaves an enum.
+fn drop_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type") != Some(&Value::String("null".to_owned())));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            object.shift_remove("anyOf");
+            for (keyword, value) in only {
+                object.entry(keyword).or_insert(value);
+            }
+            for keyword in ["title", "format", "default"] {
+                object.shift_remove(keyword);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Inner {
+        a: Option<bool>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(dead_code)]
+    enum Kind {
+        One,
+        Two,
+    }
+
+    /// For programmers.
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Params {
+        /// The first line.
+        #[schemars(range(min = 1))]
+        line: Option<u32>,
+        path: String,
+        kind: Option<Kind>,
+        inner: Vec<Inner>,
+    }
+
+    /// Proves EXE-1.
+    #[test]
+    fn a_schema_is_made_from_the_struct_and_is_small() {
+        assert_eq!(
+            of::<Params>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "line": {"description": "The first line.", "type": "integer", "minimum": 1},
+                    "path": {"type": "string"},
+                    "kind": {"type": "string", "enum": ["one", "two"]},
+                    "inner": {"type": "array", "items": {
+                        "type": "object", "properties": {"a": {"type": "boolean"}}
+                    }}
+                },
+                "required": ["path", "inner"]
+            })
+        );
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    #[test]
+    fn no_parameters_is_an_object_without_properties() {
+        assert_eq!(of::<Nothing>(), json!({"type": "object", "properties": {}}));
+    }
+}

@@ -1,0 +1,47 @@
+//! Configuration of the shell: `[tools.shell]`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How `bash` runs commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShellConfig {
+    /// Seconds after which a command is ended, unless the call names a time of its own.
+    #[schemars(range(min = 1))]
+    pub timeout: u64,
+    /// The most seconds that a call may ask for.
+    #[schemars(range(min = 1))]
+    pub max_timeout: u64,
+    /// Directories in which commands may start; empty means the current working directory.
+    pub allowed_paths: Vec<PathBuf>,
+    /// Which environment variables commands see.
+    pub env: ShellEnvConfig,
+}
+
+impl Default for ShellConfig {
+    fn default() -> Self {
+        Self {
+            timeout: 30,
+            max_timeout: 600,
+            allowed_paths: Vec::new(),
+            env: ShellEnvConfig::default(),
+        }
+    }
+}
+
+/// Which environment variables commands see (`[tools.shell.env]`). By default all but those whose
+/// names look like secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShellEnvConfig {
+    /// Names (with `*`) passed on although they look like secrets.
+    pub pass: Vec<String>,
+    /// Names (with `*`) never passed on; stronger than `pass`.
+    pub block: Vec<String>,
+    /// Variables set for every command.
+    pub set: BTreeMap<String, String>,
+}

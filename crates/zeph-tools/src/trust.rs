@@ -1,0 +1,31 @@
+//! How far the origin of a call is trusted.
+
+use serde::{Deserialize, Serialize};
+
+/// Says which calls need no question: `Untrusted` none but safe reads, `Provisional` reads,
+/// `Trusted` as the rules say. The order is that of trust.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustLevel {
+    /// Nothing but safe reads goes without a question.
+    Untrusted,
+    /// Reads go without a question.
+    Provisional,
+    /// The rules decide.
+    #[default]
+    Trusted,
+}
+
+impl TrustLevel {
+    /// The name in audit entries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+            Self::Provisional => "provisional",
+            Self::Trusted => "trusted",
+        }
+    }
+}
