@@ -1,0 +1,170 @@
+//! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
+//!
+//! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
+//! release build → smoke run. The first failure ends it. What each step took stands at the end.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::project::Project;
+use crate::{deny, docs, fmt, lint, specs, test, tidy};
+
+/// A part of `ci`.
+struct Step {
+    name: &'static str,
+    run: fn(&Project) -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "lock file",
+        run: lock_file,
+    },
+    Step {
+        name: "fmt",
+        run: |project| fmt::run(project, true),
+    },
+    Step {
+        name: "tidy",
+        run: tidy::run,
+    },
+    Step {
+        name: "specs",
+        run: |project| specs::run(project, false),
+    },
+    Step {
+        name: "deny",
+        run: deny::run,
+    },
+    Step {
+        name: "clippy",
+        run: lint::run,
+    },
+    Step {
+        name: "tests",
+        run: |project| test::tests(project, None),
+    },
+    Step {
+        name: "doc tests",
+        run: |project| test::doc_tests(project, None),
+    },
+    Step {
+        name: "docs",
+        run: docs::run,
+    },
+    Step {
+        name: "feature sets",
+        run: feature_sets,
+    },
+    Step {
+        name: "release build",
+        run: release_build,
+    },
+    Step {
+        name: "smoke run",
+        run: smoke_run,
+    },
+];
+
+/// Feature sets that must compile by themselves, beside the defaults.
+const FEATURE_SETS: &[&str] = &[
+    "check -p zeph-tools --no-default-features",
+    "check -p zeph-tools --no-default-features --features file",
+    "check -p zeph",
+];
+
+/// How long the binary may take in the smoke run.
+const SMOKE_LIMIT: Duration = Duration::from_secs(120);
+
+pub(crate) fn run(project: &Project) -> Result<()> {
+    project.sh.set_var("CARGO_INCREMENTAL", "0");
+    let mut took = Vec::new();
+    let mut failed = None;
+    for step in STEPS {
+        println!("\n=== {}", step.name);
+        let start = Instant::now();
+        let result = (step.run)(project);
+        took.push((step.name, start.elapsed()));
+        if let Err(error) = result {
+            failed = Some(error.context(format!("ci stopped at: {}", step.name)));
+            break;
+        }
+    }
+    println!();
+    for (name, time) in took {
+        println!("{name:<14} {:>7.1} s", time.as_secs_f64());
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// A lock file that does not fit the manifests would be changed by the first build.
+fn lock_file(project: &Project) -> Result<()> {
+    let args = "metadata --locked --format-version 1";
+    project.cargo(args).quiet().ignore_stdout().run()?;
+    Ok(())
+}
+
+fn feature_sets(project: &Project) -> Result<()> {
+    for set in FEATURE_SETS {
+        project.cargo(set).run()?;
+    }
+    Ok(())
+}
+
+/// Builds the binary as it is shipped.
+pub(crate) fn release_build(project: &Project) -> Result<()> {
+    Ok(project.cargo("build --release -p zeph --bin zeph").run()?)
+}
+
+fn smoke_run(project: &Project) -> Result<()> {
+    let version = project
+        .packages()
+        .find(|package| package["name"] == "zeph")
+        .and_then(|package| package["version"].as_str())
+        .context("the workspace has no package `zeph`")?;
+    let printed = smoke(project, "--version")?;
+    ensure!(
+        printed.contains(version),
+        "`zeph --version` printed {printed:?}, not {version}"
+    );
+    let printed = smoke(project, "demo")?;
+    ensure!(!printed.trim().is_empty(), "`zeph demo` printed nothing");
+    Ok(())
+}
+
+/// Runs the release binary in an empty home directory and returns what it printed.
+fn smoke(project: &Project, arg: &str) -> Result<String> {
+    let program = project.release_binary()?;
+    let home = project.sh.create_temp_dir()?;
+    let output = home.path().join("stdout");
+    println!("$ {} {arg}", program.display());
+    let mut child = Command::new(&program)
+        .arg(arg)
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env_remove("XDG_CONFIG_HOME")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("XDG_STATE_HOME")
+        .env_remove("XDG_CACHE_HOME")
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&output)?)
+        .spawn()
+        .with_context(|| program.display().to_string())?;
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > SMOKE_LIMIT {
+            child.kill()?;
+            child.wait()?;
+            bail!("`zeph {arg}` did not end within {SMOKE_LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let printed = String::from_utf8_lossy(&std::fs::read(&output)?).into_owned();
+    ensure!(status.success(), "`zeph {arg}`: {status}\n{printed}");
+    Ok(printed)
+}

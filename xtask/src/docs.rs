@@ -1,0 +1,51 @@
+//! `cargo xtask docs`: the API documentation builds without warnings, and no link in a Markdown
+//! file leads nowhere.
+
+mod links;
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+
+use crate::project::{Project, TextFile, verdict};
+
+pub(crate) fn run(project: &Project) -> Result<()> {
+    verdict("links", &check(project)?)?;
+    let doc = project.cargo("doc --workspace --no-deps");
+    Ok(doc.env("RUSTDOCFLAGS", "-D warnings").run()?)
+}
+
+fn check(project: &Project) -> Result<Vec<String>> {
+    let files = project.text_files()?;
+    let texts: HashMap<&str, &str> = files
+        .iter()
+        .map(|file| (file.path.as_str(), file.text.as_str()))
+        .collect();
+    let exists = |path: &str| texts.contains_key(path) || project.root.join(path).exists();
+    let text_of = |path: &str| texts.get(path).copied();
+    Ok(files
+        .iter()
+        .filter(|file| is_documentation(file))
+        .flat_map(|file| links::findings(&file.path, &file.text, exists, text_of))
+        .collect())
+}
+
+fn is_documentation(file: &TextFile) -> bool {
+    let in_crate = file.path.starts_with("crates/") && file.path.ends_with("/README.md");
+    let at_root = !file.path.contains('/') && file.path.ends_with(".md");
+    let below = ["docs/", "specs/"]
+        .iter()
+        .any(|dir| file.path.starts_with(dir));
+    in_crate || at_root || (below && file.path.ends_with(".md"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_link_of_the_documentation_leads_nowhere() {
+        let findings = check(&Project::locate().unwrap()).unwrap();
+        assert!(findings.is_empty(), "{}", findings.join("\n"));
+    }
+}

@@ -1,0 +1,34 @@
+//! The command line of `cargo xtask`.
+
+xflags::xflags! {
+    /// What a maintainer runs; CI runs the same.
+    cmd xtask {
+        /// Everything CI checks, in its order.
+        cmd ci {}
+        /// Format the code.
+        cmd fmt {
+            /// Change nothing; fail when something is not formatted.
+            optional --check
+        }
+        /// Clippy over all targets, warnings are errors.
+        cmd lint {}
+        /// All tests (cargo-nextest when it is installed), then the doc tests.
+        cmd test {
+            /// Only tests whose name contains this.
+            optional filter: String
+        }
+        /// The house rules: module headers, sizes, dependency edges, leftovers.
+        cmd tidy {}
+        /// Requirement IDs claimed in specs/ and the tests that cite them.
+        cmd specs {
+            /// List the tests of each ID.
+            optional -v, --verbose
+        }
+        /// Licences, bans and sources of the dependencies.
+        cmd deny {}
+        /// Build the API documentation and check the links of the Markdown files.
+        cmd docs {}
+        /// Package every crate and check the size of the release binary.
+        cmd release-check {}
+    }
+}

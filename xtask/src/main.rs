@@ -1,0 +1,49 @@
+//! Maintenance of the workspace: `cargo xtask --help` lists what there is.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a maintainer's tool starts processes, reads its environment and prints"
+)]
+
+mod ci;
+mod deny;
+mod docs;
+mod flags;
+mod fmt;
+mod lint;
+mod project;
+mod release_check;
+mod specs;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use flags::XtaskCmd;
+use project::Project;
+
+fn main() -> ExitCode {
+    let flags = flags::Xtask::from_env_or_exit();
+    match run(flags.subcommand) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: XtaskCmd) -> anyhow::Result<()> {
+    let project = Project::locate()?;
+    match command {
+        XtaskCmd::Ci(_) => ci::run(&project),
+        XtaskCmd::Fmt(flags) => fmt::run(&project, flags.check),
+        XtaskCmd::Lint(_) => lint::run(&project),
+        XtaskCmd::Test(flags) => test::run(&project, flags.filter.as_deref()),
+        XtaskCmd::Tidy(_) => tidy::run(&project),
+        XtaskCmd::Specs(flags) => specs::run(&project, flags.verbose),
+        XtaskCmd::Deny(_) => deny::run(&project),
+        XtaskCmd::Docs(_) => docs::run(&project),
+        XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the workspace is, what is in it, and how cargo is called there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use xshell::{Cmd, Shell, cmd};
+
+/// Directories that hold no source of ours; nor does one with a `CACHEDIR.TAG`.
+const SKIPPED: &[&str] = &[".git", "target", ".zeph"];
+
+/// The checkout and a shell that stands in its root.
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    pub(crate) sh: Shell,
+    metadata: Value,
+}
+
+/// A text file of the checkout.
+pub(crate) struct TextFile {
+    /// Relative to the root, with `/` between the parts.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Project {
+    /// The workspace this program was built from.
+    pub(crate) fn locate() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .context("xtask has no parent directory")?
+            .to_path_buf();
+        let sh = Shell::new()?;
+        sh.change_dir(&root);
+        let metadata = clean(cmd!(sh, "cargo metadata --no-deps --format-version 1"))
+            .quiet()
+            .read()?;
+        let metadata = serde_json::from_str(&metadata).context("output of `cargo metadata`")?;
+        Ok(Self { root, sh, metadata })
+    }
+
+    /// `cargo …` in the root, without the variables that `cargo run` set for this program: build
+    /// scripts watch some of them and would run anew.
+    pub(crate) fn cargo<'a>(&'a self, args: &str) -> Cmd<'a> {
+        clean(self.sh.cmd("cargo")).args(args.split_whitespace())
+    }
+
+    /// The packages of the workspace, as `cargo metadata` describes them.
+    pub(crate) fn packages(&self) -> impl Iterator<Item = &Value> {
+        self.metadata["packages"].as_array().into_iter().flatten()
+    }
+
+    /// Where cargo builds.
+    pub(crate) fn target_dir(&self) -> Result<PathBuf> {
+        let dir = self.metadata["target_directory"].as_str();
+        Ok(PathBuf::from(
+            dir.context("`cargo metadata` names no target_directory")?,
+        ))
+    }
+
+    /// The release binary, whether it is built or not.
+    pub(crate) fn release_binary(&self) -> Result<PathBuf> {
+        let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
+        Ok(self.target_dir()?.join("release").join(name))
+    }
+
+    /// Every UTF-8 file of the checkout, sorted by path.
+    pub(crate) fn text_files(&self) -> Result<Vec<TextFile>> {
+        let mut files = Vec::new();
+        let mut pending = vec![self.root.clone()];
+        while let Some(dir) = pending.pop() {
+            for entry in std::fs::read_dir(&dir).with_context(|| dir.display().to_string())? {
+                let entry = entry?;
+                let path = entry.path();
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
+                    let skipped = SKIPPED.iter().any(|skipped| entry.file_name() == *skipped);
+                    if !skipped && !path.join("CACHEDIR.TAG").exists() {
+                        pending.push(path);
+                    }
+                } else if kind.is_file()
+                    && let Ok(text) = String::from_utf8(std::fs::read(&path)?)
+                {
+                    let path = self.relative(&path)?;
+                    files.push(TextFile { path, text });
+                }
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    /// `path` below the root, with `/` between the parts.
+    pub(crate) fn relative(&self, path: &Path) -> Result<String> {
+        let below = path
+            .strip_prefix(&self.root)
+            .with_context(|| format!("{} is outside of the workspace", path.display()))?;
+        let parts: Vec<_> = below.iter().map(|part| part.to_string_lossy()).collect();
+        Ok(parts.join("/"))
+    }
+}
+
+/// Prints `findings`; an error when there is one.
+pub(crate) fn verdict(what: &str, findings: &[String]) -> Result<()> {
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("{what}: 1 finding"),
+        many => bail!("{what}: {many} findings"),
+    }
+}
+
+fn clean(cmd: Cmd<'_>) -> Cmd<'_> {
+    std::env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        })
+        .fold(cmd, |cmd, name| cmd.env_remove(name))
+}

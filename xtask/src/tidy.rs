@@ -1,0 +1,64 @@
+//! `cargo xtask tidy`: the house rules that the compiler does not know. `cargo test -p xtask`
+//! checks them too.
+
+mod edges;
+mod manifests;
+mod modules;
+mod source;
+mod words;
+
+use anyhow::Result;
+
+use crate::project::{Project, verdict};
+
+pub(crate) fn run(project: &Project) -> Result<()> {
+    let report = check(project)?;
+    for warning in &report.warnings {
+        println!("warning: {warning}");
+    }
+    verdict("tidy", &report.findings)
+}
+
+/// What breaks a rule, and what is about to.
+#[derive(Default)]
+struct Report {
+    findings: Vec<String>,
+    warnings: Vec<String>,
+}
+
+fn check(project: &Project) -> Result<Report> {
+    let mut report = Report::default();
+    let files = project.text_files()?;
+    for file in &files {
+        report
+            .findings
+            .extend(words::findings(&file.path, &file.text));
+        if file.path.ends_with(".rs") {
+            report
+                .findings
+                .extend(source::header(&file.path, &file.text));
+            match source::size(&file.path, &file.text) {
+                source::Size::Fits => {}
+                source::Size::Large(what) => report.warnings.push(what),
+                source::Size::TooLarge(what) => report.findings.push(what),
+            }
+        }
+    }
+    report.findings.extend(modules::orphans(project, &files)?);
+    report
+        .findings
+        .extend(manifests::findings(project, &files)?);
+    report.findings.extend(edges::findings(project)?);
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_tidy() {
+        let report = check(&Project::locate().unwrap()).unwrap();
+        assert!(report.findings.is_empty(), "{}", report.findings.join("\n"));
+    }
+}

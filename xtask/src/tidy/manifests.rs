@@ -1,0 +1,119 @@
+//! Manifests: what a library user sees of each crate is there.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::project::{Project, TextFile};
+
+/// Longest description, in characters: a registry shows one line.
+const DESCRIPTION_LIMIT: usize = 120;
+
+pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
+    let mut findings = Vec::new();
+    for package in project.packages() {
+        let name = package["name"].as_str().context("a package has no name")?;
+        if name == "xtask" {
+            continue;
+        }
+        findings.extend(fields(name, package));
+        let manifest = package["manifest_path"].as_str().unwrap_or_default();
+        let manifest = project.relative(Path::new(manifest))?;
+        let dir = manifest.strip_suffix("Cargo.toml").unwrap_or_default();
+        let text = |path: String| files.iter().find(|file| file.path == path);
+        if text(format!("{dir}README.md")).is_none() {
+            findings.push(format!("{name}: {dir}README.md is missing"));
+        }
+        if let Some(library) = text(format!("{dir}src/lib.rs"))
+            && !denies_missing_docs(&library.text)
+        {
+            let path = &library.path;
+            findings.push(format!("{path}: `#![deny(missing_docs)]` is missing"));
+        }
+    }
+    Ok(findings)
+}
+
+/// The fields that are missing from a package, or say too little or too much.
+fn fields(name: &str, package: &Value) -> Vec<String> {
+    let mut findings = Vec::new();
+    for field in [
+        "description",
+        "license",
+        "readme",
+        "rust_version",
+        "repository",
+    ] {
+        if package[field]
+            .as_str()
+            .is_none_or(|text| text.trim().is_empty())
+        {
+            findings.push(format!("{name}: the manifest has no `{field}`"));
+        }
+    }
+    if package["keywords"].as_array().is_none_or(Vec::is_empty) {
+        findings.push(format!("{name}: the manifest has no `keywords`"));
+    }
+    let description = package["description"].as_str().unwrap_or_default();
+    let length = description.chars().count();
+    if length > DESCRIPTION_LIMIT {
+        findings.push(format!(
+            "{name}: the description has {length} characters, more than {DESCRIPTION_LIMIT}"
+        ));
+    }
+    findings
+}
+
+fn denies_missing_docs(text: &str) -> bool {
+    text.lines().any(|line| {
+        let lints = ["#![deny(", "#![forbid("]
+            .iter()
+            .find_map(|level| line.strip_prefix(level));
+        lints.is_some_and(|lints| lints.contains("missing_docs"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fields_of_a_manifest() {
+        let whole = json!({
+            "description": "What it is.", "license": "MIT", "readme": "README.md",
+            "rust_version": "1.95", "repository": "https://example.org", "keywords": ["a"],
+        });
+        assert_eq!(fields("p", &whole), Vec::<String>::new());
+        let check = |field: &str, value: Value, expect: &str| {
+            let mut package = whole.clone();
+            package[field] = value;
+            assert_eq!(fields("p", &package), [expect]);
+        };
+        check(
+            "description",
+            Value::Null,
+            "p: the manifest has no `description`",
+        );
+        check("license", json!(" "), "p: the manifest has no `license`");
+        check("readme", Value::Null, "p: the manifest has no `readme`");
+        check("keywords", json!([]), "p: the manifest has no `keywords`");
+        check(
+            "description",
+            json!("x".repeat(121)),
+            "p: the description has 121 characters, more than 120",
+        );
+        assert_eq!(fields("p", &Value::Null).len(), 6);
+    }
+
+    #[test]
+    fn missing_docs_are_denied_by_an_inner_attribute() {
+        let check = |text: &str, expect| assert_eq!(denies_missing_docs(text), expect, "{text}");
+        check("//! A\n#![deny(missing_docs)]", true);
+        check("#![forbid(unsafe_code, missing_docs)]", true);
+        check("// #![deny(missing_docs)]", false);
+        check("#![warn(missing_docs)]", false);
+        check("", false);
+    }
+}
