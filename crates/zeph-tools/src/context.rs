@@ -46,6 +46,8 @@ pub enum Answer {
     Nobody,
     /// The user was asked and said no, with a reason perhaps.
     No(Option<String>),
+    /// The caller refuses the call itself, for this reason: it enters the stack only to be audited.
+    Refused(String),
 }
 
 /// What layers and tools note about a call, for the audit entry.

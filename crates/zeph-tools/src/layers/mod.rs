@@ -1,0 +1,180 @@
+//! The stack of layers around the executors.
+//!
+//! A layer is one file with one job; policy is a value given to it. Only [`LayeredExecutor`]
+//! implements [`ToolExecutor`] for the whole stack, so forwarding is written once.
+
+pub mod audit;
+pub mod known;
+pub mod permission;
+pub mod stack;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::ToolDef;
+use crate::error::ToolError;
+use crate::executor::{ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
+use crate::feedback::ToolResult;
+use crate::output::OutputMetadata;
+use crate::registry::ToolRegistry;
+use crate::trust::TrustLevel;
+
+/// Which of the two ways a call goes. They are never collapsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallPath {
+    /// Questions are asked.
+    Normal,
+    /// The user has agreed: questions, and only they, are skipped.
+    Confirmed,
+}
+
+/// One layer.
+#[async_trait]
+pub trait ToolLayer: Send + Sync {
+    /// Its name in the stack.
+    fn name(&self) -> &'static str;
+
+    /// Takes a call, hands it on with `next` or answers itself, and sees the answer.
+    ///
+    /// # Errors
+    /// Its own refusal, or what came from within: no layer swallows an error.
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult;
+
+    /// Whether it would ask about this call on the normal path.
+    fn would_ask(&self, call: &ToolCall) -> bool;
+}
+
+/// The rest of the stack, seen from a layer.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    layers: &'a [Arc<dyn ToolLayer>],
+    executors: &'a dyn ErasedToolExecutor,
+    path: CallPath,
+}
+
+impl Next<'_> {
+    /// Which way the call goes.
+    #[must_use]
+    pub fn path(&self) -> CallPath {
+        self.path
+    }
+
+    /// Hands the call on inward.
+    ///
+    /// # Errors
+    /// Whatever comes from within.
+    pub async fn run(self, call: &ToolCall, cx: &CallContext) -> ToolResult {
+        if let Some((layer, rest)) = self.layers.split_first() {
+            let next = Next {
+                layers: rest,
+                ..self
+            };
+            return layer.handle(call, cx, next).await;
+        }
+        cx.trace().attempts += 1;
+        let answer = match self.path {
+            CallPath::Normal => self.executors.execute_tool_call_erased(call, cx).await,
+            CallPath::Confirmed => {
+                self.executors
+                    .execute_tool_call_confirmed_erased(call, cx)
+                    .await
+            }
+        };
+        answer?.ok_or_else(|| ToolError::ToolNotFound {
+            id: call.tool.clone(),
+            near: Vec::new(),
+        })
+    }
+}
+
+/// The registry that layers look into; replaced as a whole when the definitions are asked for.
+pub type SharedRegistry = Arc<ArcSwap<ToolRegistry>>;
+
+/// The stack: layers from the outside in, then the executors.
+pub struct LayeredExecutor {
+    layers: Vec<Arc<dyn ToolLayer>>,
+    executors: Arc<dyn ErasedToolExecutor>,
+    registry: SharedRegistry,
+}
+
+impl LayeredExecutor {
+    /// The names of the layers, from the outside in.
+    #[must_use]
+    pub fn layer_names(&self) -> Vec<&'static str> {
+        self.layers.iter().map(|layer| layer.name()).collect()
+    }
+
+    async fn run(&self, path: CallPath, call: &ToolCall, cx: &CallContext) -> ToolResult {
+        let start = Instant::now();
+        let next = Next {
+            layers: &self.layers,
+            executors: self.executors.as_ref(),
+            path,
+        };
+        let mut result = next.run(call, cx).await;
+        if let Ok(output) = &mut result {
+            output.metadata = OutputMetadata {
+                execution_time_ms: millis(start),
+                data_size_bytes: output.summary.len() as u64,
+                timestamp: now_ms(),
+            };
+        }
+        result
+    }
+}
+
+impl ToolExecutor for LayeredExecutor {
+    async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
+        self.run(CallPath::Normal, call, cx).await.map(Some)
+    }
+
+    async fn execute_tool_call_confirmed(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> ExecutorResult {
+        self.run(CallPath::Confirmed, call, cx).await.map(Some)
+    }
+
+    /// Asking for the definitions, once a turn, is also what renews the registry that the layers
+    /// look into: a gate never judges by other definitions than the model was offered.
+    fn tool_definitions(&self) -> Vec<ToolDef> {
+        let definitions = self.executors.tool_definitions_erased();
+        self.registry
+            .store(Arc::new(ToolRegistry::new(definitions.clone())));
+        definitions
+    }
+
+    fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.executors.set_skill_env_erased(env);
+    }
+
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.executors.set_effective_trust_erased(trust);
+    }
+
+    fn is_tool_retryable(&self, tool_id: &str) -> bool {
+        self.executors.is_tool_retryable_erased(tool_id)
+    }
+
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        self.layers.iter().any(|layer| layer.would_ask(call))
+            || self.executors.requires_confirmation_erased(call)
+    }
+}
+
+/// Milliseconds since `start`.
+fn millis(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Milliseconds since the Unix epoch.
+#[must_use]
+pub fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

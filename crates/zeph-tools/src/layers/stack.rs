@@ -1,0 +1,57 @@
+//! The order of the layers, and the one way to build the stack.
+//!
+//! From the outside in, with the reason for each place:
+//!
+//! | layer | why here |
+//! |---|---|
+//! | audit | outermost: it must see what every other layer refused, and write last |
+//! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
+//! | permission | the last word before anything runs; whatever stands further in has been allowed |
+//! | executors | the work |
+//!
+//! What is switched off is not in the stack.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::audit::AuditLayer;
+use super::known::KnownLayer;
+use super::permission::PermissionLayer;
+use super::{LayeredExecutor, SharedRegistry, ToolLayer};
+use crate::audit::AuditSink;
+use crate::composite::{CompositeExecutor, DuplicateTool};
+use crate::executor::{ErasedToolExecutor, ToolExecutor};
+use crate::mode::Mode;
+use crate::registry::ToolRegistry;
+
+/// What the stack is made of.
+pub struct StackParts {
+    /// The executors with their names, in the order in which they are asked.
+    pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
+    /// Where audit entries go.
+    pub audit: Arc<dyn AuditSink>,
+    /// How freely the agent acts.
+    pub mode: Mode,
+}
+
+/// Builds the stack.
+///
+/// # Errors
+/// [`DuplicateTool`] when two executors claim one id.
+pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
+    let executors = CompositeExecutor::new(parts.executors)?;
+    let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(ToolRegistry::new(
+        executors.tool_definitions(),
+    )));
+    let layers: Vec<Arc<dyn ToolLayer>> = vec![
+        Arc::new(AuditLayer::new(parts.audit)),
+        Arc::new(KnownLayer::new(Arc::clone(&registry))),
+        Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
+    ];
+    Ok(LayeredExecutor {
+        layers,
+        executors: Arc::new(executors),
+        registry,
+    })
+}

@@ -1,0 +1,169 @@
+//! All tools of a turn, by id, and their catalog for models that call tools in text.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::def::{InvocationHint, ToolDef};
+
+/// The tools of a turn. Sorted by id: equal sets render to equal bytes.
+#[derive(Debug, Clone, Default)]
+pub struct ToolRegistry {
+    tools: Vec<ToolDef>,
+    /// Ids and aliases to positions in `tools`.
+    index: HashMap<String, usize>,
+}
+
+impl ToolRegistry {
+    /// A registry of all `definitions`.
+    #[must_use]
+    pub fn new(mut definitions: Vec<ToolDef>) -> Self {
+        definitions.sort_by(|a, b| a.id.cmp(&b.id));
+        definitions.dedup_by(|a, b| a.id == b.id);
+        let mut index = HashMap::new();
+        for (position, def) in definitions.iter().enumerate() {
+            for alias in def.aliases {
+                index.insert((*alias).to_owned(), position);
+            }
+        }
+        for (position, def) in definitions.iter().enumerate() {
+            index.insert(def.id.to_string(), position);
+        }
+        Self {
+            tools: definitions,
+            index,
+        }
+    }
+
+    /// All tools, sorted by id.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolDef] {
+        &self.tools
+    }
+
+    /// The tool of this id or alias.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&ToolDef> {
+        self.index.get(id).and_then(|at| self.tools.get(*at))
+    }
+
+    /// Up to three ids like `id`, the nearest first.
+    #[must_use]
+    pub fn near(&self, id: &str) -> Vec<String> {
+        nearest(id, self.tools.iter().map(|def| def.id.as_ref()), 3)
+    }
+
+    /// The `<tools>` catalog of the system prompt for models that call tools in text: each tool
+    /// with its words, its parameters and how it is invoked.
+    #[must_use]
+    pub fn render_catalog(&self) -> String {
+        let mut text = String::from("<tools>\n");
+        for def in &self.tools {
+            let _ = write!(text, "## {}\n{}\n", def.id, def.description);
+            match &def.invocation {
+                InvocationHint::FencedBlock(tag) => {
+                    let body = first_required(&def.parameters).unwrap_or("text");
+                    let _ = write!(text, "Invoke:\n```{tag}\n<{body}>\n```\n");
+                }
+                InvocationHint::ToolCall => {
+                    let _ = write!(
+                        text,
+                        "Invoke:\n```json\n{{\"tool_id\": \"{}\", \"params\": {{…}}}}\n```\nparams: {}\n",
+                        def.id, def.parameters
+                    );
+                }
+            }
+        }
+        text.push_str("</tools>");
+        text
+    }
+}
+
+fn first_required(schema: &Value) -> Option<&str> {
+    schema.get("required")?.as_array()?.first()?.as_str()
+}
+
+/// The up to `most` candidates that are like `name`, the nearest first; ties in the order given.
+/// Likeness is the normalized Damerau-Levenshtein distance without case, at least one half, or
+/// containment.
+#[must_use]
+pub fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+    most: usize,
+) -> Vec<String> {
+    let wanted = name.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = candidates
+        .filter_map(|candidate| {
+            let other = candidate.to_lowercase();
+            let mut score = strsim::normalized_damerau_levenshtein(&wanted, &other);
+            let contained = wanted.len() >= 3
+                && other.len() >= 3
+                && (other.contains(&wanted) || wanted.contains(&other));
+            if contained {
+                score = score.max(0.6);
+            }
+            (score >= 0.5).then_some((score, candidate))
+        })
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored
+        .into_iter()
+        .take(most)
+        .map(|(_, candidate)| candidate.to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::def::Annotations;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Command {
+        command: String,
+    }
+
+    fn def(id: &'static str) -> ToolDef {
+        ToolDef::new::<Command>(id, "Does it.", Annotations::READ)
+    }
+
+    /// Proves EXE-7.
+    #[test]
+    fn equal_sets_render_to_equal_bytes() {
+        let bash = || def("bash").with_fence("bash");
+        let one = ToolRegistry::new(vec![def("read"), bash(), def("grep")]);
+        let other = ToolRegistry::new(vec![bash(), def("grep"), def("read")]);
+        assert_eq!(one.render_catalog(), other.render_catalog());
+        insta::assert_snapshot!(one.render_catalog());
+    }
+
+    #[test]
+    fn near_names_are_near() {
+        let names = ["read", "grep", "list_directory", "find_path", "write"];
+        let check = |name: &str, expect: &[&str]| {
+            assert_eq!(nearest(name, names.into_iter(), 3), expect, "{name}");
+        };
+        check("raed", &["read"]);
+        check("READ", &["read"]);
+        check("list_dir", &["list_directory"]);
+        check("write_file", &["write"]);
+        check("xyzzy", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn aliases_lead_to_their_tool() {
+        let registry = ToolRegistry::new(vec![def("find_path").with_aliases(&["glob"])]);
+        assert_eq!(
+            registry.get("glob").map(|def| def.id.as_ref()),
+            Some("find_path")
+        );
+        assert!(registry.get("globs").is_none());
+    }
+}

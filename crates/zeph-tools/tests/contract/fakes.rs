@@ -1,0 +1,135 @@
+//! An executor and an audit sink that remember what reached them.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use zeph_tools::{
+    Annotations, AuditEntry, AuditError, AuditSink, CallContext, ExecutorResult, SkillEnv,
+    ToolCall, ToolDef, ToolError, ToolExecutor, ToolOutput, TrustLevel,
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+pub struct Params {
+    path: String,
+    content: Option<String>,
+    count: Option<u32>,
+}
+
+/// What its one tool does when it is called.
+#[derive(Clone, Copy, Default)]
+pub enum Behaviour {
+    #[default]
+    Succeed,
+    Fail,
+}
+
+/// Owns one tool, and logs every method that is called on it.
+#[derive(Clone)]
+pub struct Recorder {
+    pub def: ToolDef,
+    pub behaviour: Behaviour,
+    pub log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Recorder {
+    pub fn new(id: &'static str, annotations: Annotations) -> Self {
+        Self {
+            def: ToolDef::new::<Params>(id, "", annotations)
+                .with_param_aliases(&[("file_path", "path")])
+                .with_content_params(&["content"]),
+            behaviour: Behaviour::Succeed,
+            log: Arc::default(),
+        }
+    }
+
+    pub fn aliased(mut self, aliases: &'static [&'static str]) -> Self {
+        self.def = self.def.with_aliases(aliases);
+        self
+    }
+
+    pub fn failing(mut self) -> Self {
+        self.behaviour = Behaviour::Fail;
+        self
+    }
+
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
+    fn note(&self, text: impl Into<String>) {
+        self.log.lock().unwrap().push(text.into());
+    }
+}
+
+impl ToolExecutor for Recorder {
+    async fn execute_tool_call(&self, call: &ToolCall, _cx: &CallContext) -> ExecutorResult {
+        if call.tool != self.def.id {
+            return Ok(None);
+        }
+        self.note(format!("normal {} {}", call.tool, call.params));
+        match self.behaviour {
+            Behaviour::Succeed => Ok(Some(ToolOutput::text(format!("ran {}", call.tool)))),
+            Behaviour::Fail => Err(ToolError::permanent("it broke")),
+        }
+    }
+
+    async fn execute_tool_call_confirmed(
+        &self,
+        call: &ToolCall,
+        _cx: &CallContext,
+    ) -> ExecutorResult {
+        if call.tool != self.def.id {
+            return Ok(None);
+        }
+        self.note(format!("confirmed {} {}", call.tool, call.params));
+        Ok(Some(ToolOutput::text(format!("ran {}", call.tool))))
+    }
+
+    fn tool_definitions(&self) -> Vec<ToolDef> {
+        vec![self.def.clone()]
+    }
+
+    fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.note(format!("env {env:?}"));
+    }
+
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.note(format!("trust {}", trust.as_str()));
+    }
+
+    fn is_tool_retryable(&self, tool_id: &str) -> bool {
+        self.note(format!("retryable {tool_id}"));
+        tool_id == self.def.id
+    }
+
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        self.note(format!("requires_confirmation {}", call.tool));
+        call.tool == self.def.id
+    }
+}
+
+/// Keeps entries in memory, or refuses them.
+#[derive(Default)]
+pub struct Audit {
+    pub entries: Mutex<Vec<AuditEntry>>,
+    pub broken: bool,
+}
+
+#[async_trait]
+impl AuditSink for Audit {
+    async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
+        if self.broken {
+            return Err(AuditError("the disk is full".to_owned()));
+        }
+        self.entries.lock().unwrap().push(entry.clone());
+        Ok(())
+    }
+}
+
+pub fn call(tool: impl Into<Cow<'static, str>>, params: serde_json::Value) -> ToolCall {
+    ToolCall::new("call_1", tool.into(), params, "session_1")
+}

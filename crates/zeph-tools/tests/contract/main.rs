@@ -1,0 +1,6 @@
+//! The contract and the stack, seen from outside the crate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod executors;
+mod fakes;
+mod stack;

@@ -1,0 +1,258 @@
+//! The stack of layers.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{
+    Annotations, Answer, ApprovedBy, AuditResult, CallContext, EventSink, LayeredExecutor, Mode,
+    NoEvents, Phase, ToolCall, ToolErrorCategory as Category, ToolEvent, ToolExecutor,
+};
+
+use crate::fakes::{Audit, Recorder, call};
+
+fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor {
+    stack::build(StackParts {
+        executors: vec![("fake", Arc::new(executor.clone()))],
+        audit: Arc::clone(audit) as _,
+        mode,
+    })
+    .unwrap()
+}
+
+fn asking() -> CallContext {
+    CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
+}
+
+/// Proves EXE-20.
+#[test]
+fn the_order_is_pinned() {
+    let stack = build(
+        &Recorder::new("a", Annotations::READ),
+        &Arc::default(),
+        Mode::Ask,
+    );
+    assert_eq!(stack.layer_names(), ["audit", "known", "permission"]);
+}
+
+/// Proves EXE-8, EXE-8a, EXE-10, EXE-11.
+#[tokio::test]
+async fn a_call_arrives_checked_and_leaves_one_entry() {
+    let recorder = Recorder::new("a", Annotations::READ).aliased(&["alias"]);
+    let audit = Arc::new(Audit::default());
+    let stack = build(&recorder, &audit, Mode::Ask);
+    let cx = asking();
+    let call = ToolCall {
+        caller_id: Some("ide".to_owned()),
+        phase: Phase::Verifier,
+        ..call("alias", json!({"file_path": "p", "count": "3"}))
+    };
+    let output = stack.execute_tool_call(&call, &cx).await.unwrap().unwrap();
+    assert_eq!(recorder.log(), ["normal a {\"count\":3,\"path\":\"p\"}"]);
+    assert_eq!(output.summary, "ran a");
+    assert!(output.display().contains("`file_path` was taken as `path`"));
+    assert_eq!(output.metadata.data_size_bytes, 5);
+    assert!(output.metadata.timestamp > 1_700_000_000_000);
+
+    let entries = audit.entries.lock().unwrap();
+    let [entry] = entries.as_slice() else {
+        panic!("{entries:?}")
+    };
+    assert_eq!(entry.tool, "a");
+    assert_eq!(entry.call, json!({"count": 3, "path": "p"}));
+    assert_eq!(entry.result, AuditResult::Success);
+    assert_eq!(entry.result_size, 5);
+    assert_eq!(entry.caller_id.as_deref(), Some("ide"));
+    assert_eq!(entry.phase, Phase::Verifier);
+    assert_eq!(entry.attempts, 1);
+    assert_eq!(entry.repairs.len(), 2);
+}
+
+/// Proves EXE-9, EXE-21, EXE-22.
+#[tokio::test]
+async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
+    let audit = Arc::new(Audit::default());
+    let recorder = Recorder::new("read", Annotations::READ);
+    let stack = build(&recorder, &audit, Mode::Ask);
+    let cx = CallContext::detached;
+
+    let error = stack
+        .execute_tool_call(&call("raed", json!({})), &cx())
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::ToolNotFound);
+    assert!(error.to_string().contains("did you mean read?"), "{error}");
+    let error = stack
+        .execute_tool_call(&call("read", json!({"path": 1})), &cx())
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::TypeMismatch);
+    assert!(recorder.log().is_empty());
+
+    let failing = Recorder::new("read", Annotations::READ).failing();
+    let stack = build(&failing, &audit, Mode::Ask);
+    let error = stack
+        .execute_tool_call(&call("read", json!({"path": "p"})), &cx())
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "it broke");
+
+    let entries = audit.entries.lock().unwrap();
+    let seen: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            (
+                entry.tool.as_str(),
+                entry.result,
+                entry.error_category,
+                entry.attempts,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("raed", AuditResult::Error, Some("tool_not_found"), 0),
+            ("read", AuditResult::Error, Some("type_mismatch"), 0),
+            ("read", AuditResult::Error, Some("permanent_failure"), 1),
+        ]
+    );
+}
+
+/// Proves PERM-2.
+#[tokio::test]
+async fn asking_and_answering_are_two_paths_and_one_entry() {
+    let audit = Arc::new(Audit::default());
+    let recorder = Recorder::new("write", Annotations::MUTATE);
+    let stack = build(&recorder, &audit, Mode::Ask);
+    let call = call("write", json!({"path": "p", "content": "secret text"}));
+    assert!(stack.requires_confirmation(&call));
+
+    let cx = asking();
+    let error = stack.execute_tool_call(&call, &cx).await.unwrap_err();
+    assert_eq!(error.category(), Category::ConfirmationRequired);
+    assert!(audit.entries.lock().unwrap().is_empty());
+    assert!(recorder.log().is_empty());
+
+    stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
+    assert_eq!(recorder.log().len(), 1);
+    assert!(recorder.log()[0].starts_with("confirmed write"));
+    {
+        let entries = audit.entries.lock().unwrap();
+        let [entry] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        assert_eq!(entry.approved_by, ApprovedBy::User);
+        assert_eq!(entry.call, json!({"path": "p", "content": "[11 bytes]"}));
+    }
+
+    let cx = asking();
+    let no = cx.with_answer(Answer::No(Some("use the other file".to_owned())));
+    let error = stack.execute_tool_call(&call, &no).await.unwrap_err();
+    assert_eq!(error.category(), Category::PolicyBlocked);
+    assert!(error.to_string().contains("use the other file"));
+
+    let error = stack
+        .execute_tool_call(&call, &CallContext::detached())
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::ConfirmationRequired);
+    assert!(error.to_string().contains("--yes"), "{error}");
+
+    assert_eq!(recorder.log().len(), 1, "a refused call ran");
+    let entries = audit.entries.lock().unwrap();
+    let results: Vec<_> = entries.iter().map(|entry| entry.result).collect();
+    assert_eq!(
+        results,
+        [
+            AuditResult::Success,
+            AuditResult::Blocked,
+            AuditResult::Blocked
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_confirmed_path_does_not_pass_a_denial() {
+    let audit = Arc::new(Audit::default());
+    let recorder = Recorder::new("bash", Annotations::ANYTHING);
+    let stack = build(&recorder, &audit, Mode::Plan);
+    let call = call("bash", json!({"path": "p"}));
+    for confirmed in [false, true] {
+        let cx = asking();
+        let result = if confirmed {
+            stack.execute_tool_call_confirmed(&call, &cx).await
+        } else {
+            stack.execute_tool_call(&call, &cx).await
+        };
+        assert_eq!(result.unwrap_err().category(), Category::PolicyBlocked);
+    }
+    assert!(recorder.log().is_empty());
+    assert_eq!(audit.entries.lock().unwrap().len(), 2);
+}
+
+/// Proves EXE-13.
+#[tokio::test]
+async fn a_call_cancelled_before_it_began_does_not_run_and_is_audited() {
+    let audit = Arc::new(Audit::default());
+    let recorder = Recorder::new("read", Annotations::READ);
+    let stack = build(&recorder, &audit, Mode::Ask);
+    let cx = asking();
+    cx.cancel.cancel();
+    let error = stack
+        .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::Cancelled);
+    assert!(recorder.log().is_empty());
+    let cx = asking().with_answer(Answer::Refused("too many".to_owned()));
+    let error = stack
+        .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::PolicyBlocked);
+    assert!(recorder.log().is_empty());
+    let results: Vec<_> = audit
+        .entries
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|e| e.result)
+        .collect();
+    assert_eq!(results, [AuditResult::Cancelled, AuditResult::Blocked]);
+}
+
+#[derive(Default)]
+struct Notices(Mutex<Vec<String>>);
+
+impl EventSink for Notices {
+    fn emit(&self, event: ToolEvent) {
+        if let ToolEvent::Notice { text, .. } = event {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_audit_log_that_cannot_be_written_is_told() {
+    let audit = Arc::new(Audit {
+        broken: true,
+        ..Audit::default()
+    });
+    let stack = build(&Recorder::new("read", Annotations::READ), &audit, Mode::Ask);
+    let notices = Arc::new(Notices::default());
+    let cx = CallContext::new(
+        CancellationToken::new(),
+        Arc::clone(&notices) as _,
+        Answer::Nobody,
+    );
+    stack
+        .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
+        .await
+        .unwrap();
+    assert_eq!(
+        *notices.0.lock().unwrap(),
+        ["the audit log cannot be written: the disk is full"]
+    );
+}
