@@ -3,6 +3,7 @@
 //! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
 //! release build → smoke run. The first failure ends it. What each step took stands at the end.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -124,47 +125,68 @@ fn smoke_run(project: &Project) -> Result<()> {
         .find(|package| package["name"] == "zeph")
         .and_then(|package| package["version"].as_str())
         .context("the workspace has no package `zeph`")?;
-    let printed = smoke(project, "--version")?;
+    let binary = project.release_binary()?;
+    let printed = smoke(&binary, "--version", SMOKE_LIMIT)?;
     ensure!(
         printed.contains(version),
         "`zeph --version` printed {printed:?}, not {version}"
     );
-    let printed = smoke(project, "demo")?;
+    let printed = smoke(&binary, "demo", SMOKE_LIMIT)?;
     ensure!(!printed.trim().is_empty(), "`zeph demo` printed nothing");
+    println!("{printed}");
     Ok(())
 }
 
-/// Runs the release binary in an empty home directory and returns what it printed.
-fn smoke(project: &Project, arg: &str) -> Result<String> {
-    let program = project.release_binary()?;
-    let home = project.sh.create_temp_dir()?;
+/// Runs a program with an empty home directory and hardly an environment, and returns what it
+/// printed.
+fn smoke(program: &Path, arg: &str, limit: Duration) -> Result<String> {
+    let called = format!("{} {arg}", program.display());
+    println!("$ {called}");
+    let home = xshell::Shell::new()?.create_temp_dir()?;
     let output = home.path().join("stdout");
-    println!("$ {} {arg}", program.display());
-    let mut child = Command::new(&program)
+    let mut child = Command::new(program)
         .arg(arg)
         .current_dir(home.path())
+        .env_clear()
         .env("HOME", home.path())
-        .env_remove("XDG_CONFIG_HOME")
-        .env_remove("XDG_DATA_HOME")
-        .env_remove("XDG_STATE_HOME")
-        .env_remove("XDG_CACHE_HOME")
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(&output)?)
         .spawn()
-        .with_context(|| program.display().to_string())?;
+        .with_context(|| called.clone())?;
     let start = Instant::now();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if start.elapsed() > SMOKE_LIMIT {
+        if start.elapsed() > limit {
             child.kill()?;
             child.wait()?;
-            bail!("`zeph {arg}` did not end within {SMOKE_LIMIT:?}");
+            bail!("`{called}` did not end within {limit:?}");
         }
         std::thread::sleep(Duration::from_millis(20));
     };
     let printed = String::from_utf8_lossy(&std::fs::read(&output)?).into_owned();
-    ensure!(status.success(), "`zeph {arg}`: {status}\n{printed}");
+    ensure!(status.success(), "`{called}`: {status}\n{printed}");
     Ok(printed)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smoke_run_reports_failure_and_ends_what_hangs() {
+        let check = |program: &str, arg: &str, limit: Duration| {
+            smoke(Path::new(program), arg, limit).map_err(|error| format!("{error:#}"))
+        };
+        let long = Duration::from_secs(30);
+        assert_eq!(check("echo", "hello", long).unwrap(), "hello\n");
+        let failed = check("ls", "no-such-file", long).unwrap_err();
+        assert!(failed.contains("exit status"), "{failed}");
+        let hung = check("sleep", "60", Duration::from_millis(50)).unwrap_err();
+        assert!(hung.contains("did not end within 50ms"), "{hung}");
+        let missing = check("no-such-program", "x", long).unwrap_err();
+        assert!(missing.contains("no-such-program x"), "{missing}");
+    }
 }
