@@ -1,7 +1,21 @@
 //! The agent: the loop between model and tools.
+//!
+//! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the
+//! calls through the stack of `zeph-tools`, keeps every message in `zeph-memory`, and shows what
+//! happens through a [`Channel`].
 
 #![deny(missing_docs)]
 
+pub mod agent;
+pub mod channel;
 pub mod config;
+pub mod native;
 
+pub use agent::commands::{COMMANDS, Command};
+pub use agent::dispatch::{BatchLimits, Caller, Dispatcher, person_text};
+pub use agent::history::{History, HistoryError};
+pub use agent::turn::{TurnEnd, TurnOutcome};
+pub use agent::{Agent, AgentParts, Reply};
+pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::AgentConfig;
+pub use native::native_tools;

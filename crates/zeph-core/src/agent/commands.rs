@@ -1,0 +1,128 @@
+//! What a person types that is not for the model: slash commands and `!cmd`.
+
+/// One line of input, understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// Nothing.
+    Empty,
+    /// For the model.
+    Prompt(&'a str),
+    /// A shell command of the person's own.
+    Shell(&'a str),
+    /// A slash command.
+    Command(Command),
+    /// A slash command that does not exist, with the nearest one that does.
+    Unknown {
+        /// As typed.
+        name: &'a str,
+        /// The nearest command.
+        near: Option<&'static str>,
+    },
+}
+
+/// A slash command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// `/help`
+    Help,
+    /// `/clear`
+    Clear,
+    /// `/status`
+    Status,
+    /// `/tools`
+    Tools,
+    /// `/sessions`
+    Sessions,
+    /// `/quit`
+    Quit,
+}
+
+/// All commands: name, value, one line of help. The order is that of `/help`.
+pub const COMMANDS: &[(&str, Command, &str)] = &[
+    ("/help", Command::Help, "this list"),
+    (
+        "/clear",
+        Command::Clear,
+        "start over: the model forgets, the store keeps",
+    ),
+    (
+        "/status",
+        Command::Status,
+        "model, session, context, limits",
+    ),
+    ("/tools", Command::Tools, "the tools the model is offered"),
+    (
+        "/sessions",
+        Command::Sessions,
+        "the sessions of this directory",
+    ),
+    ("/quit", Command::Quit, "leave (also Ctrl-D)"),
+];
+
+/// Understands one input.
+#[must_use]
+pub fn parse(text: &str) -> Input<'_> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Input::Empty;
+    }
+    if let Some(command) = trimmed.strip_prefix('!') {
+        let command = command.trim();
+        return if command.is_empty() {
+            Input::Empty
+        } else {
+            Input::Shell(command)
+        };
+    }
+    if let Some(rest) = trimmed.strip_prefix('/') {
+        // A path such as `/etc/hosts is broken` is for the model; a lone word is a command.
+        let name = trimmed.split_whitespace().next().unwrap_or(trimmed);
+        if let Some((_, command, _)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
+            return Input::Command(*command);
+        }
+        if name.len() == trimmed.len() && !rest.contains('/') {
+            let names = COMMANDS.iter().map(|(known, ..)| *known);
+            let near = zeph_tools::registry::nearest(name, names, 1);
+            let near = COMMANDS
+                .iter()
+                .map(|(known, ..)| *known)
+                .find(|known| near.first().is_some_and(|near| near == known));
+            return Input::Unknown { name, near };
+        }
+    }
+    Input::Prompt(text)
+}
+
+/// The text of `/help`.
+#[must_use]
+pub fn help() -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for (name, _, words) in COMMANDS {
+        let _ = writeln!(text, "{name:<10} {words}");
+    }
+    text.push_str("!command   run a shell command yourself; the model sees its output\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_is_told_apart() {
+        let check = |text, expect| assert_eq!(parse(text), expect, "{text:?}");
+        check("", Input::Empty);
+        check("  \n", Input::Empty);
+        check("!", Input::Empty);
+        check("! ls -l ", Input::Shell("ls -l"));
+        check("/help", Input::Command(Command::Help));
+        check(" /quit ", Input::Command(Command::Quit));
+        check("fix it", Input::Prompt("fix it"));
+        check("/etc/hosts", Input::Prompt("/etc/hosts"));
+        check("/tmp is full", Input::Prompt("/tmp is full"));
+        let unknown = |name, near| Input::Unknown { name, near };
+        check("/hepl", unknown("/hepl", Some("/help")));
+        check("/xyzzy", unknown("/xyzzy", None));
+    }
+}

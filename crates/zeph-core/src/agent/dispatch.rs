@@ -1,0 +1,311 @@
+//! Runs the calls of one model response.
+//!
+//! The sequence of one call: tell that it begins → the stack → when the stack asks, ask the
+//! person → the confirmed path or the refusal, through the stack again → tell that it ended.
+//! A batch of read-only calls runs at the same time, bounded; a batch with a mutation in it runs
+//! in order. Results come in call order in either case.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, Stream, StreamExt};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use zeph_llm::ToolUseRequest;
+use zeph_tools::{
+    Answer, CallContext, ErasedToolExecutor, EventSink, Phase, ToolCall, ToolError, ToolEvent,
+    ToolOutput, ToolRegistry, ToolResult,
+};
+
+use crate::channel::{AgentEvent, Channel, UserAnswer};
+
+/// Who asks for calls, and in which conversation.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The conversation.
+    pub conversation: String,
+    /// The channel's own id of the caller; `None` for the command line's user.
+    pub caller_id: Option<String>,
+    /// The phase of the work.
+    pub phase: Phase,
+}
+
+/// Runs calls through the stack, and asks through the channel.
+pub struct Dispatcher {
+    executor: Arc<dyn ErasedToolExecutor>,
+    channel: Arc<dyn Channel>,
+    caller: Caller,
+    /// One question at a time.
+    asking: Mutex<()>,
+}
+
+/// How many calls of a batch run.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    /// The calls after so many are refused.
+    pub max_calls: usize,
+    /// So many read-only calls run at the same time.
+    pub max_parallel: usize,
+}
+
+impl Dispatcher {
+    /// A dispatcher for one conversation.
+    #[must_use]
+    pub fn new(
+        executor: Arc<dyn ErasedToolExecutor>,
+        channel: Arc<dyn Channel>,
+        caller: Caller,
+    ) -> Self {
+        Self {
+            executor,
+            channel,
+            caller,
+            asking: Mutex::new(()),
+        }
+    }
+
+    /// Runs a batch and yields the results in call order, each as soon as it and all before it
+    /// are there.
+    pub fn run_batch<'a>(
+        &'a self,
+        requests: &'a [ToolUseRequest],
+        registry: &ToolRegistry,
+        limits: BatchLimits,
+        cancel: &'a CancellationToken,
+    ) -> impl Stream<Item = ToolResult> + 'a {
+        let all_read = requests.iter().all(|request| {
+            registry
+                .get(&request.name)
+                .is_some_and(|def| def.annotations.read_only)
+        });
+        let width = if all_read { limits.max_parallel } else { 1 };
+        let calls: Vec<_> = requests
+            .iter()
+            .enumerate()
+            .map(|(at, request)| async move {
+                let call = self.call(request);
+                if at < limits.max_calls {
+                    self.run_model_call(&call, cancel).await
+                } else {
+                    self.refuse(&call, cancel, over_the_limit(limits.max_calls))
+                        .await
+                }
+            })
+            .collect();
+        stream::iter(calls).buffered(width.max(1))
+    }
+
+    /// Refuses every call of a batch, audited, for one reason.
+    pub async fn refuse_all(
+        &self,
+        requests: &[ToolUseRequest],
+        cancel: &CancellationToken,
+        reason: &str,
+    ) -> Vec<ToolResult> {
+        let mut results = Vec::with_capacity(requests.len());
+        for request in requests {
+            let call = self.call(request);
+            results.push(self.refuse(&call, cancel, reason.to_owned()).await);
+        }
+        results
+    }
+
+    /// Runs a call that the person typed: nothing is asked, every gate stands.
+    pub async fn run_user_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
+        self.tell_started(call);
+        let start = Instant::now();
+        let cx = self.context(cancel, Answer::Nobody);
+        let answer = self
+            .executor
+            .execute_tool_call_confirmed_erased(call, &cx)
+            .await;
+        let result = owned(call, answer);
+        self.tell_finished(call, &result, start.elapsed());
+        result
+    }
+
+    /// Runs a call that the model (or a script) asks for; the stack may ask.
+    pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
+        self.tell_started(call);
+        let start = Instant::now();
+        let can_ask = self.channel.can_ask();
+        let cx = self.context(
+            cancel,
+            if can_ask {
+                Answer::CanAsk
+            } else {
+                Answer::Nobody
+            },
+        );
+        let mut result = owned(
+            call,
+            self.executor.execute_tool_call_erased(call, &cx).await,
+        );
+        let mut waited = Duration::ZERO;
+        if can_ask && let Err(ToolError::ConfirmationRequired(question)) = &result {
+            let asked = Instant::now();
+            let answer = self.ask(question, call, cancel).await;
+            waited = asked.elapsed();
+            result = match answer {
+                Some(UserAnswer::Once) => owned(
+                    call,
+                    self.executor
+                        .execute_tool_call_confirmed_erased(call, &cx)
+                        .await,
+                ),
+                Some(UserAnswer::No(told)) => {
+                    let cx = cx.with_answer(Answer::No(told));
+                    owned(
+                        call,
+                        self.executor.execute_tool_call_erased(call, &cx).await,
+                    )
+                }
+                // Cancelled while the question stood: the stack says so, and audits it.
+                None => owned(
+                    call,
+                    self.executor.execute_tool_call_erased(call, &cx).await,
+                ),
+            };
+        }
+        self.tell_finished(call, &result, start.elapsed().saturating_sub(waited));
+        result
+    }
+
+    /// `None` when the turn was cancelled before an answer came.
+    async fn ask(
+        &self,
+        question: &zeph_tools::Confirmation,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+    ) -> Option<UserAnswer> {
+        let _turn = self.asking.lock().await;
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            answer = self.channel.confirm(question, &call.params) => answer,
+        };
+        if cancel.is_cancelled() {
+            return None;
+        }
+        self.channel.emit(AgentEvent::Permission {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            allowed: answer == UserAnswer::Once,
+        });
+        Some(answer)
+    }
+
+    async fn refuse(
+        &self,
+        call: &ToolCall,
+        cancel: &CancellationToken,
+        reason: String,
+    ) -> ToolResult {
+        self.tell_started(call);
+        let cx = self.context(cancel, Answer::Refused(reason));
+        let result = owned(
+            call,
+            self.executor.execute_tool_call_erased(call, &cx).await,
+        );
+        self.tell_finished(call, &result, Duration::ZERO);
+        result
+    }
+
+    fn call(&self, request: &ToolUseRequest) -> ToolCall {
+        ToolCall {
+            id: request.id.clone(),
+            tool: request.name.clone(),
+            params: request.input.clone(),
+            caller_id: self.caller.caller_id.clone(),
+            phase: self.caller.phase,
+            conversation: self.caller.conversation.clone(),
+        }
+    }
+
+    fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
+        let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
+        CallContext::new(cancel.clone(), events, answer)
+    }
+
+    fn tell_started(&self, call: &ToolCall) {
+        self.channel.emit(AgentEvent::ToolStarted {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            params: call.params.clone(),
+        });
+    }
+
+    fn tell_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
+        let (display, locations) = match result {
+            Ok(output) => (output.display().to_owned(), output.locations.clone()),
+            Err(error) => (person_text(error), Vec::new()),
+        };
+        self.channel.emit(AgentEvent::ToolFinished {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            failure: result.as_ref().err().map(ToolError::category),
+            display,
+            locations,
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        });
+    }
+}
+
+/// What a person reads of a failure: the text, its causes, and what had been printed.
+#[must_use]
+pub fn person_text(error: &ToolError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    if let Some(output) = error.output()
+        && !output.display().is_empty()
+    {
+        text.push('\n');
+        text.push_str(output.display());
+    }
+    text
+}
+
+fn over_the_limit(max_calls: usize) -> String {
+    format!(
+        "only the first {max_calls} calls of one answer run; ask for this one again in the next answer"
+    )
+}
+
+/// `Ok(None)` of a whole stack means that nobody owns the tool.
+fn owned(call: &ToolCall, answer: Result<Option<ToolOutput>, ToolError>) -> ToolResult {
+    answer?.ok_or_else(|| ToolError::ToolNotFound {
+        id: call.tool.clone(),
+        near: Vec::new(),
+    })
+}
+
+/// Hands the events of a call to the channel.
+struct ToChannel(Arc<dyn Channel>);
+
+impl EventSink for ToChannel {
+    fn emit(&self, event: ToolEvent) {
+        self.0.emit(match event {
+            ToolEvent::Output {
+                call_id,
+                stream,
+                text,
+            } => AgentEvent::ToolOutput {
+                id: call_id,
+                stream,
+                text,
+            },
+            ToolEvent::Notice { text, .. } => AgentEvent::Notice(text),
+        });
+    }
+}

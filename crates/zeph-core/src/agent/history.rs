@@ -1,0 +1,364 @@
+//! The conversation in memory and in the store.
+//!
+//! What is in memory is in the store first. A history that is read back is made whole: a call
+//! without a result gets one that says it was interrupted, and is never run again by itself.
+
+use std::collections::HashSet;
+
+use zeph_llm::{Message, MessagePart, Role, Usage};
+use zeph_memory::{NewMessage, Store, StoreError};
+use zeph_tools::{ToolError, format_for_llm};
+
+use super::tokens::TokenEstimate;
+
+/// A stored conversation could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A stored message is damaged.
+    #[error(
+        "message {seq} of session {session} is damaged: {reason}; \
+         start a new session, or remove this one with `zeph sessions rm {session}`"
+    )]
+    Damaged {
+        /// The session.
+        session: String,
+        /// The message's number.
+        seq: i64,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// One conversation.
+pub struct History {
+    store: Store,
+    session: String,
+    messages: Vec<Message>,
+    estimate: TokenEstimate,
+    fixed_bytes: usize,
+}
+
+impl History {
+    /// Reads the conversation of an existing session back and makes it whole; a new session's is
+    /// empty. `fixed_bytes` is the size of what every request holds besides.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub async fn open(
+        store: Store,
+        session: &str,
+        fixed_bytes: usize,
+    ) -> Result<Self, HistoryError> {
+        let mut messages: Vec<Message> = Vec::new();
+        for stored in store.messages(session).await? {
+            let damaged = |reason: String| HistoryError::Damaged {
+                session: session.to_owned(),
+                seq: stored.seq,
+                reason,
+            };
+            let role = match stored.role.as_str() {
+                "user" => Role::User,
+                "assistant" => Role::Assistant,
+                other => return Err(damaged(format!("role {other:?}"))),
+            };
+            let parts: Vec<MessagePart> = serde_json::from_str(&stored.content)
+                .map_err(|error| damaged(error.to_string()))?;
+            join(&mut messages, Message { role, parts });
+        }
+        let missing = make_whole(&mut messages);
+        let mut history = Self {
+            store,
+            session: session.to_owned(),
+            messages: Vec::new(),
+            estimate: TokenEstimate::new(fixed_bytes),
+            fixed_bytes,
+        };
+        for message in &messages {
+            history.estimate.add(message);
+        }
+        history.messages = messages;
+        if let Some(results) = missing {
+            history.push(results, None).await?;
+        }
+        Ok(history)
+    }
+
+    /// Appends a message: to the store, then to the window.
+    ///
+    /// # Errors
+    /// [`HistoryError::Store`]; then the window is unchanged.
+    pub async fn push(
+        &mut self,
+        message: Message,
+        usage: Option<Usage>,
+    ) -> Result<(), HistoryError> {
+        let content = serde_json::to_string(&message.parts).map_err(|error| {
+            // Strings and JSON values always serialize; said all the same.
+            HistoryError::Damaged {
+                session: self.session.clone(),
+                seq: -1,
+                reason: error.to_string(),
+            }
+        })?;
+        self.store
+            .append_message(
+                &self.session,
+                NewMessage {
+                    role: message.role.as_str().to_owned(),
+                    content,
+                    usage: usage.map(|usage| zeph_memory::Usage {
+                        input_tokens: usage.input_tokens,
+                        output_tokens: usage.output_tokens,
+                        cached_tokens: usage.cached_tokens,
+                    }),
+                },
+            )
+            .await?;
+        self.estimate.add(&message);
+        join(&mut self.messages, message);
+        Ok(())
+    }
+
+    /// Starts the window over; the store keeps what was.
+    ///
+    /// # Errors
+    /// [`HistoryError::Store`].
+    pub async fn clear(&mut self) -> Result<(), HistoryError> {
+        self.store.clear_window(&self.session).await?;
+        self.messages.clear();
+        self.estimate = TokenEstimate::new(self.fixed_bytes);
+        Ok(())
+    }
+
+    /// The messages the model is sent.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Corrects the estimate by what the provider counted for the request just answered.
+    pub fn correct(&mut self, usage: Usage) {
+        self.estimate.correct(usage);
+    }
+
+    /// Estimated tokens of the next request.
+    #[must_use]
+    pub fn estimated_tokens(&self) -> usize {
+        self.estimate.total()
+    }
+}
+
+/// Appends a message. Results of one batch, and words said right after results, belong into one
+/// message: wires that alternate roles demand it.
+fn join(messages: &mut Vec<Message>, message: Message) {
+    match messages.last_mut() {
+        Some(last) if last.role == Role::User && message.role == Role::User && has_result(last) => {
+            last.parts.extend(message.parts);
+        }
+        _ => messages.push(message),
+    }
+}
+
+fn has_result(message: &Message) -> bool {
+    message.parts.iter().any(is_result)
+}
+
+fn is_result(part: &MessagePart) -> bool {
+    matches!(part, MessagePart::ToolResult { .. })
+}
+
+/// Gives every call exactly one result. Strays and repeats of results go; a call in the middle
+/// without one gets it in place; those at
+/// the end are returned, to be stored.
+fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
+    let mut at = 0;
+    let mut open: Vec<String> = Vec::new();
+    while let Some(message) = messages.get_mut(at) {
+        if message.role == Role::Assistant {
+            if !open.is_empty() {
+                let results = interrupted(&open);
+                open = ids_of_calls(message);
+                messages.insert(at, results);
+                at += 1;
+            } else {
+                open = ids_of_calls(message);
+            }
+            at += 1;
+            continue;
+        }
+        let mut seen = HashSet::new();
+        message.parts.retain(|part| match part {
+            MessagePart::ToolResult { tool_use_id, .. } => {
+                open.contains(tool_use_id) && seen.insert(tool_use_id.clone())
+            }
+            _ => true,
+        });
+        open.retain(|id| !seen.contains(id));
+        let is_last = at + 1 == messages.len();
+        if let Some(message) = messages.get_mut(at)
+            && !open.is_empty()
+            && (!is_last || !message.parts.iter().all(is_result))
+        {
+            // Results stand before words.
+            let results = interrupted(&open).parts;
+            open.clear();
+            let place = message
+                .parts
+                .iter()
+                .rposition(is_result)
+                .map_or(0, |last| last + 1);
+            message.parts.splice(place..place, results);
+        }
+        at += 1;
+    }
+    messages.retain(|message| !message.parts.is_empty());
+    if open.is_empty() {
+        return None;
+    }
+    Some(interrupted(&open))
+}
+
+fn ids_of_calls(message: &Message) -> Vec<String> {
+    message
+        .tool_uses()
+        .map(|request| request.id.clone())
+        .collect()
+}
+
+fn interrupted(ids: &[String]) -> Message {
+    let content = format_for_llm(&ToolError::Cancelled {
+        reason: "interrupted: the program ended before this call had a result; \
+                 it may have taken effect, and was not run again"
+            .to_owned(),
+    });
+    Message {
+        role: Role::User,
+        parts: ids
+            .iter()
+            .map(|id| MessagePart::ToolResult {
+                tool_use_id: id.clone(),
+                content: content.clone(),
+                is_error: true,
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use zeph_llm::ToolUseRequest;
+
+    use super::*;
+
+    fn calls(ids: &[&str]) -> Message {
+        let parts = ids.iter().map(|id| {
+            MessagePart::ToolUse(ToolUseRequest {
+                id: (*id).to_owned(),
+                name: "read".to_owned(),
+                input: json!({}),
+            })
+        });
+        Message {
+            role: Role::Assistant,
+            parts: parts.collect(),
+        }
+    }
+
+    fn results(ids: &[&str]) -> Message {
+        let parts = ids.iter().map(|id| MessagePart::ToolResult {
+            tool_use_id: (*id).to_owned(),
+            content: "ok".to_owned(),
+            is_error: false,
+        });
+        Message {
+            role: Role::User,
+            parts: parts.collect(),
+        }
+    }
+
+    /// Every call has exactly one result, right after it, and no result is without a call.
+    fn is_whole(messages: &[Message]) -> bool {
+        let mut open: Vec<String> = Vec::new();
+        for message in messages {
+            if message.role == Role::Assistant {
+                if !open.is_empty() {
+                    return false;
+                }
+                open = ids_of_calls(message);
+                continue;
+            }
+            for part in &message.parts {
+                if let MessagePart::ToolResult { tool_use_id, .. } = part {
+                    let Some(at) = open.iter().position(|id| id == tool_use_id) else {
+                        return false;
+                    };
+                    open.remove(at);
+                }
+            }
+            if !open.is_empty() {
+                return false;
+            }
+        }
+        open.is_empty()
+    }
+
+    /// Proves AGT-1, D-18.
+    #[test]
+    fn a_call_without_a_result_gets_one() {
+        let mut messages = vec![Message::user("go"), calls(&["a", "b"])];
+        join(&mut messages, results(&["a"]));
+        let missing = make_whole(&mut messages).unwrap();
+        join(&mut messages, missing);
+        assert!(is_whole(&messages), "{messages:?}");
+        let MessagePart::ToolResult {
+            content, is_error, ..
+        } = &messages[2].parts[1]
+        else {
+            unreachable!("{messages:?}")
+        };
+        assert!(content.contains("category: cancelled") && content.contains("interrupted"));
+        assert!(is_error);
+    }
+
+    #[test]
+    fn a_whole_history_is_left_alone() {
+        let mut messages = vec![Message::user("go"), calls(&["a"]), results(&["a"])];
+        messages.push(Message::assistant("done"));
+        let before = messages.clone();
+        assert_eq!(make_whole(&mut messages), None);
+        assert_eq!(messages, before);
+    }
+
+    proptest! {
+        /// Whatever was stored when the process died, what is read back is whole.
+        #[test]
+        fn any_prefix_is_made_whole(kinds in proptest::collection::vec(0u8..5, 0..12)) {
+            let mut messages = Vec::new();
+            for kind in kinds {
+                join(&mut messages, match kind {
+                    0 => Message::user("hi"),
+                    1 => Message::assistant("ho"),
+                    2 => calls(&["a", "b"]),
+                    3 => results(&["a"]),
+                    _ => results(&["b", "stray"]),
+                });
+            }
+            if let Some(missing) = make_whole(&mut messages) {
+                join(&mut messages, missing);
+            }
+            prop_assert!(is_whole(&messages), "{:?}", messages);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The limits of a turn, as one pure state: no I/O, no clock.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::config::AgentConfig;
+
+/// How many equal iterations in a row count as a doom loop.
+const DOOM_LOOP: usize = 3;
+
+/// Why a turn must stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The model asked for calls too often.
+    Iterations,
+    /// The same calls gave the same results three times in a row.
+    DoomLoop,
+    /// The conversation takes over 80 % of its budget.
+    Context,
+}
+
+/// What one iteration did: a call and what the model read of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// The arguments.
+    pub input: &'a Value,
+    /// The content of the result.
+    pub content: &'a str,
+}
+
+/// The state of the limits within one turn.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    max_iterations: usize,
+    context_budget: usize,
+    iterations: usize,
+    last: Option<u64>,
+    equal: usize,
+}
+
+impl Limits {
+    /// The limits at a turn's start; `window` is the model's.
+    #[must_use]
+    pub fn new(config: &AgentConfig, window: usize) -> Self {
+        Self {
+            max_iterations: config.max_tool_iterations,
+            context_budget: config.context_budget_tokens.unwrap_or(window),
+            iterations: 0,
+            last: None,
+            equal: 0,
+        }
+    }
+
+    /// Iterations so far.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// The tokens that stop the turn.
+    #[must_use]
+    pub fn context_limit(&self) -> usize {
+        self.context_budget / 5 * 4
+    }
+
+    /// Checked before a request that may ask for calls.
+    #[must_use]
+    pub fn before_request(&self, estimated_tokens: usize) -> Option<Limit> {
+        if estimated_tokens > self.context_limit() {
+            return Some(Limit::Context);
+        }
+        (self.iterations >= self.max_iterations).then_some(Limit::Iterations)
+    }
+
+    /// Records an iteration; `Some` when it closes a doom loop.
+    pub fn after_iteration<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) -> Option<Limit> {
+        self.iterations += 1;
+        let fingerprint = fingerprint(steps);
+        if self.last == Some(fingerprint) {
+            self.equal += 1;
+        } else {
+            self.last = Some(fingerprint);
+            self.equal = 1;
+        }
+        (self.equal >= DOOM_LOOP).then_some(Limit::DoomLoop)
+    }
+}
+
+/// Equal for iterations that made the same calls and read the same, call ids, durations and
+/// times aside.
+fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for step in steps {
+        step.tool.hash(&mut hasher);
+        canonical(step.input).hash(&mut hasher);
+        without_times(step.content).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// JSON text with sorted keys.
+fn canonical(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(object) => {
+                let mut entries: Vec<_> = object.iter().collect();
+                entries.sort_by_key(|(name, _)| name.as_str());
+                entries
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), sorted(value)))
+                    .collect()
+            }
+            Value::Array(items) => items.iter().map(sorted).collect(),
+            other => other.clone(),
+        }
+    }
+    sorted(value).to_string()
+}
+
+/// The text with durations (`0.53s`, `12 ms`), clock times (`12:34:56.7`), dates (`2026-01-31`)
+/// and times since the epoch (10 to 19 digits) masked.
+fn without_times(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from) = rest.split_at(start);
+        masked.push_str(before);
+        let end = from
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '-' | 'T')))
+            .unwrap_or(from.len());
+        let token = from[..end].trim_end_matches(['.', ':', '-', 'T']);
+        let after = &from[token.len()..];
+        let unit = unit_of_time(after);
+        if is_time(token) || unit > 0 {
+            masked.push('#');
+        } else {
+            masked.push_str(token);
+        }
+        rest = &after[unit..];
+    }
+    masked.push_str(rest);
+    masked
+}
+
+fn is_time(token: &str) -> bool {
+    let digits = |part: &str, least: usize, most: usize| {
+        (least..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let clock = |text: &str| {
+        let parts: Vec<&str> = text.split(':').collect();
+        (2..=3).contains(&parts.len())
+            && parts.iter().enumerate().all(|(at, part)| {
+                let whole = part.split('.').next().unwrap_or(part);
+                digits(whole, if at == 0 { 1 } else { 2 }, 2)
+            })
+    };
+    let date = |text: &str| {
+        let parts: Vec<&str> = text.split('-').collect();
+        matches!(parts.as_slice(), [y, m, d] if digits(y, 4, 4) && digits(m, 2, 2) && digits(d, 2, 2))
+    };
+    match token.split_once('T') {
+        Some((day, time)) => date(day) && clock(time),
+        None => date(token) || clock(token) || digits(token, 10, 19),
+    }
+}
+
+/// The length of a unit of time at the beginning of `text`, a space before it included; 0 for none.
+fn unit_of_time(text: &str) -> usize {
+    let word = text.strip_prefix(' ').unwrap_or(text);
+    let end = word
+        .find(|c: char| !c.is_alphabetic())
+        .unwrap_or(word.len());
+    match &word[..end] {
+        "s" | "ms" | "us" | "µs" | "ns" | "m" | "min" | "sec" | "secs" | "second" | "seconds" => {
+            text.len() - word.len() + end
+        }
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(max_tool_iterations: usize) -> AgentConfig {
+        AgentConfig {
+            max_tool_iterations,
+            context_budget_tokens: Some(1000),
+            ..AgentConfig::default()
+        }
+    }
+
+    fn run(limits: &mut Limits, input: &Value, content: &str) -> Option<Limit> {
+        limits.after_iteration(std::iter::once(Step {
+            tool: "bash",
+            input,
+            content,
+        }))
+    }
+
+    /// Proves AGT-2, AGT-4.
+    #[test]
+    fn iterations_and_context_are_capped() {
+        let mut limits = Limits::new(&config(2), 100_000);
+        assert_eq!(limits.before_request(800), None);
+        assert_eq!(limits.before_request(801), Some(Limit::Context));
+        run(&mut limits, &json!(1), "a");
+        assert_eq!(limits.before_request(0), None);
+        run(&mut limits, &json!(2), "b");
+        assert_eq!(limits.before_request(0), Some(Limit::Iterations));
+        let window = AgentConfig::default();
+        assert_eq!(
+            Limits::new(&window, 1000).before_request(801),
+            Some(Limit::Context)
+        );
+    }
+
+    /// Proves AGT-3.
+    #[test]
+    fn three_equal_iterations_in_a_row_are_a_doom_loop() {
+        let mut limits = Limits::new(&config(100), 1000);
+        let test = json!({"command": "cargo test", "cwd": "."});
+        let same = json!({"cwd": ".", "command": "cargo test"});
+        assert_eq!(run(&mut limits, &test, "failed in 0.53s"), None);
+        assert_eq!(run(&mut limits, &same, "failed in 12 ms"), None);
+        assert_eq!(
+            run(&mut limits, &test, "failed in 1.2s"),
+            Some(Limit::DoomLoop)
+        );
+    }
+
+    #[test]
+    fn an_edit_and_test_loop_is_none() {
+        let mut limits = Limits::new(&config(100), 1000);
+        for round in 0..10 {
+            assert_eq!(run(&mut limits, &json!({"edit": round}), "edited"), None);
+            assert_eq!(
+                run(&mut limits, &json!({"command": "test"}), "failed"),
+                None
+            );
+        }
+        for round in 0..5 {
+            let other = format!("{round} tests failed");
+            assert_eq!(run(&mut limits, &json!({"command": "test"}), &other), None);
+        }
+    }
+
+    #[test]
+    fn times_are_masked_and_numbers_are_not() {
+        let check = |text: &str, expect: &str| assert_eq!(without_times(text), expect);
+        check("took 0.53s.", "took #.");
+        check("took 12 ms", "took #");
+        check("12 snakes, 3 m", "12 snakes, #");
+        check("at 2026-11-21T10:20:30.123Z ok", "at #Z ok");
+        check("at 10:20:30, day 2026-11-21", "at #, day #");
+        check("epoch 1795300000123", "epoch #");
+        check("3 failed, src/a.rs:10:5", "3 failed, src/a.rs:10:5");
+        check("line 12: x", "line 12: x");
+        check("v1.2.3-rc4", "v1.2.3-rc4");
+        check("", "");
+    }
+
+    proptest! {
+        #[test]
+        fn masking_never_panics(text in "[0-9:.T \\-sé]{0,40}") {
+            let _ = without_times(&text);
+        }
+    }
+}

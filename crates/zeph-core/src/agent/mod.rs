@@ -1,0 +1,240 @@
+//! The agent: one conversation between a person, a model and the tools.
+
+pub mod commands;
+pub mod dispatch;
+pub mod history;
+pub mod limits;
+pub mod prompt;
+pub mod tokens;
+pub mod turn;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use zeph_llm::{LlmProvider, Message, ToolDefinition};
+use zeph_memory::Store;
+use zeph_tools::{ErasedToolExecutor, Phase, ToolCall, ToolRegistry, content_for_llm};
+
+use crate::channel::Channel;
+use crate::config::AgentConfig;
+use commands::{Command, Input, parse};
+use dispatch::{Caller, Dispatcher};
+use history::{History, HistoryError};
+use turn::TurnOutcome;
+
+/// What an agent is made of.
+pub struct AgentParts {
+    /// `[agent]`.
+    pub config: AgentConfig,
+    /// The model.
+    pub provider: Arc<dyn LlmProvider>,
+    /// The stack of tools.
+    pub executor: Arc<dyn ErasedToolExecutor>,
+    /// The other side.
+    pub channel: Arc<dyn Channel>,
+    /// Where the conversation is kept.
+    pub store: Store,
+    /// The session, which exists in the store.
+    pub session: String,
+    /// The directory the session works in.
+    pub project: PathBuf,
+    /// The channel's own id of the caller; `None` for the command line's user.
+    pub caller_id: Option<String>,
+    /// JSON Schema that the answer has to follow.
+    pub response_schema: Option<Value>,
+}
+
+/// One conversation.
+pub struct Agent {
+    config: AgentConfig,
+    provider: Arc<dyn LlmProvider>,
+    executor: Arc<dyn ErasedToolExecutor>,
+    channel: Arc<dyn Channel>,
+    dispatcher: Arc<Dispatcher>,
+    history: History,
+    store: Store,
+    project: PathBuf,
+    system: String,
+    tools: Vec<ToolDefinition>,
+    response_schema: Option<Value>,
+}
+
+/// What became of one input.
+#[derive(Debug)]
+pub enum Reply {
+    /// There was nothing to do.
+    Nothing,
+    /// The model had its turn.
+    Turn(TurnOutcome),
+    /// A text for the person.
+    Text(String),
+    /// The person's own command ran; its output went to the channel.
+    Ran,
+    /// The person wants to leave.
+    Quit,
+}
+
+impl Agent {
+    /// Opens the session's conversation.
+    ///
+    /// # Errors
+    /// [`HistoryError`] when it cannot be read back.
+    pub async fn open(parts: AgentParts) -> Result<Self, HistoryError> {
+        let system = prompt::system_prompt(&parts.project);
+        let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
+        let fixed_bytes = system.len() + definition_bytes(&registry);
+        let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;
+        let dispatcher = Dispatcher::new(
+            Arc::clone(&parts.executor),
+            Arc::clone(&parts.channel),
+            Caller {
+                conversation: parts.session,
+                caller_id: parts.caller_id,
+                phase: Phase::Executor,
+            },
+        );
+        Ok(Self {
+            config: parts.config,
+            provider: parts.provider,
+            executor: parts.executor,
+            channel: parts.channel,
+            dispatcher: Arc::new(dispatcher),
+            history,
+            store: parts.store,
+            project: parts.project,
+            system,
+            tools: Vec::new(),
+            response_schema: parts.response_schema,
+        })
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        self.history.session()
+    }
+
+    /// The conversation so far, as the model is sent it.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        self.history.messages()
+    }
+
+    /// Takes whatever a person typed: a prompt, a slash command, `!command`.
+    pub async fn handle(&mut self, text: &str, cancel: &CancellationToken) -> Reply {
+        match parse(text) {
+            Input::Empty => Reply::Nothing,
+            Input::Prompt(prompt) => Reply::Turn(self.run_turn(prompt, cancel).await),
+            Input::Shell(command) => match self.run_shell(command, cancel).await {
+                Ok(()) => Reply::Ran,
+                Err(error) => Reply::Text(format!("error: {error}")),
+            },
+            Input::Command(Command::Quit) => Reply::Quit,
+            Input::Command(command) => match self.run_command(command).await {
+                Ok(text) => Reply::Text(text),
+                Err(error) => Reply::Text(format!("error: {error}")),
+            },
+            Input::Unknown { name, near } => Reply::Text(match near {
+                Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
+                None => format!("{name} is no command; /help lists all"),
+            }),
+        }
+    }
+
+    /// Runs a command as the person, and lets the model see what came of it.
+    async fn run_shell(
+        &mut self,
+        command: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), HistoryError> {
+        let call = ToolCall::new(
+            format!("user_{}", uuid::Uuid::new_v4().simple()),
+            "bash",
+            serde_json::json!({ "command": command }),
+            self.history.session(),
+        );
+        let result = self.dispatcher.run_user_call(&call, cancel).await;
+        let told = format!(
+            "[the user ran a command]\n$ {command}\n{}",
+            content_for_llm(&result)
+        );
+        self.history.push(Message::user(told), None).await
+    }
+
+    async fn run_command(&mut self, command: Command) -> Result<String, HistoryError> {
+        Ok(match command {
+            Command::Help => commands::help(),
+            Command::Clear => {
+                self.history.clear().await?;
+                "The conversation starts over; what was said stays in the store.".to_owned()
+            }
+            Command::Status => self.status(),
+            Command::Tools => self.tool_list(),
+            Command::Sessions => self.session_list().await?,
+            Command::Quit => String::new(),
+        })
+    }
+
+    fn status(&self) -> String {
+        let window = self.provider.context_window();
+        let budget = self.config.context_budget_tokens.unwrap_or(window);
+        format!(
+            "session     {}\n\
+             directory   {}\n\
+             model       {} ({})\n\
+             context     about {} of {budget} tokens, {} messages\n\
+             limits      {} rounds of calls a turn, {} calls a round\n\
+             database    {}",
+            self.history.session(),
+            self.project.display(),
+            self.provider.model(),
+            self.provider.name(),
+            self.history.estimated_tokens(),
+            self.history.messages().len(),
+            self.config.max_tool_iterations,
+            self.config.max_calls_per_iteration,
+            self.store.path().display(),
+        )
+    }
+
+    fn tool_list(&self) -> String {
+        let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
+        let lines: Vec<_> = registry
+            .tools()
+            .iter()
+            .map(|def| format!("{:<18} {}", def.id, def.description))
+            .collect();
+        lines.join("\n")
+    }
+
+    async fn session_list(&self) -> Result<String, HistoryError> {
+        let sessions = self.store.list_sessions(Some(&self.project), 20).await?;
+        let lines: Vec<_> = sessions
+            .iter()
+            .map(|session| {
+                let here = if session.id == self.history.session() {
+                    "*"
+                } else {
+                    " "
+                };
+                let title = session.title.as_deref().unwrap_or("(no title)");
+                format!(
+                    "{here} {}  {:>4} messages  {title}",
+                    session.id, session.messages
+                )
+            })
+            .collect();
+        Ok(lines.join("\n"))
+    }
+}
+
+/// Bytes of all definitions as sent.
+fn definition_bytes(registry: &ToolRegistry) -> usize {
+    registry
+        .tools()
+        .iter()
+        .map(|def| def.id.len() + def.description.len() + def.parameters.to_string().len() + 70)
+        .sum()
+}

@@ -1,0 +1,359 @@
+//! One turn: ask the model, run the calls, append the results, ask again.
+//!
+//! 1. The user's message is stored.
+//! 2. The limits are checked; the request is sent; text streams to the channel.
+//! 3. The answer is stored, *then* its calls run: history first, then act.
+//! 4. Each result is stored as soon as it and all before it are there; back to 2.
+//!
+//! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
+
+use futures_util::StreamExt;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use zeph_llm::{
+    ChatRequest, ChatResponse, LlmError, Message, MessagePart, Role, StopReason, StreamEvent,
+    ToolChoice, ToolDefinition, ToolUseRequest, Usage,
+};
+use zeph_tools::{ToolError, ToolRegistry, ToolResult, content_for_llm};
+
+use super::Agent;
+use super::dispatch::BatchLimits;
+use super::history::HistoryError;
+use super::limits::{Limit, Limits, Step};
+use crate::channel::AgentEvent;
+
+/// Why a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The model answered.
+    Done,
+    /// The model asked for calls too often.
+    IterationCap,
+    /// The same calls gave the same results three times in a row.
+    DoomLoop,
+    /// The conversation takes over 80 % of its budget.
+    ContextBudget,
+    /// It ended on a refusal: the model had nothing more to say after it.
+    Refused,
+    /// The user cancelled it.
+    Cancelled,
+    /// The provider or the store failed.
+    Error,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone)]
+pub struct TurnOutcome {
+    /// Why it ended.
+    pub end: TurnEnd,
+    /// The model's last text.
+    pub text: String,
+    /// Responses with calls.
+    pub iterations: usize,
+    /// Calls asked for.
+    pub tool_calls: usize,
+    /// Tokens of all requests.
+    pub usage: Usage,
+    /// The error, or what the limit was.
+    pub message: Option<String>,
+}
+
+/// What stops a turn from within.
+enum Stop {
+    End(TurnEnd, String),
+    Cancelled,
+}
+
+impl From<HistoryError> for Stop {
+    fn from(error: HistoryError) -> Self {
+        Self::End(TurnEnd::Error, error.to_string())
+    }
+}
+
+impl Agent {
+    /// Runs one turn for what the user said.
+    pub async fn run_turn(&mut self, text: &str, cancel: &CancellationToken) -> TurnOutcome {
+        let mut outcome = TurnOutcome {
+            end: TurnEnd::Done,
+            text: String::new(),
+            iterations: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+            message: None,
+        };
+        match self.turn(text, cancel, &mut outcome).await {
+            Ok(()) => {}
+            Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
+            Err(Stop::End(end, message)) => {
+                if end != TurnEnd::Error {
+                    self.channel.emit(AgentEvent::Notice(message.clone()));
+                }
+                outcome.end = end;
+                outcome.message = Some(message);
+            }
+        }
+        outcome
+    }
+
+    async fn turn(
+        &mut self,
+        text: &str,
+        cancel: &CancellationToken,
+        outcome: &mut TurnOutcome,
+    ) -> Result<(), Stop> {
+        let registry = self.refresh_tools();
+        self.history.push(Message::user(text), None).await?;
+        let mut limits = Limits::new(&self.config, self.provider.context_window());
+        let mut refused = false;
+        loop {
+            match limits.before_request(self.history.estimated_tokens()) {
+                Some(Limit::Iterations) => return self.sum_up(cancel, outcome).await,
+                Some(_) => {
+                    return Err(Stop::End(TurnEnd::ContextBudget, self.over_budget(&limits)));
+                }
+                None => {}
+            }
+            self.channel.emit(AgentEvent::Requesting {
+                iteration: limits.iterations() + 1,
+            });
+            let response = self.ask(ToolChoice::Auto, cancel, outcome).await?;
+            let requests = self.store_answer(response, outcome).await?;
+            if requests.is_empty() {
+                if refused && outcome.text.trim().is_empty() {
+                    return Err(Stop::End(
+                        TurnEnd::Refused,
+                        "the turn ended on a refused call".to_owned(),
+                    ));
+                }
+                return Ok(());
+            }
+            outcome.tool_calls += requests.len();
+            let contents = self.run_calls(&requests, &registry, cancel).await?;
+            refused = contents.iter().all(|(_, refused)| *refused);
+            let steps = requests
+                .iter()
+                .zip(&contents)
+                .map(|(request, (content, _))| Step {
+                    tool: &request.name,
+                    input: &request.input,
+                    content,
+                });
+            let doomed = limits.after_iteration(steps);
+            outcome.iterations = limits.iterations();
+            if cancel.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
+            if doomed.is_some() {
+                return Err(Stop::End(
+                    TurnEnd::DoomLoop,
+                    "stopped: the same calls gave the same results three times in a row. \
+                     Say what to do differently."
+                        .to_owned(),
+                ));
+            }
+        }
+    }
+
+    /// The cap is reached: one last request, in which no tool may be called.
+    async fn sum_up(
+        &mut self,
+        cancel: &CancellationToken,
+        outcome: &mut TurnOutcome,
+    ) -> Result<(), Stop> {
+        let cap = self.config.max_tool_iterations;
+        let words = format!(
+            "[limit] {cap} rounds of tool calls are used up in this turn. Do not call tools. \
+             Sum up what was done, what was found, and what is left."
+        );
+        self.history.push(Message::user(words), None).await?;
+        let response = self.ask(ToolChoice::None, cancel, outcome).await?;
+        let requests = self.store_answer(response, outcome).await?;
+        if !requests.is_empty() {
+            let reason = "the limit of tool calls for this turn is reached";
+            let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
+            for (request, result) in requests.iter().zip(&results) {
+                self.store_result(request, result).await?;
+            }
+        }
+        Err(Stop::End(
+            TurnEnd::IterationCap,
+            format!(
+                "stopped after {cap} rounds of tool calls ([agent] max_tool_iterations); \
+                 say \"go on\" to continue"
+            ),
+        ))
+    }
+
+    fn over_budget(&self, limits: &Limits) -> String {
+        format!(
+            "stopped: the conversation takes about {} tokens, over 80 % of its budget (limit {}). \
+             /clear starts over; [agent] context_budget_tokens sets the budget",
+            self.history.estimated_tokens(),
+            limits.context_limit(),
+        )
+    }
+
+    /// Sends the history. What was shown before a cancel or an error is kept as said.
+    async fn ask(
+        &mut self,
+        tool_choice: ToolChoice,
+        cancel: &CancellationToken,
+        outcome: &mut TurnOutcome,
+    ) -> Result<ChatResponse, Stop> {
+        let request = ChatRequest {
+            system: &self.system,
+            messages: self.history.messages(),
+            tools: &self.tools,
+            tool_choice,
+            cache_key: Some(self.history.session()),
+            response_schema: self.response_schema.as_ref(),
+        };
+        let mut shown = String::new();
+        let answer = {
+            let channel = &self.channel;
+            let mut sink = |event: StreamEvent| match event {
+                StreamEvent::TextDelta(text) => {
+                    shown.push_str(&text);
+                    channel.emit(AgentEvent::Text(text));
+                }
+                StreamEvent::ReasoningDelta(text) => channel.emit(AgentEvent::Reasoning(text)),
+                StreamEvent::Notice(text) => channel.emit(AgentEvent::Notice(text)),
+                StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
+            };
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => None,
+                answer = self.provider.chat_stream(request, &mut sink) => Some(answer),
+            }
+        };
+        match answer {
+            Some(Ok(response)) => {
+                let usage = response.usage();
+                outcome.usage.add(usage);
+                self.history.correct(usage);
+                self.channel.emit(AgentEvent::Usage(usage));
+                Ok(response)
+            }
+            Some(Err(error)) => {
+                let message = self.explain(&error);
+                self.keep_shown(shown, "the answer broke off", outcome)
+                    .await?;
+                Err(Stop::End(TurnEnd::Error, message))
+            }
+            None => {
+                self.keep_shown(shown, "interrupted by the user", outcome)
+                    .await?;
+                Err(Stop::Cancelled)
+            }
+        }
+    }
+
+    async fn keep_shown(
+        &mut self,
+        shown: String,
+        why: &str,
+        outcome: &mut TurnOutcome,
+    ) -> Result<(), Stop> {
+        if shown.is_empty() {
+            return Ok(());
+        }
+        let kept = format!("{shown}\n[{why}]");
+        outcome.text = shown;
+        self.history.push(Message::assistant(kept), None).await?;
+        Ok(())
+    }
+
+    fn explain(&self, error: &LlmError) -> String {
+        tracing::warn!(kind = ?error.kind, status = ?error.status, "the request failed");
+        error.to_string()
+    }
+
+    /// Stores the answer and returns its calls.
+    async fn store_answer(
+        &mut self,
+        response: ChatResponse,
+        outcome: &mut TurnOutcome,
+    ) -> Result<Vec<ToolUseRequest>, Stop> {
+        if let ChatResponse::Text { stop, .. } = &response {
+            match stop {
+                StopReason::MaxTokens => self.channel.emit(AgentEvent::Notice(
+                    "the answer was cut off by the model's output limit".to_owned(),
+                )),
+                StopReason::Refusal => self.channel.emit(AgentEvent::Notice(
+                    "the provider's content filter stopped the answer".to_owned(),
+                )),
+                StopReason::EndTurn | StopReason::ToolUse => {}
+            }
+        }
+        let usage = response.usage();
+        let message = response.into_message();
+        outcome.text = message.text();
+        let requests: Vec<_> = message.tool_uses().cloned().collect();
+        if message.parts.is_empty() {
+            return Ok(requests);
+        }
+        self.history.push(message, Some(usage)).await?;
+        Ok(requests)
+    }
+
+    /// Runs the calls of one answer and stores each result; yields what the model reads of each,
+    /// and whether it was refused.
+    async fn run_calls(
+        &mut self,
+        requests: &[ToolUseRequest],
+        registry: &ToolRegistry,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<(String, bool)>, Stop> {
+        let batch = BatchLimits {
+            max_calls: self.config.max_calls_per_iteration,
+            max_parallel: self.config.max_parallel_calls,
+        };
+        let dispatcher = std::sync::Arc::clone(&self.dispatcher);
+        let mut results = Box::pin(dispatcher.run_batch(requests, registry, batch, cancel));
+        let mut contents = Vec::with_capacity(requests.len());
+        for request in requests {
+            let Some(result) = results.next().await else {
+                break;
+            };
+            let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+            // A result that cannot be stored ends the batch: no further mutation begins.
+            let content = self.store_result(request, &result).await?;
+            contents.push((content, refused));
+        }
+        Ok(contents)
+    }
+
+    async fn store_result(
+        &mut self,
+        request: &ToolUseRequest,
+        result: &ToolResult,
+    ) -> Result<String, Stop> {
+        let content = content_for_llm(result);
+        let message = Message {
+            role: Role::User,
+            parts: vec![MessagePart::ToolResult {
+                tool_use_id: request.id.clone(),
+                content: content.clone(),
+                is_error: result.is_err(),
+            }],
+        };
+        self.history.push(message, None).await?;
+        Ok(content)
+    }
+
+    /// Asks the executors anew what they offer.
+    pub(super) fn refresh_tools(&mut self) -> ToolRegistry {
+        let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
+        self.tools = registry
+            .tools()
+            .iter()
+            .map(|def| ToolDefinition {
+                name: def.id.to_string(),
+                description: def.description.to_string(),
+                parameters: std::sync::Arc::clone(&def.parameters),
+            })
+            .collect();
+        registry
+    }
+}

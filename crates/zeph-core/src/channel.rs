@@ -1,0 +1,88 @@
+//! The port to the person or program on the other side of the conversation.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use zeph_llm::Usage;
+use zeph_tools::{Confirmation, FileLocation, OutputStream, ToolErrorCategory};
+
+/// Something that happens in a turn, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    /// A request goes to the model.
+    Requesting {
+        /// Iteration, from 1.
+        iteration: usize,
+    },
+    /// More of the model's text.
+    Text(String),
+    /// More of the model's reasoning.
+    Reasoning(String),
+    /// A call begins.
+    ToolStarted {
+        /// The call's id.
+        id: String,
+        /// The tool, as the model called it.
+        tool: String,
+        /// The arguments as they came.
+        params: Value,
+    },
+    /// A running command prints.
+    ToolOutput {
+        /// The call's id.
+        id: String,
+        /// Which stream.
+        stream: OutputStream,
+        /// The text.
+        text: String,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// `None` for success.
+        failure: Option<ToolErrorCategory>,
+        /// What a person reads.
+        display: String,
+        /// Files read or changed.
+        locations: Vec<FileLocation>,
+        /// How long it took, waiting for a person excluded.
+        duration_ms: u64,
+    },
+    /// A question was answered.
+    Permission {
+        /// The call's id.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// Whether it may run.
+        allowed: bool,
+    },
+    /// Something a person should know.
+    Notice(String),
+    /// The tokens of one request.
+    Usage(Usage),
+}
+
+/// A person's answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserAnswer {
+    /// Run it, this once.
+    Once,
+    /// Do not run it; the text, if any, is told to the model.
+    No(Option<String>),
+}
+
+/// Shows what happens and asks what has to be asked.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Shows an event. Neither blocks nor fails.
+    fn emit(&self, event: AgentEvent);
+
+    /// Whether there is someone to ask.
+    fn can_ask(&self) -> bool;
+
+    /// Asks whether a call may run. Called for one call at a time.
+    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
+}

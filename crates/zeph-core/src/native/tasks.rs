@@ -1,0 +1,197 @@
+//! `add_task`, `list_tasks`, `update_task`: the task list of the session.
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use zeph_memory::{Store, StoreError, Task, TaskStatus};
+use zeph_tools::{
+    Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct AddParams {
+    content: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ListParams {}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct UpdateParams {
+    task_id: String,
+    status: TaskStatus,
+}
+
+/// Adds a task.
+pub struct AddTask {
+    def: ToolDef,
+    store: Store,
+}
+
+impl AddTask {
+    /// The tool over `store`.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self {
+            def: ToolDef::new::<AddParams>(
+                "add_task",
+                "Add a step to the task list the user sees. For work of three or more steps.",
+                Annotations::SESSION_STATE,
+            )
+            .with_param_aliases(&[("task", "content"), ("title", "content")]),
+            store,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for AddTask {
+    fn definition(&self) -> &ToolDef {
+        &self.def
+    }
+
+    async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: AddParams = call.parse()?;
+        let added = self
+            .store
+            .add_task(&call.conversation, &params.content)
+            .await
+            .map_err(|error| failure(&error))?;
+        let tasks = all(&self.store, call).await?;
+        Ok(ToolOutput::text(format!("Added {}.", added.id))
+            .with_display(render(&tasks))
+            .with_raw(json!({ "task": added })))
+    }
+}
+
+/// Lists the tasks.
+pub struct ListTasks {
+    def: ToolDef,
+    store: Store,
+}
+
+impl ListTasks {
+    /// The tool over `store`.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self {
+            def: ToolDef::new::<ListParams>(
+                "list_tasks",
+                "The task list with ids and statuses.",
+                Annotations {
+                    idempotent: false,
+                    ..Annotations::READ
+                },
+            ),
+            store,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for ListTasks {
+    fn definition(&self) -> &ToolDef {
+        &self.def
+    }
+
+    async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let tasks = all(&self.store, call).await?;
+        let lines: Vec<_> = tasks
+            .iter()
+            .map(|task| format!("{} [{}] {}", task.id, task.status.as_str(), task.content))
+            .collect();
+        let summary = if lines.is_empty() {
+            "The task list is empty.".to_owned()
+        } else {
+            lines.join("\n")
+        };
+        Ok(ToolOutput::text(summary)
+            .with_display(render(&tasks))
+            .with_raw(json!({ "tasks": tasks })))
+    }
+}
+
+/// Sets the status of a task.
+pub struct UpdateTask {
+    def: ToolDef,
+    store: Store,
+}
+
+impl UpdateTask {
+    /// The tool over `store`.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self {
+            def: ToolDef::new::<UpdateParams>(
+                "update_task",
+                "Set a task's status. Mark it in_progress when you begin, completed when it is proven.",
+                Annotations {
+                    idempotent: true,
+                    ..Annotations::SESSION_STATE
+                },
+            )
+            .with_param_aliases(&[("id", "task_id")]),
+            store,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for UpdateTask {
+    fn definition(&self) -> &ToolDef {
+        &self.def
+    }
+
+    async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: UpdateParams = call.parse()?;
+        let task = self
+            .store
+            .update_task(&call.conversation, &params.task_id, params.status)
+            .await
+            .map_err(|error| failure(&error))?;
+        let tasks = all(&self.store, call).await?;
+        let summary = format!("{} is {}.", task.id, task.status.as_str());
+        Ok(ToolOutput::text(summary)
+            .with_display(render(&tasks))
+            .with_raw(json!({ "task": task })))
+    }
+}
+
+async fn all(store: &Store, call: &ToolCall) -> Result<Vec<Task>, ToolError> {
+    store
+        .tasks(&call.conversation)
+        .await
+        .map_err(|error| failure(&error))
+}
+
+/// The list as a person sees it.
+fn render(tasks: &[Task]) -> String {
+    let lines: Vec<_> = tasks
+        .iter()
+        .map(|task| {
+            let mark = match task.status {
+                TaskStatus::Pending => "[ ]",
+                TaskStatus::InProgress => "[>]",
+                TaskStatus::Completed => "[x]",
+            };
+            format!("{mark} {} {}", task.id, task.content)
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn failure(error: &StoreError) -> ToolError {
+    match error {
+        StoreError::UnknownTask { .. } => ToolError::Missing {
+            message: error.to_string(),
+        },
+        StoreError::EmptyTask | StoreError::UnknownStatus { .. } => {
+            ToolError::invalid(error.to_string())
+        }
+        _ => ToolError::Failed {
+            category: ToolErrorCategory::PermanentFailure,
+            message: error.to_string(),
+        },
+    }
+}
