@@ -1,7 +1,28 @@
-//! Sessions, messages, tasks and the audit trail in SQLite.
-
+#![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
+//! # Map
+//! - [`store`]: the database: opening it, versions of its tables, checkpoints.
+//! - [`conversation`]: sessions; [`messages`]: what is said in them.
+//! - [`lock`]: one agent at a time on a session.
+//! - [`tasks`]: the list of tasks of a session.
+//! - [`audit`]: the audit trail, behind `zeph_tools::AuditSink`.
+//! - [`error`]: what can go wrong, in words for a person.
+//! - [`config`][]: the section `[memory]`.
 
+pub mod audit;
 pub mod config;
+pub mod conversation;
+pub mod error;
+pub mod lock;
+pub mod messages;
+pub mod store;
+pub mod tasks;
 
+pub use audit::{SqliteAudit, StoredAudit};
 pub use config::{MemoryConfig, Synchronous};
+pub use conversation::{SessionInfo, new_session_id};
+pub use error::StoreError;
+pub use lock::SessionLock;
+pub use messages::{NewMessage, StoredMessage, Usage};
+pub use store::Store;
+pub use tasks::{Task, TaskStatus};

@@ -1,0 +1,246 @@
+//! Sessions: the conversations of a project.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, query};
+use uuid::Uuid;
+
+use crate::error::StoreError;
+use crate::store::{SqlQuery, Store};
+
+/// The least of an id that stands for the whole.
+const MIN_PREFIX: usize = 4;
+/// The most bytes of an id.
+const MAX_ID: usize = 256;
+/// How many of the sessions that fit an ambiguous prefix are named.
+const NAMED: usize = 6;
+
+/// What is known about a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: String,
+    /// The folder that it works in; bytes that are no UTF-8 are replaced.
+    pub project: PathBuf,
+    /// Its title, when it has one.
+    pub title: Option<String>,
+    /// The provider last used.
+    pub provider: Option<String>,
+    /// The model last used.
+    pub model: Option<String>,
+    /// When it began: milliseconds since the Unix epoch.
+    pub created_at: i64,
+    /// When its last message came: milliseconds since the Unix epoch.
+    pub updated_at: i64,
+    /// How many messages it holds, those before `/clear` included.
+    pub messages: u64,
+    /// How many calls the audit trail has of it.
+    pub calls: u64,
+}
+
+/// A new id for a session: random, so that its first characters tell it from others.
+#[must_use]
+pub fn new_session_id() -> String {
+    Uuid::new_v4().to_string()
+}
+
+pub(crate) fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// A count as SQLite keeps it.
+pub(crate) fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A count as SQLite kept it.
+pub(crate) fn count(integer: i64) -> u64 {
+    u64::try_from(integer).unwrap_or(0)
+}
+
+fn project_key(project: &Path) -> String {
+    project.to_string_lossy().into_owned()
+}
+
+macro_rules! select_session {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.id, s.project, s.title, s.provider, s.model, s.created_at, s.updated_at,
+                (SELECT count(*) FROM message m WHERE m.session = s.number),
+                (SELECT count(*) FROM tool_audit a WHERE a.session = s.id AND a.id > s.audit_floor)
+             FROM session s ",
+            $rest
+        )
+    };
+}
+
+fn session_of(row: &SqliteRow) -> Result<SessionInfo, sqlx::Error> {
+    Ok(SessionInfo {
+        id: row.try_get(0)?,
+        project: PathBuf::from(row.try_get::<String, _>(1)?),
+        title: row.try_get(2)?,
+        provider: row.try_get(3)?,
+        model: row.try_get(4)?,
+        created_at: row.try_get(5)?,
+        updated_at: row.try_get(6)?,
+        messages: count(row.try_get(7)?),
+        calls: count(row.try_get(8)?),
+    })
+}
+
+impl Store {
+    /// The session `id`; it is created for `project` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidSessionId`], or a failure of the database.
+    pub async fn ensure_session(
+        &self,
+        id: &str,
+        project: &Path,
+    ) -> Result<SessionInfo, StoreError> {
+        if id.is_empty() || id.len() > MAX_ID || id.chars().any(char::is_control) {
+            return Err(StoreError::InvalidSessionId {
+                id: id.to_owned(),
+                max: MAX_ID,
+            });
+        }
+        let insert = query(
+            "INSERT INTO session (id, project, created_at, updated_at, activity, audit_floor)
+             VALUES (?1, ?2, ?3, ?3,
+                     (SELECT coalesce(max(activity), 0) + 1 FROM session),
+                     (SELECT coalesce(max(id), 0) FROM tool_audit))
+             ON CONFLICT (id) DO NOTHING",
+        );
+        self.write(insert.bind(id).bind(project_key(project)).bind(now()), 0)
+            .await?;
+        self.session(id).await
+    }
+
+    /// The session `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn session(&self, id: &str) -> Result<SessionInfo, StoreError> {
+        let select = query(select_session!("WHERE s.id = ?1"));
+        let found = self.sessions(select.bind(id)).await?;
+        found.into_iter().next().ok_or_else(|| unknown(id))
+    }
+
+    /// The session whose id is `prefix`, or else the only one whose id begins with it.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], [`StoreError::AmbiguousSession`],
+    /// [`StoreError::ShortPrefix`], or a failure of the database.
+    pub async fn find_session(&self, prefix: &str) -> Result<SessionInfo, StoreError> {
+        let select = query(select_session!(
+            "WHERE s.id >= ?1 AND substr(s.id, 1, length(?1)) = ?1 ORDER BY s.id LIMIT ?2"
+        ));
+        let named = i64::try_from(NAMED).unwrap_or(i64::MAX);
+        let mut found = self.sessions(select.bind(prefix).bind(named)).await?;
+        // The id itself sorts before all that it is the beginning of.
+        match found.first() {
+            Some(first) if first.id == prefix => return Ok(found.swap_remove(0)),
+            _ if prefix.chars().count() < MIN_PREFIX => {
+                return Err(StoreError::ShortPrefix {
+                    prefix: prefix.to_owned(),
+                    min: MIN_PREFIX,
+                });
+            }
+            _ => {}
+        }
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Err(unknown(prefix)),
+            (Some(only), true) => Ok(only),
+            (Some(last), false) => Err(StoreError::AmbiguousSession {
+                prefix: prefix.to_owned(),
+                ids: found.into_iter().chain([last]).map(|s| s.id).collect(),
+            }),
+        }
+    }
+
+    /// The session of `project` with the latest activity: what `--continue` goes on with.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn latest_session(&self, project: &Path) -> Result<Option<SessionInfo>, StoreError> {
+        Ok(self.list_sessions(Some(project), 1).await?.pop())
+    }
+
+    /// Up to `limit` sessions, of `project` or of all, the latest activity first.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn list_sessions(
+        &self,
+        project: Option<&Path>,
+        limit: u32,
+    ) -> Result<Vec<SessionInfo>, StoreError> {
+        let select = match project {
+            Some(project) => query(select_session!(
+                "WHERE s.project = ?2 ORDER BY s.activity DESC LIMIT ?1"
+            ))
+            .bind(limit)
+            .bind(project_key(project)),
+            None => query(select_session!("ORDER BY s.activity DESC LIMIT ?1")).bind(limit),
+        };
+        self.sessions(select).await
+    }
+
+    /// Deletes a session with its messages and tasks. Its audit entries stay.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], [`StoreError::SessionInUse`], or a failure of the database.
+    pub async fn delete_session(&self, id: &str) -> Result<(), StoreError> {
+        let _lock = self.lock_session(id).await?;
+        let delete = query("DELETE FROM session WHERE id = ?1 RETURNING number");
+        self.write_to_session(id, delete.bind(id)).await
+    }
+
+    /// Gives a session a title.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn set_title(&self, id: &str, title: &str) -> Result<(), StoreError> {
+        let update = query("UPDATE session SET title = ?2 WHERE id = ?1 RETURNING number");
+        self.write_to_session(id, update.bind(id).bind(title)).await
+    }
+
+    /// Notes which model a session uses.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn set_model(&self, id: &str, provider: &str, model: &str) -> Result<(), StoreError> {
+        let update =
+            query("UPDATE session SET provider = ?2, model = ?3 WHERE id = ?1 RETURNING number");
+        self.write_to_session(id, update.bind(id).bind(provider).bind(model))
+            .await
+    }
+
+    async fn sessions(&self, select: SqlQuery<'_>) -> Result<Vec<SessionInfo>, StoreError> {
+        let rows = self.fetch(select).await?;
+        rows.iter()
+            .map(|row| session_of(row).map_err(|error| self.sql(error)))
+            .collect()
+    }
+
+    /// Runs a statement that returns a row when there is such a session.
+    pub(crate) async fn write_to_session(
+        &self,
+        id: &str,
+        statement: SqlQuery<'_>,
+    ) -> Result<(), StoreError> {
+        match self.write(statement, 0).await?.is_empty() {
+            true => Err(unknown(id)),
+            false => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn unknown(session: &str) -> StoreError {
+    StoreError::UnknownSession {
+        id: session.to_owned(),
+    }
+}

@@ -1,0 +1,223 @@
+//! What can go wrong with the store, in words for a person.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A failure of the store: what, where, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder of the database, or a file in it, cannot be made or reached.
+    #[error(
+        "the database {path} cannot be created or opened: {reason}; \
+         make its folder writable or set `[memory] path` to another place"
+    )]
+    Unreachable {
+        /// The database.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// A folder, a pipe or a device stands where the file should be.
+    #[error("{path} is no regular file: set `[memory] path` to the name of a file")]
+    NotAFile {
+        /// What stands there.
+        path: PathBuf,
+    },
+    /// The file or its folder must not be written.
+    #[error(
+        "the database {path} is read-only: make the file and its folder writable \
+         or set `[memory] path` to another place"
+    )]
+    ReadOnly {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error(
+        "{path} is not a database of Zeph ({reason}): \
+         move it away or set `[memory] path` to another file"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// How that was seen.
+        reason: String,
+    },
+    /// The file was a database, and is damaged.
+    #[error(
+        "the database {path} is damaged ({reason}): move it away together with the files \
+         beside it that begin with its name; `sqlite3 FILE .recover` may save what is left"
+    )]
+    Corrupt {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// A newer program has changed the tables.
+    #[error(
+        "the database {path} was written by a newer Zeph (its version is {found}, this program \
+         knows up to {known}): update Zeph or set `[memory] path` to another file"
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// The version of its tables.
+        found: i64,
+        /// The newest version known here.
+        known: i64,
+    },
+    /// Nothing more fits on the disk.
+    #[error(
+        "no space is left for the database {path}: free some and try again; \
+         the last write was not kept, all earlier ones were"
+    )]
+    Full {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Another process holds the database.
+    #[error(
+        "another process keeps the database {path} locked: wait for it or end it, then try again"
+    )]
+    Busy {
+        /// The database.
+        path: PathBuf,
+    },
+    /// [`Store::close`](crate::Store::close) came first.
+    #[error("the database {path} is closed")]
+    Closed {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Any other failure of SQLite.
+    #[error("the database {path} failed: {source}")]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite or its driver says.
+        source: sqlx::Error,
+    },
+    /// No session has this id.
+    #[error("there is no session {id:?}: `zeph sessions list` shows those there are")]
+    UnknownSession {
+        /// The id, or the beginning of one.
+        id: String,
+    },
+    /// Several sessions begin so.
+    #[error("{prefix:?} is the beginning of several sessions: {}; give more of the id", ids.join(", "))]
+    AmbiguousSession {
+        /// What was given.
+        prefix: String,
+        /// The first few that fit.
+        ids: Vec<String>,
+    },
+    /// Too little of an id to look for.
+    #[error("{prefix:?} is no session; the beginning of an id must have at least {min} characters")]
+    ShortPrefix {
+        /// What was given.
+        prefix: String,
+        /// How many characters are needed.
+        min: usize,
+    },
+    /// No id of a session may look so.
+    #[error(
+        "{id:?} cannot be the id of a session: use 1 to {max} bytes without control characters"
+    )]
+    InvalidSessionId {
+        /// What was given.
+        id: String,
+        /// The most bytes that an id may have.
+        max: usize,
+    },
+    /// Another agent works on the session.
+    #[error(
+        "the session {id:?} is in use by {}: leave that one first, or start another session",
+        holder(*.pid)
+    )]
+    SessionInUse {
+        /// The session.
+        id: String,
+        /// The process that holds it, when it told.
+        pid: Option<u32>,
+    },
+    /// More messages at once than one statement can take.
+    #[error("{count} messages cannot be appended at once: the most is {max}")]
+    BatchTooLarge {
+        /// How many there were.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// The session has no such task.
+    #[error("there is no task {id:?} in this session; {}", known_tasks(.known))]
+    UnknownTask {
+        /// The id given.
+        id: String,
+        /// The ids there are.
+        known: Vec<String>,
+    },
+    /// A task can have no such status.
+    #[error("{status:?} is no status of a task: use `pending`, `in_progress` or `completed`")]
+    UnknownStatus {
+        /// The status given.
+        status: String,
+    },
+    /// A task says nothing.
+    #[error("a task needs a text that says what is to be done")]
+    EmptyTask,
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("process {pid}"),
+    )
+}
+
+fn known_tasks(known: &[String]) -> String {
+    if known.is_empty() {
+        "it has none yet: add one first".to_owned()
+    } else {
+        format!("it has {}", known.join(", "))
+    }
+}
+
+impl StoreError {
+    /// The error that a failed system call on the database's file or folder stands for.
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                Self::ReadOnly { path }
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            _ => Self::Unreachable {
+                path,
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// The error that a failed statement stands for.
+    pub(crate) fn sql(path: &Path, source: sqlx::Error) -> Self {
+        let path = path.to_owned();
+        let sqlx::Error::Database(error) = &source else {
+            return Self::Database { path, source };
+        };
+        let reason = error.message().to_owned();
+        // The primary result code is the low byte: https://www.sqlite.org/rescode.html
+        match error.code().and_then(|code| code.parse::<i32>().ok()) {
+            Some(code) => match code & 0xff {
+                5 | 6 => Self::Busy { path },
+                8 => Self::ReadOnly { path },
+                11 => Self::Corrupt { path, reason },
+                13 => Self::Full { path },
+                14 => Self::Unreachable { path, reason },
+                26 => Self::Foreign { path, reason },
+                _ => Self::Database { path, source },
+            },
+            None => Self::Database { path, source },
+        }
+    }
+}

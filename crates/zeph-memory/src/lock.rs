@@ -1,0 +1,106 @@
+//! One agent at a time on a session: a locked file beside the database for each.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sqlx::{Row, query};
+
+use crate::conversation::unknown;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How often a lock file that its holder removes at the same moment is made anew.
+const ATTEMPTS: usize = 64;
+
+/// The right to work on a session. It ends when this is dropped, or with the process, however
+/// that ends.
+#[derive(Debug)]
+pub struct SessionLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for SessionLock {
+    fn drop(&mut self) {
+        // First the name, then the lock: who locks the nameless file notices (`is_at`). Unlocked
+        // by hand, since a process just being started holds a copy of the descriptor.
+        let removed = fs::remove_file(&self.path);
+        let unlocked = self.file.unlock();
+        for error in [removed.err(), unlocked.err()].into_iter().flatten() {
+            tracing::debug!(path = %self.path.display(), %error, "releasing the lock of a session");
+        }
+    }
+}
+
+impl Store {
+    /// Takes the session `id` for this process.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`]; [`StoreError::SessionInUse`] when another process, or
+    /// another part of this one, has it; or a failure of the database or of the file system.
+    pub async fn lock_session(&self, id: &str) -> Result<SessionLock, StoreError> {
+        let select = query("SELECT number FROM session WHERE id = ?1");
+        let rows = self.fetch(select.bind(id)).await?;
+        let row = rows.first().ok_or_else(|| unknown(id))?;
+        let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+
+        // Numbers are never used twice, and unlike ids they are always good names of files.
+        let mut folder = self.path().as_os_str().to_owned();
+        folder.push("-locks");
+        let path = Path::new(&folder).join(number.to_string());
+        match lock_file(&path) {
+            Ok(Some(file)) => Ok(SessionLock { file, path }),
+            Ok(None) => Err(StoreError::SessionInUse {
+                id: id.to_owned(),
+                pid: fs::read_to_string(&path)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok()),
+            }),
+            Err(error) => Err(StoreError::io(&path, &error)),
+        }
+    }
+}
+
+/// Locks the file at `path`, which then holds our process id; `None` when another has it.
+fn lock_file(path: &Path) -> io::Result<Option<File>> {
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    for _ in 0..ATTEMPTS {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        if is_at(&file, path)? {
+            file.set_len(0)?;
+            file.write_all(std::process::id().to_string().as_bytes())?;
+            return Ok(Some(file));
+        }
+    }
+    Err(io::Error::other(
+        "the lock of the session keeps changing; try again",
+    ))
+}
+
+/// Whether the open file is still the one of that name.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok(named.ino() == ours.ino() && named.dev() == ours.dev()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,228 @@
+//! The messages of a session.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use futures_util::TryStreamExt;
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row, query};
+
+use crate::conversation::{count, integer, now, unknown};
+use crate::error::StoreError;
+use crate::store::{SqlQuery, Store};
+
+/// The most messages in one statement: SQLite takes 32766 values.
+const MAX_BATCH: usize = 4096;
+
+/// Tokens of one request, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: u64,
+    /// Tokens written.
+    pub output_tokens: u64,
+    /// The part of `input_tokens` that came from the provider's cache.
+    pub cached_tokens: u64,
+}
+
+/// A message to append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Who speaks: `user`, `assistant`, …
+    pub role: String,
+    /// What is said; the store does not look into it.
+    pub content: String,
+    /// What the request cost, for an answer of a model.
+    pub usage: Option<Usage>,
+}
+
+/// A message as it was appended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StoredMessage {
+    /// Its place in the session: 1, 2, 3, …
+    pub seq: i64,
+    /// Who speaks.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+    /// When it was appended: milliseconds since the Unix epoch.
+    pub created_at: i64,
+    /// What the request cost.
+    pub usage: Option<Usage>,
+}
+
+fn message_of(row: &SqliteRow) -> Result<StoredMessage, sqlx::Error> {
+    let usage = match row.try_get::<Option<i64>, _>(4)? {
+        Some(input) => Some(Usage {
+            input_tokens: count(input),
+            output_tokens: count(row.try_get(5)?),
+            cached_tokens: count(row.try_get(6)?),
+        }),
+        None => None,
+    };
+    Ok(StoredMessage {
+        seq: row.try_get(0)?,
+        role: row.try_get(1)?,
+        content: row.try_get(2)?,
+        created_at: row.try_get(3)?,
+        usage,
+    })
+}
+
+/// The statement that appends `count` messages: `?1` session, `?2` time, then five values each.
+fn insert_messages(count: usize) -> String {
+    let mut sql = String::from(
+        "INSERT INTO message (session, seq, role, content, created_at,
+                              input_tokens, output_tokens, cached_tokens)
+         SELECT s.number,
+                (SELECT coalesce(max(seq), 0) FROM message WHERE session = s.number) + v.column1,
+                v.column2, v.column3, ?2, v.column4, v.column5, v.column6
+         FROM session s, (VALUES ",
+    );
+    for place in 0..count {
+        let first = 3 + 5 * place;
+        let comma = if place == 0 { "" } else { "," };
+        // Writing into a string cannot fail.
+        let _ = write!(
+            sql,
+            "{comma}({},?{first},?{},?{},?{},?{})",
+            place + 1,
+            first + 1,
+            first + 2,
+            first + 3,
+            first + 4
+        );
+    }
+    sql.push_str(") v WHERE s.id = ?1 RETURNING seq");
+    sql
+}
+
+impl Store {
+    /// Begins the window anew: [`Store::messages`] returns only what is appended from now on.
+    /// Nothing is deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn clear_window(&self, id: &str) -> Result<(), StoreError> {
+        let update = query(
+            "UPDATE session SET window_start =
+                 (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = session.number)
+             WHERE id = ?1 RETURNING number",
+        );
+        self.write_to_session(id, update.bind(id)).await
+    }
+
+    /// Appends one message and returns its place in the session.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn append_message(
+        &self,
+        session: &str,
+        message: NewMessage,
+    ) -> Result<i64, StoreError> {
+        Ok(self.append_messages(session, vec![message]).await?.start)
+    }
+
+    /// Appends messages in their order, all or none, and returns their places in the session.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], [`StoreError::BatchTooLarge`], or a failure of the
+    /// database.
+    pub async fn append_messages(
+        &self,
+        session: &str,
+        messages: Vec<NewMessage>,
+    ) -> Result<Range<i64>, StoreError> {
+        let count = messages.len();
+        if count > MAX_BATCH {
+            return Err(StoreError::BatchTooLarge {
+                count,
+                max: MAX_BATCH,
+            });
+        }
+        if count == 0 {
+            let next = "SELECT coalesce(max(m.seq), 0) + 1 FROM session s
+                        LEFT JOIN message m ON m.session = s.number WHERE s.id = ?1 GROUP BY s.number";
+            let rows = self.fetch(query(next).bind(session)).await?;
+            let row = rows.first().ok_or_else(|| unknown(session))?;
+            let next = row.try_get(0).map_err(|error| self.sql(error))?;
+            return Ok(next..next);
+        }
+        // Only small batches are common enough to be worth a prepared statement each.
+        let mut insert = query(AssertSqlSafe(insert_messages(count)))
+            .persistent(count <= 16)
+            .bind(session)
+            .bind(now());
+        let mut bytes = 0;
+        for message in messages {
+            bytes += message.content.len();
+            let usage = message.usage;
+            insert = insert
+                .bind(message.role)
+                .bind(message.content)
+                .bind(usage.map(|usage| integer(usage.input_tokens)))
+                .bind(usage.map(|usage| integer(usage.output_tokens)))
+                .bind(usage.map(|usage| integer(usage.cached_tokens)));
+        }
+        let rows = self.write(insert, bytes).await?;
+        let mut range: Option<Range<i64>> = None;
+        for row in &rows {
+            let seq: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+            range = Some(match range {
+                Some(range) => range.start.min(seq)..range.end.max(seq + 1),
+                None => seq..seq + 1,
+            });
+        }
+        range.ok_or_else(|| unknown(session))
+    }
+
+    /// The messages of the session's window, in order: those since the last
+    /// [`Store::clear_window`].
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
+        let select = query(
+            "SELECT m.seq, m.role, m.content, m.created_at,
+                    m.input_tokens, m.output_tokens, m.cached_tokens
+             FROM session s JOIN message m ON m.session = s.number AND m.seq >= s.window_start
+             WHERE s.id = ?1 ORDER BY m.seq",
+        );
+        self.read_messages(session, select.bind(session)).await
+    }
+
+    /// All messages of a session, in order, those before its window too.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn all_messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
+        let select = query(
+            "SELECT m.seq, m.role, m.content, m.created_at,
+                    m.input_tokens, m.output_tokens, m.cached_tokens
+             FROM session s JOIN message m ON m.session = s.number
+             WHERE s.id = ?1 ORDER BY m.seq",
+        );
+        self.read_messages(session, select.bind(session)).await
+    }
+
+    async fn read_messages(
+        &self,
+        session: &str,
+        select: SqlQuery<'_>,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
+        let mut messages = Vec::new();
+        {
+            let mut connection = self.connection().await?;
+            let mut rows = select.fetch(&mut *connection);
+            while let Some(row) = rows.try_next().await.map_err(|error| self.sql(error))? {
+                messages.push(message_of(&row).map_err(|error| self.sql(error))?);
+            }
+        }
+        if messages.is_empty() {
+            self.session(session).await?;
+        }
+        Ok(messages)
+    }
+}

@@ -1,0 +1,314 @@
+//! The database: opening, versions of the tables, one connection that writes, checkpoints.
+
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{fs, io};
+
+use rustix::fs::Access;
+use sqlx::query::Query;
+use sqlx::sqlite::{
+    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection, Row, Sqlite, query, raw_sql};
+use tokio::sync::{MappedMutexGuard, Mutex as AsyncMutex, MutexGuard};
+
+use crate::config::Synchronous;
+use crate::error::StoreError;
+
+/// The scripts that make the tables; the n-th leads from version n - 1 to n (`PRAGMA user_version`).
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_sessions_tasks_audit.sql")];
+
+/// `PRAGMA application_id` of our databases: "ZEPH".
+const APPLICATION_ID: i64 = 0x5A45_5048;
+
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a small write adds to the log, about: four pages.
+const WRITE_OVERHEAD: usize = 16 * 1024;
+
+/// How far the log grows before it is moved into the database, in bytes, about.
+const CHECKPOINT_AFTER: usize = 4 * 1024 * 1024;
+
+/// How far the log grows (in pages: 64 MiB) before the writer itself moves it, should the
+/// background never come to it.
+const LOG_LIMIT_PAGES: &str = "16384";
+
+pub(crate) type SqlQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
+type Writer<'a> = MappedMutexGuard<'a, SqliteConnection>;
+
+/// The open database. Clones share its one connection; every write is one statement, hence one
+/// transaction, and is on record when the method returns.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    options: SqliteConnectOptions,
+    connection: AsyncMutex<Option<SqliteConnection>>,
+    log_bytes: AtomicUsize,
+    checkpointing: AtomicBool,
+}
+
+impl Store {
+    /// Opens the database at `path`; creates it (mode 0600) and its folders (0700) when missing,
+    /// and brings tables of an older version up to date.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the file cannot be reached, written or understood.
+    pub async fn open(path: &Path, synchronous: Synchronous) -> Result<Self, StoreError> {
+        // SQLite would take a relative `file:…` for a URI.
+        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
+        prepare_file(&path)?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT)
+            .synchronous(match synchronous {
+                Synchronous::Normal => SqliteSynchronous::Normal,
+                Synchronous::Full => SqliteSynchronous::Full,
+            })
+            .pragma("wal_autocheckpoint", LOG_LIMIT_PAGES)
+            .disable_statement_logging();
+        let mut connection = options
+            .connect()
+            .await
+            .map_err(|error| StoreError::sql(&path, error))?;
+        ready(&mut connection, &path).await?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                path,
+                options,
+                connection: AsyncMutex::new(Some(connection)),
+                log_bytes: AtomicUsize::new(0),
+                checkpointing: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// The database's file, absolute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Closes the connection and, when no other process has one, moves the log into the database.
+    /// Leaving without it loses nothing; the next start reads the log then. All clones are closed.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the log could not be moved; nothing is lost by that.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        match self.inner.connection.lock().await.take() {
+            Some(connection) => connection.close().await.map_err(|error| self.sql(error)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn sql(&self, error: sqlx::Error) -> StoreError {
+        StoreError::sql(self.path(), error)
+    }
+
+    pub(crate) async fn connection(&self) -> Result<Writer<'_>, StoreError> {
+        MutexGuard::try_map(self.inner.connection.lock().await, Option::as_mut).map_err(|_| {
+            StoreError::Closed {
+                path: self.path().to_owned(),
+            }
+        })
+    }
+
+    /// Runs one statement to its end: a commit that fails shows only there, after the last row.
+    pub(crate) async fn fetch(&self, query: SqlQuery<'_>) -> Result<Vec<SqliteRow>, StoreError> {
+        let mut connection = self.connection().await?;
+        query
+            .fetch_all(&mut *connection)
+            .await
+            .map_err(|error| self.sql(error))
+    }
+
+    /// Runs one statement that writes about `bytes`, and returns what its `RETURNING` gives.
+    pub(crate) async fn write(
+        &self,
+        query: SqlQuery<'_>,
+        bytes: usize,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let rows = self.fetch(query).await?;
+        self.count_write(bytes + WRITE_OVERHEAD);
+        Ok(rows)
+    }
+
+    /// Starts a checkpoint in the background when the log has grown enough: on a connection of
+    /// its own, so that no write waits for the disk.
+    fn count_write(&self, bytes: usize) {
+        let inner = &self.inner;
+        let grown = inner.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if grown < CHECKPOINT_AFTER || inner.checkpointing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        inner.log_bytes.store(0, Ordering::Relaxed);
+        let inner = Arc::clone(inner);
+        tokio::spawn(async move {
+            if let Err(error) = checkpoint(&inner.options).await {
+                tracing::debug!(%error, "the log of the database was not moved; it is tried again");
+            }
+            inner.checkpointing.store(false, Ordering::Release);
+        });
+    }
+}
+
+/// Moves what it can of the log into the database without making anyone wait.
+async fn checkpoint(options: &SqliteConnectOptions) -> Result<(), sqlx::Error> {
+    let mut connection = options.connect().await?;
+    raw_sql("PRAGMA wal_checkpoint(PASSIVE)")
+        .execute(&mut connection)
+        .await?;
+    connection.close().await
+}
+
+/// Sees to it that a writable regular file is there.
+fn prepare_file(path: &Path) -> Result<(), StoreError> {
+    // A file descriptor closed here would drop SQLite's locks on the same file held elsewhere in
+    // this process, so the file is opened only to create it, and by one thread at a time.
+    static CREATING: Mutex<()> = Mutex::new(());
+    let _guard = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    let fail = |error: &io::Error| StoreError::io(path, error);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            return Err(StoreError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|error| fail(&error))?;
+            match fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+            {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(fail(&error)),
+            }
+        }
+        Err(error) => return Err(fail(&error)),
+    }
+    // SQLite opens what it cannot write for reading, and fails at the first write only.
+    for place in [path, folder] {
+        rustix::fs::access(place, Access::WRITE_OK).map_err(|errno| fail(&errno.into()))?;
+    }
+    Ok(())
+}
+
+/// Checks whose database it is and of which version, and brings it up to date.
+async fn ready(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let fail = |error| StoreError::sql(path, error);
+    let state = state(connection, path).await?;
+    if state.is_current() {
+        return Ok(());
+    }
+    enter_wal(connection).await.map_err(fail)?;
+    let mut transaction = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(fail)?;
+    // Another process may have been faster.
+    let state = self::state(&mut transaction, path).await?;
+    for script in MIGRATIONS.iter().skip(state.version) {
+        raw_sql(*script)
+            .execute(&mut *transaction)
+            .await
+            .map_err(fail)?;
+    }
+    for pragma in [
+        format!("PRAGMA user_version = {}", MIGRATIONS.len()),
+        format!("PRAGMA application_id = {APPLICATION_ID}"),
+    ] {
+        raw_sql(sqlx::AssertSqlSafe(pragma))
+            .execute(&mut *transaction)
+            .await
+            .map_err(fail)?;
+    }
+    transaction.commit().await.map_err(fail)
+}
+
+struct State {
+    version: usize,
+    wal: bool,
+}
+
+impl State {
+    fn is_current(&self) -> bool {
+        self.version == MIGRATIONS.len() && self.wal
+    }
+}
+
+/// Reads version and mode; refuses what is not ours or too new.
+async fn state(connection: &mut SqliteConnection, path: &Path) -> Result<State, StoreError> {
+    let row = query(
+        "SELECT (SELECT application_id FROM pragma_application_id),
+                (SELECT user_version FROM pragma_user_version),
+                (SELECT count(*) FROM sqlite_schema),
+                (SELECT journal_mode FROM pragma_journal_mode) = 'wal'",
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(|error| StoreError::sql(path, error))?;
+    let column = |index: usize| {
+        row.try_get::<i64, _>(index)
+            .map_err(|error| StoreError::sql(path, error))
+    };
+    let (application, found, tables) = (column(0)?, column(1)?, column(2)?);
+    let empty = application == 0 && found == 0 && tables == 0;
+    if application != APPLICATION_ID && !empty {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+            reason: "another program made it".to_owned(),
+        });
+    }
+    match usize::try_from(found) {
+        Ok(version) if version <= MIGRATIONS.len() => Ok(State {
+            version,
+            wal: column(3)? == 1,
+        }),
+        _ => Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            known: i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX),
+        }),
+    }
+}
+
+/// Switches to the write-ahead log. SQLite does not wait for other connections here, so we do.
+async fn enter_wal(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let pause = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    loop {
+        let result = raw_sql("PRAGMA journal_mode = WAL")
+            .execute(&mut *connection)
+            .await;
+        match result {
+            Err(sqlx::Error::Database(error))
+                if error.message().contains("locked") && waited < BUSY_TIMEOUT =>
+            {
+                tokio::time::sleep(pause).await;
+                waited += pause;
+            }
+            result => return result.map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What only shows from inside: settings of the connection, a full disk, the log.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::NewMessage;
+
+async fn store(synchronous: Synchronous) -> (TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("zeph.db"), synchronous)
+        .await
+        .unwrap();
+    store.ensure_session("s", Path::new("/p")).await.unwrap();
+    (folder, store)
+}
+
+fn message(content: String) -> NewMessage {
+    NewMessage {
+        role: "user".into(),
+        content,
+        usage: None,
+    }
+}
+
+async fn pragma(store: &Store, sql: &'static str) -> i64 {
+    store.fetch(query(sql)).await.unwrap()[0].get(0)
+}
+
+/// SQLite flushes the log at each commit with `FULL` (2) and not with `NORMAL` (1).
+#[tokio::test]
+async fn the_connection_is_set_up_as_configured() {
+    for (synchronous, expect) in [(Synchronous::Normal, 1), (Synchronous::Full, 2)] {
+        let (_folder, store) = store(synchronous).await;
+        assert_eq!(pragma(&store, "PRAGMA synchronous").await, expect);
+        assert_eq!(pragma(&store, "PRAGMA foreign_keys").await, 1);
+        assert_eq!(pragma(&store, "PRAGMA busy_timeout").await, 5000);
+        let mode: String = store.fetch(query("PRAGMA journal_mode")).await.unwrap()[0].get(0);
+        assert_eq!(mode, "wal");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_costs_only_the_write_that_met_it() {
+    let (_folder, store) = store(Synchronous::Normal).await;
+    store
+        .append_message("s", message("kept".into()))
+        .await
+        .unwrap();
+    let pages = pragma(&store, "PRAGMA page_count").await;
+    let limit = |pages: i64| {
+        let store = store.clone();
+        async move {
+            raw_sql(sqlx::AssertSqlSafe(format!(
+                "PRAGMA max_page_count = {pages}"
+            )))
+            .execute(&mut *store.connection().await.unwrap())
+            .await
+            .unwrap();
+        }
+    };
+    limit(pages).await;
+    let large = "x".repeat(100_000);
+    for batch in [1, 3] {
+        let error = store
+            .append_messages("s", vec![message(large.clone()); batch])
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
+        assert!(error.to_string().contains("no space is left"), "{error}");
+    }
+    limit(1_000_000).await;
+    assert_eq!(
+        store.append_message("s", message(large)).await.unwrap(),
+        2,
+        "it goes on where it was"
+    );
+    assert_eq!(store.messages("s").await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn the_log_is_moved_in_the_background_and_begins_anew() {
+    let (_folder, store) = store(Synchronous::Normal).await;
+    // Twice what starts a checkpoint.
+    let mut left = 2 * CHECKPOINT_AFTER / 100_000;
+    while left > 0 {
+        store
+            .append_message("s", message("x".repeat(100_000)))
+            .await
+            .unwrap();
+        left -= 1;
+        tokio::time::timeout(Duration::from_secs(20), async {
+            while store.inner.checkpointing.load(Ordering::Acquire) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("the checkpoint ends");
+    }
+    let row = &store
+        .fetch(query("PRAGMA wal_checkpoint(PASSIVE)"))
+        .await
+        .unwrap()[0];
+    let frames: i64 = row.get(1);
+    let page = 4096;
+    assert!(
+        frames * page < 3 * i64::try_from(CHECKPOINT_AFTER).unwrap() / 2,
+        "{frames} frames in the log"
+    );
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let (_folder, store) = store(Synchronous::Normal).await;
+    let clone = store.clone();
+    store.close().await.unwrap();
+    store.close().await.unwrap();
+    let error = clone.messages("s").await.unwrap_err();
+    assert!(matches!(error, StoreError::Closed { .. }), "{error:?}");
+    let mut log = store.path().as_os_str().to_owned();
+    log.push("-wal");
+    assert!(!Path::new(&log).exists(), "the log was moved");
+}
+
+/// The kinds of failed system calls that a person mends differently.
+#[test]
+fn failed_system_calls_are_told_apart() {
+    fn check(kind: io::ErrorKind, expect: &str) {
+        let text = StoreError::io(Path::new("/d/zeph.db"), &kind.into()).to_string();
+        assert!(
+            text.contains(expect) && text.contains("/d/zeph.db"),
+            "{text}"
+        );
+    }
+    check(io::ErrorKind::PermissionDenied, "is read-only");
+    check(io::ErrorKind::ReadOnlyFilesystem, "is read-only");
+    check(io::ErrorKind::StorageFull, "no space is left");
+    check(io::ErrorKind::QuotaExceeded, "no space is left");
+    check(io::ErrorKind::NotADirectory, "cannot be created or opened");
+}

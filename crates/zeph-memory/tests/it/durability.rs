@@ -1,0 +1,72 @@
+//! Processes that die, and processes that write at once.
+
+use sqlx::Row;
+
+use crate::child::Other;
+use crate::{open, place, raw};
+
+async fn integrity(path: &std::path::Path) -> String {
+    sqlx::query("PRAGMA integrity_check")
+        .fetch_one(&mut raw(path).await)
+        .await
+        .unwrap()
+        .get(0)
+}
+
+/// Five processes are killed one after the other in the middle of their work, at other points
+/// each; whatever they had been told was stored is there.
+///
+/// Proves D-14.
+#[tokio::test]
+async fn what_was_appended_survives_kill_9() {
+    let (_folder, path) = place();
+    open(&path)
+        .await
+        .ensure_session("s", std::path::Path::new("/p"))
+        .await
+        .unwrap();
+    let mut told = Vec::new();
+    for round in 0..5 {
+        let mut other = Other::run("append", &path);
+        for _ in 0..(40 + 97 * round) {
+            told.push(other.hear().unwrap().parse::<i64>().unwrap());
+        }
+        other.kill();
+        // What it said between the last word heard and its death counts too.
+        while let Some(Ok(seq)) = other.hear().map(|said| said.parse()) {
+            told.push(seq);
+        }
+        assert_eq!(integrity(&path).await, "ok");
+        let messages = open(&path).await.messages("s").await.unwrap();
+        let stored: Vec<i64> = messages.iter().map(|message| message.seq).collect();
+        assert!(stored.len() >= told.len());
+        assert!(stored.len() <= told.len() + round + 1, "one unheard a kill");
+        assert_eq!(stored, (1..=stored.len() as i64).collect::<Vec<_>>());
+        assert!(told.iter().all(|seq| stored.contains(seq)));
+        assert!(messages.iter().all(|message| message.content.len() >= 3002));
+    }
+}
+
+#[tokio::test]
+async fn processes_that_append_at_once_share_one_numbering() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    store
+        .ensure_session("s", std::path::Path::new("/p"))
+        .await
+        .unwrap();
+    let mut others = [
+        Other::run("append-200", &path),
+        Other::run("append-200", &path),
+    ];
+    let mut all = Vec::new();
+    for other in &mut others {
+        while let Some(said) = other.hear() {
+            all.push(said.parse::<i64>().unwrap());
+        }
+    }
+    all.sort_unstable();
+    assert_eq!(all, (1..=400).collect::<Vec<_>>());
+    assert_eq!(store.messages("s").await.unwrap().len(), 400);
+    assert_eq!(integrity(&path).await, "ok");
+}

@@ -1,0 +1,85 @@
+//! One agent at a time on a session.
+
+use zeph_memory::StoreError;
+
+use crate::child::Other;
+use crate::{open, store};
+
+#[tokio::test]
+async fn a_session_is_locked_once_and_then_free_again() {
+    let (folder, store) = store().await;
+    store
+        .ensure_session("t", std::path::Path::new("/p"))
+        .await
+        .unwrap();
+    let lock = store.lock_session("s").await.unwrap();
+    let _other = store.lock_session("t").await.unwrap();
+    for store in [store.clone(), open(store.path()).await] {
+        let error = store.lock_session("s").await.unwrap_err();
+        let own = std::process::id();
+        assert!(
+            matches!(error, StoreError::SessionInUse { pid: Some(pid), .. } if pid == own),
+            "{error:?}"
+        );
+        let error = store.delete_session("s").await.unwrap_err();
+        assert!(matches!(error, StoreError::SessionInUse { .. }), "{error}");
+    }
+    drop(lock);
+    drop(store.lock_session("s").await.unwrap());
+    let left = std::fs::read_dir(folder.path().join("zeph.db-locks")).unwrap();
+    assert_eq!(left.count(), 1, "only the lock of `t` is left");
+    store.delete_session("s").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_holder_is_named_and_its_lock_dies_with_it() {
+    let (_folder, store) = store().await;
+    for killed in [true, false, true] {
+        let mut other = Other::run("lock", store.path());
+        assert_eq!(other.hear().as_deref(), Some("locked"));
+        let error = store.lock_session("s").await.unwrap_err().to_string();
+        let expect = format!("in use by process {}:", other.id());
+        assert!(error.contains(&expect), "{error}");
+        if killed {
+            other.kill();
+        } else {
+            other.tell("release");
+            assert_eq!(other.hear().as_deref(), Some("released"));
+        }
+        drop(store.lock_session("s").await.unwrap());
+    }
+}
+
+/// Taking and leaving at once: never two holders, and always one in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_lock_has_one_holder_however_many_ask() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let (_folder, store) = store().await;
+    let holders = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let (store, holders) = (store.clone(), Arc::clone(&holders));
+            tokio::spawn(async move {
+                let mut taken = 0;
+                while taken < 25 {
+                    match store.lock_session("s").await {
+                        Ok(_lock) => {
+                            assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                            tokio::task::yield_now().await;
+                            holders.fetch_sub(1, Ordering::SeqCst);
+                            taken += 1;
+                        }
+                        Err(StoreError::SessionInUse { .. }) => tokio::task::yield_now().await,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    drop(store.lock_session("s").await.unwrap());
+}

@@ -1,0 +1,57 @@
+//! The store through its public interface.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod audit;
+mod child;
+mod conversation;
+mod durability;
+mod latency;
+mod lock;
+mod open;
+mod tasks;
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use zeph_memory::{NewMessage, Store, Synchronous};
+
+/// A store in a folder of its own, with the session `s`.
+async fn store() -> (TempDir, Store) {
+    let (folder, path) = place();
+    let store = open(&path).await;
+    store
+        .ensure_session("s", Path::new("/project"))
+        .await
+        .unwrap();
+    (folder, store)
+}
+
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeph.db");
+    (folder, path)
+}
+
+async fn open(path: &Path) -> Store {
+    Store::open(path, Synchronous::Normal).await.unwrap()
+}
+
+fn message(role: &str, content: &str) -> NewMessage {
+    NewMessage {
+        role: role.into(),
+        content: content.into(),
+        usage: None,
+    }
+}
+
+/// A connection without any of our settings.
+async fn raw(path: &Path) -> sqlx::SqliteConnection {
+    use sqlx::ConnectOptions;
+    sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .connect()
+        .await
+        .unwrap()
+}

@@ -1,0 +1,230 @@
+//! Opening: what is created, what is refused, and in which words.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use sqlx::{Row, raw_sql};
+use zeph_memory::{Store, StoreError, Synchronous};
+
+use crate::child::Other;
+use crate::{message, open, place, raw};
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+async fn refused(path: &Path) -> StoreError {
+    Store::open(path, Synchronous::Normal).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn folders_and_file_are_created_for_the_user_alone() {
+    let (folder, _) = place();
+    let path = folder.path().join("a/b/zeph.db");
+    let store = open(&path).await;
+    store.ensure_session("s", Path::new("/p")).await.unwrap();
+    assert_eq!(mode(&folder.path().join("a")), 0o700);
+    assert_eq!(mode(&folder.path().join("a/b")), 0o700);
+    for name in ["zeph.db", "zeph.db-wal", "zeph.db-shm"] {
+        assert_eq!(mode(&folder.path().join("a/b").join(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_look_like_addresses_are_names() {
+    let (folder, _) = place();
+    for name in [
+        "file:x?mode=memory",
+        "a%20b#c?d.db",
+        ":memory:",
+        "mit Umlaut ä.db",
+    ] {
+        let path = folder.path().join(name);
+        let store = open(&path).await;
+        store.ensure_session("s", Path::new("/p")).await.unwrap();
+        store.close().await.unwrap();
+        assert!(fs::metadata(&path).unwrap().len() > 0, "{name}");
+        open(&path).await.session("s").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_existing_database_is_opened_without_writing() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    store.ensure_session("s", Path::new("/p")).await.unwrap();
+    store.close().await.unwrap();
+    let before = fs::read(&path).unwrap();
+    let store = open(&path).await;
+    assert_eq!(store.session("s").await.unwrap().id, "s");
+    store.close().await.unwrap();
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_may_create_the_same_database_at_once() {
+    let (_folder, path) = place();
+    let mut others: Vec<_> = (0..4).map(|_| Other::run("open", &path)).collect();
+    let tasks: Vec<_> = (0..8)
+        .map(|n| {
+            let path = path.clone();
+            tokio::spawn(async move {
+                let store = open(&path).await;
+                store
+                    .ensure_session(&format!("s{n}"), Path::new("/p"))
+                    .await
+                    .unwrap();
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for other in &mut others {
+        assert_eq!(other.hear().as_deref(), Some("opened"));
+    }
+    let sessions = open(&path).await.list_sessions(None, 100).await.unwrap();
+    assert_eq!(sessions.len(), 8);
+}
+
+#[tokio::test]
+async fn what_is_no_file_is_refused() {
+    let (folder, _) = place();
+    let error = refused(folder.path()).await;
+    assert!(matches!(error, StoreError::NotAFile { .. }), "{error:?}");
+    assert!(error.to_string().contains("[memory] path"), "{error}");
+    let error = refused(Path::new("/dev/null")).await;
+    assert!(matches!(error, StoreError::NotAFile { .. }), "{error:?}");
+
+    let file = folder.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let error = refused(&file.join("zeph.db")).await;
+    assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_untouched() {
+    let (_folder, path) = place();
+    let text = "these are my notes, and they are longer than the header of a database\n".repeat(9);
+    fs::write(&path, &text).unwrap();
+    let error = refused(&path).await;
+    assert!(matches!(error, StoreError::Foreign { .. }), "{error:?}");
+    assert!(error.to_string().contains("move it away"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_refused_untouched() {
+    let (_folder, path) = place();
+    raw_sql("CREATE TABLE bookmark (url TEXT)")
+        .execute(&mut raw(&path).await)
+        .await
+        .unwrap();
+    let error = refused(&path).await;
+    assert!(matches!(error, StoreError::Foreign { .. }), "{error:?}");
+    let tables: i64 = sqlx::query("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut raw(&path).await)
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(tables, 1);
+    let mode: String = sqlx::query("PRAGMA journal_mode")
+        .fetch_one(&mut raw(&path).await)
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(mode, "delete");
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let (_folder, path) = place();
+    open(&path).await.close().await.unwrap();
+    raw_sql("PRAGMA user_version = 99")
+        .execute(&mut raw(&path).await)
+        .await
+        .unwrap();
+    let error = refused(&path).await;
+    assert!(
+        matches!(error, StoreError::Newer { found: 99, .. }),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("update Zeph"), "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_told() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    store.ensure_session("s", Path::new("/p")).await.unwrap();
+    let text = "x".repeat(2000);
+    for _ in 0..100 {
+        store
+            .append_message("s", message("user", &text))
+            .await
+            .unwrap();
+    }
+    store.close().await.unwrap();
+    let whole = fs::read(&path).unwrap();
+
+    // The pages behind the tables' definitions.
+    let mut damaged = whole.clone();
+    let half = damaged.len() / 2;
+    damaged[4 * 4096..half].fill(0xA5);
+    fs::write(&path, &damaged).unwrap();
+    let error = match Store::open(&path, Synchronous::Normal).await {
+        Ok(store) => store.messages("s").await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+    assert!(error.to_string().contains(".recover"), "{error}");
+
+    // Cut off in the middle.
+    fs::write(&path, &whole[..half]).unwrap();
+    let error = match Store::open(&path, Synchronous::Normal).await {
+        Ok(store) => store.messages("s").await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
+}
+
+/// The file, its folder, or a folder that is yet to be created: none may be written. Run as
+/// another user where this one may write everywhere.
+#[tokio::test]
+async fn what_may_not_be_written_is_refused_at_once() {
+    // A file's folder must be reachable for that user, and so must the program.
+    let folder = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir()
+        .unwrap();
+    let root = fs::metadata(folder.path()).unwrap().uid() == 0;
+    let uid = root.then_some(65534);
+    let program = folder.path().join("child");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let check = |path: &Path| {
+        let said = Other::start(&program, uid, "open", path).hear().unwrap();
+        assert!(said.contains("is read-only: make the file"), "{said}");
+        assert!(said.contains(path.to_str().unwrap()), "{said}");
+    };
+
+    let path = folder.path().join("data/zeph.db");
+    open(&path).await.close().await.unwrap();
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let data = folder.path().join("data");
+    set(&path, 0o444);
+    set(&data, 0o777);
+    check(&path);
+    set(&path, 0o666);
+    set(&data, 0o555);
+    check(&path);
+    check(&data.join("new.db"));
+    check(&data.join("new/zeph.db"));
+
+    set(&data, 0o777);
+    let mut other = Other::start(&program, uid, "open", &path);
+    assert_eq!(other.hear().as_deref(), Some("opened"));
+}
