@@ -1,7 +1,15 @@
 //! Configuration of providers: `[llm]` and `[[llm.providers]]`.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::openai::OpenAiProvider;
+use crate::provider::LlmProvider;
+use crate::scripted::ScriptedProvider;
 
 /// Which wire a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +50,78 @@ pub struct ProviderConfig {
     pub scenario: Option<std::path::PathBuf>,
 }
 
+impl ProviderConfig {
+    /// Checks what the types cannot: that the fields fit each other and the wire.
+    ///
+    /// # Errors
+    /// `Config`, naming the field and what belongs there.
+    pub fn validate(&self) -> Result<(), LlmError> {
+        let foreign = |field: &str, wire: &str| {
+            Some(format!(
+                "`{field}` has no meaning for `type = \"{wire}\"`: remove it"
+            ))
+        };
+        let fault = match self.kind {
+            _ if self.name.trim().is_empty() => {
+                Some("`name` is empty: give each provider a name".to_owned())
+            }
+            _ if self.context_window == Some(0) => {
+                Some("`context_window` must be at least 1".to_owned())
+            }
+            _ if self.max_output_tokens == Some(0) => {
+                Some("`max_output_tokens` must be at least 1".to_owned())
+            }
+            ProviderKind::Openai if self.model.trim().is_empty() => {
+                Some("`model` is missing: name the model as the server knows it".to_owned())
+            }
+            ProviderKind::Openai if self.scenario.is_some() => foreign("scenario", "openai"),
+            ProviderKind::Openai => crate::openai::check_base_url(self.base_url.as_deref()).err(),
+            ProviderKind::Scripted if self.scenario.is_none() => {
+                Some("`scenario` is missing: name the scenario file".to_owned())
+            }
+            ProviderKind::Scripted if self.base_url.is_some() => foreign("base_url", "scripted"),
+            ProviderKind::Scripted if self.api_key_env.is_some() => {
+                foreign("api_key_env", "scripted")
+            }
+            ProviderKind::Scripted if !self.model.is_empty() => foreign("model", "scripted"),
+            ProviderKind::Scripted => None,
+        };
+        match fault {
+            None => Ok(()),
+            Some(message) => Err(LlmError::new(LlmErrorKind::Config, &self.name, message)),
+        }
+    }
+
+    /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or
+    /// `OPENAI_API_KEY` for OpenAI itself. Any other server gets no key unless one is named.
+    #[must_use]
+    pub fn key_env(&self) -> Option<&str> {
+        match (self.kind, &self.api_key_env) {
+            (ProviderKind::Scripted, _) => None,
+            (ProviderKind::Openai, Some(variable)) => Some(variable),
+            (ProviderKind::Openai, None) => {
+                crate::openai::is_openai(self.base_url.as_deref()).then_some("OPENAI_API_KEY")
+            }
+        }
+    }
+}
+
+/// Builds the provider that a configuration describes. `api_key` is the value of the variable
+/// that [`ProviderConfig::key_env`] names; this crate reads no environment.
+///
+/// # Errors
+/// `Config` or `Auth` with what to mend; `Scenario` for a scenario file that cannot be read.
+pub fn build_provider(
+    config: &ProviderConfig,
+    retry: RetryConfig,
+    api_key: Option<SecretString>,
+) -> Result<Arc<dyn LlmProvider>, LlmError> {
+    Ok(match config.kind {
+        ProviderKind::Openai => Arc::new(OpenAiProvider::new(config, retry, api_key)?),
+        ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
+    })
+}
+
 /// Retry of requests to providers (`[llm.retry]`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -65,5 +145,117 @@ impl Default for RetryConfig {
             connect_timeout_secs: 10,
             read_timeout_secs: 300,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    fn parse(toml: &str) -> ProviderConfig {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn faults_name_the_field() {
+        for (toml, expect) in [
+            (
+                r#"name = "a"
+type = "openai""#,
+                "`model` is missing",
+            ),
+            (
+                r#"name = " "
+type = "openai"
+model = "m""#,
+                "`name` is empty",
+            ),
+            (
+                r#"name = "a"
+type = "openai"
+model = "m"
+base_url = "localhost:1""#,
+                "must begin with http://",
+            ),
+            (
+                r#"name = "a"
+type = "openai"
+model = "m"
+scenario = "x.toml""#,
+                "`scenario` has no meaning",
+            ),
+            (
+                r#"name = "a"
+type = "openai"
+model = "m"
+context_window = 0"#,
+                "`context_window`",
+            ),
+            (
+                r#"name = "a"
+type = "scripted""#,
+                "`scenario` is missing",
+            ),
+            (
+                r#"name = "a"
+type = "scripted"
+scenario = "x"
+model = "gpt""#,
+                "`model` has no meaning",
+            ),
+        ] {
+            let error = build_provider(&parse(toml), RetryConfig::default(), None).unwrap_err();
+            assert_eq!(error.kind, LlmErrorKind::Config);
+            assert!(error.message.contains(expect), "{toml}: {error}");
+        }
+    }
+
+    /// Proves LLM-2 as far as it concerns where a key goes.
+    #[test]
+    fn a_key_goes_only_where_it_is_meant_to() {
+        let base = r#"name = "a"
+type = "openai"
+model = "m"
+"#;
+        for (rest, expect) in [
+            ("", Some("OPENAI_API_KEY")),
+            (
+                "base_url = \"https://api.openai.com/v1\"",
+                Some("OPENAI_API_KEY"),
+            ),
+            ("base_url = \"http://localhost:8080\"", None),
+            (
+                "base_url = \"http://localhost:8080\"\napi_key_env = \"K\"",
+                Some("K"),
+            ),
+        ] {
+            assert_eq!(parse(&format!("{base}{rest}")).key_env(), expect, "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_missing_or_unusable_key_is_told_before_any_request() {
+        let config = parse("name = \"a\"\ntype = \"openai\"\nmodel = \"m\"");
+        for key in [None, Some(" "), Some("sk-\u{7}secret")] {
+            let key = key.map(SecretString::from);
+            let error = build_provider(&config, RetryConfig::default(), key).unwrap_err();
+            assert_eq!(error.kind, LlmErrorKind::Auth);
+            assert!(error.message.contains("OPENAI_API_KEY"), "{error}");
+            assert!(!error.message.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        let config = parse("name = \"a\"\ntype = \"openai\"\nmodel = \"m\"");
+        let key = Some(SecretString::from("sk-secret-value"));
+        let provider = build_provider(&config, RetryConfig::default(), key).unwrap();
+        assert!(!format!("{provider:?}").contains("secret"), "{provider:?}");
+        assert_eq!(
+            provider.context_window(),
+            crate::openai::DEFAULT_CONTEXT_WINDOW
+        );
     }
 }

@@ -5,6 +5,10 @@
 
 #![deny(missing_docs)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod config;
 pub mod error;
 pub mod http;
@@ -16,7 +20,7 @@ pub mod scripted;
 pub mod sse;
 pub mod tool;
 
-pub use config::{ProviderConfig, ProviderKind, RetryConfig};
+pub use config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
 pub use error::{LlmError, LlmErrorKind};
 pub use message::{Message, MessagePart, Role};
 pub use provider::{

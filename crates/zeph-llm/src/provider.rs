@@ -84,7 +84,10 @@ impl ChatResponse {
     /// Builds the fitting variant: `ToolUse` when there is a call among the parts.
     #[must_use]
     pub fn from_parts(parts: Vec<MessagePart>, stop: StopReason, usage: Usage) -> Self {
-        if parts.iter().any(|part| matches!(part, MessagePart::ToolUse(_))) {
+        if parts
+            .iter()
+            .any(|part| matches!(part, MessagePart::ToolUse(_)))
+        {
             Self::ToolUse { parts, usage }
         } else {
             Self::Text { parts, stop, usage }

@@ -166,7 +166,11 @@ impl Retries {
     fn given_up(&self, mut error: LlmError, reason: GiveUp) -> LlmError {
         let tried = format!(
             "{} in {:.0} s",
-            if self.attempt == 1 { "1 attempt".to_owned() } else { format!("{} attempts", self.attempt) },
+            if self.attempt == 1 {
+                "1 attempt".to_owned()
+            } else {
+                format!("{} attempts", self.attempt)
+            },
             self.started.elapsed().as_secs_f64(),
         );
         let budget = self.config.budget_secs;
@@ -231,7 +235,9 @@ mod tests {
     /// Proves LLM-5, LLM-5a.
     #[test]
     fn decisions() {
-        use LlmErrorKind::{Auth, BadRequest, ContextOverflow, Network, NoCredit, RateLimited, Server};
+        use LlmErrorKind::{
+            Auth, BadRequest, ContextOverflow, Network, NoCredit, RateLimited, Server,
+        };
         let config = RetryConfig::default();
         let check = |failed: FailedAttempt, expect: Decision| {
             assert_eq!(decide(&config, failed), expect, "{failed:?}");
@@ -243,24 +249,67 @@ mod tests {
         for kind in [Auth, NoCredit, BadRequest, ContextOverflow] {
             check(failed(kind, 1), Decision::Stop(GiveUp::NotRetryable));
         }
-        check(FailedAttempt { random: 0.0, ..failed(Server, 1) }, Decision::Wait(Duration::ZERO));
-        let late = FailedAttempt { elapsed: secs(60.0), ..failed(Server, 1) };
+        check(
+            FailedAttempt {
+                random: 0.0,
+                ..failed(Server, 1)
+            },
+            Decision::Wait(Duration::ZERO),
+        );
+        let late = FailedAttempt {
+            elapsed: secs(60.0),
+            ..failed(Server, 1)
+        };
         check(late, Decision::Stop(GiveUp::BudgetUsed));
-        let almost = FailedAttempt { elapsed: secs(59.9), ..failed(Server, 1) };
+        let almost = FailedAttempt {
+            elapsed: secs(59.9),
+            ..failed(Server, 1)
+        };
         check(almost, Decision::Stop(GiveUp::BudgetUsed));
-        let told = FailedAttempt { retry_after: Some(secs(7.0)), ..failed(RateLimited, 1) };
+        let told = FailedAttempt {
+            retry_after: Some(secs(7.0)),
+            ..failed(RateLimited, 1)
+        };
         check(told, Decision::Wait(secs(7.0)));
-        let too_long = FailedAttempt { retry_after: Some(secs(31.0)), elapsed: secs(30.0), ..failed(RateLimited, 1) };
-        check(too_long, Decision::Stop(GiveUp::ServerWaitTooLong { wait: secs(31.0), left: secs(30.0) }));
-        let once = RetryConfig { max_attempts: 0, ..config };
-        assert_eq!(decide(&once, failed(Server, 1)), Decision::Stop(GiveUp::AttemptsUsed));
+        let too_long = FailedAttempt {
+            retry_after: Some(secs(31.0)),
+            elapsed: secs(30.0),
+            ..failed(RateLimited, 1)
+        };
+        check(
+            too_long,
+            Decision::Stop(GiveUp::ServerWaitTooLong {
+                wait: secs(31.0),
+                left: secs(30.0),
+            }),
+        );
+        let once = RetryConfig {
+            max_attempts: 0,
+            ..config
+        };
+        assert_eq!(
+            decide(&once, failed(Server, 1)),
+            Decision::Stop(GiveUp::AttemptsUsed)
+        );
     }
 
     #[test]
     fn the_ceiling_doubles_up_to_its_cap() {
-        let config = RetryConfig { max_attempts: u32::MAX, budget_secs: 1000, ..RetryConfig::default() };
+        let config = RetryConfig {
+            max_attempts: u32::MAX,
+            budget_secs: 1000,
+            ..RetryConfig::default()
+        };
         let ceilings: Vec<Decision> = [1, 2, 5, 6, 7, 40, u32::MAX - 1]
-            .map(|attempt| decide(&config, FailedAttempt { random: 1.0, ..failed(LlmErrorKind::Server, attempt) }))
+            .map(|attempt| {
+                decide(
+                    &config,
+                    FailedAttempt {
+                        random: 1.0,
+                        ..failed(LlmErrorKind::Server, attempt)
+                    },
+                )
+            })
             .to_vec();
         let expect = [0.5, 1.0, 8.0, 16.0, 20.0, 20.0, 20.0].map(|s| Decision::Wait(secs(s)));
         assert_eq!(ceilings, expect);
@@ -308,21 +357,46 @@ mod tests {
         let mut sink = |event: StreamEvent| notices.push(event);
         let mut retries = Retries::begin(RetryConfig::default());
         let began = Instant::now();
-        retries.wait(limited(20.0), "sent again", &mut sink).await.unwrap();
+        retries
+            .wait(limited(20.0), "sent again", &mut sink)
+            .await
+            .unwrap();
         assert_eq!(began.elapsed().as_secs(), 20);
-        retries.wait(limited(30.0), "sent again", &mut sink).await.unwrap();
+        retries
+            .wait(limited(30.0), "sent again", &mut sink)
+            .await
+            .unwrap();
         assert_eq!(began.elapsed().as_secs(), 50);
-        let error = retries.wait(limited(90.0), "sent again", &mut sink).await.unwrap_err();
+        let error = retries
+            .wait(limited(90.0), "sent again", &mut sink)
+            .await
+            .unwrap_err();
         assert_eq!(began.elapsed().as_secs(), 50, "it fails at once");
-        assert!(error.message.contains("asks to wait 90 s, but 10 s are left"), "{error}");
+        assert!(
+            error
+                .message
+                .contains("asks to wait 90 s, but 10 s are left"),
+            "{error}"
+        );
         assert!(error.message.contains("try again in 90 s, at "), "{error}");
         retries.restart_budget();
-        retries.wait(limited(0.0), "sent again", &mut sink).await.unwrap();
-        let error = retries.wait(limited(0.0), "sent again", &mut sink).await.unwrap_err();
-        assert!(error.message.ends_with("(gave up after 4 attempts in 0 s)"), "{error}");
+        retries
+            .wait(limited(0.0), "sent again", &mut sink)
+            .await
+            .unwrap();
+        let error = retries
+            .wait(limited(0.0), "sent again", &mut sink)
+            .await
+            .unwrap_err();
+        assert!(
+            error.message.ends_with("(gave up after 4 attempts in 0 s)"),
+            "{error}"
+        );
         assert_eq!(
             notices[0],
-            StreamEvent::Notice("p: too many requests. (sent again: attempt 2 of 4 in 20.0 s)".to_owned())
+            StreamEvent::Notice(
+                "p: too many requests. (sent again: attempt 2 of 4 in 20.0 s)".to_owned()
+            )
         );
         assert_eq!(notices.len(), 3);
     }

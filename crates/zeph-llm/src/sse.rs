@@ -221,13 +221,19 @@ mod tests {
     #[test]
     fn follows_the_standard() {
         check("data: a\n\n", &[("", "a")]);
-        check("data:a\r\n\r\ndata: b\r\rdata:  c\n\n", &[("", "a"), ("", "b"), ("", " c")]);
+        check(
+            "data:a\r\n\r\ndata: b\r\rdata:  c\n\n",
+            &[("", "a"), ("", "b"), ("", " c")],
+        );
         check("data: a\ndata: b\n\n", &[("", "a\nb")]);
         check("data: a\r\ndata\r\ndata:\r\n\r\n", &[("", "a\n\n")]);
         check(": comment\n\n:\n\n", &[]);
         check("event: x\n\ndata: a\n\n", &[("", "a")]);
         check("event: x\ndata: a\n\ndata: b\n\n", &[("x", "a"), ("", "b")]);
-        check("id: 1\nretry: 5\nDATA: no\ndata : no\ndata: yes\n\n", &[("", "yes")]);
+        check(
+            "id: 1\nretry: 5\nDATA: no\ndata : no\ndata: yes\n\n",
+            &[("", "yes")],
+        );
         check("\u{feff}data: a\n\n", &[("", "a")]);
         check("\u{feff}\u{feff}data: no\n\ndata: a\n\n", &[("", "a")]);
         check("data: \u{feff}ä€😀\n\n", &[("", "\u{feff}ä€😀")]);
@@ -238,8 +244,14 @@ mod tests {
 
     #[test]
     fn finish_gives_what_was_not_closed() {
-        assert_eq!(decode([&b"data: a\n\ndata: b\n"[..]]).1.as_deref(), Some("b"));
-        assert_eq!(decode([&b"data: a\n\ndata: {\"x"[..]]).1.as_deref(), Some("{\"x"));
+        assert_eq!(
+            decode([&b"data: a\n\ndata: b\n"[..]]).1.as_deref(),
+            Some("b")
+        );
+        assert_eq!(
+            decode([&b"data: a\n\ndata: {\"x"[..]]).1.as_deref(),
+            Some("{\"x")
+        );
         assert_eq!(decode([&b"data: a\n\n: x"[..]]).1, None);
     }
 

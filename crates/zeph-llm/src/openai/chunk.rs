@@ -1,0 +1,143 @@
+//! The answer's JSON, a chunk of a stream or a whole one, read with patience: compatible servers
+//! leave out fields, send `null`, or send another shape.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::provider::Usage;
+
+/// One event's data.
+#[derive(Debug, Deserialize)]
+pub(super) struct Chunk {
+    #[serde(default)]
+    pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    pub(super) usage: Option<WireUsage>,
+    #[serde(default)]
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Choice {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    /// `message` in an answer that is no stream.
+    #[serde(default, alias = "message")]
+    pub(super) delta: Option<Delta>,
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Delta {
+    #[serde(default)]
+    pub(super) content: Text,
+    #[serde(default)]
+    pub(super) refusal: Text,
+    /// DeepSeek, llama.cpp.
+    #[serde(default)]
+    pub(super) reasoning_content: Text,
+    /// vLLM, Ollama, OpenRouter.
+    #[serde(default)]
+    pub(super) reasoning: Text,
+    #[serde(default)]
+    pub(super) tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CallDelta {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) function: Option<FunctionDelta>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct FunctionDelta {
+    #[serde(default)]
+    pub(super) name: Option<String>,
+    /// A piece of JSON text; some servers send the object itself.
+    #[serde(default)]
+    pub(super) arguments: Text,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    /// DeepSeek's place for what came from the cache.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+impl From<WireUsage> for Usage {
+    fn from(wire: WireUsage) -> Self {
+        Self {
+            input_tokens: wire.prompt_tokens.unwrap_or(0),
+            output_tokens: wire.completion_tokens.unwrap_or(0),
+            cached_tokens: wire
+                .prompt_tokens_details
+                .and_then(|details| details.cached_tokens)
+                .or(wire.prompt_cache_hit_tokens)
+                .unwrap_or(0),
+        }
+    }
+}
+
+/// A text, which may also come as `null` (empty), as an array of `{text}` parts (joined; parts
+/// without text are skipped) or, for arguments, as a JSON object (its text).
+#[derive(Debug, Default)]
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyText;
+        impl<'de> Visitor<'de> for AnyText {
+            type Value = Text;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, null, an object, or an array of parts")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.to_owned()))
+            }
+
+            fn visit_string<E: Error>(self, text: String) -> Result<Text, E> {
+                Ok(Text(text))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Text, E> {
+                Ok(Text::default())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text, A::Error> {
+                let value = Value::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Text(value.to_string()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Text, A::Error> {
+                let parts = Vec::<Value>::deserialize(SeqAccessDeserializer::new(seq))?;
+                let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+                Ok(Text(texts.collect()))
+            }
+        }
+        deserializer.deserialize_any(AnyText)
+    }
+}

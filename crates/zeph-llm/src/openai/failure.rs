@@ -1,0 +1,419 @@
+//! What a failure means: HTTP statuses, error bodies and broken connections, put into classes
+//! and into words that say how to mend them.
+
+use std::error::Error as _;
+
+use serde_json::Value;
+
+use crate::error::LlmErrorKind;
+
+/// How much of a foreign text an error quotes, in characters.
+const EXCERPT_CHARS: usize = 200;
+
+/// A failure before it carries the provider's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) kind: LlmErrorKind,
+    pub(super) message: String,
+}
+
+impl Failure {
+    pub(super) fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+}
+
+/// What the texts name: where the request went, and by which key and model.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    /// The URL without query.
+    pub(super) url: &'a str,
+    pub(super) model: &'a str,
+    /// The environment variable of the key.
+    pub(super) key_env: Option<&'a str>,
+}
+
+/// An error as servers write it: OpenAI's `{"error": {message, type, code}}`, the bare object of
+/// older servers, `{"error": "text"}`, FastAPI's `{"detail": …}`, or text that is no JSON.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct ErrorBody {
+    message: String,
+    /// `code` and `type`, in lower case.
+    labels: String,
+    /// A numeric `code`: the status of an upstream server.
+    status: Option<u16>,
+}
+
+impl ErrorBody {
+    pub(super) fn parse(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => Self::from_value(&value),
+            Err(_) => Self {
+                message: excerpt(&String::from_utf8_lossy(body)),
+                ..Self::default()
+            },
+        }
+    }
+
+    pub(super) fn from_value(value: &Value) -> Self {
+        let value = value.get(0).unwrap_or(value);
+        let inner = value.get("error").unwrap_or(value);
+        let text = |key: &str| inner.get(key).and_then(Value::as_str);
+        let message = inner
+            .as_str()
+            .or_else(|| text("message"))
+            .or_else(|| text("detail"))
+            .map_or_else(|| inner.to_string(), str::to_owned);
+        let labels = [text("code"), text("type")].into_iter().flatten();
+        Self {
+            message: excerpt(&message),
+            labels: labels.collect::<Vec<_>>().join(" ").to_lowercase(),
+            status: inner
+                .get("code")
+                .and_then(Value::as_u64)
+                .and_then(|code| u16::try_from(code).ok()),
+        }
+    }
+
+    fn says(&self, labels: &[&str], phrases: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        labels.iter().any(|label| self.labels.contains(label))
+            || phrases.iter().any(|phrase| message.contains(phrase))
+    }
+
+    fn says_no_credit(&self) -> bool {
+        self.says(
+            &["insufficient_quota", "billing", "insufficient_balance"],
+            &[
+                "exceeded your current quota",
+                "insufficient balance",
+                "insufficient credit",
+            ],
+        )
+    }
+
+    fn says_overflow(&self) -> bool {
+        self.says(
+            &["context_length_exceeded", "exceed_context_size"],
+            &[
+                "maximum context length",
+                "context length",
+                "context size",
+                "context window",
+                "prompt is too long",
+                "input is too long",
+            ],
+        )
+    }
+
+    fn says_unknown_model(&self) -> bool {
+        self.says(&["model_not_found"], &["model"])
+    }
+}
+
+/// The class of an error answer. `status` is absent for an error object inside a stream; then
+/// the object's own numeric code or its labels decide.
+fn classify(status: Option<u16>, body: &ErrorBody) -> LlmErrorKind {
+    use LlmErrorKind as Kind;
+    if body.says_no_credit() {
+        return Kind::NoCredit;
+    }
+    match status.or(body.status) {
+        Some(401 | 403) => Kind::Auth,
+        Some(402) => Kind::NoCredit,
+        Some(404) if body.says_unknown_model() => Kind::UnknownModel,
+        Some(300..=399 | 404 | 405) => Kind::Config,
+        Some(408) => Kind::Timeout,
+        Some(413) => Kind::ContextOverflow,
+        Some(425) => Kind::Server,
+        Some(429) => Kind::RateLimited,
+        Some(400 | 422 | 500) if body.says_overflow() => Kind::ContextOverflow,
+        Some(400) if body.says(&["model_not_found"], &[]) => Kind::UnknownModel,
+        Some(500..) => Kind::Server,
+        Some(_) => Kind::BadRequest,
+        None if body.says_overflow() => Kind::ContextOverflow,
+        None if body.says(&["invalid_api_key", "authentication"], &[]) => Kind::Auth,
+        None if body.says(&["model_not_found"], &[]) => Kind::UnknownModel,
+        None if body.says(&["rate_limit"], &[]) => Kind::RateLimited,
+        None if body.says(&["invalid_request"], &[]) => Kind::BadRequest,
+        None => Kind::Server,
+    }
+}
+
+/// The failure that an error answer (or an error object in a stream) stands for.
+pub(super) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<'_>) -> Failure {
+    let kind = classify(status, body);
+    let Target {
+        url,
+        model,
+        key_env,
+    } = target;
+    let status = status.or(body.status);
+    let answered = match status {
+        Some(status) => format!("{url} answered {status}"),
+        None => format!("{url} sent an error in the stream"),
+    };
+    let said = match (body.message.is_empty(), kind) {
+        (true, _) => String::new(),
+        (false, LlmErrorKind::Auth) => format!(": {}", without_masked_keys(&body.message)),
+        (false, _) => format!(": {}", body.message),
+    };
+    let mend = match kind {
+        LlmErrorKind::Auth => match key_env {
+            Some(name) => format!(" Check the key in the environment variable {name}."),
+            None => " The server wants a key: name its environment variable as `api_key_env`.".to_owned(),
+        },
+        LlmErrorKind::NoCredit => " The account has no credit or quota left: see to its billing, or choose another provider.".to_owned(),
+        LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `model`."),
+        LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
+        LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
+        LlmErrorKind::Config => " Nothing speaks Chat Completions there: correct `base_url`.".to_owned(),
+        _ => String::new(),
+    };
+    let end = if said.ends_with(['.', '!', '?']) {
+        ""
+    } else {
+        "."
+    };
+    Failure::new(kind, format!("{answered}{said}{end}{mend}"))
+}
+
+/// A failure to send or to be answered. Nothing of the URL's query is told.
+pub(super) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failure {
+    let url = target.url;
+    let timed_out = error.is_timeout();
+    let connecting = error.is_connect();
+    let error = error.without_url();
+    let cause = innermost_cause(&error);
+    let mut certificate = false;
+    let mut refused = false;
+    let mut source = error.source();
+    while let Some(inner) = source {
+        certificate |= matches!(
+            inner.downcast_ref(),
+            Some(rustls::Error::InvalidCertificate(_))
+        );
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            refused |= io.kind() == std::io::ErrorKind::ConnectionRefused;
+            // An I/O error hides what it wraps from `source()`.
+            certificate |= io.get_ref().is_some_and(|wrapped| {
+                matches!(
+                    wrapped.downcast_ref(),
+                    Some(rustls::Error::InvalidCertificate(_))
+                )
+            });
+        }
+        source = inner.source();
+    }
+    if certificate {
+        return Failure::new(
+            LlmErrorKind::Config,
+            format!(
+                "the certificate of {url} was refused: {cause}. For a private authority set SSL_CERT_FILE to its certificates."
+            ),
+        );
+    }
+    let (kind, message) = match (timed_out, connecting) {
+        (true, true) => (
+            LlmErrorKind::Timeout,
+            format!(
+                "no connection to {url} in time (`connect_timeout_secs`). Is the server reachable, and `base_url` right?"
+            ),
+        ),
+        (true, false) => (
+            LlmErrorKind::Timeout,
+            format!("{url} sent nothing for longer than `read_timeout_secs`."),
+        ),
+        (false, true) if refused => (
+            LlmErrorKind::Network,
+            format!(
+                "cannot connect to {url}: connection refused. Is the server running, and `base_url` right?"
+            ),
+        ),
+        (false, true) => (
+            LlmErrorKind::Network,
+            format!(
+                "cannot connect to {url}: {cause}. Is the server reachable, and `base_url` right?"
+            ),
+        ),
+        (false, false) => (
+            LlmErrorKind::Network,
+            format!("the connection to {url} broke: {cause}."),
+        ),
+    };
+    Failure::new(kind, message)
+}
+
+/// The innermost cause of an error: what the layers around it only repeat.
+pub(super) fn innermost_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    excerpt(&cause.to_string())
+}
+
+/// The first characters of a foreign text on one line, without control characters.
+pub(super) fn excerpt(text: &str) -> String {
+    let mut out = String::new();
+    let mut words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let mut count = 0;
+    for word in words.by_ref().filter(|word| !word.is_empty()) {
+        if count > 0 {
+            out.push(' ');
+            count += 1;
+        }
+        for c in word.chars() {
+            if count >= EXCERPT_CHARS {
+                out.push('…');
+                return out;
+            }
+            out.push(c);
+            count += 1;
+        }
+    }
+    out
+}
+
+/// Servers quote a refused key with stars in its middle; the rest is still part of a key.
+fn without_masked_keys(text: &str) -> String {
+    text.split(' ')
+        .map(|word| if word.contains("**") { "[key]" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::*;
+
+    const TARGET: Target<'_> = Target {
+        url: "http://h:1/v1/chat/completions",
+        model: "m",
+        key_env: Some("SOME_KEY"),
+    };
+
+    fn check(status: Option<u16>, body: &str, kind: LlmErrorKind, contains: &[&str]) {
+        let failure = from_answer(status, &ErrorBody::parse(body.as_bytes()), TARGET);
+        assert_eq!(failure.kind, kind, "{status:?} {body}: {}", failure.message);
+        for part in contains {
+            assert!(
+                failure.message.contains(part),
+                "{part:?} in {}",
+                failure.message
+            );
+        }
+    }
+
+    /// Proves LLM-5.
+    #[test]
+    fn answers_are_classified_and_say_how_to_mend_them() {
+        use LlmErrorKind as Kind;
+        check(
+            Some(401),
+            r#"{"error":{"message":"Incorrect API key provided: sk-ab***yz. See docs.","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+            Kind::Auth,
+            &["provided: [key] See docs.", "SOME_KEY", "answered 401"],
+        );
+        check(Some(403), "", Kind::Auth, &["answered 403. Check"]);
+        check(Some(402), "{}", Kind::NoCredit, &["billing"]);
+        check(
+            Some(429),
+            r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota"}}"#,
+            Kind::NoCredit,
+            &["credit"],
+        );
+        check(
+            Some(429),
+            r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#,
+            Kind::RateLimited,
+            &["slow down."],
+        );
+        check(
+            Some(404),
+            r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#,
+            Kind::UnknownModel,
+            &["`m`", "correct `model`"],
+        );
+        check(
+            Some(404),
+            r#"{"error":"model 'm' not found, try pulling it first"}"#,
+            Kind::UnknownModel,
+            &["pulling"],
+        );
+        check(
+            Some(404),
+            "<html><h1>Not Found</h1></html>",
+            Kind::Config,
+            &["`base_url`", "<h1>Not Found"],
+        );
+        check(
+            Some(405),
+            r#"{"detail":"Method Not Allowed"}"#,
+            Kind::Config,
+            &["Method Not Allowed"],
+        );
+        check(Some(308), "", Kind::Config, &["final address"]);
+        check(
+            Some(400),
+            r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}"#,
+            Kind::ContextOverflow,
+            &["compact"],
+        );
+        check(
+            Some(400),
+            r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
+            Kind::ContextOverflow,
+            &[],
+        );
+        check(
+            Some(400),
+            r#"{"object":"error","message":"bad tools","type":"BadRequestError","code":400}"#,
+            Kind::BadRequest,
+            &["bad tools"],
+        );
+        check(
+            Some(422),
+            r#"{"detail":[{"loc":["body"]}]}"#,
+            Kind::BadRequest,
+            &["loc"],
+        );
+        check(Some(500), "boom", Kind::Server, &["boom."]);
+        check(Some(529), "", Kind::Server, &[]);
+        check(Some(413), "", Kind::ContextOverflow, &[]);
+        check(
+            None,
+            r#"{"error":{"message":"overloaded","code":503}}"#,
+            Kind::Server,
+            &["answered 503: overloaded"],
+        );
+        check(
+            None,
+            r#"{"error":{"message":"x","type":"rate_limit_error"}}"#,
+            Kind::RateLimited,
+            &["in the stream"],
+        );
+        check(
+            None,
+            r#"{"error":{"message":"x","code":"context_length_exceeded"}}"#,
+            Kind::ContextOverflow,
+            &[],
+        );
+        check(None, r#"{"error":null}"#, Kind::Server, &[]);
+        check(None, "[]", Kind::Server, &[]);
+    }
+
+    #[test]
+    fn excerpts_are_short_and_tame() {
+        assert_eq!(excerpt("  a\n\tb\u{1b}[31mc\u{7f} "), "a b [31mc");
+        let long = excerpt(&"ä".repeat(1000));
+        assert_eq!(long.chars().count(), EXCERPT_CHARS + 1);
+        assert!(long.ends_with('…'));
+        assert_eq!(excerpt(&"x".repeat(EXCERPT_CHARS)).len(), EXCERPT_CHARS);
+    }
+}

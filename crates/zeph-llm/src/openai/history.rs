@@ -1,0 +1,272 @@
+//! The history as the `messages` array of Chat Completions. Nothing is copied on the way.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+use crate::message::{Message, MessagePart, Role};
+use crate::tool::ToolUseRequest;
+
+/// The longest function name that the API takes.
+const MAX_NAME: usize = 64;
+
+/// What makes the model go on after a broken stream.
+const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
+do not repeat any of it, do not comment on the interruption.";
+
+/// The system prompt and the messages, as the `messages` array.
+pub(super) struct History<'a> {
+    pub(super) system: &'a str,
+    pub(super) messages: &'a [Message],
+    /// What a broken stream had already delivered.
+    pub(super) shown: Option<&'a str>,
+}
+
+impl Serialize for History<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        if !self.system.is_empty() {
+            seq.serialize_element(&WireMessage::System {
+                content: self.system,
+            })?;
+        }
+        for message in self.messages {
+            match message.role {
+                Role::User => user_messages(&mut seq, &message.parts)?,
+                Role::Assistant => seq.serialize_element(&WireMessage::Assistant {
+                    content: assistant_text(&message.parts),
+                    tool_calls: ToolCalls(&message.parts),
+                })?,
+            }
+        }
+        if let Some(shown) = self.shown {
+            seq.serialize_element(&WireMessage::Assistant {
+                content: Some(Content::Text(shown)),
+                tool_calls: ToolCalls(&[]),
+            })?;
+            seq.serialize_element(&WireMessage::User {
+                content: Content::Text(GO_ON),
+            })?;
+        }
+        seq.end()
+    }
+}
+
+/// Results first, each as a message of its own: they must follow the calls directly. Then what
+/// else the message says.
+fn user_messages<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S::Error> {
+    for part in parts {
+        if let MessagePart::ToolResult {
+            tool_use_id,
+            content,
+            ..
+        } = part
+        {
+            seq.serialize_element(&WireMessage::Tool {
+                tool_call_id: tool_use_id,
+                content,
+            })?;
+        }
+    }
+    let has_image = parts
+        .iter()
+        .any(|part| matches!(part, MessagePart::Image { .. }));
+    let content = match (has_image, texts(parts).count()) {
+        (true, _) => Content::Parts(parts),
+        (false, 0) => return Ok(()),
+        (false, _) => Content::Joined(parts),
+    };
+    seq.serialize_element(&WireMessage::User { content })
+}
+
+/// `None` for calls without text; the API wants `null` there, and a string elsewhere.
+fn assistant_text(parts: &[MessagePart]) -> Option<Content<'_>> {
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part, MessagePart::ToolUse(_)));
+    let silent = texts(parts).all(str::is_empty);
+    (!calls || !silent).then_some(Content::Joined(parts))
+}
+
+fn texts(parts: &[MessagePart]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|part| match part {
+        MessagePart::Text { text } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+#[derive(serde::Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum WireMessage<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant {
+        content: Option<Content<'a>>,
+        #[serde(skip_serializing_if = "ToolCalls::is_empty")]
+        tool_calls: ToolCalls<'a>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+enum Content<'a> {
+    Text(&'a str),
+    /// The text parts as one string, with blank lines between them.
+    Joined(&'a [MessagePart]),
+    /// Texts and images as an array.
+    Parts(&'a [MessagePart]),
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Joined(parts) => {
+                let mut found = texts(parts);
+                match (found.next(), found.next()) {
+                    (None, _) => serializer.serialize_str(""),
+                    (Some(text), None) => serializer.serialize_str(text),
+                    _ => serializer.collect_str(&Joined(parts)),
+                }
+            }
+            Self::Parts(parts) => serializer.collect_seq(parts.iter().filter_map(ContentPart::of)),
+        }
+    }
+}
+
+struct Joined<'a>(&'a [MessagePart]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, text) in texts(self.0).enumerate() {
+            f.write_str(if at == 0 { "" } else { "\n\n" })?;
+            f.write_str(text)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentPart<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: DataUrl<'a> },
+}
+
+impl<'a> ContentPart<'a> {
+    fn of(part: &'a MessagePart) -> Option<Self> {
+        match part {
+            MessagePart::Text { text } => Some(Self::Text { text }),
+            MessagePart::Image { media_type, data } => Some(Self::ImageUrl {
+                image_url: DataUrl { media_type, data },
+            }),
+            _ => None,
+        }
+    }
+}
+
+struct DataUrl<'a> {
+    media_type: &'a str,
+    data: &'a str,
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { media_type, data } = self;
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(
+            "url",
+            &AsText(format_args!("data:{media_type};base64,{data}")),
+        )?;
+        map.end()
+    }
+}
+
+/// The calls among the parts of an assistant's message.
+struct ToolCalls<'a>(&'a [MessagePart]);
+
+impl ToolCalls<'_> {
+    fn is_empty(&self) -> bool {
+        !self
+            .0
+            .iter()
+            .any(|part| matches!(part, MessagePart::ToolUse(_)))
+    }
+}
+
+impl Serialize for ToolCalls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().filter_map(|part| match part {
+            MessagePart::ToolUse(call) => Some(WireCall {
+                id: &call.id,
+                r#type: "function",
+                function: WireCallFunction {
+                    name: wire_name(&call.name),
+                    arguments: AsText(Arguments(call)),
+                },
+            }),
+            _ => None,
+        }))
+    }
+}
+
+#[derive(serde::Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireCallFunction<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct WireCallFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: AsText<Arguments<'a>>,
+}
+
+/// Serializes what it displays as a string, without building that string.
+struct AsText<T>(T);
+
+impl<T: fmt::Display> Serialize for AsText<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// A call's arguments as JSON text. Servers parse them and refuse the whole request when they
+/// are no object, so what the model wrote amiss goes back inside one.
+struct Arguments<'a>(&'a ToolUseRequest);
+
+impl fmt::Display for Arguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.input {
+            input @ Value::Object(_) => write!(f, "{input}"),
+            Value::Null => f.write_str("{}"),
+            other => write!(f, "{{\"invalid_arguments\":{other}}}"),
+        }
+    }
+}
+
+/// A name as the API takes it in the history. A model may have made up one that it refuses.
+fn wire_name(name: &str) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let mut mended: String = name
+        .chars()
+        .take(MAX_NAME)
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    if mended.is_empty() {
+        mended.push('_');
+    }
+    Cow::Owned(mended)
+}

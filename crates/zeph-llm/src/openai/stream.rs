@@ -1,0 +1,215 @@
+//! From the bytes of a response's body to the chunks of an answer. No I/O: bytes are pushed in.
+
+use super::answer::Answer;
+use super::chunk::Chunk;
+use super::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
+use crate::error::LlmErrorKind;
+use crate::provider::StreamSink;
+use crate::sse::{SseDecoder, SseError};
+
+/// The most bytes of one event.
+const MAX_EVENT_BYTES: usize = 16 << 20;
+/// The most bytes of an answer that is no stream.
+const MAX_JSON_BYTES: usize = 64 << 20;
+/// How much of a body is kept to be quoted in an error.
+const HEAD_BYTES: usize = 1024;
+
+/// Reads one response.
+#[derive(Debug)]
+pub(super) struct AnswerReader<'a> {
+    format: Format,
+    head: Vec<u8>,
+    events: usize,
+    answer: &'a mut Answer,
+    target: Target<'a>,
+}
+
+/// What the body is. Its first byte tells, whatever the `Content-Type` says or leaves out: no
+/// event begins with a brace, and no JSON with anything else.
+#[derive(Debug)]
+enum Format {
+    Unknown,
+    Events(SseDecoder),
+    Json(Vec<u8>),
+}
+
+impl From<SseError> for Failure {
+    fn from(error: SseError) -> Self {
+        Self::new(LlmErrorKind::Protocol, error.to_string())
+    }
+}
+
+impl<'a> AnswerReader<'a> {
+    pub(super) fn new(answer: &'a mut Answer, target: Target<'a>) -> Self {
+        Self {
+            format: Format::Unknown,
+            head: Vec::new(),
+            events: 0,
+            answer,
+            target,
+        }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// `Protocol` for what is no answer, or the class of an error object in the stream.
+    pub(super) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
+        let room = HEAD_BYTES.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if matches!(self.format, Format::Unknown) {
+            let blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
+            self.format = match bytes.iter().find(|byte| !blank(byte)) {
+                None => return Ok(()),
+                Some(b'{' | b'[') => Format::Json(Vec::new()),
+                Some(_) => Format::Events(SseDecoder::new(MAX_EVENT_BYTES)),
+            };
+        }
+        let Self {
+            answer,
+            target,
+            events,
+            ..
+        } = self;
+        match &mut self.format {
+            Format::Unknown => Ok(()),
+            Format::Events(decoder) => {
+                decoder.push(bytes, |event| {
+                    *events += 1;
+                    take_event(event.data, answer, *target, sink)
+                })?;
+                if *events == 0 && self.head.len() == HEAD_BYTES && !could_be_events(&self.head) {
+                    return Err(no_answer(&self.head, *target));
+                }
+                Ok(())
+            }
+            Format::Json(body) => {
+                if body.len() + bytes.len() > MAX_JSON_BYTES {
+                    return Err(Failure::new(
+                        LlmErrorKind::Protocol,
+                        format!("the answer is longer than {MAX_JSON_BYTES} bytes"),
+                    ));
+                }
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether `[DONE]` came: nothing of interest follows.
+    pub(super) fn is_done(&self) -> bool {
+        self.answer.is_done()
+    }
+
+    /// Whether the answer is whole although the connection broke.
+    pub(super) fn is_complete(&self) -> bool {
+        self.answer.is_complete()
+    }
+
+    /// Ends the body.
+    ///
+    /// # Errors
+    /// `StreamCut` when it ended before the answer; `Protocol` when it was none.
+    pub(super) fn end(self, sink: StreamSink<'_>) -> Result<(), Failure> {
+        let Self {
+            format,
+            head,
+            events,
+            answer,
+            target,
+        } = self;
+        match format {
+            Format::Unknown => {}
+            Format::Json(body) => {
+                let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body);
+                let body = body.trim_ascii();
+                match serde_json::from_slice::<Chunk>(body) {
+                    Ok(chunk) if chunk.choices.is_none() => {
+                        return Err(no_answer(&head, target));
+                    }
+                    Ok(chunk) => {
+                        answer.add(chunk, target, sink)?;
+                        answer.mark_whole();
+                    }
+                    Err(error) if error.is_eof() => {}
+                    Err(_) => return Err(no_answer(&head, target)),
+                }
+            }
+            Format::Events(decoder) => {
+                // The blank line after the last event may be missing; a whole event parses.
+                let rest = decoder.finish();
+                let seen = events > 0 || rest.is_some();
+                if let Some(rest) = rest.filter(|rest| is_whole(rest)) {
+                    take_event(&rest, answer, target, sink)?;
+                }
+                if !seen && !could_be_events(&head) {
+                    return Err(no_answer(&head, target));
+                }
+            }
+        }
+        if answer.is_complete() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            LlmErrorKind::StreamCut,
+            format!("the stream of {} ended before the answer did", target.url),
+        ))
+    }
+}
+
+fn is_whole(data: &str) -> bool {
+    data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
+}
+
+/// Whether a body without a single event may still be the beginning of a stream.
+fn could_be_events(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+    let head = head.trim_ascii_start();
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|name| name.starts_with(&head[..head.len().min(name.len())]))
+}
+
+fn take_event(
+    data: &str,
+    answer: &mut Answer,
+    target: Target<'_>,
+    sink: StreamSink<'_>,
+) -> Result<(), Failure> {
+    if data.trim_ascii() == "[DONE]" {
+        answer.mark_done();
+        return Ok(());
+    }
+    if answer.is_done() || data.is_empty() {
+        return Ok(());
+    }
+    match serde_json::from_str::<Chunk>(data) {
+        Ok(chunk) => answer.add(chunk, target, sink),
+        Err(error) => Err(Failure::new(
+            LlmErrorKind::Protocol,
+            format!(
+                "{} sent an event that is no chunk of an answer ({error}): {}",
+                target.url,
+                excerpt(data)
+            ),
+        )),
+    }
+}
+
+/// The failure for a body that is neither a stream nor an answer.
+fn no_answer(head: &[u8], target: Target<'_>) -> Failure {
+    let text = String::from_utf8_lossy(head);
+    if let Ok(value) = serde_json::from_slice::<serde_json::Value>(head)
+        && value.get("error").is_some_and(|error| !error.is_null())
+    {
+        return from_answer(None, &ErrorBody::from_value(&value), target);
+    }
+    Failure::new(
+        LlmErrorKind::Protocol,
+        format!(
+            "{} did not answer with Chat Completions: {} Check `base_url`.",
+            target.url,
+            excerpt(&text)
+        ),
+    )
+}

@@ -1,0 +1,691 @@
+//! The dialects of compatible servers, and the shape of requests. No network: bytes in, answer out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::failure::{Failure, Target};
+use super::stream::AnswerReader;
+use super::wire::{WireSettings, request_body};
+use crate::error::LlmErrorKind;
+use crate::message::{Message, MessagePart, Role};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
+use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
+
+const TARGET: Target<'_> = Target {
+    url: "http://h/v1/chat/completions",
+    model: "m",
+    key_env: None,
+};
+
+fn read<'a>(
+    chunks: impl IntoIterator<Item = &'a [u8]>,
+) -> (Result<ChatResponse, Failure>, Vec<StreamEvent>) {
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::default();
+    let mut reader = AnswerReader::new(&mut answer, TARGET);
+    let outcome = chunks
+        .into_iter()
+        .try_for_each(|chunk| reader.push(chunk, &mut sink))
+        .and_then(|()| reader.end(&mut sink))
+        .and_then(|()| answer.finish(|id| id == "taken", &mut sink));
+    (outcome, events)
+}
+
+/// A stream of chunks with one choice each; `[DONE]` is not added.
+fn stream(choices: &[Value]) -> String {
+    choices
+        .iter()
+        .map(|choice| {
+            format!(
+                "data: {}\n\n",
+                json!({"id": "x", "object": "chat.completion.chunk", "choices": [choice]})
+            )
+        })
+        .collect()
+}
+
+fn calls_of(body: &str) -> Vec<(String, String, Value)> {
+    let (outcome, _) = read([body.as_bytes()]);
+    outcome
+        .unwrap_or_else(|failure| panic!("{}: {body}", failure.message))
+        .tool_uses()
+        .map(|call| (call.id.clone(), call.name.clone(), call.input.clone()))
+        .collect()
+}
+
+fn delta(calls: Value) -> Value {
+    json!({"index": 0, "delta": {"tool_calls": calls}})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"index": 0, "delta": {}, "finish_reason": reason})
+}
+
+/// Proves LLM-4.
+#[test]
+fn interleaved_parallel_calls_are_put_together_by_index() {
+    let body = stream(&[
+        delta(json!([{"index": 0, "id": "a", "function": {"name": "read", "arguments": ""}}])),
+        delta(json!([{"index": 1, "id": "b", "function": {"name": "bash", "arguments": "{\"c"}}])),
+        delta(json!([{"index": 0, "function": {"arguments": "{\"path\":"}}])),
+        delta(
+            json!([{"index": 1, "function": {"arguments": "md\":1}"}}, {"index": 0, "function": {"arguments": "\"x\"}"}}]),
+        ),
+        finish("tool_calls"),
+    ]);
+    let expect = [
+        ("a".to_owned(), "read".to_owned(), json!({"path": "x"})),
+        ("b".to_owned(), "bash".to_owned(), json!({"cmd": 1})),
+    ];
+    assert_eq!(calls_of(&body), expect);
+    let (_, events) = read([body.as_bytes()]);
+    let started = |name: &str| StreamEvent::ToolUseStarted {
+        name: name.to_owned(),
+    };
+    let input = |text: &str| StreamEvent::ToolInputDelta(text.to_owned());
+    assert_eq!(
+        events,
+        [
+            started("read"),
+            started("bash"),
+            input("{\"c"),
+            input("md\":1}")
+        ]
+    );
+}
+
+/// Proves LLM-3: what compatible servers send in place of the standard's calls.
+#[test]
+fn dialects_of_calls() {
+    let one = |name: &str, input: Value| vec![(name.to_owned(), input)];
+    let two = || {
+        vec![
+            ("a".to_owned(), json!({"n": 1})),
+            ("b".to_owned(), json!({"n": 2})),
+        ]
+    };
+    for (what, body, expect) in [
+        (
+            "no index, no id, whole calls in one chunk",
+            stream(&[delta(json!([{"function": {"name": "a", "arguments": "{\"n\":1}"}}, {"function": {"name": "b", "arguments": "{\"n\":2}"}}])), finish("tool_calls")]),
+            two(),
+        ),
+        (
+            "index 0 for all, told apart by ids",
+            stream(&[delta(json!([{"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"n\":1}"}}])), delta(json!([{"index": 0, "id": "2", "function": {"name": "b", "arguments": "{\"n\":2}"}}])), finish("stop")]),
+            two(),
+        ),
+        (
+            "index 0 for all, no ids",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": "{\"n\":1}"}}])), delta(json!([{"index": 0, "function": {"name": "b", "arguments": "{\"n\":2}"}}])), finish("stop")]),
+            two(),
+        ),
+        (
+            "the same tool twice, whole, index 0, no ids",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": "{}"}}])), delta(json!([{"index": 0, "function": {"name": "a", "arguments": "{}"}}])), finish("stop")]),
+            vec![("a".to_owned(), json!({})), ("a".to_owned(), json!({}))],
+        ),
+        (
+            "a new id with every delta",
+            stream(&[delta(json!([{"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"n\""}}])), delta(json!([{"index": 0, "id": "2", "function": {"arguments": ":1}"}}])), finish("tool_calls")]),
+            one("a", json!({"n": 1})),
+        ),
+        (
+            "name repeated with every delta",
+            stream(&[delta(json!([{"index": 0, "id": "1", "function": {"name": "a", "arguments": "{\"n\""}}])), delta(json!([{"index": 0, "function": {"name": "a", "arguments": ":1}"}}])), finish("tool_calls")]),
+            one("a", json!({"n": 1})),
+        ),
+        (
+            "no index, deltas without id",
+            stream(&[delta(json!([{"id": "1", "function": {"name": "a", "arguments": "{\"n\""}}])), delta(json!([{"function": {"arguments": ":1}"}}])), finish("tool_calls")]),
+            one("a", json!({"n": 1})),
+        ),
+        (
+            "nulls",
+            stream(&[json!({"index": null, "delta": {"content": null, "tool_calls": [{"index": null, "id": null, "function": {"name": "a", "arguments": null}}]}, "finish_reason": null}), finish("stop")]),
+            one("a", json!({})),
+        ),
+        (
+            "arguments as an object",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": {"n": [1, {"m": "ä"}]}}}])), finish("stop")]),
+            one("a", json!({"n": [1, {"m": "ä"}]})),
+        ),
+        (
+            "arguments encoded twice",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": "\"{\\\"n\\\":1}\""}}])), finish("stop")]),
+            one("a", json!({"n": 1})),
+        ),
+        (
+            "arguments that are no JSON",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": "{n: 1"}}])), finish("tool_calls")]),
+            one("a", json!("{n: 1")),
+        ),
+        (
+            "no [DONE], no blank line after the last event",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": ""}}])), finish("tool_calls")]).trim_end().to_owned(),
+            one("a", json!({})),
+        ),
+        (
+            "one JSON document in place of a stream",
+            json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [{"id": "q", "type": "function", "function": {"name": "a", "arguments": "{}"}}]}, "finish_reason": "tool_calls"}]}).to_string(),
+            one("a", json!({})),
+        ),
+        (
+            "one JSON document without finish_reason",
+            format!("\u{feff} {}\n", json!({"choices": [{"message": {"tool_calls": [{"function": {"name": "a", "arguments": {}}}]}}]})),
+            one("a", json!({})),
+        ),
+    ] {
+        let calls = calls_of(&body);
+        let got: Vec<(String, Value)> = calls.iter().map(|(_, name, input)| (name.clone(), input.clone())).collect();
+        assert_eq!(got, expect, "{what}");
+        let mut ids: Vec<&String> = calls.iter().map(|(id, ..)| id).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), calls.len(), "{what}: ids are unique");
+        assert!(ids.iter().all(|id| !id.is_empty()), "{what}: every call has an id");
+    }
+}
+
+#[test]
+fn ids_used_twice_or_used_before_are_replaced() {
+    let call = |id: &str, index: u64| json!({"index": index, "id": id, "function": {"name": "a", "arguments": "{}"}});
+    let body = stream(&[
+        delta(json!([call("x", 0), call("x", 1), call("taken", 2)])),
+        finish("stop"),
+    ]);
+    let ids: Vec<String> = calls_of(&body).into_iter().map(|(id, ..)| id).collect();
+    assert_eq!(ids[0], "x");
+    assert!(
+        ids[1].starts_with("call_") && ids[2].starts_with("call_") && ids[1] != ids[2],
+        "{ids:?}"
+    );
+}
+
+fn text_answer(body: &str) -> (String, StopReason, Usage) {
+    match read([body.as_bytes()])
+        .0
+        .unwrap_or_else(|failure| panic!("{}", failure.message))
+    {
+        ChatResponse::Text { parts, stop, usage } => {
+            let message = Message {
+                role: Role::Assistant,
+                parts,
+            };
+            (message.text(), stop, usage)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Proves LLM-3, LLM-6 (cached tokens are counted).
+#[test]
+fn texts_stops_and_usage() {
+    let say = |text: &str| json!({"index": 0, "delta": {"content": text}});
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":8}}}\n\ndata: [DONE]\n\n";
+    let body = stream(&[say("Hel"), say("lo"), finish("stop")]) + usage;
+    let counted = Usage {
+        input_tokens: 9,
+        output_tokens: 3,
+        cached_tokens: 8,
+    };
+    assert_eq!(
+        text_answer(&body),
+        ("Hello".to_owned(), StopReason::EndTurn, counted)
+    );
+    for (what, body, text, stop) in [
+        (
+            "length",
+            stream(&[say("a"), finish("length")]),
+            "a",
+            StopReason::MaxTokens,
+        ),
+        (
+            "filter",
+            stream(&[say("a"), finish("content_filter")]),
+            "a",
+            StopReason::Refusal,
+        ),
+        (
+            "refusal",
+            stream(&[json!({"delta": {"refusal": "no"}}), finish("stop")]),
+            "no",
+            StopReason::Refusal,
+        ),
+        (
+            "[DONE] alone",
+            stream(&[say("a")]) + "data: [DONE]\n\n",
+            "a",
+            StopReason::EndTurn,
+        ),
+        (
+            "an unknown reason",
+            stream(&[say("a"), finish("eos")]),
+            "a",
+            StopReason::EndTurn,
+        ),
+        (
+            "nothing said",
+            stream(&[finish("stop")]),
+            "",
+            StopReason::EndTurn,
+        ),
+        (
+            "keep-alives",
+            format!(": ping\n\n{}", stream(&[say("a"), finish("stop")])),
+            "a",
+            StopReason::EndTurn,
+        ),
+        (
+            "content in parts",
+            stream(&[
+                json!({"delta": {"content": [{"type": "text", "text": "a"}, {"type": "thinking"}]}}),
+                finish("stop"),
+            ]),
+            "a",
+            StopReason::EndTurn,
+        ),
+        (
+            "a second choice",
+            stream(&[
+                say("a"),
+                json!({"index": 1, "delta": {"content": "b"}}),
+                finish("stop"),
+            ]),
+            "a",
+            StopReason::EndTurn,
+        ),
+        (
+            "a JSON document",
+            json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]})
+                .to_string(),
+            "a",
+            StopReason::EndTurn,
+        ),
+    ] {
+        assert_eq!(
+            text_answer(&body),
+            (text.to_owned(), stop, Usage::default()),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn reasoning_is_shown_and_kept_apart_from_the_text() {
+    for key in ["reasoning_content", "reasoning"] {
+        let body = stream(&[
+            json!({"delta": {key: "hm"}}),
+            json!({"delta": {"content": "a"}}),
+            finish("stop"),
+        ]);
+        let (outcome, events) = read([body.as_bytes()]);
+        assert_eq!(
+            events,
+            [
+                StreamEvent::ReasoningDelta("hm".to_owned()),
+                StreamEvent::TextDelta("a".to_owned())
+            ]
+        );
+        let parts = outcome.unwrap().into_message().parts;
+        assert_eq!(
+            parts[0],
+            MessagePart::Reasoning {
+                text: "hm".to_owned(),
+                signature: None
+            }
+        );
+        assert_eq!(
+            parts[1],
+            MessagePart::Text {
+                text: "a".to_owned()
+            }
+        );
+    }
+}
+
+/// A call that an output limit cut off is dropped, and said so; a whole one before it stays.
+#[test]
+fn a_call_cut_off_by_the_limit_is_no_call() {
+    let body = stream(&[
+        delta(json!([{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}}])),
+        delta(
+            json!([{"index": 1, "id": "b", "function": {"name": "write", "arguments": "{\"path\":\"x\",\"content\":\"12"}}]),
+        ),
+        finish("length"),
+    ]);
+    assert_eq!(
+        calls_of(&body),
+        [("a".to_owned(), "read".to_owned(), json!({}))]
+    );
+    let (_, events) = read([body.as_bytes()]);
+    assert!(
+        matches!(events.last(), Some(StreamEvent::Notice(text)) if text.contains("`write`")),
+        "{events:?}"
+    );
+    let bare = stream(&[
+        delta(json!([{"index": 0, "function": {"name": "clear"}}])),
+        finish("length"),
+    ]);
+    assert_eq!(text_answer(&bare).1, StopReason::MaxTokens);
+}
+
+fn kind_of(body: &[u8]) -> (LlmErrorKind, String) {
+    let failure = read([body]).0.expect_err("a failure");
+    (failure.kind, failure.message)
+}
+
+/// Proves LLM-5.
+#[test]
+fn what_is_no_answer_is_told() {
+    use LlmErrorKind as Kind;
+    let cut_call = stream(&[delta(
+        json!([{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{}"}}]),
+    )]);
+    let done_call = format!("{cut_call}data: [DONE]\n\n");
+    for (body, kind, contains) in [
+        ("", Kind::StreamCut, "ended before"),
+        ("\n\n", Kind::StreamCut, "ended before"),
+        ("da", Kind::StreamCut, "ended before"),
+        (": ping\n\n", Kind::StreamCut, "ended before"),
+        ("data: [DONE]\n\n", Kind::StreamCut, "ended before"),
+        (&cut_call, Kind::StreamCut, "ended before"),
+        (&done_call, Kind::StreamCut, "ended before"),
+        ("{\"choices\":[{\"mess", Kind::StreamCut, "ended before"),
+        (
+            "data: {\"choices\":[{\"del",
+            Kind::StreamCut,
+            "ended before",
+        ),
+        (
+            "<html><body>Sign in</body></html>",
+            Kind::Protocol,
+            "<html><body>Sign in",
+        ),
+        ("{\"hello\":1}", Kind::Protocol, "{\"hello\":1}"),
+        ("not an answer", Kind::Protocol, "not an answer"),
+        ("data: hello\n\n", Kind::Protocol, "hello"),
+        (
+            "data: {\"choices\":7}\n\n",
+            Kind::Protocol,
+            "{\"choices\":7}",
+        ),
+        (
+            "data: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n",
+            Kind::Server,
+            "overloaded",
+        ),
+        (
+            "{\"error\":{\"message\":\"slow\",\"type\":\"rate_limit_error\"}}",
+            Kind::RateLimited,
+            "slow",
+        ),
+        (
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
+            Kind::Server,
+            "with an error",
+        ),
+        (
+            "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0}]},\"finish_reason\":\"stop\"}]}\n\n",
+            Kind::Protocol,
+            "without a tool's name",
+        ),
+    ] {
+        let (got, message) = kind_of(body.as_bytes());
+        assert_eq!(got, kind, "{body}: {message}");
+        assert!(message.contains(contains), "{body}: {message}");
+    }
+    let endless = "x\n".repeat(4096);
+    assert_eq!(kind_of(endless.as_bytes()).0, Kind::Protocol);
+}
+
+/// Every piece of a recorded answer gives either the whole answer or an error: never a call out
+/// of a part of it. Proves LLM-4.
+#[test]
+fn no_prefix_of_a_stream_yields_a_call() {
+    let whole = stream(&[
+        json!({"delta": {"role": "assistant", "content": "I löök. 😀"}}),
+        delta(json!([{"index": 0, "id": "a", "function": {"name": "bash", "arguments": ""}}])),
+        delta(json!([{"index": 0, "function": {"arguments": "{\"command\":\"ls 😀\"}"}}])),
+        finish("tool_calls"),
+    ]);
+    let bytes = whole.as_bytes();
+    // The last event is whole before its blank line.
+    let complete = bytes.len() - 2;
+    for end in 0..=bytes.len() {
+        let outcome = read([&bytes[..end]]).0;
+        match outcome {
+            Ok(response) => {
+                assert!(
+                    end >= complete,
+                    "a call out of {end} of {} bytes",
+                    bytes.len()
+                );
+                assert_eq!(
+                    response.tool_uses().next().unwrap().input,
+                    json!({"command": "ls 😀"})
+                );
+            }
+            Err(failure) => {
+                assert!(end < complete);
+                assert_eq!(
+                    failure.kind,
+                    LlmErrorKind::StreamCut,
+                    "{end}: {}",
+                    failure.message
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    /// The chunking of the network changes nothing, and no bytes make the reader panic.
+    #[test]
+    fn any_bytes_in_any_chunks(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1_usize..40, valid in any::<bool>()) {
+        let body = if valid {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            stream(&[json!({"delta": {"content": text}}), finish("stop")]).into_bytes()
+        } else {
+            bytes
+        };
+        let whole = read([&body[..]]).0;
+        let pieces = read(body.chunks(size)).0;
+        prop_assert_eq!(whole.as_ref().ok(), pieces.as_ref().ok());
+        prop_assert_eq!(whole.is_ok(), pieces.is_ok());
+        prop_assert!(!valid || whole.is_ok());
+    }
+}
+
+fn settings(openai: bool) -> WireSettings<'static> {
+    WireSettings {
+        model: "m",
+        max_output_tokens: Some(100),
+        openai,
+    }
+}
+
+fn tools() -> Vec<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]});
+    vec![ToolDefinition {
+        name: "bash".to_owned(),
+        description: "Runs a command.".to_owned(),
+        parameters: Arc::new(schema),
+    }]
+}
+
+fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequest<'a> {
+    ChatRequest {
+        system: "You are Zeph.",
+        messages,
+        tools,
+        tool_choice: ToolChoice::Auto,
+        cache_key: Some("session-1"),
+        response_schema: None,
+    }
+}
+
+fn call(id: &str, name: &str, input: Value) -> MessagePart {
+    MessagePart::ToolUse(ToolUseRequest {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        input,
+    })
+}
+
+fn result(id: &str, content: &str) -> MessagePart {
+    MessagePart::ToolResult {
+        tool_use_id: id.to_owned(),
+        content: content.to_owned(),
+        is_error: false,
+    }
+}
+
+fn text(text: &str) -> MessagePart {
+    MessagePart::Text {
+        text: text.to_owned(),
+    }
+}
+
+fn body_of(settings: WireSettings<'_>, request: ChatRequest<'_>, shown: Option<&str>) -> Value {
+    serde_json::from_slice(&request_body(settings, request, shown).unwrap()).unwrap()
+}
+
+fn history() -> Vec<Message> {
+    let reasoning = MessagePart::Reasoning {
+        text: "hm".to_owned(),
+        signature: None,
+    };
+    vec![
+        Message::user("List the files \"here\"."),
+        Message {
+            role: Role::Assistant,
+            parts: vec![
+                reasoning,
+                text("I look."),
+                call("a", "bash", json!({"command": "ls \"ä\""})),
+                call("b", "what is.this", json!("{broken")),
+            ],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![
+                text("Go on."),
+                result("a", "Cargo.toml\n"),
+                result("b", "[error] no JSON"),
+                text("Quickly."),
+            ],
+        },
+        Message {
+            role: Role::Assistant,
+            parts: vec![call("c", "bash", Value::Null)],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![
+                result("c", ""),
+                text("See:"),
+                MessagePart::Image {
+                    media_type: "image/png".to_owned(),
+                    data: "AAAA".to_owned(),
+                },
+            ],
+        },
+    ]
+}
+
+/// Proves LLM-3, LLM-6, LLM-10 (request bodies are matched).
+#[test]
+fn the_body_for_openai() {
+    let (history, tools) = (history(), tools());
+    insta::assert_json_snapshot!(body_of(settings(true), request(&history, &tools), None));
+}
+
+/// Compatible servers get no field that they may refuse. Proves LLM-3.
+#[test]
+fn the_body_for_a_compatible_server() {
+    let messages = [Message::user("Hi")];
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
+    let asked = ChatRequest {
+        response_schema: Some(&schema),
+        system: "",
+        ..request(&messages, &[])
+    };
+    insta::assert_json_snapshot!(body_of(settings(false), asked, Some("What was sh")));
+}
+
+#[test]
+fn strict_mode_only_for_schemas_that_meet_its_rules() {
+    let messages = [Message::user("Hi")];
+    let open = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {}}}}, "required": ["a"], "additionalProperties": false});
+    let asked = ChatRequest {
+        response_schema: Some(&open),
+        ..request(&messages, &[])
+    };
+    let body = body_of(settings(true), asked, None);
+    assert_eq!(
+        body["response_format"]["json_schema"]["strict"],
+        json!(false)
+    );
+}
+
+/// The same history gives the same bytes, and a longer one begins with them; so it stays when
+/// the last request forbids calls. Proves LLM-6.
+#[test]
+fn consecutive_requests_share_their_prefix() {
+    let (history, tools) = (history(), tools());
+    let bytes = |messages: usize, choice| {
+        let asked = ChatRequest {
+            tool_choice: choice,
+            ..request(&history[..messages], &tools)
+        };
+        request_body(settings(true), asked, None).unwrap()
+    };
+    let tail = b"],\"tool_choice\":\"auto\"}".len();
+    for messages in 1..history.len() {
+        let shorter = bytes(messages, ToolChoice::Auto);
+        assert_eq!(shorter, bytes(messages, ToolChoice::Auto));
+        let prefix = &shorter[..shorter.len() - tail];
+        for choice in [ToolChoice::Auto, ToolChoice::None] {
+            assert!(
+                bytes(messages + 1, choice).starts_with(prefix),
+                "{messages} messages"
+            );
+        }
+    }
+}
+
+#[test]
+fn misplaced_parts_are_refused_with_their_place() {
+    for (role, part, expect) in [
+        (
+            Role::User,
+            call("a", "x", json!({})),
+            "message 1 has the role user but holds a call",
+        ),
+        (
+            Role::Assistant,
+            result("a", ""),
+            "message 1 has the role assistant but holds a tool result",
+        ),
+    ] {
+        let messages = [
+            Message::user("Hi"),
+            Message {
+                role,
+                parts: vec![part],
+            },
+        ];
+        let failure = request_body(settings(true), request(&messages, &[]), None).unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.message.as_str()),
+            (LlmErrorKind::BadRequest, expect)
+        );
+    }
+}

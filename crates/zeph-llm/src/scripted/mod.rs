@@ -1,0 +1,268 @@
+//! A provider that replays a scenario: for the offline demo and for tests from end to end.
+//!
+//! It asks no model and never pretends to be one: [`LlmProvider::model`] is `scripted`. Every
+//! request takes the next step of the [`Scenario`]; the step's expectations are checked against
+//! the request, then its answer or fault is given. A step whose expectations fail is not used
+//! up. Nothing is retried here: a fault is what remains after all retries. A new process begins
+//! at the first step, so a test of a resumed session gives each process its own scenario.
+//!
+//! The format is described at [`Scenario`] and, with examples, in `docs/scripted-provider.md`.
+
+mod expect;
+mod scenario;
+mod template;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+pub use expect::Expect;
+pub use scenario::{Call, Fault, Scenario, Step, StepUsage};
+
+use crate::config::ProviderConfig;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::{Message, MessagePart};
+use crate::openai::DEFAULT_CONTEXT_WINDOW;
+use crate::provider::{
+    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
+};
+use crate::tool::ToolUseRequest;
+
+/// Replays a [`Scenario`].
+#[derive(Debug)]
+pub struct ScriptedProvider {
+    name: String,
+    scenario: Scenario,
+    context_window: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The step that the next request gets.
+    step: usize,
+    /// How often it was given already.
+    given: u32,
+    /// Made-up ids so far.
+    ids: usize,
+    vars: BTreeMap<String, String>,
+}
+
+/// A step's answer with its templates filled in.
+struct Answer {
+    reasoning: String,
+    text: Vec<String>,
+    calls: Vec<ToolUseRequest>,
+    stop: StopReason,
+    usage: Usage,
+    fault: Option<Fault>,
+    delay: Duration,
+    chunk_delay: Duration,
+}
+
+impl ScriptedProvider {
+    /// A provider that begins at the first step of `scenario`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
+        let state = State {
+            step: 0,
+            given: 0,
+            ids: 0,
+            vars: scenario.vars.clone(),
+        };
+        Self {
+            name: name.into(),
+            scenario,
+            context_window: DEFAULT_CONTEXT_WINDOW,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The same with another window than the default of 128,000 tokens.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: usize) -> Self {
+        self.context_window = tokens;
+        self
+    }
+
+    /// A provider for a checked configuration.
+    ///
+    /// # Errors
+    /// `Config` for a configuration that [`ProviderConfig::validate`] refuses; `Scenario` for a
+    /// file that cannot be read or is none.
+    pub fn from_config(config: &ProviderConfig) -> Result<Self, LlmError> {
+        config.validate()?;
+        let path = config.scenario.as_deref().unwrap_or("".as_ref());
+        let scenario = Scenario::load(path, BTreeMap::new())
+            .map_err(|message| LlmError::new(LlmErrorKind::Scenario, &config.name, message))?;
+        let window = config.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
+        Ok(Self::new(&config.name, scenario).with_context_window(window))
+    }
+
+    /// Checks the request against the next step, moves on, and fills in the step's answer.
+    fn next(&self, request: ChatRequest<'_>) -> Result<Answer, LlmError> {
+        let fail = |message| LlmError::new(LlmErrorKind::Scenario, &self.name, message);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let total = self.scenario.steps.len();
+        let Some(step) = self.scenario.steps.get(state.step) else {
+            return Err(fail(format!(
+                "the scenario has no step left: all {total} were given, and a further request came ({} messages, the last: {})",
+                request.messages.len(),
+                expect::shorten(&last_said(request.messages)),
+            )));
+        };
+        let at = state.step + 1;
+        let in_step = |message: String| fail(format!("step {at} of {total}: {message}"));
+        let mut vars = state.vars.clone();
+        step.expect.check(&request, &vars).map_err(in_step)?;
+        step.capture_into(&mut vars, &last_said(request.messages))
+            .map_err(in_step)?;
+        let text = template::fill(&step.text, &vars).map_err(in_step)?;
+        let mut calls = Vec::new();
+        for call in &step.calls {
+            let id = match &call.id {
+                Some(id) => template::fill(id, &vars).map_err(in_step)?,
+                None => free_id(&mut state.ids, request.messages),
+            };
+            calls.push(ToolUseRequest {
+                id,
+                name: call.tool.clone(),
+                input: template::fill_value(&call.input, &vars).map_err(in_step)?,
+            });
+        }
+        let answer = Answer {
+            reasoning: template::fill(&step.reasoning, &vars).map_err(in_step)?,
+            text: split(&text, step.chunks),
+            stop: step.stop.unwrap_or(if calls.is_empty() {
+                StopReason::EndTurn
+            } else {
+                StopReason::ToolUse
+            }),
+            calls,
+            usage: step.usage.into(),
+            fault: step.fault,
+            delay: Duration::from_millis(step.delay_ms),
+            chunk_delay: Duration::from_millis(step.chunk_delay_ms),
+        };
+        state.vars = vars;
+        state.given += 1;
+        if state.given >= step.repeat {
+            state.step += 1;
+            state.given = 0;
+        }
+        Ok(answer)
+    }
+
+    fn fault(&self, fault: Fault) -> LlmError {
+        LlmError::new(
+            fault.kind(),
+            &self.name,
+            format!("the scenario asks for the fault `{}` here", fault.as_str()),
+        )
+    }
+}
+
+/// What a captured value is taken from: the results in the last message, or else its text.
+fn last_said(messages: &[Message]) -> String {
+    let Some(last) = messages.last() else {
+        return String::new();
+    };
+    let results = expect::tool_results(last);
+    if results.is_empty() {
+        last.text()
+    } else {
+        results.join("\n")
+    }
+}
+
+/// The next id of the form `call_N` that the history does not have.
+fn free_id(made: &mut usize, messages: &[Message]) -> String {
+    loop {
+        *made += 1;
+        let id = format!("call_{made}");
+        let mut calls = messages.iter().flat_map(Message::tool_uses);
+        if !calls.any(|call| call.id == id) {
+            return id;
+        }
+    }
+}
+
+/// Splits a text into at most `pieces` parts of about the same length in characters.
+fn split(text: &str, pieces: usize) -> Vec<String> {
+    let total = text.chars().count();
+    let size = total.div_ceil(pieces.max(1)).max(1);
+    let chars: Vec<char> = text.chars().collect();
+    chars
+        .chunks(size)
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
+#[async_trait]
+impl LlmProvider for ScriptedProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> &str {
+        "scripted"
+    }
+
+    fn context_window(&self) -> usize {
+        self.context_window
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        let answer = self.next(request)?;
+        if !answer.delay.is_zero() {
+            tokio::time::sleep(answer.delay).await;
+        }
+        if let Some(fault) = answer.fault.filter(|fault| *fault != Fault::StreamCut) {
+            return Err(self.fault(fault));
+        }
+        let mut parts = Vec::new();
+        if !answer.reasoning.is_empty() {
+            sink(StreamEvent::ReasoningDelta(answer.reasoning.clone()));
+            parts.push(MessagePart::Reasoning {
+                text: answer.reasoning,
+                signature: None,
+            });
+        }
+        for (at, piece) in answer.text.iter().enumerate() {
+            if at > 0 && !answer.chunk_delay.is_zero() {
+                tokio::time::sleep(answer.chunk_delay).await;
+            }
+            sink(StreamEvent::TextDelta(piece.clone()));
+        }
+        if !answer.text.is_empty() {
+            parts.push(MessagePart::Text {
+                text: answer.text.concat(),
+            });
+        }
+        for call in answer.calls {
+            sink(StreamEvent::ToolUseStarted {
+                name: call.name.clone(),
+            });
+            if answer.fault.is_some() {
+                break;
+            }
+            let text = match &call.input {
+                Value::String(raw) => raw.clone(),
+                input => input.to_string(),
+            };
+            sink(StreamEvent::ToolInputDelta(text));
+            parts.push(MessagePart::ToolUse(call));
+        }
+        if let Some(fault) = answer.fault {
+            return Err(self.fault(fault));
+        }
+        Ok(ChatResponse::from_parts(parts, answer.stop, answer.usage))
+    }
+}

@@ -1,0 +1,234 @@
+//! The behaviour that all providers share, run for each of them with the same answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use zeph_llm::scripted::{Scenario, ScriptedProvider};
+use zeph_llm::{
+    ChatResponse, LlmErrorKind, LlmProvider, Message, MessagePart, RetryConfig, StopReason,
+    StreamEvent, Usage,
+};
+
+use crate::server::{End, Reply, Server, call, event, finish, more_arguments, say};
+use crate::{ask, provider, shown_text};
+
+/// An answer, or a failure, that each provider is made to give.
+#[derive(Clone, Copy, Debug)]
+enum Case {
+    Text,
+    ReasonedText,
+    Call,
+    TextAndCalls,
+    MaxTokens,
+    Fault(LlmErrorKind),
+}
+
+/// The provider under test, and what must live as long as it.
+struct Subject {
+    provider: Arc<dyn LlmProvider>,
+    _server: Option<Server>,
+}
+
+async fn openai(case: Case) -> Subject {
+    let second = json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "read", "arguments": "{}"}}]});
+    let second = event(&json!({"delta": second}));
+    let reply = match case {
+        Case::Text => Reply::stream(say("Hello, ") + &say("wörld") + &finish("stop")),
+        Case::ReasonedText => Reply::stream(
+            event(&json!({"delta": {"reasoning_content": "Hm."}})) + &say("Yes") + &finish("stop"),
+        ),
+        Case::Call => Reply::stream(
+            call("a", "bash", "") + &more_arguments("{\"command\":\"ls\"}") + &finish("tool_calls"),
+        ),
+        Case::TextAndCalls => Reply::stream(
+            say("I look.")
+                + &call("a", "bash", "{\"command\":\"ls\"}")
+                + &second
+                + &finish("tool_calls"),
+        ),
+        Case::MaxTokens => Reply::stream(say("Hel") + &finish("length")),
+        Case::Fault(kind) => match kind {
+            LlmErrorKind::RateLimited => Reply::status(429, "{}"),
+            LlmErrorKind::Server => Reply::status(503, "{}"),
+            LlmErrorKind::Auth => Reply::status(401, "{}"),
+            LlmErrorKind::ContextOverflow => Reply::status(
+                400,
+                r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+            ),
+            LlmErrorKind::StreamCut => {
+                Reply::stream(say("Hel") + &call("a", "bash", "{\"comm")).end(End::Abort)
+            }
+            LlmErrorKind::Protocol => Reply::stream("<html>"),
+            other => panic!("no reply for {other:?}"),
+        },
+    };
+    let server = Server::start([reply]).await;
+    let once = RetryConfig {
+        max_attempts: 1,
+        ..RetryConfig::default()
+    };
+    Subject {
+        provider: provider(&server.url, once),
+        _server: Some(server),
+    }
+}
+
+fn scripted(case: Case) -> Subject {
+    let usage = "usage = { input = 7, output = 5 }";
+    let step = match case {
+        Case::Text => format!("text = \"Hello, wörld\"\nchunks = 2\n{usage}"),
+        Case::ReasonedText => format!("reasoning = \"Hm.\"\ntext = \"Yes\"\n{usage}"),
+        Case::Call => {
+            format!("calls = [{{ tool = \"bash\", input = {{ command = \"ls\" }} }}]\n{usage}")
+        }
+        Case::TextAndCalls => format!(
+            "text = \"I look.\"\ncalls = [{{ tool = \"bash\", input = {{ command = \"ls\" }} }}, {{ tool = \"read\" }}]\n{usage}"
+        ),
+        Case::MaxTokens => format!("text = \"Hel\"\nstop = \"max_tokens\"\n{usage}"),
+        Case::Fault(LlmErrorKind::StreamCut) => {
+            "text = \"Hel\"\nfault = \"stream_cut\"\ncalls = [{ tool = \"bash\" }]".to_owned()
+        }
+        Case::Fault(kind) => format!(
+            "fault = \"{}\"",
+            match kind {
+                LlmErrorKind::RateLimited => "rate_limited",
+                LlmErrorKind::Server => "server",
+                LlmErrorKind::Auth => "auth",
+                LlmErrorKind::ContextOverflow => "context_overflow",
+                LlmErrorKind::Protocol => "garbage",
+                other => panic!("no fault for {other:?}"),
+            }
+        ),
+    };
+    let scenario = Scenario::from_toml(&format!("[[steps]]\n{step}"), BTreeMap::new()).unwrap();
+    Subject {
+        provider: Arc::new(ScriptedProvider::new("local", scenario)),
+        _server: None,
+    }
+}
+
+async fn subjects(case: Case) -> [Subject; 2] {
+    [openai(case).await, scripted(case)]
+}
+
+const COUNTED: Usage = Usage {
+    input_tokens: 7,
+    output_tokens: 5,
+    cached_tokens: 0,
+};
+
+fn part(text: &str) -> MessagePart {
+    MessagePart::Text {
+        text: text.to_owned(),
+    }
+}
+
+/// Proves LLM-1, LLM-10.
+#[tokio::test]
+async fn a_text_is_streamed_and_returned_whole() {
+    for subject in subjects(Case::Text).await {
+        let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+        assert!(events.len() > 1, "it comes in pieces");
+        assert_eq!(shown_text(&events), "Hello, wörld");
+        let expect = ChatResponse::Text {
+            parts: vec![part("Hello, wörld")],
+            stop: StopReason::EndTurn,
+            usage: COUNTED,
+        };
+        assert_eq!(response.unwrap(), expect);
+        assert_eq!(subject.provider.name(), "local");
+        assert!(subject.provider.supports_tool_use());
+        assert_eq!(subject.provider.context_window(), 128_000);
+    }
+    for subject in subjects(Case::Text).await {
+        let text = subject.provider.chat("", &[Message::user("Hi")]).await;
+        assert_eq!(text.unwrap(), "Hello, wörld");
+    }
+}
+
+/// Proves LLM-10.
+#[tokio::test]
+async fn reasoning_comes_before_the_text_and_is_no_text() {
+    for subject in subjects(Case::ReasonedText).await {
+        let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+        let reasoning = StreamEvent::ReasoningDelta("Hm.".to_owned());
+        assert_eq!(
+            events,
+            [reasoning, StreamEvent::TextDelta("Yes".to_owned())]
+        );
+        let message = response.unwrap().into_message();
+        assert_eq!(message.text(), "Yes");
+        assert_eq!(message.parts.len(), 2);
+    }
+}
+
+/// Proves LLM-1, LLM-4, LLM-10.
+#[tokio::test]
+async fn calls_are_announced_and_returned_in_order() {
+    for subject in subjects(Case::Call).await {
+        let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+        let expect = [
+            StreamEvent::ToolUseStarted {
+                name: "bash".to_owned(),
+            },
+            StreamEvent::ToolInputDelta("{\"command\":\"ls\"}".to_owned()),
+        ];
+        assert_eq!(events, expect);
+        let response = response.unwrap();
+        assert_eq!(response.usage(), COUNTED);
+        let call = response.tool_uses().next().unwrap();
+        assert_eq!(
+            (call.name.as_str(), &call.input),
+            ("bash", &json!({"command": "ls"}))
+        );
+        assert!(!call.id.is_empty());
+    }
+    for subject in subjects(Case::TextAndCalls).await {
+        let (response, _) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+        let message = response.unwrap().into_message();
+        assert_eq!(message.parts[0], part("I look."));
+        let names: Vec<&str> = message.tool_uses().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["bash", "read"]);
+    }
+}
+
+/// Proves LLM-10.
+#[tokio::test]
+async fn the_output_limit_is_told() {
+    for subject in subjects(Case::MaxTokens).await {
+        let (response, _) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+        assert!(
+            matches!(
+                response,
+                Ok(ChatResponse::Text {
+                    stop: StopReason::MaxTokens,
+                    ..
+                })
+            ),
+            "{response:?}"
+        );
+    }
+}
+
+/// Proves LLM-5, LLM-10.
+#[tokio::test]
+async fn failures_have_their_class_and_the_providers_name() {
+    for kind in [
+        LlmErrorKind::RateLimited,
+        LlmErrorKind::Server,
+        LlmErrorKind::Auth,
+        LlmErrorKind::ContextOverflow,
+        LlmErrorKind::Protocol,
+        LlmErrorKind::StreamCut,
+    ] {
+        for subject in subjects(Case::Fault(kind)).await {
+            let (response, events) = ask(&*subject.provider, &[Message::user("Hi")], None).await;
+            let error = response.unwrap_err();
+            assert_eq!(error.kind, kind, "{error}");
+            assert_eq!(error.provider, "local");
+            let cut = kind == LlmErrorKind::StreamCut;
+            assert_eq!(shown_text(&events), if cut { "Hel" } else { "" });
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the documentation shows can be copied and works.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use zeph_llm::scripted::Scenario;
+use zeph_llm::{ProviderConfig, ProviderKind, RetryConfig};
+
+#[derive(Deserialize)]
+struct File {
+    llm: Llm,
+}
+
+#[derive(Deserialize)]
+struct Llm {
+    default: String,
+    providers: Vec<ProviderConfig>,
+}
+
+/// The TOML blocks of a page in `docs/`.
+fn blocks(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(page);
+    let text = std::fs::read_to_string(path).unwrap();
+    let blocks = text.split("```toml\n").skip(1);
+    blocks
+        .map(|block| block.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+/// Proves LLM-2 for what `docs/providers.md` shows.
+#[test]
+fn every_block_of_the_providers_page_is_a_valid_configuration() {
+    let mut kinds = Vec::new();
+    for block in blocks("providers.md") {
+        let file: File = toml::from_str(&block).unwrap_or_else(|error| panic!("{error}\n{block}"));
+        let [provider] = file.llm.providers.as_slice() else {
+            panic!("one provider: {block}");
+        };
+        assert_eq!(file.llm.default, provider.name);
+        provider.validate().unwrap();
+        kinds.push((provider.kind, provider.key_env().map(str::to_owned)));
+    }
+    let key = |name: &str| Some(name.to_owned());
+    let expect = [
+        (ProviderKind::Openai, key("OPENAI_API_KEY")),
+        (ProviderKind::Openai, None),
+        (ProviderKind::Openai, None),
+        (ProviderKind::Openai, key("VLLM_KEY")),
+        (ProviderKind::Scripted, None),
+    ];
+    assert_eq!(kinds, expect);
+}
+
+/// Proves LLM-5a: the documented defaults are the defaults.
+#[test]
+fn the_documented_retry_defaults_are_the_defaults() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let defaults = serde_json::to_value(RetryConfig::default()).unwrap();
+    for (key, value) in defaults.as_object().unwrap() {
+        assert!(
+            text.contains(&format!("| `{key}` | {value} |")),
+            "{key} = {value}"
+        );
+    }
+}
+
+/// Proves LLM-9 for what `docs/scripted-provider.md` shows.
+#[test]
+fn the_documented_scenario_is_valid() {
+    let blocks = blocks("scripted-provider.md");
+    let scenario = Scenario::from_toml(&blocks[1], BTreeMap::new()).unwrap();
+    assert_eq!(scenario.steps.len(), 3);
+}

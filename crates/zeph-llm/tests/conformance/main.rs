@@ -1,0 +1,97 @@
+//! What every provider must do, and what the OpenAI wire does on top: against a local server that
+//! speaks its format byte by byte, with faults on demand.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
+mod dialects;
+mod docs;
+mod faults;
+mod requests;
+mod scripted;
+mod server;
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use zeph_llm::{
+    ChatRequest, ChatResponse, LlmError, LlmProvider, Message, ProviderConfig, ProviderKind,
+    RetryConfig, StreamEvent, ToolChoice, ToolDefinition, build_provider,
+};
+
+/// The key that the tests send; no text may ever show it.
+const KEY: &str = "sk-test-0123456789abcdef";
+
+/// The configuration of a provider for a local server.
+fn config(base_url: &str) -> ProviderConfig {
+    ProviderConfig {
+        name: "local".to_owned(),
+        kind: ProviderKind::Openai,
+        model: "test-model".to_owned(),
+        base_url: Some(base_url.to_owned()),
+        api_key_env: Some("LOCAL_KEY".to_owned()),
+        context_window: None,
+        max_output_tokens: None,
+        scenario: None,
+    }
+}
+
+fn provider(base_url: &str, retry: RetryConfig) -> Arc<dyn LlmProvider> {
+    build_provider(&config(base_url), retry, Some(SecretString::from(KEY))).unwrap()
+}
+
+fn bash() -> Vec<ToolDefinition> {
+    vec![ToolDefinition {
+        name: "bash".to_owned(),
+        description: "Runs a command.".to_owned(),
+        parameters: Arc::new(
+            json!({"type": "object", "properties": {"command": {"type": "string"}}}),
+        ),
+    }]
+}
+
+/// Sends a request with one tool and collects what the sink was told.
+async fn ask(
+    provider: &dyn LlmProvider,
+    messages: &[Message],
+    schema: Option<&Value>,
+) -> (Result<ChatResponse, LlmError>, Vec<StreamEvent>) {
+    let tools = bash();
+    let request = ChatRequest {
+        system: "You are Zeph.",
+        messages,
+        tools: &tools,
+        tool_choice: ToolChoice::Auto,
+        cache_key: Some("session"),
+        response_schema: schema,
+    };
+    let mut events = Vec::new();
+    let outcome = provider
+        .chat_stream(request, &mut |event| events.push(event))
+        .await;
+    if let Err(error) = &outcome {
+        assert!(
+            !format!("{error} {error:?}").contains(KEY),
+            "a key in {error}"
+        );
+    }
+    assert!(!format!("{events:?}").contains(KEY), "a key in {events:?}");
+    (outcome, events)
+}
+
+fn notices(events: &[StreamEvent]) -> Vec<&str> {
+    let texts = events.iter().filter_map(|event| match event {
+        StreamEvent::Notice(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn shown_text(events: &[StreamEvent]) -> String {
+    let texts = events.iter().filter_map(|event| match event {
+        StreamEvent::TextDelta(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
