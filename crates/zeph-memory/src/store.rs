@@ -80,7 +80,7 @@ impl Store {
             .connect()
             .await
             .map_err(|error| StoreError::sql(&path, error))?;
-        ready(&mut connection, &path).await?;
+        ready(&mut connection, &path, synchronous).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 path,
@@ -212,35 +212,64 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Checks whose database it is and of which version, and brings it up to date.
-async fn ready(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
-    let fail = |error| StoreError::sql(path, error);
+async fn ready(
+    connection: &mut SqliteConnection,
+    path: &Path,
+    synchronous: Synchronous,
+) -> Result<(), StoreError> {
     let state = state(connection, path).await?;
     if state.is_current() {
         return Ok(());
     }
-    enter_wal(connection).await.map_err(fail)?;
+    // Flushing an empty database to a busy disk takes longer than the whole start. A process that
+    // dies here loses nothing by that, and the first checkpoint flushes it all.
+    let unflushed = state.version == 0 && synchronous == Synchronous::Normal;
+    if unflushed {
+        execute(connection, path, "PRAGMA synchronous = OFF").await?;
+    }
+    enter_wal(connection)
+        .await
+        .map_err(|error| StoreError::sql(path, error))?;
+    migrate(connection, path).await?;
+    if unflushed {
+        execute(connection, path, "PRAGMA synchronous = NORMAL").await?;
+    }
+    Ok(())
+}
+
+/// Runs the scripts that are missing, all or none.
+async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), StoreError> {
+    let fail = |error| StoreError::sql(path, error);
     let mut transaction = connection
         .begin_with("BEGIN IMMEDIATE")
         .await
         .map_err(fail)?;
     // Another process may have been faster.
-    let state = self::state(&mut transaction, path).await?;
+    let state = state(&mut transaction, path).await?;
     for script in MIGRATIONS.iter().skip(state.version) {
-        raw_sql(*script)
-            .execute(&mut *transaction)
-            .await
-            .map_err(fail)?;
+        execute(&mut transaction, path, script).await?;
     }
+    let version = MIGRATIONS.len();
     for pragma in [
-        format!("PRAGMA user_version = {}", MIGRATIONS.len()),
+        format!("PRAGMA user_version = {version}"),
         format!("PRAGMA application_id = {APPLICATION_ID}"),
     ] {
-        raw_sql(sqlx::AssertSqlSafe(pragma))
-            .execute(&mut *transaction)
-            .await
-            .map_err(fail)?;
+        execute(&mut transaction, path, &pragma).await?;
     }
     transaction.commit().await.map_err(fail)
+}
+
+/// Runs statements of our own making that return nothing of interest.
+async fn execute(
+    connection: &mut SqliteConnection,
+    path: &Path,
+    sql: &str,
+) -> Result<(), StoreError> {
+    raw_sql(sqlx::AssertSqlSafe(sql))
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(|error| StoreError::sql(path, error))
 }
 
 struct State {

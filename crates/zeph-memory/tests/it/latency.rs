@@ -34,7 +34,8 @@ async fn turn(store: &Store, audit: &SqliteAudit) -> Duration {
     start.elapsed()
 }
 
-/// The limits leave room for a machine that does other work; the times are printed.
+/// The last twenty of 200 turns take turns with the first twenty of a new session, so that what
+/// else the machine does slows both.
 #[tokio::test]
 async fn a_turn_late_in_a_session_takes_no_longer() {
     let (_folder, path) = place();
@@ -43,28 +44,25 @@ async fn a_turn_late_in_a_session_takes_no_longer() {
     println!("open, new file: {:?}", start.elapsed());
     store.ensure_session("s", Path::new("/p")).await.unwrap();
     let audit = SqliteAudit::new(store.clone());
-    let mut turns = Vec::new();
-    for _ in 0..200 {
-        turns.push(turn(&store, &audit).await);
+    for _ in 0..180 {
+        turn(&store, &audit).await;
     }
-    let (first, last) = (&turns[..20], &turns[180..]);
-    println!(
-        "turn of four writes: first twenty {:?} (sum {:?}), last twenty {:?} (sum {:?}), longest {:?}",
-        median(first),
-        first.iter().sum::<Duration>(),
-        median(last),
-        last.iter().sum::<Duration>(),
-        turns.iter().max().unwrap(),
-    );
-    println!(
-        "by twenty: {:?}",
-        turns.chunks(20).map(median).collect::<Vec<_>>()
-    );
-    assert!(median(last) < median(first).mul_f64(1.5) + Duration::from_micros(200));
-    assert!(median(&turns) < Duration::from_millis(8));
+    let (_other_folder, other_path) = place();
+    let fresh = open(&other_path).await;
+    fresh.ensure_session("s", Path::new("/p")).await.unwrap();
+    let fresh_audit = SqliteAudit::new(fresh.clone());
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        last.push(turn(&store, &audit).await);
+        first.push(turn(&fresh, &fresh_audit).await);
+    }
+    let (first, last) = (median(&first), median(&last));
+    println!("turn of four writes: first twenty {first:?}, last twenty {last:?}");
+    assert!(last < first.mul_f64(1.5), "{first:?} grew to {last:?}");
+    assert!(last < Duration::from_millis(8), "{last:?}");
 
     let mut opens = Vec::new();
-    let mut closes = Vec::new();
+    let mut reads = Vec::new();
     store.close().await.unwrap();
     for _ in 0..20 {
         let start = Instant::now();
@@ -72,13 +70,13 @@ async fn a_turn_late_in_a_session_takes_no_longer() {
         opens.push(start.elapsed());
         let start = Instant::now();
         store.messages("s").await.unwrap();
-        closes.push(start.elapsed());
+        reads.push(start.elapsed());
         store.close().await.unwrap();
     }
     println!(
         "open, existing: {:?}; reading 600 messages: {:?}",
         median(&opens),
-        median(&closes)
+        median(&reads)
     );
     assert!(median(&opens) < Duration::from_millis(15));
 }
