@@ -103,7 +103,11 @@ impl Agent {
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
         let registry = self.refresh_tools();
+        let first = self.history.messages().is_empty();
         self.history.push(Message::user(text), None).await?;
+        if first {
+            self.describe_session(text).await?;
+        }
         let mut limits = Limits::new(&self.config, self.provider.context_window());
         let mut refused = false;
         loop {
@@ -340,6 +344,23 @@ impl Agent {
         };
         self.history.push(message, None).await?;
         Ok(content)
+    }
+
+    /// Notes in the store what the session is about and which model answers.
+    async fn describe_session(&self, prompt: &str) -> Result<(), Stop> {
+        let line = prompt.lines().find(|line| !line.trim().is_empty());
+        let title: String = line.unwrap_or_default().trim().chars().take(80).collect();
+        let session = self.history.session();
+        let model = (self.provider.name(), self.provider.model());
+        self.store
+            .set_title(session, &title)
+            .await
+            .map_err(HistoryError::from)?;
+        self.store
+            .set_model(session, model.0, model.1)
+            .await
+            .map_err(HistoryError::from)?;
+        Ok(())
     }
 
     /// Asks the executors anew what they offer.

@@ -1,0 +1,105 @@
+//! The one way to build what runs: configuration → store → stack → agent.
+//!
+//! Every entry point (interactive, one-shot, `zeph tools`, the demo) comes through here, so the
+//! same gates stand before every call.
+
+mod provider;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use zeph_core::native_tools;
+use zeph_memory::{SqliteAudit, Store};
+use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{LayeredExecutor, Mode};
+
+use crate::cli::args::GlobalArgs;
+use crate::config::{Environment, Loaded};
+
+pub(crate) use provider::choose_provider;
+pub(crate) use session::{OpenSession, SessionChoice, open_session};
+
+/// What every command that touches tools needs.
+pub(crate) struct Assembly {
+    /// The configuration.
+    pub(crate) loaded: Loaded,
+    /// The process's environment.
+    pub(crate) env: Environment,
+    /// The database.
+    pub(crate) store: Store,
+    /// The tools behind their gates.
+    pub(crate) stack: Arc<LayeredExecutor>,
+}
+
+impl Assembly {
+    /// Opens the database and builds the stack.
+    ///
+    /// # Errors
+    /// What is missing, where, and how to mend it.
+    pub(crate) async fn new(
+        loaded: Loaded,
+        env: Environment,
+        global: &GlobalArgs,
+    ) -> anyhow::Result<Self> {
+        refuse_full_mode(&loaded, global)?;
+        let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+        let stack = build_stack(&loaded, &env, &store)?;
+        Ok(Self {
+            loaded,
+            env,
+            store,
+            stack: Arc::new(stack),
+        })
+    }
+}
+
+/// Without an OS sandbox, `full` has to be asked for twice.
+fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> {
+    if loaded.config.tools.mode == Mode::Full && !global.unsandboxed {
+        bail!(
+            "mode `full` runs every command without a question, and there is no OS sandbox around \
+             commands yet; add --unsandboxed to accept that, or use --mode auto-edit"
+        );
+    }
+    Ok(())
+}
+
+/// Builds the executors and the layers around them.
+fn build_stack(
+    loaded: &Loaded,
+    env: &Environment,
+    store: &Store,
+) -> anyhow::Result<LayeredExecutor> {
+    let tools = &loaded.config.tools;
+    let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?;
+    let shell = ShellExecutor::new(
+        tools.shell.clone(),
+        env.cwd.clone(),
+        env.vars.clone().into_iter().collect(),
+        SupervisorCommand::new(own_program()?),
+    );
+    let stack = stack::build(StackParts {
+        executors: vec![
+            ("shell", Arc::new(shell)),
+            ("file", Arc::new(file_tools(Arc::new(sandbox)))),
+            ("native", Arc::new(native_tools(store))),
+        ],
+        audit: Arc::new(SqliteAudit::new(store.clone())),
+        mode: tools.mode,
+    })?;
+    Ok(stack)
+}
+
+/// The running program, which plays its own supervisor. On Linux by the kernel's own link, which
+/// leads to the right file even when it was replaced on disk.
+fn own_program() -> anyhow::Result<PathBuf> {
+    let link = PathBuf::from("/proc/self/exe");
+    if link.exists() {
+        return Ok(link);
+    }
+    std::env::current_exe().context("the path of the running program cannot be found")
+}

@@ -1,0 +1,76 @@
+//! Which model is asked.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use secrecy::SecretString;
+use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
+
+use crate::config::{Environment, Loaded};
+
+/// The key that makes OpenAI the provider when none is configured.
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+/// The model that is asked then, unless `--model` names another.
+const OPENAI_MODEL: &str = "gpt-5-mini";
+
+/// The three ways to go on without a provider.
+const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three ways to go on:\n\
+  1. export OPENAI_API_KEY=…             (OpenAI is then asked; --model chooses the model)\n\
+  2. zeph config init, then add a [[llm.providers]] block: any OpenAI-compatible server will do\n     \
+     (Ollama, llama.cpp, vLLM: type = \"openai\", base_url = \"http://127.0.0.1:11434\", model = \"…\")\n\
+  3. zeph demo                           (offline: see the tools work with scripted model lines)";
+
+/// Builds the provider that the configuration chooses; without any, the one whose key is in the
+/// environment.
+///
+/// # Errors
+/// The three ways to go on when there is none; what is wrong with the one chosen.
+pub(crate) fn choose_provider(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let llm = &loaded.config.llm;
+    let from_environment;
+    let config = match llm.chosen() {
+        Some(config) => config,
+        None if env.var(OPENAI_KEY).is_some() => {
+            from_environment = openai(env, model);
+            &from_environment
+        }
+        None => bail!(NO_PROVIDER),
+    };
+    let key = match config.key_env() {
+        None => None,
+        Some(name) => match env.var(name) {
+            Some(value) => Some(SecretString::from(
+                value
+                    .to_str()
+                    .with_context(|| format!("the value of {name} is not valid UTF-8"))?
+                    .trim()
+                    .to_owned(),
+            )),
+            None => bail!(
+                "provider {:?} needs a key: export {name}=…, or name another variable with api_key_env",
+                config.name
+            ),
+        },
+    };
+    Ok(zeph_llm::config::build_provider(config, llm.retry, key)?)
+}
+
+fn openai(env: &Environment, model: Option<&str>) -> ProviderConfig {
+    ProviderConfig {
+        name: "openai".to_owned(),
+        kind: ProviderKind::Openai,
+        model: model.unwrap_or(OPENAI_MODEL).to_owned(),
+        base_url: env
+            .var("OPENAI_BASE_URL")
+            .and_then(|url| url.to_str())
+            .map(str::to_owned),
+        api_key_env: Some(OPENAI_KEY.to_owned()),
+        context_window: None,
+        max_output_tokens: None,
+        scenario: None,
+    }
+}

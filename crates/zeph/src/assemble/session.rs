@@ -1,0 +1,60 @@
+//! Which session a conversation belongs to.
+
+use std::path::Path;
+
+use zeph_memory::{SessionLock, Store, StoreError, new_session_id};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionChoice {
+    /// A new one.
+    New,
+    /// The last one of this directory.
+    Continue,
+    /// This one.
+    Resume(String),
+}
+
+/// A session that is ours to work on.
+#[derive(Debug)]
+pub(crate) struct OpenSession {
+    /// Its id.
+    pub(crate) id: String,
+    /// Something to tell: that there was nothing to continue.
+    pub(crate) notice: Option<String>,
+    /// Keeps other processes out until it is dropped.
+    pub(crate) lock: SessionLock,
+}
+
+/// Finds or makes the session and locks it.
+///
+/// # Errors
+/// [`StoreError`]: unknown, ambiguous, in use.
+pub(crate) async fn open_session(
+    store: &Store,
+    choice: &SessionChoice,
+    project: &Path,
+) -> Result<OpenSession, StoreError> {
+    let (id, notice) = match choice {
+        SessionChoice::New => (new_session(store, project).await?, None),
+        SessionChoice::Continue => match store.latest_session(project).await? {
+            Some(session) => (session.id, None),
+            None => (
+                new_session(store, project).await?,
+                Some(
+                    "there is no session of this directory to continue: a new one begins"
+                        .to_owned(),
+                ),
+            ),
+        },
+        SessionChoice::Resume(prefix) => (store.find_session(prefix).await?.id, None),
+    };
+    let lock = store.lock_session(&id).await?;
+    Ok(OpenSession { id, notice, lock })
+}
+
+async fn new_session(store: &Store, project: &Path) -> Result<String, StoreError> {
+    let id = new_session_id();
+    store.ensure_session(&id, project).await?;
+    Ok(id)
+}

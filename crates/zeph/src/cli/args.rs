@@ -1,0 +1,260 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::FlagOverrides;
+
+/// A terminal AI agent built around a tool system.
+///
+/// Without a command: an interactive session, or, with -p or piped input, one turn.
+#[derive(Debug, Parser)]
+#[command(
+    name = "zeph",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = false
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(flatten)]
+    pub(crate) turn: TurnArgs,
+    /// Say this to the model, print the answer, and exit
+    #[arg(short = 'p', long = "prompt", value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
+    /// With -p: `-` appends standard input to the prompt
+    #[arg(value_name = "-", value_parser = ["-"], requires = "prompt", hide_possible_values = true)]
+    pub(crate) stdin: Option<String>,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// What holds for every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GlobalArgs {
+    /// Work in this directory
+    #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
+    pub(crate) directory: Option<PathBuf>,
+    /// Use this file in place of the user's configuration
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a configuration key, as in --set tools.shell.timeout=60
+    #[arg(long, value_name = "KEY=VALUE", value_parser = FlagOverrides::parse_set, global = true)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Ask this provider of the configuration
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(crate) provider: Option<String>,
+    /// Ask this model
+    #[arg(long, value_name = "NAME", global = true)]
+    pub(crate) model: Option<String>,
+    /// How freely the agent acts: plan, ask, auto-edit or full
+    #[arg(long, value_name = "MODE", global = true)]
+    pub(crate) mode: Option<String>,
+    /// Let --mode full run without an OS sandbox
+    #[arg(long, global = true)]
+    pub(crate) unsandboxed: bool,
+    /// Answer every question with "once"; what is denied stays denied
+    #[arg(long, global = true)]
+    pub(crate) yes: bool,
+    /// Print errors and the answer alone
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Log to standard error (again for more); ZEPH_LOG sets a filter
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+impl GlobalArgs {
+    /// What the flags set in the configuration.
+    pub(crate) fn overrides(&self) -> FlagOverrides {
+        FlagOverrides {
+            config: self.config.clone(),
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            mode: self.mode.clone(),
+            set: self.set.clone(),
+        }
+    }
+}
+
+/// What holds for a conversation.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TurnArgs {
+    /// Go on with the last session of this directory
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_last: bool,
+    /// Go on with this session (its id or the beginning of it)
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// How one turn is printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub(crate) output_format: OutputFormat,
+    /// Ask for an answer that follows this JSON Schema, and check it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+}
+
+/// How one turn is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer; everything else goes to standard error.
+    #[default]
+    Text,
+    /// One JSON object at the end.
+    Json,
+    /// One JSON event a line.
+    StreamJson,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// One turn: the same as -p
+    Run {
+        /// What to say; `-` or nothing reads standard input
+        #[arg(value_name = "TEXT")]
+        text: Vec<String>,
+        #[command(flatten)]
+        turn: TurnArgs,
+    },
+    /// List, show and call tools without a model
+    Tools {
+        #[command(subcommand)]
+        command: ToolsCommand,
+    },
+    /// List, show, export and remove stored sessions
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Show, check and write the configuration
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Check that everything Zeph needs is there
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// See the agent work on a sample project, offline, with scripted model lines
+    Demo {
+        /// Lay the sample project out here and leave it; the directory must not exist
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// `zeph tools …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// All tools, a line each
+    List {
+        /// Print JSON: the definitions as a model is sent them
+        #[arg(long, conflicts_with = "catalog")]
+        json: bool,
+        /// Print the catalog for models that call tools in text
+        #[arg(long)]
+        catalog: bool,
+    },
+    /// One tool: its words, its nature, its parameters
+    Show {
+        /// The tool
+        name: String,
+    },
+    /// One call through the whole stack
+    Call {
+        /// The tool
+        name: String,
+        /// The arguments as a JSON object; `-` reads standard input
+        #[arg(default_value = "{}")]
+        params: String,
+        /// The session the call belongs to; made when there is none of this id
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// Print the machine form
+        #[arg(long)]
+        json: bool,
+    },
+    /// Calls from JSON lines {"tool": …, "params": {…}}, in order, in one session
+    Run {
+        /// The file; `-` or nothing reads standard input
+        #[arg(default_value = "-")]
+        file: PathBuf,
+        /// The session the calls belong to; made when there is none of this id
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+}
+
+/// `zeph sessions …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// The sessions of this directory, the latest first
+    List {
+        /// Those of all directories, and those without messages
+        #[arg(long)]
+        all: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One conversation, for reading
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// One conversation as JSON
+    Export {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Remove a conversation; its audit entries stay
+    Rm {
+        /// Their ids, or the beginnings of them
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+/// `zeph config …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Write the user's configuration file, with every key and its default
+    Init {
+        /// Replace a file that is there; the old one is kept as .bak
+        #[arg(long)]
+        force: bool,
+        /// Print it instead
+        #[arg(long)]
+        print: bool,
+    },
+    /// The values in force
+    Show {
+        /// Say where each value is from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Where files are
+    Path,
+    /// The JSON Schema of the configuration
+    Schema,
+    /// Check a file, or what is in force
+    Check {
+        /// The file; one called .zeph/config.toml is checked as a project's
+        file: Option<PathBuf>,
+    },
+    /// The reference of all keys as Markdown
+    #[command(hide = true)]
+    Reference,
+}

@@ -1,0 +1,215 @@
+//! `zeph doctor`: is everything there that Zeph needs?
+
+use std::net::ToSocketAddrs as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use zeph_memory::Store;
+
+use super::args::GlobalArgs;
+use super::{Exit, print};
+use crate::assemble::{Assembly, choose_provider};
+use crate::config::{Environment, Loaded, load};
+
+/// How long a connection to a provider may take.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Warning,
+    Failed,
+}
+
+/// One check.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    detail: String,
+}
+
+fn check(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Check {
+    Check {
+        name,
+        verdict,
+        detail: detail.into(),
+    }
+}
+
+/// Runs all checks; exit code 1 when one failed.
+pub(crate) async fn run(global: &GlobalArgs, json: bool) -> anyhow::Result<Exit> {
+    let checks = checks(global).await;
+    print(&if json {
+        serde_json::to_string_pretty(&checks)?
+    } else {
+        let lines: Vec<_> = checks.iter().map(line).collect();
+        lines.join("\n")
+    })?;
+    let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+fn line(check: &Check) -> String {
+    let mark = match check.verdict {
+        Verdict::Ok => "ok  ",
+        Verdict::Warning => "warn",
+        Verdict::Failed => "FAIL",
+    };
+    format!("{mark}  {:<14} {}", check.name, check.detail)
+}
+
+async fn checks(global: &GlobalArgs) -> Vec<Check> {
+    let env = match Environment::of_process() {
+        Ok(env) => env,
+        Err(error) => {
+            return vec![check("directory", Verdict::Failed, error.to_string())];
+        }
+    };
+    let loaded = match load(&env, &global.overrides()) {
+        Ok(loaded) => loaded,
+        Err(errors) => {
+            return vec![check("configuration", Verdict::Failed, errors.to_string())];
+        }
+    };
+    let mut checks = vec![configuration(&loaded)];
+    checks.push(database(&loaded).await);
+    checks.push(stack(&loaded, &env, global).await);
+    checks.push(shell(&env));
+    checks.push(file_sandbox());
+    checks.push(provider(&loaded, &env, global).await);
+    checks
+}
+
+fn configuration(loaded: &Loaded) -> Check {
+    let file = &loaded.paths.user_file;
+    match loaded.warnings.as_slice() {
+        [] if file.exists() => check("configuration", Verdict::Ok, file.display().to_string()),
+        [] => check(
+            "configuration",
+            Verdict::Ok,
+            format!("defaults ({} is not there)", file.display()),
+        ),
+        warnings => check("configuration", Verdict::Warning, warnings.join("; ")),
+    }
+}
+
+async fn database(loaded: &Loaded) -> Check {
+    let path = &loaded.paths.database;
+    match Store::open(path, loaded.config.memory.synchronous).await {
+        Ok(store) => match store.close().await {
+            Ok(()) => check("database", Verdict::Ok, path.display().to_string()),
+            Err(error) => check("database", Verdict::Failed, error.to_string()),
+        },
+        Err(error) => check("database", Verdict::Failed, error.to_string()),
+    }
+}
+
+async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
+    match Assembly::new(loaded.clone(), env.clone(), global).await {
+        Ok(assembly) => {
+            let layers = assembly.stack.layer_names().join(" → ");
+            let _ = assembly.store.close().await;
+            check("tools", Verdict::Ok, format!("layers: {layers}"))
+        }
+        Err(error) => check("tools", Verdict::Failed, format!("{error:#}")),
+    }
+}
+
+fn shell(env: &Environment) -> Check {
+    match zeph_tools::shell::program::find_shell(env.var("PATH")) {
+        Some(path) if path.ends_with("bash") => {
+            check("shell", Verdict::Ok, path.display().to_string())
+        }
+        Some(path) => check(
+            "shell",
+            Verdict::Warning,
+            format!("{} (no bash on PATH: commands run with sh)", path.display()),
+        ),
+        None => check(
+            "shell",
+            Verdict::Failed,
+            "neither bash nor sh is on PATH: the bash tool cannot run commands",
+        ),
+    }
+}
+
+fn file_sandbox() -> Check {
+    if cfg!(target_os = "linux") && !Path::new("/proc/self/fd").exists() {
+        return check(
+            "file sandbox",
+            Verdict::Warning,
+            "/proc is not mounted: orphaned grandchildren of commands cannot be found",
+        );
+    }
+    check(
+        "sandbox",
+        Verdict::Warning,
+        "file tools are confined to their directories; commands run without an OS sandbox",
+    )
+}
+
+async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
+    let provider = match choose_provider(loaded, env, global.model.as_deref()) {
+        Ok(provider) => provider,
+        Err(error) => return check("provider", Verdict::Failed, format!("{error:#}")),
+    };
+    let named = format!("{} ({})", provider.name(), provider.model());
+    let base_url = loaded
+        .config
+        .llm
+        .chosen()
+        .and_then(|config| config.base_url.clone());
+    let Some(url) = base_url else {
+        return check("provider", Verdict::Ok, named);
+    };
+    match reach(&url).await {
+        Ok(()) => check("provider", Verdict::Ok, format!("{named} at {url}")),
+        Err(error) => check(
+            "provider",
+            Verdict::Failed,
+            format!("{named}: {url} cannot be reached: {error}; is the server running?"),
+        ),
+    }
+}
+
+/// Connects to the host and port of a URL.
+async fn reach(url: &str) -> Result<(), String> {
+    let (rest, default_port) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+        (Some(rest), _) => (rest, 80),
+        (_, Some(rest)) => (rest, 443),
+        _ => return Err("it is no http(s) URL".to_owned()),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let authority = authority.rsplit('@').next().unwrap_or(authority).to_owned();
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let target = if has_port {
+        authority
+    } else {
+        format!("{authority}:{default_port}")
+    };
+    let connect = tokio::task::spawn_blocking(move || {
+        let addresses: Vec<_> = target
+            .to_socket_addrs()
+            .map_err(|error| error.to_string())?
+            .collect();
+        let mut last = "the name has no address".to_owned();
+        for address in addresses {
+            match std::net::TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(last)
+    });
+    match tokio::time::timeout(CONNECT * 2, connect).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it took too long".to_owned()),
+    }
+}

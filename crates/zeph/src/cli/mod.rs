@@ -1,0 +1,203 @@
+//! From arguments to exit code.
+
+pub(crate) mod args;
+mod config_cmd;
+mod demo;
+mod doctor;
+mod exit;
+mod generate;
+mod run;
+mod sessions;
+mod tools;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+
+use crate::assemble::SessionChoice;
+use crate::config::{ConfigErrors, Environment, Loaded, load};
+use crate::output::stderr_line;
+use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
+pub(crate) use exit::Exit;
+
+/// Runs the program.
+pub(crate) fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are asked for; the rest is a mistake.
+            let exit = match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
+                _ => Exit::Usage,
+            };
+            // A closed pipe is no reason to complain.
+            let _ = error.print();
+            return exit;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            stderr_line(&format!("error: the runtime cannot start: {error}"));
+            return Exit::Failed;
+        }
+    };
+    let exit = runtime.block_on(dispatch(cli));
+    // A blocked read of standard input must not keep the program alive.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn dispatch(cli: Cli) -> Exit {
+    init_logging(cli.global.verbose);
+    if let Some(directory) = &cli.global.directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        stderr_line(&format!(
+            "error: -C {}: the directory cannot be entered: {error}",
+            directory.display()
+        ));
+        return Exit::Usage;
+    }
+    let Cli {
+        global,
+        turn,
+        prompt,
+        stdin,
+        command,
+    } = cli;
+    match command {
+        Some(Command::Run { text, turn: own }) => {
+            let turn = merged(turn, own);
+            let source = match text.as_slice() {
+                [] => run::Prompt::Stdin,
+                [dash] if dash == "-" => run::Prompt::Stdin,
+                words => run::Prompt::Text(words.join(" ")),
+            };
+            run::one_shot(&global, &turn, source).await
+        }
+        Some(Command::Tools { command }) => report(tools::run(&global, command).await),
+        Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
+        Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
+        Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),
+        Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),
+        Some(Command::Completions { shell }) => report(generate::completions(shell)),
+        Some(Command::Man) => report(generate::man()),
+        None => match (prompt, stdin) {
+            (Some(text), Some(_)) => {
+                run::one_shot(&global, &turn, run::Prompt::TextAndStdin(text)).await
+            }
+            (Some(text), None) => run::one_shot(&global, &turn, run::Prompt::Text(text)).await,
+            (None, _) if !std::io::stdin().is_terminal() => {
+                run::one_shot(&global, &turn, run::Prompt::Stdin).await
+            }
+            (None, _) => report(run::interactive(&global, &turn).await),
+        },
+    }
+}
+
+/// `zeph --continue run …` and `zeph run --continue …` mean the same.
+fn merged(outer: TurnArgs, own: TurnArgs) -> TurnArgs {
+    TurnArgs {
+        continue_last: own.continue_last || outer.continue_last,
+        resume: own.resume.or(outer.resume),
+        output_format: match own.output_format {
+            OutputFormat::Text => outer.output_format,
+            chosen => chosen,
+        },
+        output_schema: own.output_schema.or(outer.output_schema),
+    }
+}
+
+fn session_choice(turn: &TurnArgs) -> SessionChoice {
+    match (&turn.resume, turn.continue_last) {
+        (Some(id), _) => SessionChoice::Resume(id.clone()),
+        (None, true) => SessionChoice::Continue,
+        (None, false) => SessionChoice::New,
+    }
+}
+
+/// Takes the environment and loads the configuration; warnings go to standard error.
+///
+/// # Errors
+/// [`ConfigErrors`] when the configuration is wrong.
+fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
+    let env = Environment::of_process()
+        .map_err(|error| anyhow::anyhow!("the working directory cannot be found: {error}"))?;
+    let loaded = load(&env, &global.overrides())?;
+    if !global.quiet {
+        for warning in &loaded.warnings {
+            stderr_line(&format!("warning: {warning}"));
+        }
+    }
+    Ok((loaded, env))
+}
+
+/// The exit code of a command; its error goes to standard error.
+fn report(result: anyhow::Result<Exit>) -> Exit {
+    match result {
+        Ok(exit) => exit,
+        Err(error) => {
+            let exit = exit_of(&error);
+            if exit != Exit::Done {
+                stderr_line(&format!("error: {error:#}"));
+            }
+            exit
+        }
+    }
+}
+
+/// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.
+fn exit_of(error: &anyhow::Error) -> Exit {
+    if error.downcast_ref::<ConfigErrors>().is_some() {
+        return Exit::Usage;
+    }
+    let closed = error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    if closed { Exit::Done } else { Exit::Failed }
+}
+
+/// Prints `text` to standard output, with a line break at its end.
+///
+/// # Errors
+/// What writing fails with; a closed pipe too.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Logs go to standard error, and only when they are asked for.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "logging starts before the environment is taken"
+)]
+fn init_logging(verbose: u8) {
+    let filter = match (std::env::var("ZEPH_LOG"), verbose) {
+        (Ok(filter), _) if !filter.is_empty() => filter,
+        (_, 0) => return,
+        (_, 1) => {
+            "zeph=info,zeph_core=info,zeph_llm=info,zeph_tools=info,zeph_memory=info".to_owned()
+        }
+        (_, 2) => "zeph=debug,zeph_core=debug,zeph_llm=debug,zeph_tools=debug,zeph_memory=debug"
+            .to_owned(),
+        _ => "debug".to_owned(),
+    };
+    let filter = tracing_subscriber::EnvFilter::new(filter);
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+}

@@ -1,0 +1,392 @@
+//! The conversation: one turn and out, or an interactive session.
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use zeph_core::{Agent, AgentParts, Channel, Reply, TurnEnd, TurnOutcome};
+use zeph_llm::Usage;
+
+use super::args::{GlobalArgs, OutputFormat, TurnArgs};
+use super::{Exit, exit_of, load_config, session_choice};
+use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
+use crate::output::events::Event;
+use crate::output::{Recorder, ResultObject, stderr_line, stdout_line};
+use crate::terminal::{
+    InteractiveOptions, SessionEnd, TerminalChannel, TerminalOptions, interactive as session,
+};
+
+/// The most bytes of a piped prompt.
+const MAX_STDIN: u64 = 16 * 1024 * 1024;
+/// How often an answer that does not follow its schema is asked for again.
+const SCHEMA_RETRIES: usize = 2;
+
+/// Where the prompt of a turn comes from.
+#[derive(Debug)]
+pub(crate) enum Prompt {
+    /// The command line.
+    Text(String),
+    /// Standard input.
+    Stdin,
+    /// The command line, then standard input.
+    TextAndStdin(String),
+}
+
+/// The side of a turn that shows it.
+enum View {
+    Text(Arc<TerminalChannel>),
+    Json(Arc<Recorder>),
+}
+
+impl View {
+    fn new(global: &GlobalArgs, format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text(Arc::new(TerminalChannel::one_shot(
+                TerminalOptions::detect(global.quiet, global.yes),
+            ))),
+            OutputFormat::Json => Self::Json(Arc::new(Recorder::new(false, global.yes))),
+            OutputFormat::StreamJson => Self::Json(Arc::new(Recorder::new(true, global.yes))),
+        }
+    }
+
+    fn channel(&self) -> Arc<dyn Channel> {
+        match self {
+            Self::Text(channel) => Arc::clone(channel) as _,
+            Self::Json(recorder) => Arc::clone(recorder) as _,
+        }
+    }
+}
+
+/// Does one turn and exits. Whatever happens, `json` prints one object and `stream-json` a last line.
+pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Prompt) -> Exit {
+    let view = View::new(global, turn.output_format);
+    let mut session = String::new();
+    match turn_of(global, turn, prompt, &view, &mut session).await {
+        Ok(outcome) => {
+            let exit = Exit::from(outcome.end);
+            match &view {
+                View::Text(channel) => {
+                    if outcome.end == TurnEnd::Error {
+                        let message = outcome.message.as_deref().unwrap_or("the turn failed");
+                        stderr_line(&format!("error: {message}"));
+                    }
+                    channel.finish_answer(&outcome.text);
+                }
+                View::Json(recorder) => {
+                    let calls = recorder.take_calls();
+                    finish(turn, recorder, ResultObject::new(&session, &outcome, calls));
+                }
+            }
+            exit
+        }
+        Err(error) => {
+            let exit = exit_of(&error);
+            match &view {
+                View::Text(_) => stderr_line(&format!("error: {error:#}")),
+                View::Json(recorder) => {
+                    let failed = ResultObject::failed(&session, format!("{error:#}"));
+                    finish(turn, recorder, failed);
+                }
+            }
+            exit
+        }
+    }
+}
+
+fn finish(turn: &TurnArgs, recorder: &Recorder, result: ResultObject) {
+    if turn.output_format == OutputFormat::StreamJson {
+        recorder.print(Event::Finished { result });
+    } else if let Ok(text) = serde_json::to_string(&result) {
+        stdout_line(&text);
+    }
+}
+
+async fn turn_of(
+    global: &GlobalArgs,
+    turn: &TurnArgs,
+    prompt: Prompt,
+    view: &View,
+    session_id: &mut String,
+) -> anyhow::Result<TurnOutcome> {
+    let (loaded, env) = load_config(global)?;
+    let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
+    let text = read_prompt(prompt)?;
+    let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
+    let assembly = Assembly::new(loaded, env, global).await?;
+    let open = open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
+    session_id.clone_from(&open.id);
+    match view {
+        View::Json(recorder) => recorder.print(Event::SessionStarted {
+            session: open.id.clone(),
+            provider: provider.name().to_owned(),
+            model: provider.model().to_owned(),
+        }),
+        View::Text(_) => {}
+    }
+    if let Some(notice) = &open.notice {
+        view.channel()
+            .emit(zeph_core::AgentEvent::Notice(notice.clone()));
+    }
+    let mut agent = Agent::open(AgentParts {
+        config: assembly.loaded.config.agent.clone(),
+        provider,
+        executor: Arc::clone(&assembly.stack) as _,
+        channel: view.channel(),
+        store: assembly.store.clone(),
+        session: open.id.clone(),
+        project: assembly.env.cwd.clone(),
+        caller_id: None,
+        response_schema: schema.as_ref().map(|schema| schema.schema.clone()),
+    })
+    .await?;
+    let cancel = CancellationToken::new();
+    let _signals = cancel_on_signals(cancel.clone());
+    let outcome = match &schema {
+        None => handle(&mut agent, &text, &cancel).await,
+        Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
+    };
+    drop(open);
+    assembly.store.close().await?;
+    Ok(outcome)
+}
+
+/// One input, as the outcome of a turn.
+async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> TurnOutcome {
+    let told = |text: String| TurnOutcome {
+        end: TurnEnd::Done,
+        text,
+        iterations: 0,
+        tool_calls: 0,
+        usage: Usage::default(),
+        message: None,
+    };
+    match agent.handle(text, cancel).await {
+        Reply::Turn(outcome) => outcome,
+        Reply::Text(text) => told(text),
+        Reply::Nothing | Reply::Ran | Reply::Quit => told(String::new()),
+    }
+}
+
+/// Ends the task that waits for signals when it is dropped.
+struct SignalTask(tokio::task::JoinHandle<()>);
+
+impl Drop for SignalTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The first SIGINT, SIGTERM or SIGHUP cancels the turn; a second one leaves at once.
+fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
+    use tokio::signal::unix::{SignalKind, signal};
+    SignalTask(tokio::spawn(async move {
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        ) else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                _ = hangup.recv() => {}
+            }
+            if cancel.is_cancelled() {
+                // Commands are ended by their supervisor, which sees our end of the socket close.
+                std::process::exit(i32::from(Exit::Interrupted.code()));
+            }
+            cancel.cancel();
+        }
+    }))
+}
+
+/// A schema that the answer has to follow.
+struct AnswerSchema {
+    schema: Value,
+    validator: jsonschema::Validator,
+}
+
+fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("--output-schema {name} cannot be read"))?;
+    let schema: Value = serde_json::from_str(&text)
+        .with_context(|| format!("--output-schema {name} is not valid JSON"))?;
+    let validator = jsonschema::validator_for(&schema)
+        .map_err(|error| anyhow::anyhow!("--output-schema {name} is not a JSON Schema: {error}"))?;
+    Ok(AnswerSchema { schema, validator })
+}
+
+impl AnswerSchema {
+    /// The answer as JSON text, or what is wrong with it.
+    fn check(&self, answer: &str) -> Result<String, String> {
+        let text = unfenced(answer);
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
+        let faults: Vec<_> = self
+            .validator
+            .iter_errors(&value)
+            .take(5)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        if faults.is_empty() {
+            Ok(text.to_owned())
+        } else {
+            Err(faults.join("; "))
+        }
+    }
+}
+
+/// The text inside a fence around the whole answer, or the answer.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    answer
+        .strip_prefix("```json")
+        .or_else(|| answer.strip_prefix("```"))
+        .and_then(|rest| rest.strip_suffix("```"))
+        .map_or(answer, str::trim)
+}
+
+/// A turn whose answer has to follow a schema; a wrong one is asked for again.
+async fn structured(
+    agent: &mut Agent,
+    text: &str,
+    schema: &AnswerSchema,
+    cancel: &CancellationToken,
+) -> TurnOutcome {
+    let mut prompt = format!(
+        "{text}\n\nYour final answer must be JSON alone, without a fence, following this JSON Schema:\n{}",
+        schema.schema
+    );
+    let mut total = Usage::default();
+    let mut attempt = 0;
+    loop {
+        let mut outcome = agent.run_turn(&prompt, cancel).await;
+        total.add(outcome.usage);
+        outcome.usage = total;
+        if outcome.end != TurnEnd::Done {
+            return outcome;
+        }
+        match schema.check(&outcome.text) {
+            Ok(answer) => {
+                outcome.text = answer;
+                return outcome;
+            }
+            Err(fault) if attempt < SCHEMA_RETRIES => {
+                attempt += 1;
+                prompt = format!(
+                    "Your answer does not follow the JSON Schema: {fault}. \
+                     Answer again with the corrected JSON alone."
+                );
+            }
+            Err(fault) => {
+                outcome.end = TurnEnd::Error;
+                outcome.message = Some(format!(
+                    "the answer does not follow the schema after {} attempts: {fault}",
+                    attempt + 1
+                ));
+                return outcome;
+            }
+        }
+    }
+}
+
+fn read_prompt(prompt: Prompt) -> anyhow::Result<String> {
+    let text = match prompt {
+        Prompt::Text(text) => text,
+        Prompt::Stdin => read_stdin()?,
+        Prompt::TextAndStdin(text) => format!("{text}\n\n{}", read_stdin()?),
+    };
+    if text.trim().is_empty() {
+        bail!("the prompt is empty: say something with -p TEXT, or pipe it in");
+    }
+    Ok(text)
+}
+
+/// All of standard input as text.
+///
+/// # Errors
+/// When it is too large or no text.
+pub(crate) fn read_stdin() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(MAX_STDIN + 1)
+        .read_to_end(&mut bytes)
+        .context("standard input cannot be read")?;
+    if bytes.len() as u64 > MAX_STDIN {
+        bail!(
+            "standard input is larger than {MAX_STDIN} bytes; put it into a file and name the file"
+        );
+    }
+    String::from_utf8(bytes).context("standard input is not valid UTF-8")
+}
+
+/// Holds a conversation on the terminal.
+pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow::Result<Exit> {
+    if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
+        bail!("--output-format and --output-schema are for one turn: add -p TEXT");
+    }
+    if !std::io::stdout().is_terminal() {
+        bail!("an interactive session needs a terminal; for one turn use -p TEXT");
+    }
+    let (loaded, env) = load_config(global)?;
+    let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
+    let assembly = Assembly::new(loaded, env, global).await?;
+    let OpenSession { id, notice, lock } =
+        open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
+    let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
+        global.quiet,
+        global.yes,
+    )));
+    let mut agent = Agent::open(AgentParts {
+        config: assembly.loaded.config.agent.clone(),
+        provider: Arc::clone(&provider),
+        executor: Arc::clone(&assembly.stack) as _,
+        channel: Arc::clone(&channel) as _,
+        store: assembly.store.clone(),
+        session: id.clone(),
+        project: assembly.env.cwd.clone(),
+        caller_id: None,
+        response_schema: None,
+    })
+    .await?;
+    let options = InteractiveOptions {
+        model: provider.model().to_owned(),
+        project: assembly.env.cwd.clone(),
+        history_file: assembly.loaded.paths.data_dir.join("history.txt"),
+        notice,
+    };
+    let end = session::run(&mut agent, Arc::clone(&channel), options).await?;
+    let empty = agent.messages().is_empty();
+    drop(agent);
+    drop(lock);
+    if empty && assembly.store.session(&id).await?.messages == 0 {
+        // Nothing was said: nothing is kept.
+        assembly.store.delete_session(&id).await?;
+    }
+    assembly.store.close().await?;
+    Ok(match end {
+        SessionEnd::Left => Exit::Done,
+        SessionEnd::Interrupted => Exit::Interrupted,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_around_the_whole_answer_is_taken_off() {
+        let check = |answer, expect| assert_eq!(unfenced(answer), expect);
+        check("{\"a\": 1}", "{\"a\": 1}");
+        check("```json\n{\"a\": 1}\n```\n", "{\"a\": 1}");
+        check("```\n[1]\n```", "[1]");
+        check("```json\n{}", "```json\n{}");
+    }
+}

@@ -1,0 +1,254 @@
+//! `zeph tools …`: the tools without a model, through the same stack.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use zeph_core::{Caller, Dispatcher};
+use zeph_memory::new_session_id;
+use zeph_tools::layers::now_ms;
+use zeph_tools::registry::nearest;
+use zeph_tools::{
+    MachineForm, OutputMetadata, Phase, ToolCall, ToolDef, ToolError, ToolExecutor as _,
+    ToolRegistry, ToolResult,
+};
+
+use super::args::{GlobalArgs, ToolsCommand};
+use super::run::read_stdin;
+use super::{Exit, load_config, print};
+use crate::assemble::Assembly;
+use crate::output::stderr_line;
+use crate::terminal::{TerminalChannel, TerminalOptions};
+
+/// The longest line of a script.
+const MAX_LINE: u64 = 32 * 1024 * 1024;
+
+/// Runs one of the commands.
+pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::Result<Exit> {
+    let (loaded, env) = load_config(global)?;
+    let assembly = Assembly::new(loaded, env, global).await?;
+    let exit = match command {
+        ToolsCommand::List { json, catalog } => {
+            let registry = ToolRegistry::new(assembly.stack.tool_definitions());
+            print(&if catalog {
+                registry.render_catalog()
+            } else if json {
+                serde_json::to_string_pretty(&sent(registry.tools()))?
+            } else {
+                list(registry.tools())
+            })?;
+            Exit::Done
+        }
+        ToolsCommand::Show { name } => {
+            let registry = ToolRegistry::new(assembly.stack.tool_definitions());
+            match registry.get(&name) {
+                Some(def) => print(&serde_json::to_string_pretty(def)?)?,
+                None => bail!(
+                    "{}",
+                    ToolError::ToolNotFound {
+                        near: registry.near(&name),
+                        id: name,
+                    }
+                ),
+            }
+            Exit::Done
+        }
+        ToolsCommand::Call {
+            name,
+            params,
+            session,
+            json,
+        } => {
+            let text = if params == "-" { read_stdin()? } else { params };
+            // What is no JSON goes in as it came: the stack refuses it, and audits that.
+            let params = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            let caller = Calls::new(&assembly, global, session, json).await?;
+            let (result, form) = caller.call(&name, params).await;
+            print(&if json {
+                serde_json::to_string(&form)?
+            } else {
+                form.data
+            })?;
+            exit_code(&result)
+        }
+        ToolsCommand::Run { file, session } => {
+            let caller = Calls::new(&assembly, global, session, true).await?;
+            script(&caller, &file).await?
+        }
+    };
+    assembly.store.close().await?;
+    Ok(exit)
+}
+
+fn exit_code(result: &ToolResult) -> Exit {
+    match result {
+        Ok(_) => Exit::Done,
+        Err(error) if error.is_refusal() => Exit::Refused,
+        Err(_) => Exit::Failed,
+    }
+}
+
+fn list(tools: &[ToolDef]) -> String {
+    let lines: Vec<_> = tools
+        .iter()
+        .map(|def| format!("{:<18} {}", def.id, def.description))
+        .collect();
+    lines.join("\n")
+}
+
+/// The definitions as a model is sent them.
+fn sent(tools: &[ToolDef]) -> Vec<Value> {
+    tools
+        .iter()
+        .map(|def| {
+            json!({
+                "name": def.id,
+                "description": def.description,
+                "parameters": def.parameters,
+            })
+        })
+        .collect()
+}
+
+/// Makes calls in one session, as a person would: questions are asked where someone is there.
+struct Calls {
+    dispatcher: Dispatcher,
+    session: String,
+    cancel: CancellationToken,
+}
+
+impl Calls {
+    async fn new(
+        assembly: &Assembly,
+        global: &GlobalArgs,
+        session: Option<String>,
+        quiet: bool,
+    ) -> anyhow::Result<Self> {
+        let session = session.unwrap_or_else(new_session_id);
+        assembly
+            .store
+            .ensure_session(&session, &assembly.env.cwd)
+            .await?;
+        let options = TerminalOptions::detect(quiet || global.quiet, global.yes);
+        let dispatcher = Dispatcher::new(
+            Arc::clone(&assembly.stack) as _,
+            Arc::new(TerminalChannel::one_shot(options)),
+            Caller {
+                conversation: session.clone(),
+                caller_id: None,
+                phase: Phase::Executor,
+            },
+        );
+        let cancel = CancellationToken::new();
+        let on_signal = cancel.clone();
+        tokio::spawn(async move {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                on_signal.cancel();
+            }
+        });
+        Ok(Self {
+            dispatcher,
+            session,
+            cancel,
+        })
+    }
+
+    async fn call(&self, tool: &str, params: Value) -> (ToolResult, MachineForm) {
+        let id = format!("call_{}", uuid::Uuid::new_v4().simple());
+        let call = ToolCall::new(id, tool, params, &self.session);
+        let start = Instant::now();
+        let result = self.dispatcher.run_model_call(&call, &self.cancel).await;
+        let metadata = OutputMetadata {
+            execution_time_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            data_size_bytes: 0,
+            timestamp: now_ms(),
+        };
+        let form = MachineForm::new(tool, &self.session, &result, metadata);
+        (result, form)
+    }
+}
+
+/// One line of a script.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptLine {
+    tool: String,
+    #[serde(default = "no_params")]
+    params: Value,
+}
+
+fn no_params() -> Value {
+    json!({})
+}
+
+/// Runs a script. A call that fails is a result; a line that cannot be understood ends the script.
+async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
+    let mut reader: Box<dyn BufRead> = if file == Path::new("-") {
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        let opened = std::fs::File::open(file)
+            .with_context(|| format!("the script {} cannot be read", file.display()))?;
+        Box::new(BufReader::new(opened))
+    };
+    let mut number = 0usize;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = std::io::Read::take(&mut reader, MAX_LINE).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(Exit::Done);
+        }
+        number += 1;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match understand(&line) {
+            Ok(ScriptLine { tool, params }) => {
+                let (_, form) = caller.call(&tool, params).await;
+                print(&serde_json::to_string(&form)?)?;
+            }
+            Err(fault) => {
+                let failed = Err(ToolError::InvalidParameters {
+                    message: format!("line {number}: {fault}"),
+                    unparsable: true,
+                });
+                let metadata = OutputMetadata {
+                    timestamp: now_ms(),
+                    ..OutputMetadata::default()
+                };
+                let form = MachineForm::new("", &caller.session, &failed, metadata);
+                print(&serde_json::to_string(&form)?)?;
+                stderr_line(&format!(
+                    "error: line {number}: {fault}; the lines after it did not run"
+                ));
+                return Ok(Exit::Usage);
+            }
+        }
+        if caller.cancel.is_cancelled() {
+            return Ok(Exit::Interrupted);
+        }
+    }
+}
+
+fn understand(line: &[u8]) -> Result<ScriptLine, String> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| {
+        format!("it is not a JSON object {{\"tool\": …, \"params\": {{…}}}}: {error}")
+    })?;
+    ScriptLine::deserialize(&value).map_err(|error| {
+        let unknown = value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys())
+            .find(|key| !["tool", "params"].contains(&key.as_str()));
+        let near = unknown
+            .and_then(|key| nearest(key, ["tool", "params"].into_iter(), 1).pop())
+            .map(|near| format!("; did you mean {near:?}?"))
+            .unwrap_or_default();
+        format!("{error}{near}")
+    })
+}

@@ -1,0 +1,205 @@
+//! The channel of `json` and `stream-json`: keeps what the result object needs, prints events.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use zeph_core::{AgentEvent, Channel, TurnOutcome, UserAnswer};
+use zeph_llm::Usage;
+use zeph_tools::{Confirmation, OutputStream};
+
+use super::events::{Event, Line};
+use super::stdout_line;
+
+/// One call of a turn.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CallRecord {
+    /// The call's id.
+    pub(crate) id: String,
+    /// The tool as called.
+    pub(crate) tool: String,
+    /// Whether it succeeded.
+    pub(crate) success: bool,
+    /// The category of the failure.
+    pub(crate) error_category: Option<String>,
+    /// How long it took, waiting for a person excluded.
+    pub(crate) duration_ms: u64,
+}
+
+/// Tokens of a turn.
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+pub(crate) struct Tokens {
+    /// Tokens read, cached ones included.
+    pub(crate) input_tokens: u64,
+    /// Tokens written.
+    pub(crate) output_tokens: u64,
+    /// The part of `input_tokens` that came from the provider's cache.
+    pub(crate) cached_tokens: u64,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+        }
+    }
+}
+
+/// What one turn came to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ResultObject {
+    /// The answer.
+    pub(crate) text: String,
+    /// The session's id; empty when it failed before there was one.
+    pub(crate) session: String,
+    /// `done`, `iteration_cap`, `doom_loop`, `context_budget`, `quota`, `refused`, `cancelled` or `error`.
+    pub(crate) stop_reason: String,
+    /// Responses with calls.
+    pub(crate) iterations: usize,
+    /// Tokens of all requests.
+    pub(crate) usage: Tokens,
+    /// The calls, in the order in which they ended.
+    pub(crate) tool_calls: Vec<CallRecord>,
+    /// The error, or what the limit was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}
+
+impl ResultObject {
+    /// The result of a turn that could not begin.
+    pub(crate) fn failed(session: &str, message: String) -> Self {
+        Self {
+            text: String::new(),
+            session: session.to_owned(),
+            stop_reason: "error".to_owned(),
+            iterations: 0,
+            usage: Tokens::default(),
+            tool_calls: Vec::new(),
+            message: Some(message),
+        }
+    }
+
+    /// The result of a turn.
+    pub(crate) fn new(session: &str, outcome: &TurnOutcome, tool_calls: Vec<CallRecord>) -> Self {
+        let stop_reason = serde_json::to_value(outcome.end)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default();
+        Self {
+            text: outcome.text.clone(),
+            session: session.to_owned(),
+            stop_reason,
+            iterations: outcome.iterations,
+            usage: outcome.usage.into(),
+            tool_calls,
+            message: outcome.message.clone(),
+        }
+    }
+}
+
+/// The channel of a turn whose reader is a program.
+pub(crate) struct Recorder {
+    /// Whether events are printed as they come.
+    stream: bool,
+    /// Whether every question is answered with once.
+    assume_yes: bool,
+    calls: Mutex<Vec<CallRecord>>,
+}
+
+impl Recorder {
+    /// A recorder; `stream` prints events, `assume_yes` answers every question with once.
+    pub(crate) fn new(stream: bool, assume_yes: bool) -> Self {
+        Self {
+            stream,
+            assume_yes,
+            calls: Mutex::default(),
+        }
+    }
+
+    /// The calls so far; they are taken.
+    pub(crate) fn take_calls(&self) -> Vec<CallRecord> {
+        std::mem::take(&mut self.calls())
+    }
+
+    /// Prints an event, when events are printed. When nobody reads any more, the turn goes on.
+    pub(crate) fn print(&self, event: Event) {
+        if !self.stream {
+            return;
+        }
+        let line = Line {
+            ts: zeph_tools::layers::now_ms(),
+            event,
+        };
+        if let Ok(text) = serde_json::to_string(&line) {
+            stdout_line(&text);
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<CallRecord>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Channel for Recorder {
+    fn emit(&self, event: AgentEvent) {
+        match event {
+            AgentEvent::Text(text) => self.print(Event::TextDelta { text }),
+            AgentEvent::ToolStarted { id, tool, params } => {
+                self.print(Event::ToolStarted { id, tool, params });
+            }
+            AgentEvent::ToolOutput { id, stream, text } => self.print(Event::ToolOutput {
+                id,
+                stream: match stream {
+                    OutputStream::Stdout => "stdout".to_owned(),
+                    OutputStream::Stderr => "stderr".to_owned(),
+                },
+                text,
+            }),
+            AgentEvent::ToolFinished {
+                id,
+                tool,
+                failure,
+                display,
+                duration_ms,
+                locations: _,
+            } => {
+                let error_category = failure.map(|category| category.label().to_owned());
+                self.calls().push(CallRecord {
+                    id: id.clone(),
+                    tool: tool.clone(),
+                    success: failure.is_none(),
+                    error_category: error_category.clone(),
+                    duration_ms,
+                });
+                self.print(Event::ToolFinished {
+                    id,
+                    tool,
+                    success: failure.is_none(),
+                    error_category,
+                    display,
+                    duration_ms,
+                });
+            }
+            AgentEvent::Permission { id, tool, allowed } => self.print(Event::Permission {
+                id,
+                tool,
+                decision: if allowed { "allowed" } else { "refused" }.to_owned(),
+            }),
+            AgentEvent::Notice(text) => self.print(Event::Notice { text }),
+            AgentEvent::Requesting { .. } | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => {}
+        }
+    }
+
+    fn can_ask(&self) -> bool {
+        self.assume_yes
+    }
+
+    async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
+        UserAnswer::Once
+    }
+}
