@@ -161,12 +161,18 @@ impl Store {
         }
     }
 
-    /// The session of `project` with the latest activity: what `--continue` goes on with.
+    /// The session of `project` with the latest activity, among those that hold a message: what
+    /// `--continue` goes on with.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn latest_session(&self, project: &Path) -> Result<Option<SessionInfo>, StoreError> {
-        Ok(self.list_sessions(Some(project), 1).await?.pop())
+        let select = query(select_session!(
+            "WHERE s.project = ?1 AND EXISTS (SELECT 1 FROM message m WHERE m.session = s.number)
+             ORDER BY s.activity DESC LIMIT 1"
+        ));
+        let mut found = self.sessions(select.bind(project_key(project))).await?;
+        Ok(found.pop())
     }
 
     /// Up to `limit` sessions, of `project` or of all, the latest activity first.
