@@ -1,5 +1,28 @@
 //! The shell: `bash` and the processes it starts.
+//!
+//! One call, from the outside in: [`executor`] decides ([`cwd`], [`env`], [`program`]) and renders
+//! ([`capture`], [`live`], [`envelope`], [`classify`]); [`runner`] is the port through which a
+//! command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
+//! process that is the parent of every command, so that none outlives the session.
 
+pub mod bash;
+pub mod capture;
+pub mod classify;
 pub mod config;
+mod cwd;
+pub mod env;
+pub mod envelope;
+pub mod executor;
+pub mod live;
+pub mod local;
+pub mod program;
+pub mod runner;
+pub mod supervisor;
+mod sys;
 
 pub use config::{ShellConfig, ShellEnvConfig};
+pub use envelope::ShellOutputEnvelope;
+pub use executor::ShellExecutor;
+pub use local::LocalRunner;
+pub use runner::{BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError};
+pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -1,0 +1,240 @@
+//! The tool `bash`: its parameters, and the words in which its results are told.
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::category::ToolErrorCategory;
+use crate::def::{Annotations, ToolDef};
+use crate::output::ToolOutput;
+
+use super::capture::Captured;
+use super::envelope::ShellOutputEnvelope;
+use super::runner::{Cause, Ended};
+
+/// The id of the tool.
+pub const BASH: &str = "bash";
+
+/// The parameters of `bash`. Doc comments of its fields are sent to the model with every request:
+/// only what a name does not say has one.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BashParams {
+    pub(super) command: String,
+    #[schemars(range(min = 1))]
+    pub(super) timeout_secs: Option<u64>,
+    pub(super) cwd: Option<String>,
+    /// What it does, in a few words, for the user.
+    #[allow(
+        dead_code,
+        reason = "those who ask or show read it from the call's arguments"
+    )]
+    pub(super) description: Option<String>,
+}
+
+/// The definition of `bash`.
+#[must_use]
+pub fn definition() -> ToolDef {
+    ToolDef::new::<BashParams>(
+        BASH,
+        "Runs a shell command (stdin closed). For builds, tests, git; not for reading or editing \
+         files.",
+        Annotations::ANYTHING,
+    )
+    .with_fence(BASH)
+    .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
+}
+
+/// The result of a command: the text for the model and the envelope.
+#[must_use]
+pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput {
+    let truncated = captured.truncated();
+    let mut summary = captured.merged.text;
+    if summary.ends_with('\n') {
+        summary.pop();
+    }
+    let notes = notes(ended);
+    if summary.is_empty() && notes.is_empty() {
+        summary.push_str("(no output)");
+    }
+    for note in notes {
+        if !summary.is_empty() {
+            summary.push('\n');
+        }
+        summary.push_str(&note);
+    }
+    let envelope = ShellOutputEnvelope {
+        stdout: captured.stdout.text,
+        stderr: captured.stderr.text,
+        exit_code: ended.exit.code,
+        truncated,
+        signal: ended.exit.signal,
+        duration_ms,
+    };
+    let output = ToolOutput::text(summary);
+    match serde_json::to_value(envelope) {
+        Ok(raw) => output.with_raw(raw),
+        // Strings and numbers always have a JSON form.
+        Err(_) => output,
+    }
+}
+
+/// The lines that follow what was printed.
+fn notes(ended: &Ended) -> Vec<String> {
+    let mut notes = Vec::new();
+    if ended.exit.code != 0 {
+        let mut note = format!("[exit code: {}]", ended.exit.code);
+        if let Some(signal) = ended.exit.signal {
+            let _ = write!(note, " (killed by {})", signal_name(signal));
+        }
+        notes.push(note);
+    }
+    if let [first, rest @ ..] = ended.background.as_slice() {
+        let mut note = format!(
+            "[a background process still runs: {} (pid {})",
+            first.name, first.pid
+        );
+        for process in rest.iter().take(9) {
+            let _ = write!(note, ", {} (pid {})", process.name, process.pid);
+        }
+        if rest.len() > 9 {
+            let _ = write!(note, " and {} more", rest.len() - 9);
+        }
+        notes.push(note + "; it ends with the session]");
+    }
+    if ended.lingering {
+        notes.push("[some of its processes could not be ended]".to_owned());
+    }
+    if ended.restarted {
+        notes.push(
+            "[the process that runs shell commands had died and was started anew; background \
+             processes of earlier commands are gone]"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The message of a command that is no plain result: of one that was stopped, or whose exit was
+/// classified as a failure.
+#[must_use]
+pub fn failure(
+    ended: &Ended,
+    class: Option<ToolErrorCategory>,
+    timeout_secs: u64,
+    max_timeout: u64,
+) -> Option<(ToolErrorCategory, String)> {
+    let code = ended.exit.code;
+    match ended.cause {
+        Cause::Cancelled => Some((
+            ToolErrorCategory::Cancelled,
+            "the command was cancelled and all its processes were ended".to_owned(),
+        )),
+        Cause::TimedOut => Some((
+            ToolErrorCategory::Timeout,
+            format!(
+                "the command ran longer than {timeout_secs} s and was ended; timeout_secs allows \
+                 up to {max_timeout} s"
+            ),
+        )),
+        Cause::Finished => class.map(|class| {
+            let message = match code {
+                126 => "the command was found but could not be executed (exit code 126)".to_owned(),
+                127 => "the command was not found (exit code 127)".to_owned(),
+                _ => format!(
+                    "the command failed (exit code {code}) for lack of a file or a permission"
+                ),
+            };
+            (class, message)
+        }),
+    }
+}
+
+/// The name of a signal.
+fn signal_name(signal: i32) -> String {
+    let name = match rustix::process::Signal::from_named_raw(signal) {
+        Some(named) => format!("{named:?}"),
+        None => return format!("signal {signal}"),
+    };
+    // `Signal::KILL`, or `Signal(KILL)`: the word in capitals is the name.
+    name.split(|character: char| !character.is_ascii_alphanumeric())
+        .rfind(|word| !word.is_empty())
+        .map_or_else(|| format!("signal {signal}"), |word| format!("SIG{word}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::OutputStream;
+    use crate::shell::capture::{Capture, Limits};
+    use crate::shell::runner::{BackgroundProcess, Exit};
+
+    fn ended(code: i32) -> Ended {
+        Ended {
+            exit: Exit { code, signal: None },
+            cause: Cause::Finished,
+            background: Vec::new(),
+            lingering: false,
+            restarted: false,
+        }
+    }
+
+    fn summary(stdout: &str, ended: &Ended) -> String {
+        let mut capture = Capture::new(Limits { head: 8, tail: 8 });
+        let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
+        output(capture.finish(), ended, 1).summary
+    }
+
+    /// Proves SH-5, D-6, SH-3a.
+    #[test]
+    fn the_text_says_what_the_model_must_know() {
+        assert_eq!(summary("", &ended(0)), "(no output)");
+        assert_eq!(summary("a\nb\n", &ended(0)), "a\nb");
+        assert_eq!(summary("a\n\n", &ended(1)), "a\n\n[exit code: 1]");
+        assert_eq!(summary("", &ended(2)), "[exit code: 2]");
+        let killed = Ended {
+            exit: Exit::by_signal(9),
+            ..ended(0)
+        };
+        assert_eq!(summary("", &killed), "[exit code: 137] (killed by SIGKILL)");
+        let odd = Ended {
+            exit: Exit::by_signal(64),
+            ..ended(0)
+        };
+        assert_eq!(summary("", &odd), "[exit code: 192] (killed by signal 64)");
+        let background = Ended {
+            background: vec![BackgroundProcess {
+                pid: 7,
+                name: "sleep".into(),
+            }],
+            ..ended(0)
+        };
+        assert_eq!(
+            summary("started\n", &background),
+            "started\n[a background process still runs: sleep (pid 7); it ends with the session]"
+        );
+        assert_eq!(
+            summary("1\n2\n3\n4\n5\n6\n7\n8\n9\n", &ended(1)),
+            "1\n2\n3\n4\n[… 2 lines (4 bytes) left out …]\n7\n8\n9\n[exit code: 1]"
+        );
+    }
+
+    #[test]
+    fn signals_have_their_names() {
+        let check = |signal, expect: &str| assert_eq!(signal_name(signal), expect);
+        check(2, "SIGINT");
+        check(9, "SIGKILL");
+        check(11, "SIGSEGV");
+        check(15, "SIGTERM");
+        check(0, "signal 0");
+    }
+
+    #[test]
+    fn the_definition_is_small() {
+        let def = definition();
+        let parameters = serde_json::to_string(&def.parameters).unwrap();
+        let size = def.id.len() + def.description.len() + parameters.len();
+        assert!(size <= 350, "{size} bytes: {parameters}");
+    }
+}

@@ -1,0 +1,363 @@
+//! What is kept of a command's output: the head and the tail, in bounded memory.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use memchr::memchr_iter;
+
+use crate::event::OutputStream;
+
+/// How many bytes are kept of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From its start.
+    pub head: usize,
+    /// From its end.
+    pub tail: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            head: 24 * 1024,
+            tail: 24 * 1024,
+        }
+    }
+}
+
+/// Turns bytes that arrive in pieces into text: invalid UTF-8 becomes U+FFFD as
+/// [`String::from_utf8_lossy`] has it, wherever the pieces are cut, and NUL is removed.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The start of a character whose rest has not come; at most three bytes.
+    pending: Vec<u8>,
+}
+
+impl Decoder {
+    /// The text of the next piece.
+    pub fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
+        if self.pending.is_empty()
+            && !bytes.contains(&0)
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            return Cow::Borrowed(text);
+        }
+        let mut joined = std::mem::take(&mut self.pending);
+        joined.extend_from_slice(bytes);
+        let mut text = String::with_capacity(joined.len());
+        let mut rest = joined.as_slice();
+        while !rest.is_empty() {
+            match std::str::from_utf8(rest) {
+                Ok(valid) => {
+                    text.push_str(valid);
+                    break;
+                }
+                Err(error) => {
+                    let (valid, invalid) = rest.split_at(error.valid_up_to());
+                    text.push_str(&String::from_utf8_lossy(valid));
+                    let Some(length) = error.error_len() else {
+                        self.pending = invalid.to_vec();
+                        break;
+                    };
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    rest = &invalid[length..];
+                }
+            }
+        }
+        if text.contains('\0') {
+            text.retain(|character| character != '\0');
+        }
+        Cow::Owned(text)
+    }
+
+    /// What stands for a character that was never completed.
+    pub fn finish(&mut self) -> &'static str {
+        if std::mem::take(&mut self.pending).is_empty() {
+            ""
+        } else {
+            "\u{FFFD}"
+        }
+    }
+}
+
+/// The head and the tail of a text that may be of any length. Holds at most
+/// `head + 2 * tail` bytes and one piece.
+#[derive(Debug)]
+pub struct HeadTail {
+    limits: Limits,
+    head: String,
+    /// Once something did not fit into the head, all that follows goes to the tail.
+    head_full: bool,
+    tail: VecDeque<u8>,
+    bytes: u64,
+    newlines: u64,
+}
+
+/// A text that was cut, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The text; where it was cut a line says how much was left out.
+    pub text: String,
+    /// The bytes left out.
+    pub omitted_bytes: u64,
+    /// The line breaks left out.
+    pub omitted_lines: u64,
+}
+
+impl HeadTail {
+    /// An empty text.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            head: String::new(),
+            head_full: false,
+            tail: VecDeque::new(),
+            bytes: 0,
+            newlines: 0,
+        }
+    }
+
+    /// Adds to the end.
+    pub fn push(&mut self, mut text: &str) {
+        self.bytes += text.len() as u64;
+        self.newlines += count_newlines(text.as_bytes());
+        if !self.head_full {
+            let room = self.limits.head - self.head.len();
+            if text.len() <= room {
+                self.head.push_str(text);
+                return;
+            }
+            let cut = text.floor_char_boundary(room);
+            self.head.push_str(&text[..cut]);
+            self.head_full = true;
+            text = &text[cut..];
+        }
+        let bytes = text.as_bytes();
+        let keep = &bytes[bytes.len().saturating_sub(self.limits.tail)..];
+        let surplus = (self.tail.len() + keep.len()).saturating_sub(self.limits.tail);
+        self.tail.drain(..surplus.min(self.tail.len()));
+        self.tail.extend(keep);
+    }
+
+    /// What was kept.
+    #[must_use]
+    pub fn finish(self) -> Kept {
+        let tail = Vec::from(self.tail);
+        let contiguous = (self.head.len() + tail.len()) as u64 == self.bytes;
+        // The tail may start inside a character.
+        let start = tail.iter().position(|byte| (*byte as i8) >= -0x40);
+        let tail = String::from_utf8_lossy(&tail[start.unwrap_or(tail.len())..]);
+        if contiguous {
+            return Kept {
+                text: self.head + &tail,
+                omitted_bytes: 0,
+                omitted_lines: 0,
+            };
+        }
+        let head = whole_lines_at_start(&self.head);
+        let tail = whole_lines_at_end(&tail);
+        let omitted_bytes = self.bytes - (head.len() + tail.len()) as u64;
+        let omitted_lines =
+            self.newlines - count_newlines(head.as_bytes()) - count_newlines(tail.as_bytes());
+        let break_line = if head.is_empty() || head.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        Kept {
+            text: format!(
+                "{head}{break_line}[… {omitted_lines} lines ({omitted_bytes} bytes) left out …]\n{tail}"
+            ),
+            omitted_bytes,
+            omitted_lines,
+        }
+    }
+}
+
+/// `text` up to its last line break, unless more than half of it would be lost.
+fn whole_lines_at_start(text: &str) -> &str {
+    match text.rfind('\n') {
+        Some(end) if end + 1 >= text.len() / 2 => &text[..=end],
+        _ => text,
+    }
+}
+
+/// `text` from behind its first line break, unless more than half of it would be lost.
+fn whole_lines_at_end(text: &str) -> &str {
+    match text.find('\n') {
+        Some(end) if end < text.len() / 2 => &text[end + 1..],
+        _ => text,
+    }
+}
+
+fn count_newlines(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// The output of one command: both streams in order of arrival for the model, and each by itself.
+#[derive(Debug)]
+pub struct Capture {
+    decoders: [Decoder; 2],
+    merged: HeadTail,
+    streams: [HeadTail; 2],
+}
+
+/// What was kept of a command's output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// Both streams in order of arrival.
+    pub merged: Kept,
+    /// Standard output.
+    pub stdout: Kept,
+    /// Standard error.
+    pub stderr: Kept,
+}
+
+impl Captured {
+    /// Whether anything was cut.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        [&self.merged, &self.stdout, &self.stderr]
+            .iter()
+            .any(|kept| kept.omitted_bytes > 0)
+    }
+}
+
+impl Capture {
+    /// An empty capture; `limits` hold for the merged text and for each stream.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            decoders: Default::default(),
+            merged: HeadTail::new(limits),
+            streams: [HeadTail::new(limits), HeadTail::new(limits)],
+        }
+    }
+
+    /// Takes bytes of a stream and returns them as text.
+    pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Cow<'b, str> {
+        let text = self.decoders[index(stream)].decode(bytes);
+        self.merged.push(&text);
+        self.streams[index(stream)].push(&text);
+        text
+    }
+
+    /// What was kept.
+    #[must_use]
+    pub fn finish(mut self) -> Captured {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            let rest = self.decoders[index(stream)].finish();
+            self.merged.push(rest);
+            self.streams[index(stream)].push(rest);
+        }
+        let [stdout, stderr] = self.streams;
+        Captured {
+            merged: self.merged.finish(),
+            stdout: stdout.finish(),
+            stderr: stderr.finish(),
+        }
+    }
+}
+
+fn index(stream: OutputStream) -> usize {
+    match stream {
+        OutputStream::Stdout => 0,
+        OutputStream::Stderr => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn keep(pieces: &[&str], head: usize, tail: usize) -> Kept {
+        let mut text = HeadTail::new(Limits { head, tail });
+        for piece in pieces {
+            text.push(piece);
+        }
+        text.finish()
+    }
+
+    /// Proves SH-4.
+    #[test]
+    fn the_middle_is_left_out_at_line_breaks() {
+        let check = |pieces: &[&str], expect: &str| assert_eq!(keep(pieces, 8, 8).text, expect);
+        check(&[], "");
+        check(&["a\n", "b\n"], "a\nb\n");
+        check(&["1234567\n", "abcdefg\n"], "1234567\nabcdefg\n");
+        check(
+            &["1\n2\n3\n4\n5\n6\n7\n8\n9\n"],
+            "1\n2\n3\n4\n[… 2 lines (4 bytes) left out …]\n7\n8\n9\n",
+        );
+        check(
+            &[&"x".repeat(20)],
+            "xxxxxxxx\n[… 0 lines (4 bytes) left out …]\nxxxxxxxx",
+        );
+        check(
+            &["aaaaaaä", &"b".repeat(9), "ää"],
+            "aaaaaaä\n[… 0 lines (5 bytes) left out …]\nbbbbää",
+        );
+    }
+
+    /// Proves SH-4.
+    #[test]
+    fn memory_is_bounded_whatever_comes() {
+        let limits = Limits { head: 10, tail: 10 };
+        let mut text = HeadTail::new(limits);
+        for _ in 0..10_000 {
+            text.push("0123456789012345678901234567890123456789");
+        }
+        assert!(text.head.capacity() <= 64 && text.tail.capacity() <= 64);
+        assert_eq!(text.finish().omitted_bytes, 400_000 - 20);
+    }
+
+    proptest! {
+        /// Proves SH-4.
+        #[test]
+        fn decoding_in_pieces_is_decoding_at_once(
+            bytes in proptest::collection::vec(
+                prop_oneof![any::<u8>(), Just(0), Just(0xE2), Just(0x82), Just(0xAC), Just(b'a')], 0..60),
+            cuts in proptest::collection::vec(0usize..60, 0..8),
+        ) {
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let mut decoder = Decoder::default();
+            let mut text = String::new();
+            for pair in cuts.windows(2) {
+                text.push_str(&decoder.decode(&bytes[pair[0]..pair[1]]));
+            }
+            text.push_str(decoder.finish());
+            prop_assert_eq!(text, String::from_utf8_lossy(&bytes).replace('\0', ""));
+        }
+
+        /// Proves SH-4.
+        #[test]
+        fn head_and_tail_are_those_of_the_text(
+            pieces in proptest::collection::vec("[a-cä€\n]{0,12}", 0..20),
+            head in 0usize..40, tail in 0usize..40,
+        ) {
+            let whole = pieces.concat();
+            let pieces: Vec<_> = pieces.iter().map(String::as_str).collect();
+            let kept = keep(&pieces, head, tail);
+            prop_assert_eq!(&kept, &keep(&[&whole], head, tail));
+            if kept.omitted_bytes == 0 {
+                prop_assert_eq!(kept.text, whole);
+            } else {
+                prop_assert!(whole.len() > head.saturating_sub(3) + tail.saturating_sub(3));
+                let mark = kept.text.find("[… ").unwrap();
+                let (first, rest) = kept.text.split_at(mark);
+                let last = &rest[rest.find("…]\n").unwrap() + "…]\n".len()..];
+                prop_assert!(last.len() <= tail && whole.ends_with(last));
+                let first = if whole.starts_with(first) && first.len() as u64 + kept.omitted_bytes
+                    + last.len() as u64 == whole.len() as u64 { first } else { first.trim_end_matches('\n') };
+                prop_assert!(first.len() <= head && whole.starts_with(first));
+                let omitted = &whole[first.len()..whole.len() - last.len()];
+                prop_assert_eq!(kept.omitted_bytes, omitted.len() as u64);
+                prop_assert_eq!(kept.omitted_lines, omitted.matches('\n').count() as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The executor of `bash`.
+//!
+//! One call: parameters → directory, environment, shell → runner → capture, live output → text,
+//! envelope, class.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+
+use crate::call::ToolCall;
+use crate::category::ToolErrorCategory;
+use crate::context::CallContext;
+use crate::def::ToolDef;
+use crate::error::ToolError;
+use crate::event::{OutputStream, ToolEvent};
+use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
+use crate::output::ToolOutput;
+use crate::trust::TrustLevel;
+
+use super::bash::{self, BASH, BashParams};
+use super::capture::{Capture, Captured, Limits};
+use super::classify::classify;
+use super::config::ShellConfig;
+use super::live::LiveLimit;
+use super::local::LocalRunner;
+use super::runner::{CommandRunner, CommandSpec, Ended, RunError};
+use super::supervisor::{CALL_TAG, SupervisorCommand};
+use super::{cwd, env, program};
+
+/// Runs `bash` calls.
+pub struct ShellExecutor {
+    config: ShellConfig,
+    cwd: PathBuf,
+    base_env: Vec<(OsString, OsString)>,
+    shell: Option<PathBuf>,
+    skill_env: ArcSwapOption<SkillEnv>,
+    runner: Arc<dyn CommandRunner>,
+    definition: ToolDef,
+}
+
+impl ShellExecutor {
+    /// An executor whose commands start in `cwd` (absolute) on this machine, below the process
+    /// that `supervisor` starts at the first of them. `base_env` is the environment of which
+    /// `config` says what passes.
+    #[must_use]
+    pub fn new(
+        config: ShellConfig,
+        cwd: PathBuf,
+        base_env: Vec<(OsString, OsString)>,
+        supervisor: SupervisorCommand,
+    ) -> Self {
+        let tag = variable(&base_env, CALL_TAG).cloned();
+        let runner = Arc::new(LocalRunner::new(supervisor, tag));
+        Self::with_runner(config, cwd, base_env, runner)
+    }
+
+    /// The same with another way of running commands.
+    #[must_use]
+    pub fn with_runner(
+        config: ShellConfig,
+        cwd: PathBuf,
+        base_env: Vec<(OsString, OsString)>,
+        runner: Arc<dyn CommandRunner>,
+    ) -> Self {
+        let path = variable(&base_env, "PATH");
+        let shell = program::find_shell(path.map(OsString::as_os_str));
+        Self {
+            config,
+            cwd,
+            base_env,
+            shell,
+            skill_env: ArcSwapOption::empty(),
+            runner,
+            definition: bash::definition(),
+        }
+    }
+
+    /// Ends everything that commands left behind; the end of the session. Returns when it is gone.
+    pub async fn shutdown(&self) {
+        self.runner.shutdown().await;
+    }
+
+    async fn bash(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: BashParams = call.parse()?;
+        let timeout_secs = self.check(&params)?;
+        let command = self.prepare(&params, timeout_secs)?;
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::cancelled());
+        }
+        let started = Instant::now();
+        let mut recorder = Recorder::new(call, cx, started);
+        let ended = self
+            .runner
+            .run(command, &cx.cancel, &mut |stream, bytes| {
+                recorder.record(stream, bytes);
+            })
+            .await;
+        let captured = recorder.finish();
+        let ended = ended.map_err(|error| run_failed(error, &captured))?;
+        if ended.restarted {
+            cx.emit(ToolEvent::Notice {
+                call_id: call.id.clone(),
+                text: "The process that runs shell commands had died and was started anew."
+                    .to_owned(),
+            });
+        }
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.conclude(captured, &ended, duration_ms, timeout_secs)
+    }
+
+    /// Refuses parameters that no command can be run with. The time that holds, in seconds.
+    fn check(&self, params: &BashParams) -> Result<u64, ToolError> {
+        let max = self.config.max_timeout;
+        let secs = params
+            .timeout_secs
+            .unwrap_or(self.config.timeout.clamp(1, max.max(1)));
+        if params.command.trim().is_empty() {
+            return Err(ToolError::invalid("/command: expected a command, got none"));
+        }
+        if params.command.contains('\0') {
+            return Err(ToolError::invalid(
+                "/command: a NUL character cannot be passed to a shell",
+            ));
+        }
+        if params.timeout_secs == Some(0) || secs > max {
+            return Err(ToolError::invalid(format!(
+                "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
+            )));
+        }
+        Ok(secs)
+    }
+
+    fn prepare(&self, params: &BashParams, timeout_secs: u64) -> Result<CommandSpec, ToolError> {
+        let Some(shell) = &self.shell else {
+            return Err(ToolError::permanent(
+                "neither bash nor sh was found on PATH; no command can be run",
+            ));
+        };
+        let cwd = cwd::resolve(params.cwd.as_deref(), &self.cwd, &self.config.allowed_paths)?;
+        let skill = self.skill_env.load();
+        Ok(CommandSpec {
+            // Without `--` a command that starts with a dash would be taken for options.
+            argv: vec![
+                shell.into(),
+                "-c".into(),
+                "--".into(),
+                params.command.as_str().into(),
+            ],
+            cwd,
+            env: env::select(&self.base_env, &self.config.env, skill.as_deref()),
+            timeout: Duration::from_secs(timeout_secs),
+        })
+    }
+
+    fn conclude(
+        &self,
+        captured: Captured,
+        ended: &Ended,
+        duration_ms: u64,
+        timeout_secs: u64,
+    ) -> Result<ToolOutput, ToolError> {
+        let class = classify(ended.exit.code, &captured.stderr.text);
+        let output = bash::output(captured, ended, duration_ms);
+        match bash::failure(ended, class, timeout_secs, self.config.max_timeout) {
+            None => Ok(output),
+            Some((category, message)) => Err(ToolError::Shell {
+                exit_code: Some(ended.exit.code),
+                category,
+                message,
+                output: Box::new(output),
+            }),
+        }
+    }
+}
+
+/// The failure of a command that has no end to tell of; what it printed goes with it.
+fn run_failed(error: RunError, captured: &Captured) -> ToolError {
+    let category = match &error {
+        RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
+        RunError::Lost => ToolErrorCategory::ServerError,
+    };
+    ToolError::Shell {
+        exit_code: None,
+        category,
+        message: error.to_string(),
+        output: Box::new(ToolOutput::text(captured.merged.text.clone())),
+    }
+}
+
+fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsString> {
+    env.iter()
+        .find(|(candidate, _)| candidate == name)
+        .map(|(_, value)| value)
+}
+
+/// Keeps what is printed, and shows it live.
+struct Recorder<'c> {
+    capture: Capture,
+    live: LiveLimit,
+    call: &'c ToolCall,
+    cx: &'c CallContext,
+    last: OutputStream,
+}
+
+impl<'c> Recorder<'c> {
+    fn new(call: &'c ToolCall, cx: &'c CallContext, now: Instant) -> Self {
+        Self {
+            capture: Capture::new(Limits::default()),
+            live: LiveLimit::new(now),
+            call,
+            cx,
+            last: OutputStream::Stdout,
+        }
+    }
+
+    fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
+        let text = self.capture.push(stream, bytes);
+        self.last = stream;
+        if let Some(text) = self.live.admit(Instant::now(), &text) {
+            show(self.call, self.cx, stream, text.into_owned());
+        }
+    }
+
+    fn finish(mut self) -> Captured {
+        if let Some(text) = self.live.finish() {
+            show(self.call, self.cx, self.last, text);
+        }
+        self.capture.finish()
+    }
+}
+
+fn show(call: &ToolCall, cx: &CallContext, stream: OutputStream, text: String) {
+    cx.emit(ToolEvent::Output {
+        call_id: call.id.clone(),
+        stream,
+        text,
+    });
+}
+
+impl ToolExecutor for ShellExecutor {
+    async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
+        if call.tool != BASH {
+            return Ok(None);
+        }
+        self.bash(call, cx).await.map(Some)
+    }
+
+    async fn execute_tool_call_confirmed(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> ExecutorResult {
+        self.execute_tool_call(call, cx).await
+    }
+
+    fn tool_definitions(&self) -> Vec<ToolDef> {
+        vec![self.definition.clone()]
+    }
+
+    fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.skill_env.store(env.map(Arc::new));
+    }
+
+    fn set_effective_trust(&self, _trust: TrustLevel) {}
+
+    fn is_tool_retryable(&self, _tool_id: &str) -> bool {
+        false
+    }
+
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

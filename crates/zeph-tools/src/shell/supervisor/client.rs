@@ -1,0 +1,221 @@
+//! The agent's end of the socket: starts the supervisor and takes part in its life.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+use super::protocol::{Frames, Reply, Request, Run, encode};
+use super::{CALL_TAG, SupervisorCommand, tree};
+use crate::shell::runner::CommandSpec;
+
+/// Between SIGTERM and SIGKILL.
+pub(in crate::shell) const GRACE: Duration = Duration::from_secs(2);
+/// How long a supervisor that closed its socket may take to end.
+const LAST_BREATH: Duration = Duration::from_secs(5);
+
+/// A message on its way out.
+enum Outgoing {
+    Frame(Vec<u8>, Option<[OwnedFd; 2]>),
+    Close,
+}
+
+/// Where replies go, by call; `None` once the supervisor has ended.
+type Calls = Arc<Mutex<Option<HashMap<u64, UnboundedSender<Reply>>>>>;
+
+/// A running supervisor. It ends when this is dropped, with everything below it.
+pub(in crate::shell) struct Connection {
+    outgoing: UnboundedSender<Outgoing>,
+    calls: Calls,
+    ended: CancellationToken,
+}
+
+impl Connection {
+    /// Starts a supervisor. `tag` is the tag of the call that this very process belongs to, if
+    /// it runs below another supervisor.
+    pub(in crate::shell) fn start(
+        supervisor: &SupervisorCommand,
+        tag: Option<&OsString>,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let stream = Arc::new(UnixStream::from_std(ours)?);
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the supervisor is the one process that is not its own child"
+        )]
+        let mut command = Command::new(&supervisor.program);
+        // The agent's environment holds secrets, and commands can read their parent's.
+        command
+            .args(&supervisor.args)
+            .env_clear()
+            .envs(tag.map(|tag| (CALL_TAG, tag)))
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command.spawn()?;
+        // The command holds the other end of the socket.
+        drop(command);
+        let (outgoing, queue) = unbounded_channel();
+        let calls: Calls = Arc::new(Mutex::new(Some(HashMap::new())));
+        let ended = CancellationToken::new();
+        tokio::spawn(write(Arc::clone(&stream), queue));
+        let end = End {
+            calls: Arc::clone(&calls),
+            ended: ended.clone(),
+        };
+        tokio::spawn(read(stream, child, end));
+        Ok(Self {
+            outgoing,
+            calls,
+            ended,
+        })
+    }
+
+    /// Whether the supervisor has ended.
+    pub(in crate::shell) fn is_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Asks for a command to be started, whose output goes to `pipes`. `None` when the supervisor
+    /// has ended; the replies end when it does.
+    pub(in crate::shell) fn run(
+        &self,
+        id: u64,
+        command: &CommandSpec,
+        pipes: [OwnedFd; 2],
+    ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
+        let frame = encode(&Request::Run(Run::new(id, command)))?;
+        let (sender, replies) = unbounded_channel();
+        match &mut *lock(&self.calls) {
+            Some(calls) => calls.insert(id, sender),
+            None => return Ok(None),
+        };
+        let _ = self.outgoing.send(Outgoing::Frame(frame, Some(pipes)));
+        Ok(Some(replies))
+    }
+
+    /// Asks for a call to be ended.
+    pub(in crate::shell) fn kill(&self, id: u64) {
+        if let Ok(frame) = encode(&Request::Kill { id }) {
+            let _ = self.outgoing.send(Outgoing::Frame(frame, None));
+        }
+    }
+
+    /// Takes no more replies for a call.
+    pub(in crate::shell) fn forget(&self, id: u64) {
+        if let Some(calls) = &mut *lock(&self.calls) {
+            calls.remove(&id);
+        }
+    }
+
+    /// Lets the supervisor end, and waits until it has.
+    pub(in crate::shell) async fn close(&self) {
+        let _ = self.outgoing.send(Outgoing::Close);
+        self.ended.cancelled().await;
+    }
+}
+
+fn lock(calls: &Calls) -> MutexGuard<'_, Option<HashMap<u64, UnboundedSender<Reply>>>> {
+    calls.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the end of the supervisor to all who wait for it, when dropped.
+struct End {
+    calls: Calls,
+    ended: CancellationToken,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        *lock(&self.calls) = None;
+        self.ended.cancel();
+    }
+}
+
+async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>) {
+    while let Some(Outgoing::Frame(frame, pipes)) = queue.recv().await {
+        if send(&stream, &frame, pipes.as_ref()).await.is_err() {
+            break;
+        }
+    }
+    let _ = rustix::net::shutdown(&*stream, rustix::net::Shutdown::Write);
+}
+
+/// Sends a frame, with the descriptors beside its first byte.
+async fn send(stream: &UnixStream, frame: &[u8], pipes: Option<&[OwnedFd; 2]>) -> io::Result<()> {
+    #[cfg(not(target_vendor = "apple"))]
+    const FLAGS: SendFlags = SendFlags::NOSIGNAL;
+    #[cfg(target_vendor = "apple")]
+    const FLAGS: SendFlags = SendFlags::empty();
+    let mut sent = 0;
+    while sent < frame.len() {
+        sent += stream
+            .async_io(Interest::WRITABLE, || {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                let descriptors = pipes.map(|[stdout, stderr]| [stdout.as_fd(), stderr.as_fd()]);
+                if let Some(descriptors) = descriptors.as_ref().filter(|_| sent == 0)
+                    && !control.push(SendAncillaryMessage::ScmRights(descriptors))
+                {
+                    return Err(io::ErrorKind::InvalidInput.into());
+                }
+                Ok(sendmsg(
+                    stream,
+                    &[IoSlice::new(&frame[sent..])],
+                    &mut control,
+                    FLAGS,
+                )?)
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// Hands replies on until the supervisor ends, reaps it, and kills what it may have left.
+async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
+    let pid = child.id();
+    let mut frames = Frames::default();
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(count @ 1..) = receive(&stream, &mut buffer).await {
+        frames.push(&buffer[..count]);
+        while let Ok(Some(reply)) = frames.next::<Reply>() {
+            if let Some(calls) = &*lock(&end.calls)
+                && let Some(call) = calls.get(&reply.id())
+            {
+                let _ = call.send(reply);
+            }
+        }
+    }
+    if tokio::time::timeout(LAST_BREATH, child.wait())
+        .await
+        .is_err()
+    {
+        let _ = child.kill().await;
+    }
+    if let Some(pid) = pid {
+        let _ = tokio::task::spawn_blocking(move || tree::sweep(pid)).await;
+    }
+    drop(end);
+}
+
+async fn receive(stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            other => return other,
+        }
+    }
+}

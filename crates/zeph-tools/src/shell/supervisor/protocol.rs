@@ -1,0 +1,196 @@
+//! What agent and supervisor tell each other: JSON behind a four-byte length (little endian).
+//! The write ends of a command's two pipes travel beside the request's first byte.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::shell::runner::{BackgroundProcess, CommandSpec, Exit};
+
+/// The most bytes of one message. The kernel's own limit for arguments and environment is lower.
+const MAX_FRAME: usize = 32 * 1024 * 1024;
+
+/// A string of the operating system: UTF-8 as text, anything else as bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Text {
+    /// UTF-8.
+    Utf8(String),
+    /// Anything else.
+    Bytes(Vec<u8>),
+}
+
+impl From<&OsStr> for Text {
+    fn from(text: &OsStr) -> Self {
+        match text.to_str() {
+            Some(text) => Self::Utf8(text.to_owned()),
+            None => Self::Bytes(text.as_bytes().to_vec()),
+        }
+    }
+}
+
+impl From<Text> for OsString {
+    fn from(text: Text) -> Self {
+        match text {
+            Text::Utf8(text) => text.into(),
+            Text::Bytes(bytes) => Self::from_vec(bytes),
+        }
+    }
+}
+
+/// A command to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Run {
+    pub(super) id: u64,
+    pub(super) argv: Vec<Text>,
+    pub(super) cwd: Text,
+    pub(super) env: Vec<(Text, Text)>,
+}
+
+impl Run {
+    pub(super) fn new(id: u64, command: &CommandSpec) -> Self {
+        let text = |text: &OsString| Text::from(text.as_os_str());
+        Self {
+            id,
+            argv: command.argv.iter().map(text).collect(),
+            cwd: Text::from(command.cwd.as_os_str()),
+            env: command
+                .env
+                .iter()
+                .map(|(name, value)| (text(name), text(value)))
+                .collect(),
+        }
+    }
+}
+
+/// What the agent asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Request {
+    /// Start a command; two descriptors come with it.
+    Run(Run),
+    /// End a command and all that it started.
+    Kill { id: u64 },
+}
+
+/// What the supervisor tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::shell) enum Reply {
+    /// The command could not be started.
+    Failed {
+        id: u64,
+        errno: Option<i32>,
+        message: String,
+    },
+    /// The command's first process exited.
+    Exited {
+        id: u64,
+        exit: Exit,
+        background: Vec<BackgroundProcess>,
+    },
+    /// The command was ended on request; `clean` says whether nothing is left of it.
+    Gone { id: u64, clean: bool },
+}
+
+impl Reply {
+    pub(super) fn id(&self) -> u64 {
+        match self {
+            Self::Failed { id, .. } | Self::Exited { id, .. } | Self::Gone { id, .. } => *id,
+        }
+    }
+}
+
+/// The bytes of a message.
+///
+/// # Errors
+/// When it is larger than any message may be.
+pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - 4)
+        .ok()
+        .filter(|length| *length as usize <= MAX_FRAME)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
+/// Puts messages together from the bytes that arrive.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    buffer: Vec<u8>,
+}
+
+impl Frames {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole message.
+    ///
+    /// # Errors
+    /// When the bytes are no message; nothing that follows can be understood then.
+    pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let Some((length, rest)) = self.buffer.split_first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > MAX_FRAME {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let Some(frame) = rest.get(..length) else {
+            return Ok(None);
+        };
+        let message = serde_json::from_slice(frame)?;
+        self.buffer.drain(..4 + length);
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn messages_survive_any_cut(
+            argv in proptest::collection::vec(proptest::collection::vec(1u8.., 0..9), 1..4),
+            cut in 1usize..40,
+        ) {
+            let command = CommandSpec {
+                argv: argv.into_iter().map(OsString::from_vec).collect(),
+                cwd: "/".into(),
+                env: vec![("A".into(), OsString::from_vec(vec![0xFF, 1]))],
+                timeout: std::time::Duration::ZERO,
+            };
+            let run = Run::new(7, &command);
+            let back: Vec<OsString> = run.argv.iter().cloned().map(OsString::from).collect();
+            prop_assert_eq!(back, command.argv);
+            let sent = [Request::Run(run), Request::Kill { id: 9 }];
+            let bytes: Vec<u8> = sent.iter().flat_map(|it| encode(it).unwrap()).collect();
+            let mut frames = Frames::default();
+            let mut received: Vec<Request> = Vec::new();
+            for piece in bytes.chunks(cut) {
+                frames.push(piece);
+                while let Some(message) = frames.next().unwrap() {
+                    received.push(message);
+                }
+            }
+            prop_assert_eq!(received, sent);
+        }
+
+        #[test]
+        fn garbage_is_an_error_or_incomplete_and_never_a_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..64)
+        ) {
+            let mut frames = Frames::default();
+            frames.push(&bytes);
+            prop_assert!(!matches!(frames.next::<Request>(), Ok(Some(_))));
+        }
+    }
+}
