@@ -132,8 +132,10 @@ pub struct RetryConfig {
     /// Seconds that all attempts and waits of one request may take together before the answer begins.
     pub budget_secs: u64,
     /// Seconds to wait for a connection.
+    #[schemars(range(min = 1))]
     pub connect_timeout_secs: u64,
     /// Seconds without a byte after which a request counts as dead.
+    #[schemars(range(min = 1))]
     pub read_timeout_secs: u64,
 }
 

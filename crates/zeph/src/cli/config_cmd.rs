@@ -1,0 +1,326 @@
+//! `zeph config`: shows, checks and writes the configuration.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::Exit;
+use super::args::{ConfigCommand, GlobalArgs};
+use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
+
+/// Runs `zeph config …`.
+///
+/// # Errors
+/// [`config::ConfigErrors`] when the configuration is wrong; what reading and writing fail with.
+pub(crate) fn run(global: &GlobalArgs, command: ConfigCommand) -> anyhow::Result<Exit> {
+    let env = Environment::of_process().context("the working directory cannot be found")?;
+    let mut err: Box<dyn Write> = if global.quiet {
+        Box::new(io::sink())
+    } else {
+        Box::new(io::stderr())
+    };
+    execute(
+        &command,
+        &env,
+        &global.overrides(),
+        &mut io::stdout().lock(),
+        &mut err,
+    )?;
+    Ok(Exit::Done)
+}
+
+/// What it prints goes to `out`, warnings go to `err`.
+fn execute(
+    command: &ConfigCommand,
+    env: &Environment,
+    flags: &FlagOverrides,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> anyhow::Result<()> {
+    match command {
+        ConfigCommand::Init { print: true, .. } => out.write_all(template().as_bytes())?,
+        ConfigCommand::Init { force, .. } => init(env, flags, *force, out)?,
+        ConfigCommand::Show { origin } => {
+            let loaded = config::load(env, flags)?;
+            warn(&loaded.warnings, err)?;
+            let origins = origin.then_some(&loaded.provenance);
+            out.write_all(config::effective(&loaded.config, origins).as_bytes())?;
+        }
+        ConfigCommand::Path => path(env, flags, out)?,
+        ConfigCommand::Schema => writeln!(out, "{:#}", json_schema())?,
+        ConfigCommand::Check { file: Some(file) } => {
+            config::check_file(env, flags, file)?;
+            writeln!(out, "ok")?;
+        }
+        ConfigCommand::Check { file: None } => {
+            let loaded = config::load(env, flags)?;
+            warn(&loaded.warnings, err)?;
+            writeln!(out, "ok")?;
+        }
+        ConfigCommand::Reference => out.write_all(reference().as_bytes())?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn warn(warnings: &[String], err: &mut dyn Write) -> io::Result<()> {
+    warnings
+        .iter()
+        .try_for_each(|warning| writeln!(err, "warning: {warning}"))
+}
+
+fn init(
+    env: &Environment,
+    flags: &FlagOverrides,
+    force: bool,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    // The file only has to be found; it need not be right.
+    let file = Paths::locate(env, flags.config.as_deref())
+        .map_err(config::ConfigErrors::from)?
+        .user_file;
+    let backup = file.with_added_extension("bak");
+    let exists = fs::symlink_metadata(&file).is_ok();
+    if exists && !force {
+        bail!(
+            "{} exists\n  help: `--force` writes a new one and keeps it as `.bak`; `--print` only prints",
+            file.display()
+        );
+    }
+    write_file(&file, &backup, exists)
+        .with_context(|| format!("{} cannot be written", file.display()))?;
+    if exists {
+        writeln!(out, "kept the old file as {}", backup.display())?;
+    }
+    writeln!(out, "wrote {}", file.display())?;
+    Ok(())
+}
+
+/// Writes the template with mode 0600 under its name at once, or not at all.
+fn write_file(file: &Path, backup: &Path, exists: bool) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    // Temporary files have mode 0600.
+    let mut temporary = tempfile::NamedTempFile::new_in(directory)?;
+    temporary.write_all(template().as_bytes())?;
+    temporary.as_file().sync_all()?;
+    if exists {
+        fs::rename(file, backup)?;
+    }
+    // A file that appeared meanwhile stays.
+    temporary
+        .persist_noclobber(file)
+        .map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Works with a wrong configuration too: it is then that one looks for the files.
+fn path(env: &Environment, flags: &FlagOverrides, out: &mut dyn Write) -> anyhow::Result<()> {
+    let located =
+        Paths::locate(env, flags.config.as_deref()).map_err(config::ConfigErrors::from)?;
+    let (paths, is_known) = match config::load(env, flags) {
+        Ok(loaded) => (loaded.paths, true),
+        Err(_) => (located, false),
+    };
+    let mut line = |what: &str, path: &Path| {
+        let state = if fs::symlink_metadata(path).is_ok() {
+            "exists"
+        } else {
+            "missing"
+        };
+        writeln!(out, "{what:13} {} ({state})", path.display())
+    };
+    line("user file", &paths.user_file)?;
+    if let Some(file) = &paths.project_file {
+        line("project file", file)?;
+    }
+    line("data", &paths.data_dir)?;
+    if is_known {
+        line("database", &paths.database)?;
+    } else {
+        let why = "not known: the configuration has errors; see `zeph config check`";
+        writeln!(out, "{:13} {why}", "database")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::PathBuf;
+
+    struct Home {
+        temp: tempfile::TempDir,
+        env: Environment,
+    }
+
+    impl Home {
+        fn new(vars: &[(&str, &str)]) -> Self {
+            let temp = tempfile::tempdir().unwrap();
+            let mut env = Environment::of(temp.path(), vars);
+            env.vars.insert("HOME".into(), temp.path().into());
+            Self { temp, env }
+        }
+
+        fn run(&self, command: ConfigCommand) -> anyhow::Result<(String, String)> {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            execute(
+                &command,
+                &self.env,
+                &FlagOverrides::default(),
+                &mut out,
+                &mut err,
+            )?;
+            let text = |bytes| {
+                String::from_utf8(bytes)
+                    .unwrap()
+                    .replace(self.temp.path().to_str().unwrap(), "~")
+            };
+            Ok((text(out), text(err)))
+        }
+
+        fn file(&self) -> PathBuf {
+            self.temp.path().join(".config/zeph/config.toml")
+        }
+    }
+
+    const INIT: ConfigCommand = ConfigCommand::Init {
+        force: false,
+        print: false,
+    };
+
+    /// Proves CLI-2, CFG-3.
+    #[test]
+    fn init_writes_once_and_keeps_what_it_replaces() {
+        let home = Home::new(&[]);
+        let (out, _) = home.run(INIT).unwrap();
+        assert_eq!(out, "wrote ~/.config/zeph/config.toml\n");
+        assert_eq!(fs::read_to_string(home.file()).unwrap(), template());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&home.file()), 0o600);
+        assert_eq!(mode(home.file().parent().unwrap()), 0o700);
+
+        fs::write(home.file(), "# mine").unwrap();
+        let error = home.run(INIT).unwrap_err();
+        assert!(error.downcast_ref::<config::ConfigErrors>().is_none());
+        assert!(
+            error
+                .to_string()
+                .contains("config.toml exists\n  help: `--force`"),
+            "{error}"
+        );
+        assert_eq!(fs::read_to_string(home.file()).unwrap(), "# mine");
+
+        let (out, _) = home
+            .run(ConfigCommand::Init {
+                force: true,
+                print: false,
+            })
+            .unwrap();
+        assert!(
+            out.starts_with("kept the old file as ~/.config/zeph/config.toml.bak\n"),
+            "{out}"
+        );
+        assert_eq!(fs::read_to_string(home.file()).unwrap(), template());
+        let backup = home.file().with_extension("toml.bak");
+        assert_eq!(fs::read_to_string(backup).unwrap(), "# mine");
+        let left = fs::read_dir(home.file().parent().unwrap()).unwrap().count();
+        assert_eq!(left, 2, "no temporary file is left");
+    }
+
+    /// Proves CLI-2, CFG-3.
+    #[test]
+    fn print_and_schema_touch_no_file() {
+        let home = Home::new(&[]);
+        let (out, _) = home
+            .run(ConfigCommand::Init {
+                force: false,
+                print: true,
+            })
+            .unwrap();
+        assert_eq!(out, template());
+        let (out, _) = home.run(ConfigCommand::Schema).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(schema["additionalProperties"], false);
+        assert_eq!(fs::read_dir(home.temp.path()).unwrap().count(), 0);
+    }
+
+    /// Proves CLI-2, CFG-2.
+    #[test]
+    fn show_tells_values_and_origins() {
+        let home = Home::new(&[("ZEPH_TOOLS_MODE", "plan"), ("ZEPH_TOLS_MODE", "plan")]);
+        let (out, err) = home.run(ConfigCommand::Show { origin: true }).unwrap();
+        assert!(
+            out.contains("mode = \"plan\"  # from environment ZEPH_TOOLS_MODE\n"),
+            "{out}"
+        );
+        assert!(
+            err.starts_with("warning: the environment variable ZEPH_TOLS_MODE"),
+            "{err}"
+        );
+        let (out, _) = home.run(ConfigCommand::Show { origin: false }).unwrap();
+        assert!(
+            out.contains("mode = \"plan\"\n") && !out.contains("# from"),
+            "{out}"
+        );
+    }
+
+    /// Proves CLI-2, CLI-3.
+    #[test]
+    fn check_says_ok_or_exits_with_2() {
+        let home = Home::new(&[]);
+        assert_eq!(
+            home.run(ConfigCommand::Check { file: None }).unwrap().0,
+            "ok\n"
+        );
+        fs::write(home.temp.path().join("bad.toml"), "[agnt]").unwrap();
+        let bad = || ConfigCommand::Check {
+            file: Some("bad.toml".into()),
+        };
+        let error = home.run(bad()).unwrap_err();
+        assert!(
+            error.downcast_ref::<config::ConfigErrors>().is_some(),
+            "exit code 2"
+        );
+        assert!(
+            error.to_string().contains("bad.toml:1:2: `agnt`"),
+            "{error}"
+        );
+        fs::write(home.temp.path().join("bad.toml"), "[agent]").unwrap();
+        assert_eq!(home.run(bad()).unwrap().0, "ok\n");
+    }
+
+    /// Proves CLI-2, CFG-5.
+    #[test]
+    fn path_tells_where_files_are_even_with_errors() {
+        let home = Home::new(&[]);
+        let (out, _) = home.run(ConfigCommand::Path).unwrap();
+        assert_eq!(
+            out,
+            "user file     ~/.config/zeph/config.toml (missing)\n\
+             data          ~/.local/share/zeph (missing)\n\
+             database      ~/.local/share/zeph/zeph.db (missing)\n"
+        );
+        home.run(INIT).unwrap();
+        fs::write(home.file(), "broken").unwrap();
+        let (out, _) = home.run(ConfigCommand::Path).unwrap();
+        assert!(
+            out.starts_with("user file     ~/.config/zeph/config.toml (exists)\n"),
+            "{out}"
+        );
+        assert!(
+            out.ends_with(
+                "database      not known: the configuration has errors; see `zeph config check`\n"
+            ),
+            "{out}"
+        );
+    }
+}

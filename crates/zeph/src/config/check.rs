@@ -1,0 +1,211 @@
+//! What the schema cannot say about values: names that must be known, values that must agree.
+
+use super::error::{ConfigError, any_of, nearest};
+use super::origin::{Origin, Provenance};
+use super::{Config, LlmConfig};
+
+/// Everything that is wrong with `config`, each with its place.
+pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError> {
+    let mut check = Check {
+        provenance,
+        errors: Vec::new(),
+    };
+    check.providers(&config.llm);
+    check.default(&config.llm);
+    let shell = &config.tools.shell;
+    if shell.timeout > shell.max_timeout {
+        // The weaker of the two is probably the default.
+        let key = match provenance.of("tools.shell.timeout") {
+            Origin::Default => "tools.shell.max_timeout",
+            _ => "tools.shell.timeout",
+        };
+        check.error(
+            key,
+            format!(
+                "`tools.shell.timeout` ({}) is more than `tools.shell.max_timeout` ({})",
+                shell.timeout, shell.max_timeout
+            ),
+            "set both, `timeout` to no more than `max_timeout`",
+        );
+    }
+    check.errors
+}
+
+struct Check<'a> {
+    provenance: &'a Provenance,
+    errors: Vec<ConfigError>,
+}
+
+impl Check<'_> {
+    fn error(&mut self, key: &str, message: String, help: impl Into<String>) {
+        let origin = self.provenance.of(key).clone();
+        self.errors
+            .push(ConfigError::new(origin, message).help(help));
+    }
+
+    fn providers(&mut self, llm: &LlmConfig) {
+        for (number, provider) in llm.providers.iter().enumerate() {
+            let item = format!("llm.providers[{number}]");
+            let first = llm
+                .providers
+                .iter()
+                .position(|other| other.name == provider.name);
+            if let Some(first) = first.filter(|first| *first < number) {
+                let other = self
+                    .provenance
+                    .of(&format!("llm.providers[{first}].name"))
+                    .clone();
+                let message = format!("there are two providers called {:?}", provider.name);
+                let help = format!("the other one is from {other}; rename one");
+                self.error(&format!("{item}.name"), message, help);
+            }
+            if let Err(fault) = provider.validate() {
+                let key = self.key_of_fault(&item, &fault.message);
+                let message = format!("provider {:?}: {}", provider.name, fault.message);
+                let origin = self.provenance.of(&key).clone();
+                self.errors.push(ConfigError::new(origin, message));
+            }
+            if provider
+                .api_key_env
+                .as_deref()
+                .is_some_and(|name| !is_variable(name))
+            {
+                // It is not repeated: it may be the key itself.
+                let message = "`api_key_env` is not the name of an environment variable";
+                let help = "put the key into a variable such as OPENAI_API_KEY, and its name here";
+                self.error(&format!("{item}.api_key_env"), message.to_owned(), help);
+            }
+        }
+    }
+
+    /// The key that a fault of a provider names, or the provider's name if that key is missing.
+    fn key_of_fault(&self, item: &str, message: &str) -> String {
+        let named = message.split('`').nth(1).unwrap_or_default();
+        let key = format!("{item}.{named}");
+        match self.provenance.of(&key) {
+            Origin::Default => format!("{item}.name"),
+            _ => key,
+        }
+    }
+
+    fn default(&mut self, llm: &LlmConfig) {
+        let Some(name) = &llm.default else { return };
+        let names = || llm.providers.iter().map(|provider| provider.name.as_str());
+        if names().any(|known| known == name) {
+            return;
+        }
+        let help = match nearest(name, names()) {
+            None => "there is no provider; add [[llm.providers]] to the user file".to_owned(),
+            Some((_, likeness)) if likeness < 0.6 => format!("there is {}", any_of(names())),
+            Some((near, _)) => format!("did you mean `{near}`?"),
+        };
+        self.error(
+            "llm.default",
+            format!("there is no provider called {name:?}"),
+            help,
+        );
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let mut characters = name.chars();
+    let first = characters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    // Longer names are keys by mistake.
+    first && name.len() <= 64 && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::path::Path;
+
+    use crate::config::layer::{FileLayer, Layer};
+
+    fn errors(text: &str) -> Vec<String> {
+        let mut errors = Vec::new();
+        let layer = Layer::from_toml(text, Path::new("c.toml"), FileLayer::User, &mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        let config: Config = layer.table.try_into().unwrap();
+        check(&config, &layer.provenance)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    const GOOD: &str = "[[llm.providers]]\nname = 'a'\ntype = 'openai'\nmodel = 'm'\n";
+
+    /// Proves LLM-2.
+    #[test]
+    fn providers_and_their_default() {
+        let check = |text: &str, expect: &[&str]| {
+            let text = format!("{GOOD}{text}");
+            assert_eq!(errors(&text), expect, "{text}");
+        };
+        check("", &[]);
+        check(
+            "base_url = 'http://127.0.0.1:1/v1/'\napi_key_env = 'A_KEY'\n[llm]\ndefault = 'a'",
+            &[],
+        );
+        check(
+            GOOD,
+            &[
+                "c.toml:6:1: there are two providers called \"a\"\n  help: the other one is from user file c.toml:2; rename one",
+            ],
+        );
+        check(
+            "[llm]\ndefault = 'local'",
+            &["c.toml:6:1: there is no provider called \"local\"\n  help: there is `a`"],
+        );
+        check(
+            "[[llm.providers]]\nname = 'demo'\ntype = 'scripted'\n[llm]\ndefault = 'dem'",
+            &[
+                "c.toml:6:1: provider \"demo\": `scenario` is missing: name the scenario file",
+                "c.toml:9:1: there is no provider called \"dem\"\n  help: did you mean `demo`?",
+            ],
+        );
+        check(
+            "context_window = 0",
+            &["c.toml:5:1: provider \"a\": `context_window` must be at least 1"],
+        );
+        check(
+            "api_key_env = 'sk-abc'",
+            &[
+                "c.toml:5:1: `api_key_env` is not the name of an environment variable\n  help: put the key into a variable such as OPENAI_API_KEY, and its name here",
+            ],
+        );
+        for url in ["localhost:1", "file:///x", "http://", "http://a b"] {
+            let found = errors(&format!("{GOOD}base_url = '{url}'"));
+            assert!(
+                found[0].starts_with("c.toml:5:1: provider \"a\": `base_url`"),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_default_without_providers() {
+        let found = errors("llm.default = 'a'");
+        assert!(
+            found[0].contains("there is no provider; add [[llm.providers]]"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn timeouts_agree() {
+        assert_eq!(
+            errors("tools.shell.timeout = 600"),
+            <[String; 0]>::default()
+        );
+        let found = errors("tools.shell.max_timeout = 20");
+        assert!(
+            found[0].starts_with("c.toml:1:13: `tools.shell.timeout` (30) is more than"),
+            "{found:?}"
+        );
+        let found = errors("[tools.shell]\nmax_timeout = 20\ntimeout = 21");
+        assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+    }
+}

@@ -1,0 +1,118 @@
+//! The one place where the environment of the process is read.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::PathBuf;
+
+/// What the process was started with. Everything else takes it as an argument.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment {
+    /// The environment variables.
+    pub(crate) vars: BTreeMap<OsString, OsString>,
+    /// The working directory, absolute.
+    pub(crate) cwd: PathBuf,
+}
+
+impl Environment {
+    /// Takes a snapshot of this process.
+    ///
+    /// # Errors
+    /// When the working directory cannot be found: it was deleted, or may not be read.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "this is where the environment is read"
+    )]
+    pub(crate) fn of_process() -> io::Result<Self> {
+        Ok(Self {
+            vars: std::env::vars_os().collect(),
+            cwd: std::env::current_dir()?,
+        })
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    pub(crate) fn var(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        let value = self.vars.get(name.as_ref())?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// The user's home.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.directory("HOME")
+    }
+
+    /// Where configuration files are (XDG Base Directory Specification 0.8).
+    pub(crate) fn config_home(&self) -> Option<PathBuf> {
+        self.directory("XDG_CONFIG_HOME")
+            .or_else(|| Some(self.home()?.join(".config")))
+    }
+
+    /// Where data are (XDG Base Directory Specification 0.8).
+    pub(crate) fn data_home(&self) -> Option<PathBuf> {
+        self.directory("XDG_DATA_HOME")
+            .or_else(|| Some(self.home()?.join(".local/share")))
+    }
+
+    /// The specification tells to ignore relative paths.
+    fn directory(&self, name: &str) -> Option<PathBuf> {
+        self.var(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    }
+}
+
+#[cfg(test)]
+impl Environment {
+    /// An environment for tests.
+    pub(crate) fn of(cwd: impl Into<PathBuf>, vars: &[(&str, &str)]) -> Self {
+        let vars = vars
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        Self {
+            vars,
+            cwd: cwd.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves CFG-1, CFG-5.
+    #[test]
+    fn directories_follow_xdg() {
+        let check = |vars: &[(&str, &str)], config: Option<&str>, data: Option<&str>| {
+            let env = Environment::of("/", vars);
+            assert_eq!(env.config_home(), config.map(PathBuf::from), "{vars:?}");
+            assert_eq!(env.data_home(), data.map(PathBuf::from), "{vars:?}");
+        };
+        let home = ("HOME", "/h");
+        check(&[home], Some("/h/.config"), Some("/h/.local/share"));
+        check(
+            &[home, ("XDG_CONFIG_HOME", "/c")],
+            Some("/c"),
+            Some("/h/.local/share"),
+        );
+        check(
+            &[home, ("XDG_DATA_HOME", "/d")],
+            Some("/h/.config"),
+            Some("/d"),
+        );
+        check(
+            &[home, ("XDG_DATA_HOME", "d")],
+            Some("/h/.config"),
+            Some("/h/.local/share"),
+        );
+        check(&[("HOME", ""), ("XDG_CONFIG_HOME", "/c")], Some("/c"), None);
+        check(&[], None, None);
+    }
+
+    #[test]
+    fn the_process_has_a_working_directory() {
+        let env = Environment::of_process().unwrap();
+        assert!(env.cwd.is_absolute());
+        assert!(env.var("PATH").is_some());
+    }
+}

@@ -1,0 +1,228 @@
+//! One layer of the configuration: a file, the environment or the flags, read and checked
+//! against the schema.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::error::{ConfigError, nearest};
+use super::origin::{Lines, Origin, Place, Provenance};
+use super::reader::{MAX_ERRORS, Reader};
+use super::schema::{self, Shape, join};
+
+/// Values and where each comes from.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Layer {
+    /// The values; only such as the schema allows.
+    pub(crate) table: Table,
+    /// Where they come from.
+    pub(crate) provenance: Provenance,
+}
+
+/// Which file a layer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileLayer {
+    /// The user's file.
+    User,
+    /// The project's file.
+    Project,
+}
+
+impl Layer {
+    /// Reads the text of a file. What is wrong with it goes to `errors`; what is right is in the
+    /// layer.
+    pub(crate) fn from_toml(
+        text: &str,
+        file: &Path,
+        layer: FileLayer,
+        errors: &mut Vec<ConfigError>,
+    ) -> Self {
+        let file: Arc<Path> = file.into();
+        let lines = Lines::new(text);
+        let origin = |offset: usize| {
+            let (line, column) = lines.position(offset);
+            let place = Place {
+                file: Arc::clone(&file),
+                line,
+                column,
+            };
+            match layer {
+                FileLayer::User => Origin::User(place),
+                FileLayer::Project => Origin::Project(place),
+            }
+        };
+        let (table, faults) = DeTable::parse_recoverable(text);
+        if !faults.is_empty() {
+            // Values that follow a fault cannot be judged.
+            errors.extend(faults.iter().take(MAX_ERRORS).map(|fault| {
+                let at = fault.span().map_or(0, |span| span.start);
+                ConfigError::new(origin(at), format!("this is not TOML: {}", fault.message()))
+            }));
+            return Self::default();
+        }
+        let mut reader = Reader::new(&origin, errors);
+        let table = reader.table(schema::root(), "", table.get_ref(), 0);
+        let provenance = reader.finish();
+        Self { table, provenance }
+    }
+
+    /// Sets `key` (a path as in `tools.shell.timeout`) to what `text` means there: a TOML value if
+    /// it is one that fits; the text itself where a string may stand; its parts between commas
+    /// where a list of strings may.
+    ///
+    /// # Errors
+    /// When there is no such key, or `text` is nothing that it may be.
+    pub(crate) fn set_text(
+        &mut self,
+        key: &str,
+        text: &str,
+        origin: &Origin,
+    ) -> Result<(), Vec<ConfigError>> {
+        let fail = |error: ConfigError| vec![error];
+        let (path, shape) = resolve(key).map_err(|help| {
+            fail(ConfigError::new(origin.clone(), format!("`{key}` is not a known key")).help(help))
+        })?;
+        let whole = path
+            .iter()
+            .fold(String::new(), |path, part| join(&path, part));
+        let mut errors = Vec::new();
+        let mut read = |value: &DeValue<'_>| {
+            let origin_of = |_| origin.clone();
+            let mut reader = Reader::new(&origin_of, &mut errors);
+            let value = reader.value(shape, &whole, value, 0);
+            let provenance = reader.finish();
+            (value, provenance)
+        };
+        let parsed = DeValue::parse(text.trim());
+        let mut found = match &parsed {
+            Ok(value) => read(value.get_ref()),
+            Err(_) => (None, Provenance::default()),
+        };
+        if parsed.is_err() || !errors.is_empty() {
+            if let Some(value) = plain(shape, text) {
+                errors.clear();
+                let mut provenance = Provenance::default();
+                provenance.set(&whole, origin.clone());
+                found = (Some(value), provenance);
+            } else if parsed.is_err() {
+                let shown: String = text.chars().take(80).collect();
+                errors = fail(ConfigError::new(
+                    origin.clone(),
+                    format!("`{whole}` must be {}, not {shown:?}", shape.expectation()),
+                ));
+            }
+        }
+        let (Some(mut value), true) = (found.0, errors.is_empty()) else {
+            return Err(errors);
+        };
+        for part in path.iter().rev() {
+            value = Value::Table(Table::from_iter([(part.clone(), value)]));
+        }
+        if let Value::Table(table) = value {
+            self.merge(Self {
+                table,
+                provenance: found.1,
+            });
+        }
+        Ok(())
+    }
+
+    /// Lays a stronger layer over this one: tables are merged, all else is replaced.
+    pub(crate) fn merge(&mut self, over: Self) {
+        merge(&mut self.table, over.table);
+        self.provenance.extend(over.provenance);
+    }
+
+    /// The value of a setting.
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
+        get(&self.table, key)
+    }
+}
+
+/// The value of a setting in a table of the root.
+pub(crate) fn get<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
+    let mut parts = key.split('.');
+    let mut value = table.get(parts.next()?)?;
+    for part in parts {
+        value = value.as_table()?.get(part)?;
+    }
+    Some(value)
+}
+
+fn merge(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The string, or the list of strings, that a text is without being TOML.
+fn plain(shape: &Shape, text: &str) -> Option<Value> {
+    let allowed = |shape: &Shape, text: &str| match shape {
+        Shape::Text => true,
+        Shape::Choice(names) => names.iter().any(|name| name == text),
+        _ => false,
+    };
+    match shape {
+        Shape::List(item) if !text.trim_start().starts_with('[') => text
+            .split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(|part| allowed(item, part).then(|| Value::String(part.to_owned())))
+            .collect::<Option<Vec<_>>>()
+            .map(Value::Array),
+        shape => allowed(shape, text).then(|| Value::String(text.to_owned())),
+    }
+}
+
+/// Finds the shape of a key path; otherwise says which key is near. In a table of free keys, all
+/// that follows is one key.
+fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
+    let unknown = || match nearest(key, setting_names().iter().map(String::as_str)) {
+        Some((near, _)) => format!("the nearest known key is `{near}`"),
+        None => String::new(),
+    };
+    let mut table = schema::root();
+    let mut path = Vec::new();
+    let mut rest = key;
+    loop {
+        let (name, after) = match rest.split_once('.') {
+            Some((name, after)) => (name, Some(after)),
+            None => (rest, None),
+        };
+        let field = table.field(name).ok_or_else(unknown)?;
+        path.push(name.to_owned());
+        match (&field.shape, after) {
+            (Shape::Table(inner), Some(after)) => {
+                table = inner;
+                rest = after;
+            }
+            (Shape::Map(inner), Some(after)) => {
+                path.push(after.to_owned());
+                return Ok((path, inner));
+            }
+            (Shape::Table(_), None) => return Err(unknown()),
+            (shape, None) => return Ok((path, shape)),
+            _ => return Err(unknown()),
+        }
+    }
+}
+
+/// The names of all settings.
+pub(super) fn setting_names() -> Vec<String> {
+    schema::root()
+        .settings()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "layer_tests.rs"]
+mod tests;

@@ -1,0 +1,225 @@
+//! Loading: layers are read, judged, laid over each other, and become a [`Config`].
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use super::Config;
+use super::check::check;
+use super::env::Environment;
+use super::error::{ConfigError, ConfigErrors};
+use super::layer::{FileLayer, Layer};
+use super::origin::{Origin, Provenance};
+use super::overrides::{FlagOverrides, from_environment};
+use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
+use super::security::Bounds;
+
+/// A configuration that was loaded and checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    /// The effective values; all paths in it are absolute.
+    pub(crate) config: Config,
+    /// Where each value is from.
+    pub(crate) provenance: Provenance,
+    /// What is odd and no error.
+    pub(crate) warnings: Vec<String>,
+    /// Where things are.
+    pub(crate) paths: Paths,
+}
+
+/// Loads the configuration: flags over environment over project over user over defaults.
+///
+/// # Errors
+/// All faults that were found. Nothing was run and nothing was written.
+pub(crate) fn load(env: &Environment, flags: &FlagOverrides) -> Result<Loaded, ConfigErrors> {
+    load_from(Paths::locate(env, flags.config.as_deref())?, env, flags)
+}
+
+fn load_from(
+    mut paths: Paths,
+    env: &Environment,
+    flags: &FlagOverrides,
+) -> Result<Loaded, ConfigErrors> {
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let must_exist = flags.config.is_some();
+    let mut layers = read_file(&paths.user_file, FileLayer::User, must_exist, &mut errors);
+    if let Some(file) = paths.project_file.clone() {
+        let mut project = read_file(&file, FileLayer::Project, true, &mut errors);
+        errors.extend(tighten(
+            &layers,
+            &mut project,
+            env,
+            &file,
+            &paths.user_file,
+        )?);
+        layers.merge(project);
+    }
+    layers.merge(from_environment(env, &mut errors, &mut warnings));
+    layers.merge(flags.layer(&mut errors));
+    ConfigErrors::check(errors)?;
+
+    let Layer {
+        table,
+        mut provenance,
+    } = layers;
+    let mut config: Config = table
+        .try_into()
+        .map_err(|error| ConfigError::general(error.to_string().trim().replace('\n', " ")))?;
+    if let Some(model) = &flags.model {
+        choose_model(&mut config, &mut provenance, model);
+    }
+    let mut errors = check(&config, &provenance);
+    absolute_paths(&mut config, &provenance, env, &mut errors);
+    ConfigErrors::check(errors)?;
+    if let Some(path) = &config.memory.path {
+        paths.database.clone_from(path);
+    }
+    Ok(Loaded {
+        config,
+        provenance,
+        warnings,
+        paths,
+    })
+}
+
+/// Checks one file alone, without environment and flags: as a project's file, against the user's,
+/// if it is called so; as the user's file otherwise.
+///
+/// # Errors
+/// All faults that were found.
+pub(crate) fn check_file(
+    env: &Environment,
+    flags: &FlagOverrides,
+    file: &Path,
+) -> Result<(), ConfigErrors> {
+    let file = env.cwd.join(file);
+    let mut env = env.clone();
+    env.vars
+        .retain(|name, _| !name.as_encoded_bytes().starts_with(b"ZEPH_"));
+    let is_project = file.ends_with(PROJECT_FILE);
+    let config = if is_project {
+        flags.config.clone()
+    } else {
+        Some(file.clone())
+    };
+    let mut paths = Paths::locate(&env, config.as_deref())?;
+    paths.project_file = None;
+    if is_project {
+        env.cwd = project_root(&file).to_owned();
+        paths.project_file = Some(file);
+    }
+    let flags = FlagOverrides {
+        config,
+        ..FlagOverrides::default()
+    };
+    load_from(paths, &env, &flags).map(drop)
+}
+
+fn read_file(
+    file: &Path,
+    layer: FileLayer,
+    must_exist: bool,
+    errors: &mut Vec<ConfigError>,
+) -> Layer {
+    match read(file, layer == FileLayer::Project) {
+        Ok(text) => Layer::from_toml(&text, file, layer, errors),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Layer::default(),
+        Err(error) => {
+            errors.push(unreadable(file, &error));
+            Layer::default()
+        }
+    }
+}
+
+fn unreadable(file: &Path, error: &io::Error) -> ConfigError {
+    let error = ConfigError::general(format!("{} cannot be read: {error}", file.display()));
+    error.help("mend or remove it, or name another one with --config")
+}
+
+/// Judges the project's layer against what holds without it.
+fn tighten(
+    user: &Layer,
+    project: &mut Layer,
+    env: &Environment,
+    file: &Path,
+    user_file: &Path,
+) -> Result<Vec<ConfigError>, ConfigError> {
+    let table = Table::try_from(Config::default())
+        .map_err(|error| ConfigError::general(format!("the defaults are not TOML: {error}")))?;
+    let mut base = Layer {
+        table,
+        ..Layer::default()
+    };
+    base.merge(user.clone());
+    let home = env.home();
+    let bounds = Bounds {
+        base: &base.table,
+        root: project_root(file),
+        cwd: &env.cwd,
+        home: home.as_deref(),
+        user_file,
+        resolve: &real_path,
+    };
+    Ok(bounds.enforce(project))
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "what a project names is judged where its links lead, before any sandbox exists"
+)]
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+fn choose_model(config: &mut Config, provenance: &mut Provenance, model: &str) {
+    if let Some(chosen) = config.llm.chosen_index() {
+        config.llm.providers[chosen].model = model.to_owned();
+        let key = format!("llm.providers[{chosen}].model");
+        provenance.set(&key, Origin::Flag("--model".to_owned()));
+    }
+}
+
+/// Relative paths start at the project's directory in its file, else at the working directory.
+fn absolute_paths(
+    config: &mut Config,
+    provenance: &Provenance,
+    env: &Environment,
+    errors: &mut Vec<ConfigError>,
+) {
+    let home = env.home();
+    let mut mend = |path: &mut PathBuf, key: &str| {
+        let origin = provenance.of(key);
+        let base = match origin {
+            Origin::Project(place) => project_root(&place.file),
+            _ => &env.cwd,
+        };
+        match absolute(path, base, home.as_deref()) {
+            Ok(whole) => *path = whole,
+            Err(why) => errors.push(ConfigError::new(origin.clone(), format!("`{key}`: {why}"))),
+        }
+    };
+    // An empty path means that there is none.
+    config
+        .memory
+        .path
+        .take_if(|path| path.as_os_str().is_empty());
+    if let Some(path) = &mut config.memory.path {
+        mend(path, "memory.path");
+    }
+    for path in &mut config.tools.file.allowed_paths {
+        mend(path, "tools.file.allowed_paths");
+    }
+    for path in &mut config.tools.shell.allowed_paths {
+        mend(path, "tools.shell.allowed_paths");
+    }
+    for (number, provider) in config.llm.providers.iter_mut().enumerate() {
+        if let Some(path) = &mut provider.scenario {
+            mend(path, &format!("llm.providers[{number}].scenario"));
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -1,0 +1,333 @@
+//! Tests of loading through real files.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A home and a repository in it.
+struct World {
+    temp: tempfile::TempDir,
+    env: Environment,
+}
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        // Where the temporary directory is itself a link.
+        let root = real_path(temp.path()).unwrap();
+        fs::create_dir_all(root.join("home/.config/zeph")).unwrap();
+        fs::create_dir_all(root.join("home/repo/.git")).unwrap();
+        fs::create_dir_all(root.join("home/repo/.zeph")).unwrap();
+        let env = Environment::of(
+            root.join("home/repo"),
+            &[("HOME", root.join("home").to_str().unwrap())],
+        );
+        Self { temp, env }
+    }
+
+    fn user(self, text: impl AsRef<[u8]>) -> Self {
+        fs::write(self.home().join(".config/zeph/config.toml"), text).unwrap();
+        self
+    }
+
+    fn project(self, text: impl AsRef<[u8]>) -> Self {
+        fs::write(self.env.cwd.join(".zeph/config.toml"), text).unwrap();
+        self
+    }
+
+    fn var(mut self, name: &str, value: &str) -> Self {
+        self.env.vars.insert(name.into(), value.into());
+        self
+    }
+
+    fn home(&self) -> PathBuf {
+        self.env.home().unwrap()
+    }
+
+    fn load(&self) -> Result<Loaded, String> {
+        self.load_with(&FlagOverrides::default())
+    }
+
+    fn load_with(&self, flags: &FlagOverrides) -> Result<Loaded, String> {
+        let home = self.home();
+        load(&self.env, flags)
+            .map_err(|errors| errors.to_string().replace(home.to_str().unwrap(), "~"))
+    }
+
+    fn origin(&self, loaded: &Loaded, key: &str) -> String {
+        loaded
+            .provenance
+            .of(key)
+            .to_string()
+            .replace(self.home().to_str().unwrap(), "~")
+    }
+}
+
+const LOCAL: &str = "[[llm.providers]]\nname = 'local'\ntype = 'openai'\nmodel = 'm'\n";
+
+/// Proves CFG-5.
+#[test]
+fn nothing_configured_gives_the_defaults() {
+    let world = World::new();
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.config, Config::default());
+    assert_eq!(
+        loaded.paths.user_file,
+        world.home().join(".config/zeph/config.toml")
+    );
+    assert_eq!(loaded.paths.project_file, None);
+    assert_eq!(
+        loaded.paths.database,
+        world.home().join(".local/share/zeph/zeph.db")
+    );
+    assert!(loaded.config.llm.chosen().is_none());
+}
+
+/// Proves CFG-1, CFG-2, AGT-2: each layer beats those below it, and the origin is told.
+#[test]
+fn precedence() {
+    let mut world = World::new();
+    let mut flags = FlagOverrides::default();
+    let check = |world: &World, flags: &FlagOverrides, expect: usize, origin: &str| {
+        let loaded = world.load_with(flags).unwrap();
+        assert_eq!(loaded.config.agent.max_tool_iterations, expect);
+        assert_eq!(world.origin(&loaded, "agent.max_tool_iterations"), origin);
+    };
+    check(&world, &flags, 10, "default");
+    world = world.user("[agent]\nmax_tool_iterations = 9");
+    check(&world, &flags, 9, "user file ~/.config/zeph/config.toml:2");
+    world = world.project("\n\nagent.max_tool_iterations = 8");
+    check(&world, &flags, 8, "project file ~/repo/.zeph/config.toml:3");
+    world = world.var("ZEPH_AGENT_MAX_TOOL_ITERATIONS", "12");
+    check(
+        &world,
+        &flags,
+        12,
+        "environment ZEPH_AGENT_MAX_TOOL_ITERATIONS",
+    );
+    flags.set = vec![("agent.max_tool_iterations".to_owned(), "13".to_owned())];
+    check(&world, &flags, 13, "flag --set agent.max_tool_iterations");
+}
+
+/// Proves CFG-1.
+#[test]
+fn config_flag_replaces_the_user_file() {
+    let world = World::new().user("this is broken");
+    fs::write(world.env.cwd.join("other.toml"), "tools.mode = 'full'").unwrap();
+    let mut flags = FlagOverrides {
+        config: Some("other.toml".into()),
+        ..FlagOverrides::default()
+    };
+    assert_eq!(
+        world.load_with(&flags).unwrap().config.tools.mode,
+        zeph_tools::Mode::Full
+    );
+    flags.config = Some("missing.toml".into());
+    let error = world.load_with(&flags).unwrap_err();
+    assert!(
+        error.starts_with("~/repo/missing.toml cannot be read: No such file"),
+        "{error}"
+    );
+}
+
+/// Proves CFG-2: faults of all layers are reported together.
+#[test]
+fn all_faults_at_once() {
+    let world = World::new()
+        .user("[agent]\nmax_tool_iteration = 3\nmax_parallel_calls = 0\n")
+        .project("[tools]\nmode = 'full'\n[memory]\npath = 'x'\nsynchronus = 'full'\n")
+        .var("ZEPH_TOOLS_SHELL_TIMEOUT", "soon")
+        .var("ZEPH_TOOL_MODE", "plan");
+    let flags = FlagOverrides {
+        mode: Some("x".to_owned()),
+        ..FlagOverrides::default()
+    };
+    let error = world.load_with(&flags).unwrap_err();
+    assert_eq!(
+        error,
+        "~/.config/zeph/config.toml:2:1: `max_tool_iteration` is not a key of [agent]\n  \
+         help: did you mean `max_tool_iterations`?\n\
+         ~/.config/zeph/config.toml:3:22: `agent.max_parallel_calls` must be an integer of at least 1, not 0\n\
+         ~/repo/.zeph/config.toml:2:1: a project's file may only move it to the right: `full` → `auto-edit` → `ask` → `plan` (`tools.mode`): \"full\" is looser than \"ask\"\n  \
+         help: if you want it, set it in ~/.config/zeph/config.toml\n\
+         ~/repo/.zeph/config.toml:4:1: a project's file may not set it (`memory.path`): a repository that was cloned could misuse it\n  \
+         help: if you want it, set it in ~/.config/zeph/config.toml\n\
+         ~/repo/.zeph/config.toml:5:1: `synchronus` is not a key of [memory]\n  help: did you mean `synchronous`?\n\
+         environment variable ZEPH_TOOLS_SHELL_TIMEOUT: `tools.shell.timeout` must be an integer of at least 1, not \"soon\"\n\
+         --mode: `tools.mode` must be one of \"plan\", \"ask\", \"auto-edit\", \"full\", not \"x\""
+    );
+}
+
+#[test]
+fn unknown_variables_are_warnings() {
+    let loaded = World::new().var("ZEPH_TOOL_MODE", "plan").load().unwrap();
+    assert_eq!(
+        loaded.warnings,
+        [
+            "the environment variable ZEPH_TOOL_MODE is not known; the nearest known one is ZEPH_TOOLS_MODE"
+        ]
+    );
+}
+
+/// Proves CLI-1: `--provider`, `--model` and `--mode`.
+#[test]
+fn flags_with_names() {
+    let two = format!("{LOCAL}{}", LOCAL.replace("local", "other"));
+    let world = World::new().user(two);
+    let flags = FlagOverrides {
+        provider: Some("other".to_owned()),
+        model: Some("big".to_owned()),
+        mode: Some("plan".to_owned()),
+        ..FlagOverrides::default()
+    };
+    let loaded = world.load_with(&flags).unwrap();
+    let chosen = loaded.config.llm.chosen().unwrap();
+    assert_eq!(
+        (chosen.name.as_str(), chosen.model.as_str()),
+        ("other", "big")
+    );
+    assert_eq!(loaded.config.llm.providers[0].model, "m");
+    assert_eq!(loaded.config.tools.mode, zeph_tools::Mode::Plan);
+    assert_eq!(
+        world.origin(&loaded, "llm.providers[1].model"),
+        "flag --model"
+    );
+    assert_eq!(world.origin(&loaded, "llm.default"), "flag --provider");
+    let flags = FlagOverrides {
+        provider: Some("locl".to_owned()),
+        ..flags
+    };
+    let error = world.load_with(&flags).unwrap_err();
+    assert_eq!(
+        error,
+        "--provider: there is no provider called \"locl\"\n  help: did you mean `local`?"
+    );
+}
+
+/// Proves CFG-1: a link in the repository does not widen the sandbox.
+#[test]
+fn a_project_cannot_widen_through_a_link() {
+    let world = World::new().project("tools.file.allowed_paths = ['src', 'link']");
+    fs::create_dir(world.env.cwd.join("src")).unwrap();
+    std::os::unix::fs::symlink("..", world.env.cwd.join("link")).unwrap();
+    let error = world.load().unwrap_err();
+    assert!(
+        error.contains("~ is outside; allowed without it: ~/repo"),
+        "{error}"
+    );
+    fs::remove_file(world.env.cwd.join("link")).unwrap();
+    std::os::unix::fs::symlink("src", world.env.cwd.join("link")).unwrap();
+    let loaded = world.load().unwrap();
+    let src = world.env.cwd.join("src");
+    assert_eq!(loaded.config.tools.file.allowed_paths, [src.clone(), src]);
+}
+
+/// Proves CFG-1: a project's file that cannot be read is no reason to run without it.
+#[test]
+fn an_unreadable_project_file_stops() {
+    let world = World::new();
+    fs::create_dir(world.env.cwd.join(".zeph/config.toml")).unwrap();
+    let error = world.load().unwrap_err();
+    assert!(
+        error.starts_with("~/repo/.zeph/config.toml cannot be read: it is not a regular file"),
+        "{error}"
+    );
+    fs::remove_dir(world.env.cwd.join(".zeph/config.toml")).unwrap();
+    std::os::unix::fs::symlink("nowhere", world.env.cwd.join(".zeph/config.toml")).unwrap();
+    assert!(world.load().unwrap_err().contains("cannot be read"));
+}
+
+/// Proves CFG-5: `[memory] path` overrides.
+#[test]
+fn paths_become_absolute() {
+    let scripted = "[[llm.providers]]\nname = 's'\ntype = 'scripted'\nscenario = 'a.toml'\n";
+    let text = format!(
+        "{scripted}[memory]\npath = '~/m.db'\n[tools]\nshell.allowed_paths = ['.', '/x']\n"
+    );
+    let world = World::new().user(text);
+    let loaded = world.load().unwrap();
+    assert_eq!(loaded.paths.database, world.home().join("m.db"));
+    assert_eq!(
+        loaded.config.tools.shell.allowed_paths,
+        [world.env.cwd.clone(), "/x".into()]
+    );
+    assert_eq!(
+        loaded.config.llm.providers[0].scenario,
+        Some(world.env.cwd.join("a.toml"))
+    );
+    let world = world.var("ZEPH_MEMORY_PATH", "~/env.db");
+    assert_eq!(
+        world.load().unwrap().paths.database,
+        world.home().join("env.db")
+    );
+    let world = World::new().user("memory.path = ''");
+    assert_eq!(
+        world.load().unwrap().paths.database,
+        world.home().join(".local/share/zeph/zeph.db")
+    );
+}
+
+#[test]
+fn one_file_can_be_checked_alone() {
+    let world = World::new()
+        .user("tools.mode = 'plan'\n")
+        .project("tools.mode = 'ask'\n")
+        .var("ZEPH_TOOLS_MODE", "nonsense");
+    fs::write(world.env.cwd.join("good.toml"), LOCAL).unwrap();
+    let check = |file: &str| {
+        check_file(&world.env, &FlagOverrides::default(), Path::new(file))
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(check("good.toml"), Ok(()));
+    let error = check(".zeph/config.toml").unwrap_err();
+    assert!(error.contains("\"ask\" is looser than \"plan\""), "{error}");
+    assert!(
+        check("missing.toml")
+            .unwrap_err()
+            .contains("cannot be read")
+    );
+    assert!(
+        check("sub/.zeph/config.toml")
+            .unwrap_err()
+            .contains("cannot be read")
+    );
+}
+
+/// Loading is no part of the time that starting takes.
+#[test]
+fn loading_is_quick() {
+    let world = World::new()
+        .user(include_str!("../../../../config/default.toml"))
+        .project("tools.mode = 'plan'")
+        .var("ZEPH_TOOLS_SHELL_TIMEOUT", "60");
+    world.load().unwrap();
+    let times = (0..50).map(|_| {
+        let start = std::time::Instant::now();
+        world.load().unwrap();
+        start.elapsed()
+    });
+    // The fastest says what the code costs; the others what the machine does besides.
+    let best = times.min().unwrap();
+    assert!(best < std::time::Duration::from_millis(10), "{best:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever stands in the files: no panic, and no looser mode through the project.
+    #[test]
+    fn no_bytes_make_it_panic(user in any::<Vec<u8>>(), project in any::<Vec<u8>>()) {
+        let _ = World::new().user(user).project(project).load();
+    }
+
+    #[test]
+    fn a_project_is_never_looser(mode in "plan|ask|auto-edit|full|pla.|\\PC{0,4}", n in -5_i64..30) {
+        let text = format!("tools.mode = {mode:?}\nagent.max_tool_iterations = {n}");
+        if let Ok(loaded) = World::new().project(text).load() {
+            prop_assert!(loaded.config.tools.mode <= zeph_tools::Mode::Ask);
+            prop_assert!((1..=10).contains(&loaded.config.agent.max_tool_iterations));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The configuration: what can be set, where it is set, and what is wrong with it.
+//!
+//! Each section is a struct beside the code that it configures; [`Config`] composes them. A new
+//! section is one field here; its settings then need their rule in `security`.
+
+mod check;
+mod env;
+mod error;
+mod layer;
+mod load;
+mod origin;
+mod overrides;
+mod paths;
+mod reader;
+mod reference;
+mod schema;
+mod security;
+mod template;
+#[cfg(test)]
+mod unused;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zeph_core::AgentConfig;
+use zeph_llm::{ProviderConfig, RetryConfig};
+use zeph_memory::MemoryConfig;
+use zeph_tools::Mode;
+use zeph_tools::file::FileConfig;
+use zeph_tools::shell::ShellConfig;
+
+pub(crate) use env::Environment;
+pub(crate) use error::ConfigErrors;
+pub(crate) use load::{Loaded, check_file, load};
+pub(crate) use overrides::FlagOverrides;
+pub(crate) use paths::Paths;
+pub(crate) use reference::reference;
+pub(crate) use schema::json_schema;
+pub(crate) use template::{effective, template};
+
+/// The configuration of Zeph.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// The limits of a turn.
+    pub(crate) agent: AgentConfig,
+    /// The models that are asked.
+    pub(crate) llm: LlmConfig,
+    /// Where sessions, messages and the audit trail are kept.
+    pub(crate) memory: MemoryConfig,
+    /// The tools that the model may use.
+    pub(crate) tools: ToolsConfig,
+}
+
+/// The models that are asked (`[llm]`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LlmConfig {
+    /// The name of the provider that is asked; without it, the first one is.
+    pub(crate) default: Option<String>,
+    /// The providers.
+    pub(crate) providers: Vec<ProviderConfig>,
+    /// When a failed request is sent again.
+    pub(crate) retry: RetryConfig,
+}
+
+impl LlmConfig {
+    /// The provider that is asked; `None` when none is configured.
+    pub(crate) fn chosen(&self) -> Option<&ProviderConfig> {
+        self.providers.get(self.chosen_index()?)
+    }
+
+    fn chosen_index(&self) -> Option<usize> {
+        match &self.default {
+            Some(name) => self
+                .providers
+                .iter()
+                .position(|provider| provider.name == *name),
+            None => (!self.providers.is_empty()).then_some(0),
+        }
+    }
+}
+
+/// The tools that the model may use (`[tools]`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ToolsConfig {
+    /// How freely the agent acts.
+    pub(crate) mode: Mode,
+    /// The file tools.
+    pub(crate) file: FileConfig,
+    /// The shell.
+    pub(crate) shell: ShellConfig,
+}

@@ -1,0 +1,249 @@
+//! The layers above the files: environment variables and flags.
+
+use std::path::PathBuf;
+
+use super::env::Environment;
+use super::error::{ConfigError, nearest};
+use super::layer::Layer;
+use super::origin::Origin;
+use super::schema;
+
+/// Variables that begin like settings and are none.
+pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[(
+    "ZEPH_LOG",
+    "what is logged to standard error, as in `zeph=debug`",
+)];
+
+/// What the command line sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FlagOverrides {
+    /// `--config FILE`: takes the place of the user's file, and must exist.
+    pub(crate) config: Option<PathBuf>,
+    /// `--provider NAME`: `llm.default`.
+    pub(crate) provider: Option<String>,
+    /// `--model NAME`: the model of the chosen provider. It changes nothing where no provider is
+    /// configured.
+    pub(crate) model: Option<String>,
+    /// `--mode MODE`: `tools.mode`.
+    pub(crate) mode: Option<String>,
+    /// `--set KEY=VALUE`, in this order: the setting, and its value as TOML or as plain text.
+    pub(crate) set: Vec<(String, String)>,
+}
+
+impl FlagOverrides {
+    /// Splits the argument of `--set`.
+    ///
+    /// # Errors
+    /// When there is no `=` in it.
+    pub(crate) fn parse_set(argument: &str) -> Result<(String, String), String> {
+        let (key, value) = argument
+            .split_once('=')
+            .ok_or("it is written KEY=VALUE, as in tools.shell.timeout=60")?;
+        Ok((key.trim().to_owned(), value.to_owned()))
+    }
+
+    /// The layer of the flags; those with a name of their own are stronger than `--set`.
+    pub(crate) fn layer(&self, errors: &mut Vec<ConfigError>) -> Layer {
+        let set = self
+            .set
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str(), format!("--set {key}")));
+        let named = [
+            ("llm.default", self.provider.as_deref(), "--provider"),
+            ("tools.mode", self.mode.as_deref(), "--mode"),
+        ];
+        let named = named
+            .into_iter()
+            .filter_map(|(key, value, flag)| Some((key, value?, flag.to_owned())));
+        let mut layer = Layer::default();
+        for (key, value, flag) in set.chain(named) {
+            if let Err(faults) = layer.set_text(key, value, &Origin::Flag(flag)) {
+                errors.extend(faults);
+            }
+        }
+        layer
+    }
+}
+
+/// The environment variable of a setting: `ZEPH_TOOLS_SHELL_TIMEOUT` for `tools.shell.timeout`.
+pub(crate) fn variable(key: &str) -> String {
+    format!("ZEPH_{}", key.replace('.', "_").to_uppercase())
+}
+
+/// The layer of the environment. A variable that looks like a setting and is none is a warning: it
+/// may belong to another version.
+pub(crate) fn from_environment(
+    env: &Environment,
+    errors: &mut Vec<ConfigError>,
+    warnings: &mut Vec<String>,
+) -> Layer {
+    let mut layer = Layer::default();
+    let given = env
+        .vars
+        .iter()
+        .filter(|(name, value)| name.as_encoded_bytes().starts_with(b"ZEPH_") && !value.is_empty());
+    let mut settings: Option<Vec<(String, String)>> = None;
+    for (name, value) in given {
+        // Only now: without such variables nothing is worked out.
+        let settings = settings.get_or_insert_with(|| {
+            schema::root()
+                .settings()
+                .into_iter()
+                .map(|(key, _)| (variable(&key), key))
+                .collect()
+        });
+        let name = name.to_string_lossy().into_owned();
+        if OTHER_VARIABLES.iter().any(|(other, _)| *other == name) {
+            continue;
+        }
+        let Some((_, key)) = settings.iter().find(|(variable, _)| *variable == name) else {
+            let near = nearest(
+                &name,
+                settings.iter().map(|(variable, _)| variable.as_str()),
+            );
+            let near = near.map_or("", |(near, _)| near);
+            warnings.push(format!(
+                "the environment variable {} is not known; the nearest known one is {near}",
+                name.escape_debug()
+            ));
+            continue;
+        };
+        let origin = Origin::Environment(name);
+        match value.to_str() {
+            Some(text) => {
+                if let Err(faults) = layer.set_text(key, text, &origin) {
+                    errors.extend(faults);
+                }
+            }
+            None => errors
+                .push(ConfigError::new(origin, "its value is not UTF-8").help("set it in a file")),
+        }
+    }
+    layer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::collections::BTreeSet;
+    use std::os::unix::ffi::OsStringExt as _;
+
+    fn read(vars: &[(&str, &str)]) -> (String, Vec<String>, Vec<String>) {
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        let layer = from_environment(&Environment::of("/", vars), &mut errors, &mut warnings);
+        let errors = errors.iter().map(ToString::to_string).collect();
+        (layer.table.to_string(), errors, warnings)
+    }
+
+    /// Proves CFG-1, AGT-2.
+    #[test]
+    fn variables_set_their_keys() {
+        let (table, errors, warnings) = read(&[
+            ("ZEPH_AGENT_MAX_TOOL_ITERATIONS", "3"),
+            ("ZEPH_TOOLS_SHELL_ENV_BLOCK", "A,B"),
+            ("ZEPH_TOOLS_MODE", "plan"),
+            ("ZEPH_MEMORY_PATH", ""),
+            ("ZEPH_LOG", "debug"),
+            ("ZEPHYR", "wind"),
+        ]);
+        assert_eq!(
+            table,
+            "[agent]\nmax_tool_iterations = 3\n\n[tools]\nmode = \"plan\"\n\n[tools.shell.env]\nblock = [\"A\", \"B\"]\n"
+        );
+        assert_eq!(
+            (errors.len(), warnings.len()),
+            (0, 0),
+            "{errors:?} {warnings:?}"
+        );
+    }
+
+    /// Proves CFG-1: the name of the variable is in the error.
+    #[test]
+    fn faults_of_variables() {
+        let (_, errors, warnings) = read(&[
+            ("ZEPH_TOOLS_SHELL_TIMEOUT", "0"),
+            ("ZEPH_TOOLS_SHEL_TIMEOUT", "1"),
+        ]);
+        assert_eq!(
+            errors,
+            [
+                "environment variable ZEPH_TOOLS_SHELL_TIMEOUT: `tools.shell.timeout` must be an integer of at least 1, not 0"
+            ]
+        );
+        assert_eq!(
+            warnings,
+            [
+                "the environment variable ZEPH_TOOLS_SHEL_TIMEOUT is not known; the nearest known one is ZEPH_TOOLS_SHELL_TIMEOUT"
+            ]
+        );
+        let mut env = Environment::default();
+        env.vars.insert(
+            "ZEPH_LLM_DEFAULT".into(),
+            std::ffi::OsString::from_vec(vec![0xff]),
+        );
+        let mut errors = Vec::new();
+        from_environment(&env, &mut errors, &mut Vec::new());
+        assert!(errors[0].to_string().contains("not UTF-8"), "{errors:?}");
+    }
+
+    /// Proves CFG-1: each setting has a variable of its own.
+    #[test]
+    fn names_of_variables_are_unique() {
+        let settings = schema::root().settings();
+        let names: BTreeSet<String> = settings.iter().map(|(key, _)| variable(key)).collect();
+        assert_eq!(names.len(), settings.len());
+        assert!(
+            OTHER_VARIABLES
+                .iter()
+                .all(|(name, _)| !names.contains(*name))
+        );
+    }
+
+    #[test]
+    fn flags_set_their_keys() {
+        let flags = FlagOverrides {
+            provider: Some("local".to_owned()),
+            mode: Some("plan".to_owned()),
+            set: vec![
+                FlagOverrides::parse_set("tools.mode = full").unwrap(),
+                FlagOverrides::parse_set("llm.retry.max_attempts=1").unwrap(),
+            ],
+            ..FlagOverrides::default()
+        };
+        let mut errors = Vec::new();
+        // A space after `=` belongs to the value, as in any shell.
+        flags.layer(&mut errors);
+        assert!(
+            errors[0].to_string().starts_with("--set tools.mode: "),
+            "{errors:?}"
+        );
+        let flags = FlagOverrides {
+            set: flags.set[1..].to_vec(),
+            ..flags
+        };
+        errors.clear();
+        let layer = flags.layer(&mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(
+            layer.table.to_string(),
+            "[llm]\ndefault = \"local\"\n\n[llm.retry]\nmax_attempts = 1\n\n[tools]\nmode = \"plan\"\n"
+        );
+        assert_eq!(
+            layer.provenance.of("tools.mode"),
+            &Origin::Flag("--mode".to_owned())
+        );
+        let flags = FlagOverrides {
+            mode: Some("none".to_owned()),
+            ..FlagOverrides::default()
+        };
+        flags.layer(&mut errors);
+        assert!(
+            errors[0]
+                .to_string()
+                .starts_with("--mode: `tools.mode` must be one of"),
+            "{errors:?}"
+        );
+        assert!(FlagOverrides::parse_set("novalue").is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! `docs/configuration.md`: the reference of all settings, made from the structs.
+
+use std::fmt::Write as _;
+
+use super::layer::get;
+use super::overrides::{OTHER_VARIABLES, variable};
+use super::schema::{self, Field, Section, Shape, join};
+use super::security::Rule;
+use super::template::{defaults, to_toml};
+
+const INTRODUCTION: &str = r#"# Configuration
+
+<!-- Made from the structs; `zeph config reference > docs/configuration.md` writes it anew. -->
+
+Zeph is configured in TOML. `zeph config init` writes a file with every key, its default and its
+explanation; the same file is `config/default.toml`.
+
+## Where a value comes from
+
+From the strongest to the weakest:
+
+1. flags: `--provider`, `--model`, `--mode`, and `--set KEY=VALUE` for any key
+   (`--set tools.shell.timeout=60`);
+2. the environment: `ZEPH_` and the key in capitals with `_` for the dot
+   (`ZEPH_TOOLS_SHELL_TIMEOUT=60`);
+3. the project's file: `.zeph/config.toml` in the working directory or the nearest directory above
+   it, up to the one that holds `.git`, and never that of the home directory;
+4. the user's file: `$XDG_CONFIG_HOME/zeph/config.toml`, else `~/.config/zeph/config.toml`;
+   `--config FILE` takes its place;
+5. the defaults.
+
+Tables are merged key by key; lists are replaced as a whole. `zeph config show --origin` prints
+every effective value with the file and line, variable or flag that it is from; `zeph config path`
+prints where the files are.
+
+A variable or `--set` is read as TOML (`60`, `true`, `["A", "B"]`) if that fits the key. Else it is
+taken as the text itself, and where a list is expected as its parts between commas (`A,B`). An empty
+variable counts as not set. A variable that begins with `ZEPH_` and is not known is a warning.
+
+In paths, `~` is the home directory. A relative path starts at the project's directory in a
+project's file, and at the working directory everywhere else.
+
+## What is wrong is an error
+
+An unknown key, a wrong type, a value out of range and a name that leads nowhere are errors: they
+name file, line and column, what was expected and the nearest known key. All that are found are
+reported at once, nothing runs, and the exit status is 2. `zeph config check [FILE]` only checks;
+`zeph config schema` prints the JSON Schema for editors.
+
+## What a project may set
+
+A repository that was cloned is not trusted: its file may tighten what protects you, never loosen
+it. The column *project* says what it may do to a key; all else is an error that names the line.
+Directories are compared after following links.
+"#;
+
+/// The text of `docs/configuration.md`.
+pub(crate) fn reference() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let defaults = defaults();
+    for section in schema::root().sections() {
+        let title = match section.is_list {
+            true => format!("[[{}]]", section.path),
+            false => format!("[{}]", section.path),
+        };
+        let _ = write!(text, "\n## `{title}`\n\n{}\n\n", section.table.doc);
+        if section.is_list {
+            text.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
+        } else {
+            text.push_str("| key | type | default | environment | project | meaning |\n|---|---|---|---|---|---|\n");
+        }
+        for field in &section.keys {
+            row(&mut text, &section, field, &defaults);
+        }
+        if section.is_list {
+            list_note(&mut text, &section);
+        }
+    }
+    text.push_str("\n## Other environment variables\n\n| variable | meaning |\n|---|---|\n");
+    for (name, meaning) in OTHER_VARIABLES {
+        let _ = writeln!(text, "| `{name}` | {} |", cell(meaning));
+    }
+    text
+}
+
+fn row(text: &mut String, section: &Section<'_>, field: &Field, defaults: &toml::Table) {
+    let key = join(&section.path, &field.name);
+    let default = match section.is_list {
+        true => field.default.as_ref().and_then(to_toml),
+        false => get(defaults, &key).cloned(),
+    };
+    let default = match default {
+        Some(value) => format!("`{value}`"),
+        None if field.required => "required".to_owned(),
+        None => "not set".to_owned(),
+    };
+    let kind = kind(&field.shape);
+    let _ = write!(
+        text,
+        "| `{}` | {} | {} |",
+        field.name,
+        cell(&kind),
+        cell(&default)
+    );
+    if !section.is_list {
+        let rule = Rule::of(&key).explanation();
+        let _ = write!(text, " `{}` | {} |", variable(&key), cell(&rule));
+    }
+    let _ = writeln!(text, " {} |", cell(&field.doc));
+}
+
+fn list_note(text: &mut String, section: &Section<'_>) {
+    let _ = write!(
+        text,
+        "\nThe whole list is one setting: `{}` holds it as a TOML array. A project's file {}.\n",
+        variable(&section.path),
+        Rule::of(&section.path).explanation()
+    );
+}
+
+fn kind(shape: &Shape) -> String {
+    match shape {
+        Shape::List(item) => format!("list: {}", kind(item)),
+        Shape::Map(value) => format!("table: {}", kind(value)),
+        // The limit of a machine's integer is no news.
+        Shape::Integer(min, max) if *max >= u32::MAX.into() => format!("integer of at least {min}"),
+        Shape::Choice(names) => names
+            .iter()
+            .map(|name| format!("`\"{name}\"`"))
+            .collect::<Vec<_>>()
+            .join(", "),
+        shape => {
+            let text = shape.expectation();
+            text.trim_start_matches("an ")
+                .trim_start_matches("a ")
+                .to_owned()
+        }
+    }
+}
+
+/// A `|` would end the cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves PKG-3: the reference in the repository is what the structs say.
+    #[test]
+    fn the_file_is_up_to_date() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            found == reference(),
+            "docs/configuration.md is out of date; write it anew with\n\
+             zeph config reference > docs/configuration.md"
+        );
+    }
+
+    #[test]
+    fn rows_say_type_default_variable_and_rule() {
+        let text = reference();
+        for row in [
+            "| `timeout` | integer of at least 1 | `30` | `ZEPH_TOOLS_SHELL_TIMEOUT` | may set it |",
+            "| `mode` | `\"plan\"`, `\"ask\"`, `\"auto-edit\"`, `\"full\"` | `\"ask\"` | `ZEPH_TOOLS_MODE` |",
+            "| `block` | list: string | `[]` | `ZEPH_TOOLS_SHELL_ENV_BLOCK` | only adds items |",
+            "| `name` | string | required |",
+            "| `path` | string | not set | `ZEPH_MEMORY_PATH` | may not set it |",
+        ] {
+            assert!(text.contains(row), "{row}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! What a project's file may change. A repository that was cloned is not trusted: its file may
+//! tighten what protects the user, never loosen it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::error::ConfigError;
+use super::layer::{Layer, get};
+use super::origin::Origin;
+use super::paths::absolute;
+use super::schema;
+
+/// What a project's file may do to a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Set it as it likes.
+    Free,
+    /// Lower it.
+    Lower,
+    /// Move it towards the end of this list.
+    Towards(&'static [&'static str]),
+    /// Name directories inside those that are allowed without it.
+    Inside,
+    /// Take items away.
+    Fewer,
+    /// Add items; those of the user stay.
+    More,
+    /// Nothing.
+    Never,
+}
+
+/// Every setting with its rule; one that is missing here is refused.
+const RULES: &[(&str, Rule)] = &[
+    // A repository must not spend more of the user's money and time.
+    ("agent.max_tool_iterations", Rule::Lower),
+    ("agent.max_calls_per_iteration", Rule::Lower),
+    ("agent.max_parallel_calls", Rule::Lower),
+    ("agent.context_budget_tokens", Rule::Lower),
+    // It chooses among the user's own providers.
+    ("llm.default", Rule::Free),
+    // It could name its own server, and the user's key.
+    ("llm.providers", Rule::Never),
+    ("llm.retry.max_attempts", Rule::Lower),
+    ("llm.retry.budget_secs", Rule::Lower),
+    ("llm.retry.connect_timeout_secs", Rule::Lower),
+    ("llm.retry.read_timeout_secs", Rule::Lower),
+    // It could write into any file, or bring its own history.
+    ("memory.path", Rule::Never),
+    ("memory.synchronous", Rule::Towards(&["normal", "full"])),
+    (
+        "tools.mode",
+        Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
+    ),
+    ("tools.file.allowed_paths", Rule::Inside),
+    // `max_timeout` bounds it.
+    ("tools.shell.timeout", Rule::Free),
+    ("tools.shell.max_timeout", Rule::Lower),
+    ("tools.shell.allowed_paths", Rule::Inside),
+    ("tools.shell.env.pass", Rule::Fewer),
+    ("tools.shell.env.block", Rule::More),
+    // It could set `PATH` or `LD_PRELOAD`.
+    ("tools.shell.env.set", Rule::Never),
+];
+
+impl Rule {
+    /// The rule of a setting.
+    pub(crate) fn of(key: &str) -> Self {
+        RULES
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map_or(Self::Never, |(_, rule)| *rule)
+    }
+
+    /// "may only lower it".
+    pub(crate) fn explanation(self) -> String {
+        match self {
+            Self::Free => "may set it".to_owned(),
+            Self::Lower => "may only lower it".to_owned(),
+            Self::Towards(order) => {
+                let order: Vec<String> = order.iter().map(|name| format!("`{name}`")).collect();
+                format!("may only move it to the right: {}", order.join(" → "))
+            }
+            Self::Inside => "may only name directories inside the allowed ones".to_owned(),
+            Self::Fewer => "may only take items away".to_owned(),
+            Self::More => "only adds items".to_owned(),
+            Self::Never => "may not set it".to_owned(),
+        }
+    }
+}
+
+/// What the rules are applied against.
+pub(crate) struct Bounds<'a> {
+    /// The values that hold without the project: defaults and the user's file.
+    pub(crate) base: &'a Table,
+    /// The project's directory.
+    pub(crate) root: &'a Path,
+    /// The working directory.
+    pub(crate) cwd: &'a Path,
+    /// The user's home.
+    pub(crate) home: Option<&'a Path>,
+    /// The file where the user may set what the project may not.
+    pub(crate) user_file: &'a Path,
+    /// Follows links: the real path of one that exists.
+    pub(crate) resolve: &'a dyn Fn(&Path) -> io::Result<PathBuf>,
+}
+
+impl Bounds<'_> {
+    /// Judges every setting of a project's layer. Directories in it become real paths, so that a
+    /// link cannot point elsewhere later on; lists that only add become the union.
+    pub(crate) fn enforce(&self, project: &mut Layer) -> Vec<ConfigError> {
+        let mut errors = Vec::new();
+        for (key, _) in schema::root().settings() {
+            let Some(value) = project.get(&key) else {
+                continue;
+            };
+            let rule = Rule::of(&key);
+            match self.judge(rule, get(self.base, &key), value) {
+                Ok(None) => {}
+                Ok(Some(value)) => {
+                    if let Some(place) = get_mut(&mut project.table, &key) {
+                        *place = value;
+                    }
+                }
+                Err(why) => {
+                    let origin = project.provenance.of(&key).clone();
+                    let origin = match (&origin, value) {
+                        // A table of free keys has no place of its own, its first key has.
+                        (Origin::Default, Value::Table(table)) => table
+                            .keys()
+                            .next()
+                            .map(|first| project.provenance.of(&schema::join(&key, first)).clone())
+                            .unwrap_or(origin),
+                        _ => origin,
+                    };
+                    let message =
+                        format!("a project's file {} (`{key}`): {why}", rule.explanation());
+                    let help = format!("if you want it, set it in {}", self.user_file.display());
+                    errors.push(ConfigError::new(origin, message).help(help));
+                }
+            }
+        }
+        errors
+    }
+
+    /// `Ok` with what takes the value's place, if anything does; `Err` with the reason.
+    fn judge(
+        &self,
+        rule: Rule,
+        base: Option<&Value>,
+        value: &Value,
+    ) -> Result<Option<Value>, String> {
+        match rule {
+            Rule::Free => Ok(None),
+            Rule::Never => match value {
+                // An empty table of free keys changes nothing.
+                Value::Table(table) if table.is_empty() => Ok(None),
+                _ => Err("a repository that was cloned could misuse it".to_owned()),
+            },
+            Rule::Lower => match (base, number(value)) {
+                (None, Some(_)) => Ok(None),
+                (Some(base), Some(given)) if number(base).is_some_and(|base| given <= base) => {
+                    Ok(None)
+                }
+                (base, _) => Err(exceeds(value, base)),
+            },
+            Rule::Towards(order) => {
+                let rank = |value: &Value| order.iter().position(|name| *name == plain(value));
+                match (base.and_then(rank), rank(value)) {
+                    (Some(base), Some(given)) if given >= base => Ok(None),
+                    _ => Err(format!(
+                        "{value} is looser than {}",
+                        base.map_or_else(|| "the default".to_owned(), Value::to_string)
+                    )),
+                }
+            }
+            Rule::Inside => self.inside(base, value).map(Some),
+            Rule::Fewer => {
+                let base: BTreeSet<&str> = strings(base).collect();
+                match strings(Some(value)).find(|item| !base.contains(item)) {
+                    Some(item) => Err(format!("{item:?} is not in the list without it")),
+                    None => Ok(None),
+                }
+            }
+            Rule::More => {
+                let mut union: Vec<&str> = strings(base).collect();
+                union
+                    .extend(strings(Some(value)).filter(|item| !strings(base).any(|b| b == *item)));
+                Ok(Some(
+                    union
+                        .into_iter()
+                        .map(str::to_owned)
+                        .collect::<Vec<_>>()
+                        .into(),
+                ))
+            }
+        }
+    }
+
+    /// The real paths of the project's directories, if each is inside an allowed one.
+    fn inside(&self, base: Option<&Value>, value: &Value) -> Result<Value, String> {
+        let allowed: Vec<PathBuf> = self
+            .directories(base, self.cwd)
+            .filter_map(|path| (self.resolve)(&path.ok()?).ok())
+            .collect();
+        let mut real = Vec::new();
+        for path in self.directories(Some(value), self.root) {
+            let path = path?;
+            let found = (self.resolve)(&path)
+                .map_err(|error| format!("{} cannot be examined: {error}", path.display()))?;
+            if !allowed.iter().any(|allowed| found.starts_with(allowed)) {
+                return Err(format!(
+                    "{} is outside; allowed without it: {}",
+                    found.display(),
+                    allowed
+                        .iter()
+                        .map(|path| path.display().to_string())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ));
+            }
+            let text = found
+                .to_str()
+                .ok_or_else(|| format!("{} is not UTF-8", found.display()))?;
+            real.push(text.to_owned());
+        }
+        Ok(real.into())
+    }
+
+    /// The directories of a list; an empty one means the working directory.
+    fn directories<'b>(
+        &'b self,
+        list: Option<&'b Value>,
+        start: &'b Path,
+    ) -> impl Iterator<Item = Result<PathBuf, String>> + 'b {
+        let empty = strings(list).next().is_none();
+        let default = empty.then(|| Ok(self.cwd.to_owned()));
+        let named = strings(list).map(move |text| absolute(Path::new(text), start, self.home));
+        default.into_iter().chain(named)
+    }
+}
+
+fn get_mut<'a>(table: &'a mut Table, key: &str) -> Option<&'a mut Value> {
+    let mut parts = key.split('.');
+    let mut value = table.get_mut(parts.next()?)?;
+    for part in parts {
+        value = value.as_table_mut()?.get_mut(part)?;
+    }
+    Some(value)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn exceeds(value: &Value, base: Option<&Value>) -> String {
+    format!(
+        "{value} is more than {}",
+        base.map_or_else(|| "nothing".to_owned(), Value::to_string)
+    )
+}
+
+/// The text of a string or a boolean.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::config::Config;
+    use crate::config::layer::FileLayer;
+
+    fn layer(text: &str, which: FileLayer) -> Layer {
+        let mut errors = Vec::new();
+        let layer = Layer::from_toml(text, Path::new("c.toml"), which, &mut errors);
+        assert!(errors.is_empty(), "{errors:?}");
+        layer
+    }
+
+    fn enforce(user: &str, project: &str) -> Result<Table, String> {
+        let mut base = Layer {
+            table: Table::try_from(Config::default()).unwrap(),
+            ..Layer::default()
+        };
+        base.merge(layer(user, FileLayer::User));
+        let mut project = layer(project, FileLayer::Project);
+        // `/repo/link` leads to `/etc`.
+        let resolve = |path: &Path| match path.to_str() {
+            Some("/repo/link") => Ok(PathBuf::from("/etc")),
+            Some("/repo/missing") => Err(io::ErrorKind::NotFound.into()),
+            Some("/repo/src/../..") => Ok(PathBuf::from("/")),
+            _ => Ok(path.to_owned()),
+        };
+        let bounds = Bounds {
+            base: &base.table,
+            root: Path::new("/repo"),
+            cwd: Path::new("/repo"),
+            home: Some(Path::new("/home")),
+            user_file: Path::new("/user.toml"),
+            resolve: &resolve,
+        };
+        let errors = bounds.enforce(&mut project);
+        match errors.as_slice() {
+            [] => Ok(project.table),
+            errors => Err(errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("\n")),
+        }
+    }
+
+    /// Proves CFG-1: no setting escapes the table.
+    #[test]
+    fn every_setting_has_a_rule() {
+        let settings: BTreeSet<String> = schema::root()
+            .settings()
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
+        let ruled: BTreeSet<String> = RULES.iter().map(|(key, _)| (*key).to_owned()).collect();
+        assert_eq!(settings, ruled, "RULES must name each setting");
+        assert_eq!(ruled.len(), RULES.len(), "RULES names a setting twice");
+        assert_eq!(Rule::of("tools.new"), Rule::Never);
+    }
+
+    /// Proves CFG-1: the orders name all values of their setting.
+    #[test]
+    fn orders_are_complete() {
+        for (key, field) in schema::root().settings() {
+            if let (Rule::Towards(order), schema::Shape::Choice(names)) =
+                (Rule::of(&key), &field.shape)
+            {
+                let order: BTreeSet<&str> = order.iter().copied().collect();
+                assert_eq!(order, names.iter().map(String::as_str).collect(), "{key}");
+            }
+        }
+    }
+
+    /// Proves CFG-1.
+    #[test]
+    fn a_project_tightens() {
+        let check = |user: &str, project: &str, expect: &str| {
+            let found = enforce(user, project).unwrap_or_else(|error| panic!("{project}: {error}"));
+            assert_eq!(found, expect.parse().unwrap(), "{project}");
+        };
+        for same in [
+            "tools.mode = 'plan'",
+            "tools.mode = 'ask'",
+            "agent.max_tool_iterations = 3",
+            "agent.context_budget_tokens = 100",
+            "memory.synchronous = 'full'",
+            "llm.default = 'local'",
+            "tools.shell.timeout = 500",
+            "tools.shell.env.set = {}",
+            "tools.file.allowed_paths = ['/repo/src']",
+        ] {
+            check("", same, same);
+        }
+        check(
+            "tools.mode = 'full'",
+            "tools.mode = 'auto-edit'",
+            "tools.mode = 'auto-edit'",
+        );
+        check(
+            "",
+            "tools.file.allowed_paths = ['src', './a']",
+            "tools.file.allowed_paths = ['/repo/src', '/repo/a']",
+        );
+        check(
+            "tools.file.allowed_paths = ['/', '~']",
+            "tools.file.allowed_paths = ['~/x']",
+            "tools.file.allowed_paths = ['/home/x']",
+        );
+        check(
+            "",
+            "tools.shell.allowed_paths = []",
+            "tools.shell.allowed_paths = ['/repo']",
+        );
+        check(
+            "tools.shell.env.pass = ['A', 'B']",
+            "tools.shell.env.pass = ['B']",
+            "tools.shell.env.pass = ['B']",
+        );
+        check(
+            "tools.shell.env.block = ['A']",
+            "tools.shell.env.block = ['B', 'A']",
+            "tools.shell.env.block = ['A', 'B']",
+        );
+        check(
+            "agent.max_tool_iterations = 50",
+            "agent.max_tool_iterations = 50",
+            "agent.max_tool_iterations = 50",
+        );
+    }
+
+    /// Proves CFG-1.
+    #[test]
+    fn a_project_never_loosens() {
+        let check = |user: &str, project: &str, expect: &str| {
+            let error = enforce(user, project).expect_err(project);
+            assert!(error.starts_with("c.toml:1:"), "{error}");
+            assert!(error.contains(expect), "{error}");
+            assert!(error.ends_with("set it in /user.toml"), "{error}");
+        };
+        check("", "tools.mode = 'full'", "\"full\" is looser than \"ask\"");
+        check(
+            "tools.mode = 'plan'",
+            "tools.mode = 'ask'",
+            "\"ask\" is looser than \"plan\"",
+        );
+        check("", "agent.max_tool_iterations = 11", "11 is more than 10");
+        check(
+            "memory.synchronous = 'full'",
+            "memory.synchronous = 'normal'",
+            "looser",
+        );
+        check("", "memory.path = 'x.db'", "may not set it");
+        check("", "llm.providers = []", "may not set it");
+        check(
+            "",
+            "[[llm.providers]]\nname = 'x'\ntype = 'openai'",
+            "(`llm.providers`)",
+        );
+        check(
+            "",
+            "tools.shell.env.set = { LD_PRELOAD = 'x.so' }",
+            "(`tools.shell.env.set`)",
+        );
+        check(
+            "",
+            "tools.shell.env.pass = ['*']",
+            "\"*\" is not in the list",
+        );
+        check(
+            "",
+            "tools.file.allowed_paths = ['/']",
+            "/ is outside; allowed without it: /repo",
+        );
+
+        check(
+            "",
+            "tools.file.allowed_paths = ['src/../..']",
+            "/ is outside",
+        );
+        check("", "tools.file.allowed_paths = ['link']", "/etc is outside");
+        check(
+            "",
+            "tools.file.allowed_paths = ['/repository']",
+            "is outside",
+        );
+        check("", "tools.file.allowed_paths = ['~']", "/home is outside");
+        check(
+            "",
+            "tools.shell.allowed_paths = ['missing']",
+            "cannot be examined",
+        );
+        check(
+            "tools.file.allowed_paths = ['/a']",
+            "tools.file.allowed_paths = []",
+            "/repo is outside",
+        );
+        check("", "tools.shell.max_timeout = 601", "601 is more than 600");
+    }
+}

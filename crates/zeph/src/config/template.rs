@@ -1,0 +1,313 @@
+//! Files made from the structs: `config/default.toml`, and what `zeph config show` prints.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+use toml::{Table, Value};
+
+use super::Config;
+use super::layer::get;
+use super::origin::{Origin, Provenance};
+use super::schema::{self, Field, Section, Shape};
+
+const HEADER: &str = "\
+# The configuration of Zeph: every key with its default. A key in a comment has no default.
+#
+# Stronger than the user's file, ~/.config/zeph/config.toml, are in this order the project's file,
+# .zeph/config.toml, environment variables (ZEPH_TOOLS_SHELL_TIMEOUT=60) and flags.
+# `zeph config show --origin` tells where each value is from.
+";
+
+/// Values to show for keys without default.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("agent.context_budget_tokens", "100000"),
+    ("llm.default", "\"local\""),
+    ("llm.providers.name", "\"local\""),
+    ("llm.providers.type", "\"openai\""),
+    ("llm.providers.model", "\"qwen3-coder\""),
+    ("llm.providers.base_url", "\"http://127.0.0.1:8080\""),
+    ("llm.providers.api_key_env", "\"LOCAL_API_KEY\""),
+    ("llm.providers.context_window", "32768"),
+    ("llm.providers.max_output_tokens", "8192"),
+    ("llm.providers.scenario", "\"demo.toml\""),
+    ("memory.path", "\"~/zeph.db\""),
+];
+
+/// Providers to begin with.
+const PROVIDERS: &str = "\
+# A server on this machine that speaks the Chat Completions of OpenAI:
+# [[llm.providers]]
+# name = \"local\"
+# type = \"openai\"
+# model = \"qwen3-coder\"
+# base_url = \"http://127.0.0.1:8080\"
+
+# OpenAI itself; the key is in the environment, never in this file:
+# [[llm.providers]]
+# name = \"openai\"
+# type = \"openai\"
+# model = \"gpt-5\"
+# api_key_env = \"OPENAI_API_KEY\"
+
+# A recorded scenario instead of a model:
+# [[llm.providers]]
+# name = \"demo\"
+# type = \"scripted\"
+# scenario = \"demo.toml\"
+";
+
+/// The text of `config/default.toml`.
+pub(crate) fn template() -> String {
+    let defaults = defaults();
+    let mut text = HEADER.to_owned();
+    for section in schema::root().sections() {
+        let comment = if section.is_list { "# " } else { "" };
+        let _ = write!(
+            text,
+            "\n# {}\n{comment}{}\n",
+            section.table.doc,
+            header(&section)
+        );
+        for field in &section.keys {
+            let key = schema::join(&section.path, &field.name);
+            let _ = writeln!(text, "# {}", explained(field));
+            let _ = match get(&defaults, &key).filter(|_| !section.is_list) {
+                Some(value) => writeln!(text, "{} = {value}", field.name),
+                None => writeln!(text, "# {} = {}", field.name, example(&key)),
+            };
+        }
+        if section.path == "llm.providers" {
+            text.push('\n');
+            text.push_str(PROVIDERS);
+        }
+    }
+    text
+}
+
+/// The effective values as TOML; with the origin of each if `origins` are given.
+pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String {
+    let table = Table::try_from(config).unwrap_or_default();
+    let mut text = String::new();
+    for section in schema::root().sections() {
+        let mut part = |values: Option<&Table>, path: &str| {
+            let newline = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{newline}{}", header(&section));
+            for field in &section.keys {
+                let key = schema::join(path, &field.name);
+                let line = match values.and_then(|values| values.get(&field.name)) {
+                    Some(value) => format!("{} = {value}", field.name),
+                    None => format!("# {} is not set", field.name),
+                };
+                text.push_str(&line);
+                if let Some(origins) = origins {
+                    let _ = write!(text, "  # from {}", origin(origins, &key, field, values));
+                }
+                text.push('\n');
+            }
+        };
+        match get(&table, &section.path) {
+            Some(Value::Array(items)) => {
+                for (number, item) in items.iter().enumerate() {
+                    part(item.as_table(), &format!("{}[{number}]", section.path));
+                }
+            }
+            found => part(found.and_then(Value::as_table), &section.path),
+        }
+    }
+    text
+}
+
+/// Where a value is from; the keys of a table of free keys may each be from elsewhere.
+fn origin(origins: &Provenance, key: &str, field: &Field, values: Option<&Table>) -> String {
+    let of_key = || {
+        // A path may hold a line break; a comment may not.
+        origins
+            .of(key)
+            .to_string()
+            .replace(|c: char| c.is_control(), "\u{fffd}")
+    };
+    let (Shape::Map(_), Some(Value::Table(map))) = (
+        &field.shape,
+        values.and_then(|values| values.get(&field.name)),
+    ) else {
+        return of_key();
+    };
+    let mut all: Vec<String> = map
+        .keys()
+        .map(|name| origins.of(&schema::join(key, name)).to_string())
+        .map(|origin| origin.replace(|c: char| c.is_control(), "\u{fffd}"))
+        .collect();
+    all.dedup();
+    if all.is_empty() {
+        Origin::Default.to_string()
+    } else {
+        all.join(", ")
+    }
+}
+
+/// The defaults as a table.
+pub(crate) fn defaults() -> Table {
+    // A test holds that they can be written.
+    Table::try_from(Config::default()).unwrap_or_default()
+}
+
+fn header(section: &Section<'_>) -> String {
+    match (section.path.as_str(), section.is_list) {
+        ("", _) => String::new(),
+        (path, true) => format!("[[{path}]]"),
+        (path, false) => format!("[{path}]"),
+    }
+}
+
+/// What a key is for, and what it may be if that is a choice.
+fn explained(field: &Field) -> String {
+    match &field.shape {
+        Shape::Choice(_) => {
+            format!("{} It is {}.", field.doc, field.shape.expectation())
+        }
+        _ => field.doc.clone(),
+    }
+}
+
+/// A value that shows how a key without default is written, as TOML.
+fn example(key: &str) -> &'static str {
+    EXAMPLES
+        .iter()
+        .find(|(name, _)| *name == key)
+        .map_or("\"\"", |(_, value)| value)
+}
+
+/// `null` has no TOML.
+pub(crate) fn to_toml(value: &Json) -> Option<Value> {
+    Value::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::path::Path;
+
+    use crate::config::layer::{FileLayer, Layer};
+
+    fn read(text: &str) -> Layer {
+        let mut errors = Vec::new();
+        let layer = Layer::from_toml(text, Path::new("c.toml"), FileLayer::User, &mut errors);
+        assert!(errors.is_empty(), "{errors:?}\n{text}");
+        layer
+    }
+
+    /// Proves CFG-3: what is in the repository is what the structs say.
+    #[test]
+    fn the_file_is_up_to_date() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(
+            found == template(),
+            "config/default.toml is out of date; write it anew with\n\
+             zeph config init --print > config/default.toml"
+        );
+    }
+
+    /// Proves CFG-3: it holds every key, and what it sets are the defaults.
+    #[test]
+    fn it_holds_every_key_with_its_default() {
+        let text = template();
+        let layer = read(&text);
+        assert_eq!(
+            layer.table.clone().try_into::<Config>().unwrap(),
+            Config::default()
+        );
+        for section in schema::root().sections() {
+            let (_, from) = text.split_once(&format!("{}\n", header(&section))).unwrap();
+            for field in section.keys {
+                let begin = format!("{} = ", field.name);
+                let has = |line: &str| line.trim_start_matches("# ").starts_with(&begin);
+                let until_next = from
+                    .lines()
+                    .take_while(|line| !line.trim_start_matches("# ").starts_with('['));
+                assert!(until_next.clone().any(has), "[{}] {begin}", section.path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_without_default_has_an_example() {
+        let defaults = defaults();
+        let mut needed = Vec::new();
+        for section in schema::root().sections() {
+            let keys = section
+                .keys
+                .iter()
+                .map(|field| schema::join(&section.path, &field.name));
+            needed.extend(keys.filter(|key| section.is_list || get(&defaults, key).is_none()));
+        }
+        let given: Vec<&str> = EXAMPLES.iter().map(|(key, _)| *key).collect();
+        assert_eq!(given, needed);
+    }
+
+    /// What stands in comments is right too: it only has to be uncommented.
+    #[test]
+    fn comments_hold_valid_examples() {
+        let uncommented: String = template()
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(code)
+                    if code.starts_with("[[")
+                        || code
+                            .split_once(" = ")
+                            .is_some_and(|(key, _)| !key.contains(' ')) =>
+                {
+                    code
+                }
+                _ => line,
+            })
+            .fold(String::new(), |text, line| text + line + "\n");
+        let config: Config = read(&uncommented).table.try_into().unwrap();
+        let names: Vec<&str> = config
+            .llm
+            .providers
+            .iter()
+            .map(|provider| provider.name.as_str())
+            .collect();
+        assert_eq!(names, ["local", "local", "openai", "demo"]);
+        assert!(config.agent.context_budget_tokens.is_some() && config.memory.path.is_some());
+        let examples: String = PROVIDERS
+            .lines()
+            .filter(|line| !line.ends_with(':'))
+            .fold(String::new(), |text, line| {
+                text + line.trim_start_matches("# ") + "\n"
+            });
+        let layer = read(&examples);
+        let config: Config = layer.table.try_into().unwrap();
+        assert_eq!(super::super::check::check(&config, &layer.provenance), []);
+    }
+
+    /// Proves CFG-2: what is shown is TOML, says the same again, and tells the origins.
+    #[test]
+    fn effective_values_can_be_read_again() {
+        let text = "[[llm.providers]]\nname = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n[tools]\nmode = \"plan\"\n\
+            [tools.shell.env]\nset = { A = \"1\\n2\", \"b.c\" = \"\" }\n";
+        let layer = read(text);
+        let config: Config = layer.table.clone().try_into().unwrap();
+        for origins in [None, Some(&layer.provenance)] {
+            let shown = effective(&config, origins);
+            assert_eq!(
+                read(&shown).table.try_into::<Config>().unwrap(),
+                config,
+                "{shown}"
+            );
+        }
+        let shown = effective(&config, Some(&layer.provenance));
+        for line in [
+            "max_tool_iterations = 10  # from default",
+            "# context_budget_tokens is not set  # from default",
+            "mode = \"plan\"  # from user file c.toml:6",
+            "name = \"a\"  # from user file c.toml:2",
+            "# base_url is not set  # from default",
+        ] {
+            assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+        }
+        assert!(shown.contains("}  # from user file c.toml:8\n"), "{shown}");
+    }
+}

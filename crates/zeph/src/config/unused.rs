@@ -1,0 +1,196 @@
+//! A test that every key is read by something: it looks for the reads in the sources of the
+//! workspace.
+//!
+//! A read of `tools.shell.timeout` (of `ShellConfig`) is
+//! - `shell.timeout`: the field, of something called like the section (`provider` for a list
+//!   `providers`);
+//! - `config.timeout` or `….shell_config.timeout` in a file that names `ShellConfig`;
+//! - `let ShellConfig { timeout, .. } = …`.
+//!
+//! The files that define the structs, the configuration itself and tests do not count.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::schema;
+
+/// Keys whose field has another name.
+const RENAMED: &[(&str, &str)] = &[("llm.providers.type", "kind")];
+
+/// Keys that the configuration works out for their readers, and what these read.
+const DERIVED: &[(&str, &str)] = &[
+    ("llm.default", "llm.chosen()"),
+    ("memory.path", "paths.database"),
+];
+
+/// Proves CFG-2: a key that nothing reads is a dead setting.
+#[test]
+fn every_key_is_read() {
+    let sources = sources(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(!sources.is_empty(), "no sources were found");
+    let mut unread = Vec::new();
+    for section in schema::root().sections() {
+        for field in &section.keys {
+            let key = schema::join(&section.path, &field.name);
+            let of = |table: &[(&str, &'static str)]| {
+                table
+                    .iter()
+                    .find(|(named, _)| *named == key)
+                    .map(|(_, name)| *name)
+            };
+            let place = Place {
+                section: &section.path,
+                type_name: &section.table.type_name,
+            };
+            let name = of(RENAMED).unwrap_or(&field.name);
+            let is_read = sources.iter().any(|source| match of(DERIVED) {
+                Some(derived) => source.contains(derived),
+                None => place.is_read(name, source),
+            });
+            if !is_read {
+                unread.push(key);
+            }
+        }
+    }
+    assert!(
+        unread.is_empty(),
+        "no code reads {}; see the top of {}",
+        unread.join(", "),
+        file!()
+    );
+}
+
+/// A section and the struct behind it.
+struct Place<'a> {
+    section: &'a str,
+    type_name: &'a str,
+}
+
+impl Place<'_> {
+    fn is_read(&self, field: &str, source: &str) -> bool {
+        let names_type = words(source, self.type_name).next().is_some();
+        if names_type && source.contains(&format!("pub struct {} ", self.type_name)) {
+            return false;
+        }
+        let last = self.section.rsplit('.').next().unwrap();
+        let singular = last.strip_suffix('s').unwrap_or(last);
+        words(source, field).any(|at| {
+            let (before, after) = (&source[..at], source[at + field.len()..].trim_start());
+            let assigned = after.starts_with('=') && !after.starts_with("==");
+            let Some(before) = before.strip_suffix('.') else {
+                return false;
+            };
+            // Chains stand on lines of their own.
+            let receiver = before.trim_end();
+            let start = receiver.rfind(|c| !is_word(c)).map_or(0, |at| at + 1);
+            let receiver = receiver[start..].to_lowercase();
+            let is_config = receiver.ends_with("config") || receiver.ends_with("cfg");
+            !assigned && (receiver == last || receiver == singular || (names_type && is_config))
+        }) || self.is_destructured(field, source)
+    }
+
+    fn is_destructured(&self, field: &str, source: &str) -> bool {
+        words(source, self.type_name).any(|at| {
+            let after = source[at + self.type_name.len()..].trim_start();
+            let Some((pattern, after)) = after.strip_prefix('{').and_then(|p| p.split_once('}'))
+            else {
+                return false;
+            };
+            let is_pattern = after.trim_start().starts_with('=');
+            let fields = pattern
+                .split(',')
+                .map(|field| field.split(':').next().unwrap().trim());
+            is_pattern && fields.into_iter().any(|name| name == field)
+        })
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Where `word` stands alone.
+fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    text.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| {
+            let before = text[..*at].chars().next_back();
+            let after = text[at + word.len()..].chars().next();
+            !before.is_some_and(is_word) && !after.is_some_and(is_word)
+        })
+}
+
+/// All sources that may read keys, without comments and tests.
+fn sources(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut directories: Vec<PathBuf> = vec![root.join("crates")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let is_config = path.ends_with("zeph/src/config") || name == "config_cmd.rs";
+            if is_config || name.starts_with('.') || name == "tests" || name == "target" {
+                continue;
+            }
+            if path.is_dir() {
+                directories.push(path);
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+                found.push(code(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+/// A source without comments, up to its tests.
+fn code(source: &str) -> String {
+    let tests = source
+        .match_indices("#[cfg(test)]\nmod ")
+        .find(|(at, attribute)| {
+            let line = source[at + attribute.len()..].lines().next().unwrap();
+            line.contains('{')
+        });
+    let source = tests.map_or(source, |(at, _)| &source[..at]);
+    let lines = source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    lines.fold(String::new(), |code, line| code + line + "\n")
+}
+
+#[test]
+fn what_counts_as_a_read() {
+    let place = Place {
+        section: "tools.shell",
+        type_name: "ShellConfig",
+    };
+    let check = |source: &str, expect: bool| {
+        assert_eq!(place.is_read("timeout", &code(source)), expect, "{source}");
+    };
+    check("let t = config.tools.shell.timeout;", true);
+    check("let t = self\n    .shell\n    .timeout\n    .min(3);", true);
+    check("if shell.timeout == 3 {}", true);
+    check("shell.timeout = 3;", false);
+    check("// shell.timeout", false);
+    check("shell.timeout_ms + shell.max_timeout", false);
+    check("request.timeout", false);
+    check("config.timeout", false);
+    check("fn run(config: &ShellConfig) { config.timeout }", true);
+    check("fn run(config: &ShellConfig) { other.timeout }", false);
+    check("let ShellConfig { timeout, .. } = config;", true);
+    check("let ShellConfig { max: timeout } = config;", false);
+    check("ShellConfig { timeout: 3 }", false);
+    check(
+        "pub struct ShellConfig { timeout: u64 }\nfn f(shell: ShellConfig) { shell.timeout }",
+        false,
+    );
+    check("#[cfg(test)]\nmod tests;\nfn f() { shell.timeout }", true);
+    check(
+        "#[cfg(test)]\nmod tests { fn f() { shell.timeout } }",
+        false,
+    );
+    let place = Place {
+        section: "llm.providers",
+        type_name: "ProviderConfig",
+    };
+    assert!(place.is_read("kind", "match provider.kind {}"));
+}
