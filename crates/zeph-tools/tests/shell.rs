@@ -194,6 +194,23 @@ async fn nothing_survives_an_agent_that_is_killed() {
 
 /// Proves SH-3.
 #[tokio::test]
+async fn a_shell_dies_with_its_supervisor_even_when_no_agent_can_sweep() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let dir = tempfile::tempdir().unwrap();
+    let command = "echo $PPID > supervisor; echo $$ > shell; read x < <(sleep 300)";
+    let mut agent = agent(&format!("cd {}\n{command}", dir.path().display()));
+    let started = pids(dir.path(), &["supervisor", "shell"]).await;
+    let agent_pid = Pid::from_raw(agent.id().try_into().unwrap()).unwrap();
+    kill_process(agent_pid, Signal::STOP).unwrap();
+    kill_process(Pid::from_raw(started[0]).unwrap(), Signal::KILL).unwrap();
+    all_gone(&started, Duration::from_secs(10)).await;
+    kill_process(agent_pid, Signal::CONT).unwrap();
+    // The agent sweeps the rest, and ends, since its one call has failed.
+    agent.wait().unwrap();
+}
+
+/// Proves SH-3.
+#[tokio::test]
 async fn the_supervisor_ignores_what_reaches_the_agents_group_and_itself() {
     use rustix::process::{Pid, Signal, kill_process};
     let shell = Shell::new();

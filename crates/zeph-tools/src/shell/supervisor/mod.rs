@@ -11,6 +11,7 @@
 pub(super) mod client;
 pub(super) mod protocol;
 mod server;
+mod spawn;
 #[cfg(target_os = "linux")]
 mod stat;
 #[cfg(target_os = "linux")]

@@ -6,13 +6,11 @@
 //! too, since it takes up to the grace time. One thread reaps adopted processes.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
 use std::io::{self, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,11 +18,10 @@ use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
+use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
+use super::spawn::{exit, spawn};
 use super::tree::{self, Mark};
-use super::{CALL_TAG, client::GRACE};
-use crate::shell::runner::Exit;
-use crate::shell::sys;
 
 /// Between SIGTERM and SIGKILL when the agent has gone.
 const LAST_GRACE: Duration = Duration::from_millis(500);
@@ -65,7 +62,7 @@ fn serve() -> io::Result<()> {
     }
     // A name of its own in lists of processes, and no directory kept busy.
     #[cfg(target_os = "linux")]
-    let _ = std::fs::write("/proc/self/comm", "shell-supervisr");
+    let _ = std::fs::write("/proc/self/comm", "shell-supervise");
     let _ = std::env::set_current_dir("/");
 
     let server = Arc::new(Server {
@@ -342,42 +339,6 @@ impl Server {
                 waited.unwrap_or_else(PoisonError::into_inner)
             };
         }
-    }
-}
-
-/// Starts a command as the leader of a process group. Its standard input is closed.
-fn spawn(run: Run, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
-    let mut argv = run.argv.into_iter().map(OsString::from);
-    let program = argv.next().ok_or(io::ErrorKind::InvalidInput)?;
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the one place where commands start: as leaders of their groups, with the \
-                  environment that was chosen, below the supervisor"
-    )]
-    let mut command = Command::new(program);
-    command
-        .args(argv)
-        .current_dir(OsString::from(run.cwd))
-        .env_clear()
-        .envs(
-            run.env
-                .into_iter()
-                .map(|(name, value)| (OsString::from(name), OsString::from(value))),
-        )
-        .env(CALL_TAG, tree::tag(run.id))
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0);
-    sys::die_with_parent(&mut command);
-    command.spawn()
-}
-
-/// The exit of a process. A process that was waited for has a code or a signal.
-fn exit(status: ExitStatus) -> Exit {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Exit { code, signal: None },
-        (None, signal) => Exit::by_signal(signal.unwrap_or(0)),
     }
 }
 
