@@ -122,6 +122,16 @@ pub enum ToolError {
         #[source]
         source: io::Error,
     },
+    /// A failure with something to read beside the message: a diff, the place that came closest.
+    #[error("{message}")]
+    Explained {
+        /// The class.
+        category: ToolErrorCategory,
+        /// What happened.
+        message: String,
+        /// What is shown of it; it follows the feedback block.
+        output: Box<ToolOutput>,
+    },
     /// Any other failure.
     #[error("{message}")]
     Failed {
@@ -190,7 +200,9 @@ impl ToolError {
             Self::SnapshotFailed { .. } | Self::Missing { .. } => {
                 ToolErrorCategory::PermanentFailure
             }
-            Self::Shell { category, .. } | Self::Failed { category, .. } => *category,
+            Self::Shell { category, .. }
+            | Self::Explained { category, .. }
+            | Self::Failed { category, .. } => *category,
             Self::Cancelled { .. } => ToolErrorCategory::Cancelled,
             Self::Timeout { .. } => ToolErrorCategory::Timeout,
             Self::Io { source, .. } => classify_io_error(source),
@@ -221,7 +233,7 @@ impl ToolError {
     #[must_use]
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
-            Self::Shell { output, .. } => Some(output),
+            Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
             _ => None,
         }
     }

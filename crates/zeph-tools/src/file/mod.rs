@@ -1,5 +1,68 @@
 //! File tools behind a path sandbox.
+//!
+//! A path given by a model goes through [`Sandbox`] and nowhere else; what it yields are directory
+//! handles and names, and all I/O is relative to those (`place`, `walk`, `atomic`).
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::ToolError;
+use crate::toolset::{Tool, ToolSet};
+
+mod atomic;
+mod budget;
+mod change;
+mod closest;
 pub mod config;
+mod content;
+mod edit;
+mod find_path;
+mod grep;
+mod grep_sink;
+mod ignored;
+mod lines;
+mod list_directory;
+mod locks;
+mod near;
+mod place;
+mod read;
+mod resolve;
+mod sandbox;
+mod splice;
+mod walk;
+mod write;
 
 pub use config::FileConfig;
+pub use sandbox::{Sandbox, SandboxError};
+
+/// The time after which a search ends with what it has.
+const SEARCH_TIME: Duration = Duration::from_secs(20);
+
+/// The file tools, which touch nothing outside `sandbox`.
+#[must_use]
+pub fn file_tools(sandbox: Arc<Sandbox>) -> ToolSet {
+    let tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(read::ReadTool::new(Arc::clone(&sandbox))),
+        Arc::new(write::WriteTool::new(Arc::clone(&sandbox))),
+        Arc::new(edit::EditTool::new(Arc::clone(&sandbox))),
+        Arc::new(grep::GrepTool::new(Arc::clone(&sandbox), SEARCH_TIME)),
+        Arc::new(find_path::FindPathTool::new(
+            Arc::clone(&sandbox),
+            SEARCH_TIME,
+        )),
+        Arc::new(list_directory::ListDirectoryTool::new(sandbox)),
+    ];
+    ToolSet::new(tools)
+}
+
+/// Runs file I/O on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(ToolError::permanent(format!(
+            "the tool broke off; this is a defect: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,225 @@
+//! Replaces a file as a whole: whoever looks, and whenever the process or the machine stops, there
+//! is the old content or the new, never a mix.
+//!
+//! The new content goes to a temporary file in the same directory, is synchronized to the disk, and
+//! is renamed over the target; then the directory is synchronized. A kill in between leaves at most
+//! a file named `.zeph-tmp-…`, which nothing reads.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, fsync, openat, renameat, unlinkat,
+};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ToolError;
+use crate::file::place::Target;
+
+/// How the names of temporary files begin.
+const TEMPORARY: &str = ".zeph-tmp-";
+
+/// A temporary file that is removed unless it was renamed.
+struct Temporary<'a> {
+    target: &'a Target,
+    name: OsString,
+    file: File,
+    renamed: bool,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing more can be done about one that cannot be removed, and it harms nobody.
+            let _ = unlinkat(&*self.target.dir, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Writes `content` to `target`. Owner and mode of `existing`, the file that is replaced, are kept;
+/// a new file gets those that the process gives. `cancel` is obeyed up to the rename.
+///
+/// # Errors
+/// When the target is not writable, the disk is full, the call is cancelled. The old content is
+/// there then, and no temporary file.
+pub(super) fn replace(
+    target: &Target,
+    content: &[u8],
+    existing: Option<&Stat>,
+    cancel: &CancellationToken,
+) -> Result<(), ToolError> {
+    let failed = |error: io::Error| {
+        if error.kind() == io::ErrorKind::StorageFull
+            || error.kind() == io::ErrorKind::QuotaExceeded
+        {
+            ToolError::permanent(format!(
+                "the disk is full: {} was not written and has its old content ({error})",
+                target.path.display()
+            ))
+        } else {
+            ToolError::io("write", &target.path, error)
+        }
+    };
+    if existing.is_some() {
+        writable(target).map_err(|error| failed(error.into()))?;
+    }
+    let mut temporary = create(target, existing.is_none()).map_err(|error| failed(error.into()))?;
+    temporary.file.write_all(content).map_err(failed)?;
+    if let Some(existing) = existing {
+        take_over(&temporary.file, existing).map_err(|error| failed(error.into()))?;
+    }
+    temporary.file.sync_all().map_err(failed)?;
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    renameat(&*target.dir, &temporary.name, &*target.dir, &target.name)
+        .map_err(|error| failed(error.into()))?;
+    temporary.renamed = true;
+    // The content is in place. A directory that cannot be opened or synchronized (some network
+    // file systems) makes it no less so, only less certain after a power cut.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(dir) = openat(&*target.dir, ".", flags, Mode::empty()) {
+        let _ = fsync(dir);
+    }
+    Ok(())
+}
+
+/// Whether the file itself may be written: a rename would only ask for the directory, and a file
+/// that is read-only is meant to stay as it is.
+fn writable(target: &Target) -> Result<(), Errno> {
+    let flags =
+        OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    match openat(&*target.dir, &target.name, flags, Mode::empty()) {
+        // A program that runs can be replaced, though not written to.
+        Ok(_) | Err(Errno::TXTBSY) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates the temporary file: with the mode of any new file, or one that shows it to nobody.
+fn create(target: &Target, new: bool) -> Result<Temporary<'_>, Errno> {
+    let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(if new { 0o666 } else { 0o600 });
+    let file = openat(&*target.dir, &name, flags, mode)?;
+    Ok(Temporary {
+        target,
+        name,
+        file: File::from(file),
+        renamed: false,
+    })
+}
+
+/// Gives `file` the owner and mode of `existing`. Where the owner or the group cannot be given,
+/// the mode is narrowed, so that nobody gains by it.
+fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
+    let created = fstat(&file)?;
+    let mode = kept_mode(
+        existing.st_mode & 0o7777,
+        existing.st_uid == created.st_uid
+            || fchown(&file, Some(Uid::from_raw(existing.st_uid)), None).is_ok(),
+        existing.st_gid == created.st_gid
+            || fchown(&file, None, Some(Gid::from_raw(existing.st_gid))).is_ok(),
+    );
+    fchmod(&file, Mode::from_raw_mode(mode))
+}
+
+/// The mode of the new file: `mode`, without what it would give to another owner or group.
+fn kept_mode(mode: u32, same_owner: bool, same_group: bool) -> u32 {
+    let mut kept = mode;
+    if !same_owner {
+        kept &= !0o4000;
+    }
+    if !same_group {
+        let others = mode & 0o007;
+        kept = (kept & !0o2070) | (mode & 0o070 & (others << 3));
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_never_widened() {
+        let check = |mode, owner, group, expect| {
+            assert_eq!(kept_mode(mode, owner, group), expect, "{mode:o}");
+        };
+        check(0o644, true, true, 0o644);
+        check(0o4755, true, true, 0o4755);
+        check(0o4755, false, true, 0o755);
+        check(0o2775, true, false, 0o755);
+        check(0o640, true, false, 0o600);
+        check(0o664, true, false, 0o644);
+        check(0o660, false, false, 0o600);
+    }
+
+    fn target(dir: &std::path::Path, name: &str) -> Target {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let handle = openat(rustix::fs::CWD, dir, flags, Mode::empty()).expect("a directory");
+        Target {
+            dir: std::sync::Arc::new(handle),
+            name: name.into(),
+            path: dir.join(name),
+        }
+    }
+
+    fn names(dir: &std::path::Path) -> Vec<OsString> {
+        let entries = std::fs::read_dir(dir).expect("a directory");
+        entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect()
+    }
+
+    /// Proves FILE-20 in part: what fails, fails whole, and leaves no temporary file.
+    #[test]
+    fn a_failure_leaves_the_old_content_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let go_on = CancellationToken::new();
+        // The rename is what fails: the temporary file has been written by then.
+        std::fs::create_dir(dir.path().join("taken")).expect("a directory");
+        replace(&target(dir.path(), "taken"), b"new", None, &go_on).expect_err("a directory");
+        assert_eq!(names(dir.path()), ["taken"]);
+
+        let file = dir.path().join("taken/f");
+        std::fs::write(&file, "old").expect("a file");
+        let cancelled = CancellationToken::new();
+        cancelled.cancel();
+        let below = target(&dir.path().join("taken"), "f");
+        let stat = below.existing().expect("a file");
+        let error = replace(&below, b"new", stat.as_ref(), &cancelled).expect_err("cancelled");
+        assert!(matches!(error, ToolError::Cancelled { .. }));
+        assert_eq!(std::fs::read(&file).expect("a file"), b"old");
+        assert_eq!(names(&dir.path().join("taken")), ["f"]);
+
+        replace(&below, b"new", stat.as_ref(), &go_on).expect("written");
+        assert_eq!(std::fs::read(&file).expect("a file"), b"new");
+        assert_eq!(names(&dir.path().join("taken")), ["f"]);
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_stays() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("f");
+        std::fs::write(&file, "old").expect("a file");
+        let mut permissions = std::fs::metadata(&file).expect("metadata").permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(&file, permissions).expect("read-only");
+        let target = target(dir.path(), "f");
+        let stat = target.existing().expect("a file");
+        let result = replace(&target, b"new", stat.as_ref(), &CancellationToken::new());
+        // Nothing is read-only for the superuser.
+        let content: &[u8] = if rustix::process::geteuid().is_root() {
+            result.expect("written");
+            b"new"
+        } else {
+            result.expect_err("read-only");
+            b"old"
+        };
+        assert_eq!(std::fs::read(&file).expect("a file"), content);
+    }
+}

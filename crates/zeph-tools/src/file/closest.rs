@@ -1,0 +1,220 @@
+//! The place in a text that is most like a text that does not occur in it.
+//!
+//! Every window of as many lines as were asked for gets a cheap estimate: per line a signature of
+//! 256 bits, one for each pair of neighbouring characters, compared by Dice's coefficient. The few
+//! best are compared by Levenshtein's distance. Time is bounded by the caps below.
+
+/// Texts with more bytes are not searched.
+const MOST_BYTES: usize = 2 << 20;
+/// Texts with more lines are not searched.
+const MOST_LINES: usize = 50_000;
+/// Lines of the wanted text that count.
+const MOST_WANTED: usize = 40;
+/// Characters of a line that count.
+const MOST_CHARS: usize = 300;
+/// Windows that are compared exactly.
+const CANDIDATES: usize = 5;
+/// What is less like than this is nowhere near.
+const LIKE: f64 = 0.35;
+
+/// The place that comes closest.
+#[derive(Debug, PartialEq)]
+pub(super) struct Closest {
+    /// Its first line, from 1.
+    pub(super) first: usize,
+    /// Its last line.
+    pub(super) last: usize,
+    /// How like it is, in percent.
+    pub(super) percent: u8,
+    /// The first line that differs, from 1.
+    pub(super) line: usize,
+    /// What was asked for there; `None` when the place has a line more.
+    pub(super) wanted: Option<String>,
+    /// What is there; `None` when the text ends.
+    pub(super) found: Option<String>,
+}
+
+impl Closest {
+    /// Whether the first difference is one of white space alone.
+    pub(super) fn is_blank_difference(&self) -> bool {
+        match (&self.wanted, &self.found) {
+            (Some(wanted), Some(found)) => wanted.split_whitespace().eq(found.split_whitespace()),
+            _ => false,
+        }
+    }
+}
+
+/// What is compared of a line.
+struct Signature {
+    bits: [u64; 4],
+    count: u32,
+}
+
+impl Signature {
+    fn of(line: &str) -> Self {
+        let mut bits = [0_u64; 4];
+        let mut previous = 0_u32;
+        let characters = line.chars().filter(|char| !char.is_whitespace());
+        for character in characters.take(MOST_CHARS) {
+            let code = u32::from(character);
+            let hash = (previous.wrapping_mul(31) ^ code).wrapping_mul(0x9E37_79B1) >> 24;
+            bits[(hash >> 6) as usize] |= 1 << (hash & 63);
+            previous = code;
+        }
+        let count = bits.iter().map(|word| word.count_ones()).sum();
+        Self { bits, count }
+    }
+
+    /// Dice's coefficient times the weight of the wanted line.
+    fn score(&self, wanted: &Self) -> f64 {
+        if wanted.count == 0 {
+            return if self.count == 0 { 1.0 } else { 0.0 };
+        }
+        let words = self.bits.iter().zip(&wanted.bits);
+        let common: u32 = words.map(|(a, b)| (a & b).count_ones()).sum();
+        f64::from(2 * common) / f64::from(self.count + wanted.count) * f64::from(wanted.count)
+    }
+}
+
+/// The place in `text` that is most like `wanted`; `None` when none is, or `text` is too long.
+pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
+    if text.len() > MOST_BYTES {
+        return None;
+    }
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let lines: Vec<&str> = text.split('\n').collect();
+    if lines.len() > MOST_LINES {
+        return None;
+    }
+    let all: Vec<&str> = wanted
+        .strip_suffix('\n')
+        .unwrap_or(wanted)
+        .split('\n')
+        .collect();
+    let asked = &all[..all.len().min(MOST_WANTED)];
+    let signatures: Vec<Signature> = lines.iter().map(|line| Signature::of(line)).collect();
+    let asked_signatures: Vec<Signature> = asked.iter().map(|line| Signature::of(line)).collect();
+
+    let mut best: Vec<(f64, usize)> = Vec::with_capacity(CANDIDATES + 1);
+    for start in 0..lines.len() {
+        let window = signatures[start..].iter().zip(&asked_signatures);
+        let score: f64 = window.map(|(line, wanted)| line.score(wanted)).sum();
+        if best.len() < CANDIDATES || best.last().is_some_and(|(least, _)| score > *least) {
+            best.push((score, start));
+            best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            best.truncate(CANDIDATES);
+        }
+    }
+    let mut place: Option<(f64, usize)> = None;
+    for (_, start) in best {
+        let like = likeness(&lines[start..], asked);
+        if place.is_none_or(|(most, _)| like > most) {
+            place = Some((like, start));
+        }
+    }
+    let (like, start) = place.filter(|(like, _)| *like >= LIKE)?;
+    let last = (start + all.len()).min(lines.len());
+    let differs = (start..start + all.len())
+        .find(|index| lines.get(*index) != all.get(index - start))
+        .unwrap_or(start);
+    Some(Closest {
+        first: start + 1,
+        last,
+        percent: percent(like),
+        line: differs + 1,
+        wanted: all.get(differs - start).map(|line| (*line).to_owned()),
+        found: lines.get(differs).map(|line| (*line).to_owned()),
+    })
+}
+
+/// A likeness below 1 is never shown as 100.
+fn percent(like: f64) -> u8 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to 99"
+    )]
+    let percent = (like * 100.0).clamp(0.0, 99.0) as u8;
+    percent
+}
+
+/// How like the lines are, from 0 to 1, each weighted by the length of the wanted one.
+fn likeness(lines: &[&str], wanted: &[&str]) -> f64 {
+    let mut like = 0.0;
+    let mut weight = 0.0;
+    for (index, wanted) in wanted.iter().enumerate() {
+        let wanted: String = wanted.chars().take(MOST_CHARS).collect();
+        #[allow(clippy::cast_precision_loss, reason = "at most 300")]
+        let length = wanted.trim().len().max(1) as f64;
+        weight += length;
+        let Some(line) = lines.get(index) else {
+            continue;
+        };
+        let line: String = line.chars().take(MOST_CHARS).collect();
+        // A part of a line can be asked for at both ends of the text.
+        let part = !wanted.trim().is_empty() && line.contains(wanted.trim());
+        like += length
+            * if part {
+                0.95_f64.max(strsim::normalized_levenshtein(&wanted, &line))
+            } else {
+                strsim::normalized_levenshtein(&wanted, &line)
+            };
+    }
+    if weight > 0.0 { like / weight } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "fn one() {\n    let a = 1;\n    a + 1\n}\n\nfn two() {\n    let b = 2;\n    b * 2\n}\n";
+
+    /// Proves FILE-21.
+    #[test]
+    fn the_closest_lines_are_found() {
+        let check = |wanted: &str, first, last, line| {
+            let place = closest(TEXT, wanted).expect(wanted);
+            assert_eq!(
+                (place.first, place.last, place.line),
+                (first, last, line),
+                "{wanted}"
+            );
+            assert!((35..=99).contains(&place.percent), "{}", place.percent);
+        };
+        check("let b = 3;", 7, 7, 7);
+        check("fn two() {\n    let b = 2;\n    b * 3\n}\n", 6, 9, 8);
+        check("fn one()  {\n\tlet a = 1;", 1, 2, 1);
+        check("    b * 2\n}\nend", 8, 9, 10);
+    }
+
+    #[test]
+    fn the_first_difference_is_shown() {
+        let place = closest(TEXT, "fn one() {\n\tlet a = 1;\n").expect("a place");
+        assert_eq!(place.line, 2);
+        assert_eq!(place.wanted.as_deref(), Some("\tlet a = 1;"));
+        assert_eq!(place.found.as_deref(), Some("    let a = 1;"));
+        assert!(place.is_blank_difference());
+    }
+
+    #[test]
+    fn what_is_nowhere_near_is_nowhere() {
+        assert_eq!(closest(TEXT, "SELECT * FROM users WHERE id = 42"), None);
+        assert_eq!(closest("", "something"), None);
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_is_not_searched() {
+        assert_eq!(
+            closest(&"let b = 2;\n".repeat(MOST_LINES + 1), "let b = 3;"),
+            None
+        );
+    }
+
+    #[test]
+    fn the_worst_case_ends() {
+        let text = format!("{}\n", "ab c".repeat(10)).repeat(40_000);
+        let wanted = format!("{}\n", "ab d".repeat(300)).repeat(2000);
+        let _ = closest(&text, &wanted);
+    }
+}

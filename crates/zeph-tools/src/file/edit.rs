@@ -1,0 +1,244 @@
+//! `edit`: replaces text in a file.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use encoding_rs_io::DecodeReaderBytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::ToolCall;
+use crate::category::ToolErrorCategory;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::closest::{Closest, closest};
+use crate::file::lines::cut;
+use crate::file::sandbox::Sandbox;
+use crate::file::splice::{Refusal, Replacement, Spliced, splice};
+use crate::file::{atomic, blocking, change};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Bytes of a file that can be edited.
+const LARGEST: u64 = 64 << 20;
+/// Characters of a line that are shown of a first difference.
+const SHOWN: usize = 200;
+
+/// Parameters of `edit`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EditParams {
+    path: String,
+    old_string: String,
+    new_string: String,
+    replace_all: Option<bool>,
+}
+
+/// The tool `edit`.
+pub(super) struct EditTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+impl EditTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<EditParams>(
+                "edit",
+                "Replace text in a file. old_string must occur exactly once, as read shows it without line numbers.",
+                Annotations::MUTATE,
+            )
+            .with_aliases(&["edit_file"])
+            .with_param_aliases(&[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("old_str", "old_string"),
+                ("new_str", "new_string"),
+                ("old_text", "old_string"),
+                ("new_text", "new_string"),
+            ])
+            .with_content_params(&["old_string", "new_string"]),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for EditTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: EditParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let cancel = cx.cancel.clone();
+        blocking(move || edit(&sandbox, &params, &cancel)).await
+    }
+}
+
+fn edit(
+    sandbox: &Sandbox,
+    params: &EditParams,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let place = sandbox.resolve(&params.path)?;
+    let _guard = sandbox.locks().hold(place.path());
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    let (file, stat) = place.open_file(sandbox, "`edit` changes files")?;
+    let target = place.target(sandbox)?;
+    let shown = sandbox.shown(&target.path);
+    let mut old = Vec::with_capacity(
+        usize::try_from(stat.st_size)
+            .unwrap_or_default()
+            .min(1 << 20),
+    );
+    file.take(LARGEST + 1)
+        .read_to_end(&mut old)
+        .map_err(|error| ToolError::io("read", &target.path, error))?;
+    if old.len() as u64 > LARGEST {
+        return Err(ToolError::permanent(format!(
+            "{shown} has {} bytes; `edit` changes files up to {LARGEST} bytes",
+            stat.st_size
+        )));
+    }
+    let replacement = Replacement {
+        old: &params.old_string,
+        new: &params.new_string,
+        all: params.replace_all.unwrap_or(false),
+    };
+    let Spliced { bytes, lines } =
+        splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
+    atomic::replace(&target, &bytes, Some(&stat), cancel)?;
+
+    let count = match lines.as_slice() {
+        [(first, last)] if first == last => format!("1 replacement, line {first}"),
+        [(first, last)] => format!("1 replacement, lines {first}-{last}"),
+        several => format!("{} replacements", several.len()),
+    };
+    let line = lines
+        .first()
+        .and_then(|(first, _)| u32::try_from(*first).ok());
+    Ok(ToolOutput::text(format!(
+        "Edited {shown} ({count}).\n{}",
+        change::numbered(&decoded(&bytes), &lines)
+    ))
+    .with_display(change::unified(&shown, &decoded(&old), &decoded(&bytes)))
+    .at(&target.path, line))
+}
+
+/// `content` in UTF-8 where it is in UTF-16; as it is otherwise.
+fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    if !content.starts_with(b"\xff\xfe") && !content.starts_with(b"\xfe\xff") {
+        return content.into();
+    }
+    let mut text = Vec::with_capacity(content.len());
+    match DecodeReaderBytes::new(content).read_to_end(&mut text) {
+        Ok(_) => text.into(),
+        Err(_) => content.into(),
+    }
+}
+
+/// The error that tells why nothing was replaced.
+fn refused(
+    shown: &str,
+    content: &[u8],
+    replacement: Replacement<'_>,
+    refusal: Refusal,
+) -> ToolError {
+    match refusal {
+        Refusal::Equal => {
+            ToolError::invalid("`old_string` and `new_string` are equal: nothing would change")
+        }
+        Refusal::EmptyOld => ToolError::invalid(format!(
+            "`old_string` is empty, and {shown} is not; give the text to replace, or use `write` to replace all"
+        )),
+        Refusal::Several(lines) => {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            ToolError::permanent(format!(
+                "`old_string` occurs several times in {shown}, on lines {}; add surrounding lines until it is unique, or set `replace_all`",
+                lines.join(", ")
+            ))
+        }
+        Refusal::Applied(line) => ToolError::permanent(format!(
+            "this edit is already applied: `new_string` stands at line {line} of {shown}, and `old_string` nowhere else; nothing was changed"
+        )),
+        Refusal::Absent => {
+            let text = decoded(content);
+            let text = String::from_utf8_lossy(&text);
+            let text = text.replace("\r\n", "\n");
+            let wanted = replacement.old.replace("\r\n", "\n");
+            match closest(&text, &wanted) {
+                Some(place) => missed(shown, content, &text, &wanted, &place),
+                None => ToolError::permanent(format!(
+                    "`old_string` does not occur in {shown}, nor anything like it; read the file again"
+                )),
+            }
+        }
+    }
+}
+
+/// The error that names the place that comes closest, with a diff from it to what was asked for.
+fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest) -> ToolError {
+    let quote = |line: &Option<String>| match line {
+        Some(line) if line.chars().count() > SHOWN => {
+            format!("{:?}…", line.chars().take(SHOWN).collect::<String>())
+        }
+        Some(line) => format!("{line:?}"),
+        None => "nothing".to_owned(),
+    };
+    let difference = if place.wanted == place.found {
+        if content.contains(&b'\r') {
+            "the text is the same and the line endings differ: the file has CRLF".to_owned()
+        } else {
+            "the text goes on differently behind these lines".to_owned()
+        }
+    } else {
+        let blank = if place.is_blank_difference() {
+            " (white space alone)"
+        } else {
+            ""
+        };
+        format!(
+            "first difference{blank} at line {}: asked for {}, found {}",
+            place.line,
+            quote(&place.wanted),
+            quote(&place.found)
+        )
+    };
+    let region: String = text
+        .split_inclusive('\n')
+        .skip(place.first - 1)
+        .take(place.last + 1 - place.first)
+        .map(|line| {
+            let (line, cut) = cut(line);
+            if cut {
+                format!("{line}…\n")
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    let wanted = format!("{}\n", wanted.strip_suffix('\n').unwrap_or(wanted));
+    let region = format!("{}\n", region.strip_suffix('\n').unwrap_or(&region));
+    let diff = change::unified_text(
+        &format!("{shown} lines {}-{}", place.first, place.last),
+        &region,
+        &wanted,
+    );
+    ToolError::Explained {
+        category: ToolErrorCategory::PermanentFailure,
+        message: format!(
+            "`old_string` does not occur in {shown}. Closest: lines {}-{}, {}% alike; {difference}",
+            place.first, place.last, place.percent
+        ),
+        output: Box::new(ToolOutput::text(format!(
+            "The closest place (-), and what was asked for (+):\n{diff}"
+        ))),
+    }
+}

@@ -1,0 +1,221 @@
+//! `find_path`: finds files and directories by a glob.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use globset::{GlobBuilder, GlobMatcher};
+use rustix::fs::{AtFlags, FileType, statat};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::budget::{Budget, Stop};
+use crate::file::sandbox::Sandbox;
+use crate::file::walk::{Entry, Visitor, walk};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Paths that are shown.
+const MOST: usize = 1000;
+
+/// Parameters of `find_path`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FindPathParams {
+    /// Glob below path, as **/*.rs
+    pattern: String,
+    path: Option<String>,
+}
+
+/// The tool `find_path`.
+pub(super) struct FindPathTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+    time: Duration,
+}
+
+impl FindPathTool {
+    /// The tool; a search ends after `time` with what it has.
+    pub(super) fn new(sandbox: Arc<Sandbox>, time: Duration) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<FindPathParams>(
+                "find_path",
+                "Find paths by name, newest first. To search contents use grep.",
+                Annotations::READ,
+            )
+            .with_aliases(&["glob"])
+            .with_param_aliases(&[("glob", "pattern"), ("directory", "path")]),
+            time,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for FindPathTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: FindPathParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let budget = Budget::new(cx.cancel.clone(), self.time);
+        blocking(move || find(&sandbox, &params, &budget)).await
+    }
+}
+
+/// A path that matches; in the order of the result.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Hit {
+    /// Seconds and nanoseconds of the last change.
+    changed: Reverse<(i64, i64)>,
+    path: PathBuf,
+    is_dir: bool,
+}
+
+/// The newest paths, and how many match at all.
+#[derive(Default)]
+struct Kept {
+    hits: BTreeSet<Hit>,
+    total: usize,
+}
+
+struct Worker<'a> {
+    glob: &'a GlobMatcher,
+    /// What matches is the path below `start`, or the whole path for an absolute pattern.
+    start: Option<&'a Path>,
+    kept: &'a Mutex<Kept>,
+}
+
+impl Visitor for Worker<'_> {
+    fn enters(&mut self, _: &Path) -> bool {
+        true
+    }
+
+    fn visit(&mut self, entry: &Entry<'_>) {
+        let name = match self.start {
+            Some(start) => entry.path.strip_prefix(start).unwrap_or(entry.path),
+            None => entry.path,
+        };
+        if !self.glob.is_match(name) {
+            return;
+        }
+        // What is gone from its directory, or never was in it, is no result.
+        let Ok(stat) = statat(entry.dir, entry.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return;
+        };
+        let hit = Hit {
+            changed: Reverse((
+                stat.st_mtime,
+                i64::try_from(stat.st_mtime_nsec).unwrap_or_default(),
+            )),
+            path: entry.path.to_owned(),
+            is_dir: FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.total += 1;
+        kept.hits.insert(hit);
+        if kept.hits.len() > MOST {
+            kept.hits.pop_last();
+        }
+    }
+}
+
+fn find(
+    sandbox: &Sandbox,
+    params: &FindPathParams,
+    budget: &Budget,
+) -> Result<ToolOutput, ToolError> {
+    let pattern = params.pattern.trim_start_matches("./");
+    if pattern.is_empty() {
+        return Err(ToolError::invalid("`pattern` is empty"));
+    }
+    if Path::new(pattern)
+        .components()
+        .any(|part| part == std::path::Component::ParentDir)
+    {
+        return Err(ToolError::invalid(
+            "`pattern` matches below `path`: give the directory there instead of `..`",
+        ));
+    }
+    let glob = GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| ToolError::invalid(format!("`pattern` is no glob: {error}")))?
+        .compile_matcher();
+    let place = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    let dir = place.open_dir(sandbox)?;
+    let kept = Mutex::new(Kept::default());
+    let start = (!pattern.starts_with('/')).then_some(place.path());
+    let walked = walk(sandbox, dir, place.path(), budget, || Worker {
+        glob: &glob,
+        start,
+        kept: &kept,
+    });
+    if walked.stopped == Some(Stop::Cancelled) {
+        return Err(ToolError::cancelled());
+    }
+    let kept = kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut lines: Vec<String> = kept
+        .hits
+        .iter()
+        .map(|hit| {
+            let slash = if hit.is_dir { "/" } else { "" };
+            format!("{}{slash}", sandbox.shown(&hit.path))
+        })
+        .collect();
+    if lines.is_empty() {
+        let hint = if pattern.contains('/') {
+            ""
+        } else {
+            " `*` stops at `/`: for every directory below, begin with `**/`."
+        };
+        lines.push(format!("No paths match.{hint}{}", walked.left_out()));
+    }
+    if kept.total > kept.hits.len() {
+        lines.push(format!(
+            "(the newest {} of {} paths; narrow the pattern)",
+            kept.hits.len(),
+            kept.total
+        ));
+    }
+    if walked.stopped.is_some() {
+        lines.push("(partial: the time was up; narrow `path`)".to_owned());
+    }
+    Ok(ToolOutput::text(lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Proves FILE-15a in part.
+    #[tokio::test]
+    async fn a_search_whose_time_is_up_says_that_it_is_partial() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("f"), "x").expect("a file");
+        let sandbox = Arc::new(Sandbox::new(&[], dir.path()).expect("a sandbox"));
+        let tool = FindPathTool::new(sandbox, Duration::ZERO);
+        let call = ToolCall::new("1", "find_path", json!({"pattern": "*"}), "test");
+        let output = tool
+            .run(&call, &CallContext::detached())
+            .await
+            .expect("a result");
+        assert!(
+            output.summary.contains("(partial: the time was up"),
+            "{}",
+            output.summary
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! `grep`: searches the contents of files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use grep_regex::RegexMatcher;
+use grep_searcher::Searcher;
+use ignore::overrides::{Override, OverrideBuilder};
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::budget::{Budget, Stop};
+use crate::file::grep_sink::{Found, matcher, search, searcher};
+use crate::file::place::{self, open_regular};
+use crate::file::sandbox::Sandbox;
+use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Matches that are shown when no number is given.
+const DEFAULT_RESULTS: usize = 1000;
+/// Matches that can be asked for.
+const MOST_RESULTS: usize = 10_000;
+/// Lines of context that can be asked for.
+const MOST_CONTEXT: usize = 50;
+/// Files that are named as places of the result.
+const MOST_LOCATIONS: usize = 20;
+
+/// Parameters of `grep`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GrepParams {
+    pattern: String,
+    path: Option<String>,
+    case_sensitive: Option<bool>,
+    glob: Option<String>,
+    // The bounds are left to deserialization: they would cost tokens and help no model.
+    #[schemars(with = "Option<i64>")]
+    context: Option<usize>,
+    #[schemars(with = "Option<i64>")]
+    max_results: Option<usize>,
+}
+
+/// The tool `grep`.
+pub(super) struct GrepTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+    time: Duration,
+}
+
+impl GrepTool {
+    /// The tool; a search ends after `time` with what it has.
+    pub(super) fn new(sandbox: Arc<Sandbox>, time: Duration) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<GrepParams>(
+                "grep",
+                "Search file contents by Rust regex, case-sensitive by default; skips ignored, hidden, binary files.",
+                Annotations::READ,
+            )
+            .with_param_aliases(&[
+                ("regex", "pattern"),
+                ("query", "pattern"),
+                ("file_path", "path"),
+                ("directory", "path"),
+                ("include", "glob"),
+                ("limit", "max_results"),
+            ]),
+            time,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for GrepTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: GrepParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let budget = Budget::new(cx.cancel.clone(), self.time);
+        blocking(move || grep(&sandbox, &params, &budget)).await
+    }
+}
+
+/// The first matches in the order of the paths: one more than are shown, to know that there are
+/// more.
+struct Kept {
+    files: BTreeMap<PathBuf, Found>,
+    matches: usize,
+    most: usize,
+}
+
+impl Kept {
+    fn add(&mut self, path: PathBuf, found: Found) {
+        self.matches += found.matches;
+        self.files.insert(path, found);
+        while let Some(last) = self.files.last_entry()
+            && self.matches - last.get().matches > self.most
+        {
+            self.matches -= last.remove().matches;
+        }
+    }
+
+    /// Whether what comes at or below `path` is of no use any more.
+    fn is_past(&self, path: &Path) -> bool {
+        self.matches > self.most
+            && self
+                .files
+                .last_key_value()
+                .is_some_and(|(last, _)| path > last.as_path())
+    }
+}
+
+/// What all threads share.
+struct Search<'a> {
+    matcher: &'a RegexMatcher,
+    globs: Option<Override>,
+    budget: &'a Budget,
+    most: usize,
+    kept: Mutex<Kept>,
+    searched: AtomicUsize,
+    binary: AtomicUsize,
+    failed: AtomicUsize,
+    /// Whether a file was not searched to its end.
+    cut: AtomicBool,
+}
+
+impl Search<'_> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Searches one file, and counts it.
+    fn file(&self, searcher: &mut Searcher, path: &Path, file: File) {
+        let count = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed);
+        match search(searcher, self.matcher, file, self.budget, self.most) {
+            Ok(found) if found.binary => count(&self.binary),
+            Ok(found) => {
+                self.cut.fetch_or(found.cut, Ordering::Relaxed);
+                if found.matches > 0 {
+                    self.kept().add(path.to_owned(), found);
+                }
+                count(&self.searched)
+            }
+            Err(_) => count(&self.failed),
+        };
+    }
+}
+
+/// What one thread searches with.
+struct Worker<'a> {
+    search: &'a Search<'a>,
+    searcher: Searcher,
+}
+
+impl Visitor for Worker<'_> {
+    fn enters(&mut self, path: &Path) -> bool {
+        let left_out = |globs: &Override| globs.matched(path, true).is_ignore();
+        !self.search.globs.as_ref().is_some_and(left_out) && !self.search.kept().is_past(path)
+    }
+
+    fn visit(&mut self, entry: &Entry<'_>) {
+        let left_out = |globs: &Override| globs.matched(entry.path, false).is_ignore();
+        if entry.kind != FileType::RegularFile
+            || self.search.globs.as_ref().is_some_and(left_out)
+            || self.search.kept().is_past(entry.path)
+        {
+            return;
+        }
+        match open_regular(entry.dir, entry.name, entry.path) {
+            Ok((file, _)) => self.search.file(&mut self.searcher, entry.path, file),
+            Err(_) => {
+                self.search.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolOutput, ToolError> {
+    let most = params
+        .max_results
+        .unwrap_or(DEFAULT_RESULTS)
+        .min(MOST_RESULTS);
+    if most == 0 {
+        return Err(ToolError::invalid("`max_results` begins at 1"));
+    }
+    let context = params.context.unwrap_or(0).min(MOST_CONTEXT);
+    let matcher = matcher(&params.pattern, params.case_sensitive.unwrap_or(true))?;
+    let start = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    let globs = params
+        .glob
+        .as_deref()
+        .filter(|glob| !glob.is_empty())
+        .map(|glob| globs(start.path(), glob))
+        .transpose()?;
+    let mut state = Search {
+        matcher: &matcher,
+        globs,
+        budget,
+        most,
+        kept: Mutex::new(Kept {
+            files: BTreeMap::new(),
+            matches: 0,
+            most,
+        }),
+        searched: AtomicUsize::new(0),
+        binary: AtomicUsize::new(0),
+        failed: AtomicUsize::new(0),
+        cut: AtomicBool::new(false),
+    };
+    let mut walked = match start.open(sandbox)? {
+        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, || Worker {
+            search: &state,
+            searcher: searcher(context),
+        }),
+        place::Found::File(file, _) => {
+            state.file(&mut searcher(context), start.path(), file);
+            Walked::default()
+        }
+    };
+    if *state.cut.get_mut() {
+        walked.stopped = walked.stopped.or(budget.spent());
+    }
+    if walked.stopped == Some(Stop::Cancelled) {
+        return Err(ToolError::cancelled());
+    }
+    walked.unreadable += *state.failed.get_mut();
+    let summary = report(sandbox, &mut state, &walked, most, context);
+    let kept = state
+        .kept
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut output = ToolOutput::text(summary);
+    for (path, found) in kept.files.into_iter().take(MOST_LOCATIONS) {
+        let first = found.hits.iter().find(|hit| hit.matched);
+        output = output.at(path, first.and_then(|hit| u32::try_from(hit.line).ok()));
+    }
+    Ok(output)
+}
+
+/// The globs that say which files below `start` are searched, as `.gitignore` has them: one
+/// without a slash holds in every directory, one with `!` leaves out.
+fn globs(start: &Path, glob: &str) -> Result<Override, ToolError> {
+    let mut builder = OverrideBuilder::new(start);
+    builder
+        .add(glob)
+        .and_then(|builder| builder.build())
+        .map_err(|error| ToolError::invalid(format!("`glob` is no glob: {error}")))
+}
+
+/// The text of the result.
+fn report(
+    sandbox: &Sandbox,
+    state: &mut Search<'_>,
+    walked: &Walked,
+    most: usize,
+    context: usize,
+) -> String {
+    let mut notes = Vec::new();
+    if walked.stopped.is_some() {
+        notes.push("partial: the time was up; narrow `path` or `glob`".to_owned());
+    }
+    let (searched, binary) = (*state.searched.get_mut(), *state.binary.get_mut());
+    let kept = state.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
+    if kept.files.is_empty() {
+        let binary = if binary > 0 {
+            format!(", {binary} binary skipped")
+        } else {
+            String::new()
+        };
+        let files = if searched == 1 { "file" } else { "files" };
+        let mut text = format!(
+            "No matches in {searched} {files}{binary}.{}",
+            walked.left_out()
+        );
+        if let Some(note) = notes.pop() {
+            text.push_str(&format!("\n({note})"));
+        }
+        return text;
+    }
+    if kept.matches > most {
+        notes.insert(
+            0,
+            format!(
+                "the first {most} matches; there are more: narrow the pattern, or set `max_results`"
+            ),
+        );
+    }
+    let mut text = String::new();
+    let mut left = most;
+    'files: for (path, found) in &kept.files {
+        let path = sandbox.shown(path);
+        let mut first = true;
+        for hit in &found.hits {
+            if hit.matched {
+                if left == 0 {
+                    break 'files;
+                }
+                left -= 1;
+            } else if left == 0 && !hit.matched && hit.gap {
+                break 'files;
+            }
+            if context > 0 && (hit.gap || first) && !text.is_empty() {
+                text.push_str("--\n");
+            }
+            first = false;
+            let mark = if hit.matched { ':' } else { '-' };
+            text.push_str(&format!("{path}{mark}{}{mark}{}\n", hit.line, hit.text));
+        }
+    }
+    if notes.is_empty() {
+        text.pop();
+    } else {
+        text.push_str(&format!("({})", notes.join("; ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Proves FILE-15a in part.
+    #[tokio::test]
+    async fn a_search_whose_time_is_up_says_that_it_is_partial() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("f"), "x").expect("a file");
+        let sandbox = Arc::new(Sandbox::new(&[], dir.path()).expect("a sandbox"));
+        let tool = GrepTool::new(sandbox, Duration::ZERO);
+        let call = ToolCall::new("1", "grep", json!({"pattern": "x"}), "test");
+        let output = tool
+            .run(&call, &CallContext::detached())
+            .await
+            .expect("a result");
+        assert!(
+            output.summary.contains("(partial: the time was up"),
+            "{}",
+            output.summary
+        );
+    }
+}

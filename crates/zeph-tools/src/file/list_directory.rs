@@ -1,0 +1,135 @@
+//! `list_directory`: the entries of a directory.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::fs::{AtFlags, FileType, readlinkat, statat};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::budget::{Budget, Stop};
+use crate::file::place::entries_with_types;
+use crate::file::sandbox::{Sandbox, printable};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// The most entries that are listed.
+const MOST: usize = 1000;
+/// The time that counting the rest may take.
+const TIME: Duration = Duration::from_secs(10);
+
+/// Parameters of `list_directory`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListDirectoryParams {
+    /// Default: working directory
+    path: Option<String>,
+}
+
+/// The tool `list_directory`.
+pub(super) struct ListDirectoryTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+impl ListDirectoryTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<ListDirectoryParams>(
+                "list_directory",
+                "List one directory: types, sizes, link targets. To search a tree use find_path.",
+                Annotations::READ,
+            )
+            .with_param_aliases(&[("directory", "path"), ("dir", "path")]),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for ListDirectoryTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: ListDirectoryParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let budget = Budget::new(cx.cancel.clone(), TIME);
+        blocking(move || list(&sandbox, params.path.as_deref().unwrap_or("."), &budget)).await
+    }
+}
+
+fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, ToolError> {
+    let place = sandbox.resolve(path)?;
+    let dir = place.open_dir(sandbox)?;
+    let names = entries_with_types(&dir)
+        .map_err(|error| ToolError::io("list", place.path(), error))?
+        .map(|(name, _)| name);
+    // The first names in order, however many there are.
+    let mut first = BTreeSet::new();
+    let mut total: usize = 0;
+    let mut partial = false;
+    for name in names {
+        match budget.spent() {
+            Some(Stop::Cancelled) => return Err(ToolError::cancelled()),
+            Some(Stop::Time) => {
+                partial = true;
+                break;
+            }
+            None => {}
+        }
+        total += 1;
+        first.insert(name);
+        if first.len() > MOST {
+            first.pop_last();
+        }
+    }
+    let output = |text| ToolOutput::text(text).at(place.path(), None);
+    if total == 0 && !partial {
+        return Ok(output(format!("{} is empty.", sandbox.shown(place.path()))));
+    }
+    let mut lines: Vec<String> = first.iter().map(|name| line(&dir, name)).collect();
+    if total > first.len() {
+        lines.push(format!(
+            "({} more entries are not listed; use find_path with a pattern)",
+            total - first.len()
+        ));
+    }
+    if partial {
+        lines.push("(partial: the time was up)".to_owned());
+    }
+    Ok(output(lines.join("\n")))
+}
+
+/// The line of one entry, by what it is itself: no link is followed.
+fn line(dir: &OwnedFd, name: &OsString) -> String {
+    let shown = printable(name);
+    let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        return format!("[gone] {shown}");
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => format!("[dir] {shown}/"),
+        FileType::RegularFile => format!("[file] {shown} ({} bytes)", stat.st_size),
+        FileType::Symlink => {
+            let target = readlinkat(dir, name, Vec::new()).map_or_else(
+                |_| "?".to_owned(),
+                |target| printable(String::from_utf8_lossy(target.as_bytes()).as_ref()),
+            );
+            format!("[symlink] {shown} -> {target}")
+        }
+        FileType::Fifo => format!("[fifo] {shown}"),
+        FileType::Socket => format!("[socket] {shown}"),
+        FileType::CharacterDevice | FileType::BlockDevice => format!("[device] {shown}"),
+        _ => format!("[other] {shown}"),
+    }
+}

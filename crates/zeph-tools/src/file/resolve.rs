@@ -1,0 +1,233 @@
+//! Walks a path on directory handles, so that where it leads is known by having gone there.
+//!
+//! What `openat2(RESOLVE_BENEATH)` does in the kernel is done here component by component: each
+//! directory is opened without following links, a link's text is read and walked in its stead.
+//! That is portable, and lets absolute links work that lead into an allowed directory.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, openat, readlinkat};
+use rustix::io::Errno;
+
+use crate::error::ToolError;
+use crate::file::place::Place;
+use crate::file::sandbox::{PASS, Sandbox};
+
+/// The most links on one path; the kernel's own limit.
+const MOST_LINKS: u32 = 40;
+
+/// A component that is still to be walked.
+enum Step {
+    Up,
+    Into(OsString),
+}
+
+/// Where the walk stands.
+enum Here {
+    /// In no allowed directory, at [`Walk::path`]. Nothing is opened there.
+    Outside,
+    /// In an allowed directory: the handles from it down to [`Walk::path`]. Going up takes the
+    /// last one off, so what happens to the directories' names does not matter.
+    Inside(Vec<Arc<OwnedFd>>),
+}
+
+struct Walk<'a> {
+    sandbox: &'a Sandbox,
+    given: &'a str,
+    here: Here,
+    path: PathBuf,
+    /// The last one is next.
+    pending: Vec<Step>,
+    links: u32,
+}
+
+/// Resolves `given`; see [`Sandbox::resolve`].
+pub(super) fn resolve(sandbox: &Sandbox, given: &str) -> Result<Place, ToolError> {
+    let mut walk = Walk {
+        sandbox,
+        given,
+        here: Here::Outside,
+        path: PathBuf::new(),
+        pending: Vec::new(),
+        links: 0,
+    };
+    let given = Path::new(given);
+    if given.is_relative() {
+        walk.push(given);
+        walk.restart(sandbox.cwd());
+    } else {
+        walk.restart(given);
+    }
+    walk.run()
+}
+
+impl Walk<'_> {
+    /// Puts the components of `path` before those that are pending.
+    fn push(&mut self, path: &Path) {
+        let steps = path.components().rev().filter_map(|part| match part {
+            Component::ParentDir => Some(Step::Up),
+            Component::Normal(name) => Some(Step::Into(name.to_owned())),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        });
+        self.pending.extend(steps);
+    }
+
+    /// Starts at the absolute `path`: from the allowed directory that its text names, otherwise
+    /// from `/`. The roots are canonical and disjoint, so the former is only the shorter way.
+    fn restart(&mut self, path: &Path) {
+        for root in self.sandbox.roots() {
+            if let Ok(rest) = path.strip_prefix(&root.path) {
+                self.path.clone_from(&root.path);
+                self.here = Here::Inside(vec![Arc::clone(&root.dir)]);
+                self.push(rest);
+                return;
+            }
+        }
+        self.path = PathBuf::from("/");
+        self.here = Here::Outside;
+        self.push(path);
+    }
+
+    /// Enters the allowed directory at [`Walk::path`], if it is one.
+    fn enter_root(&mut self) {
+        let mut roots = self.sandbox.roots().iter();
+        if let Some(root) = roots.find(|root| root.path == self.path) {
+            self.here = Here::Inside(vec![Arc::clone(&root.dir)]);
+        }
+    }
+
+    fn run(mut self) -> Result<Place, ToolError> {
+        while let Some(step) = self.pending.pop() {
+            match step {
+                Step::Up => self.up(),
+                Step::Into(name) => {
+                    let dir = match &self.here {
+                        Here::Outside => None,
+                        Here::Inside(handles) => handles.last().map(Arc::clone),
+                    };
+                    match dir {
+                        None => self.pass_outside(&name)?,
+                        Some(dir) => {
+                            if let Some(place) = self.pass_inside(&dir, name)? {
+                                return Ok(place);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        match self.here {
+            Here::Inside(mut handles) => match handles.pop() {
+                Some(dir) => Ok(Place::new(dir, Vec::new(), self.path)),
+                None => Err(self.sandbox.outside(self.given)),
+            },
+            Here::Outside => Err(self.sandbox.outside(self.given)),
+        }
+    }
+
+    fn up(&mut self) {
+        self.path.pop();
+        if let Here::Inside(handles) = &mut self.here
+            && handles.len() > 1
+        {
+            handles.pop();
+        } else {
+            self.here = Here::Outside;
+            self.enter_root();
+        }
+    }
+
+    /// A component outside: links are followed, since they may lead into an allowed directory.
+    fn pass_outside(&mut self, name: &OsString) -> Result<(), ToolError> {
+        let next = self.path.join(name);
+        match readlinkat(CWD, &next, Vec::new()) {
+            Ok(target) => self.follow(target.into_bytes()),
+            // What does not exist has no allowed directory below it.
+            Err(Errno::NOENT) => Err(self.sandbox.outside(self.given)),
+            Err(_) => {
+                self.path = next;
+                self.enter_root();
+                Ok(())
+            }
+        }
+    }
+
+    /// A component inside; yields the place when the walk ends with it.
+    fn pass_inside(
+        &mut self,
+        dir: &Arc<OwnedFd>,
+        name: OsString,
+    ) -> Result<Option<Place>, ToolError> {
+        if self.pending.is_empty() {
+            return match readlinkat(dir, &name, Vec::new()) {
+                Ok(target) => self.follow(target.into_bytes()).map(|()| None),
+                Err(Errno::INVAL | Errno::NOENT) => self.end(dir, name).map(Some),
+                Err(error) => Err(self.failed(&name, error)),
+            };
+        }
+        match openat(dir, &name, PASS, Mode::empty()) {
+            Ok(handle) => {
+                self.path.push(&name);
+                if let Here::Inside(handles) = &mut self.here {
+                    handles.push(Arc::new(handle));
+                }
+                Ok(None)
+            }
+            Err(Errno::NOENT) => self.end(dir, name).map(Some),
+            Err(error @ (Errno::LOOP | Errno::NOTDIR | Errno::MLINK)) => {
+                match readlinkat(dir, &name, Vec::new()) {
+                    Ok(target) => self.follow(target.into_bytes()).map(|()| None),
+                    Err(_) => Err(self.failed(&name, error)),
+                }
+            }
+            Err(error) => Err(self.failed(&name, error)),
+        }
+    }
+
+    /// Walks the text of a link.
+    fn follow(&mut self, target: Vec<u8>) -> Result<(), ToolError> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(ToolError::io(
+                "resolve",
+                Path::new(self.given),
+                Errno::LOOP.into(),
+            ));
+        }
+        let target = PathBuf::from(OsString::from_vec(target));
+        if target.is_absolute() {
+            self.restart(&target);
+        } else {
+            self.push(&target);
+        }
+        Ok(())
+    }
+
+    /// The place `name` in `dir`, with what is pending below it; `..` in that is refused.
+    fn end(&mut self, dir: &Arc<OwnedFd>, name: OsString) -> Result<Place, ToolError> {
+        let mut rest = vec![name];
+        while let Some(step) = self.pending.pop() {
+            match step {
+                Step::Into(name) => rest.push(name),
+                Step::Up => {
+                    return Err(ToolError::blocked(format!(
+                        "{} has a `..` after a directory that does not exist; give the path without it",
+                        crate::file::sandbox::printable(self.given)
+                    )));
+                }
+            }
+        }
+        let path = rest
+            .iter()
+            .fold(self.path.clone(), |path, name| path.join(name));
+        Ok(Place::new(Arc::clone(dir), rest, path))
+    }
+
+    fn failed(&self, name: &OsString, error: Errno) -> ToolError {
+        ToolError::io("open", &self.path.join(name), error.into())
+    }
+}

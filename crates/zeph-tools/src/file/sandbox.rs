@@ -1,0 +1,188 @@
+//! The path sandbox: which directories file tools may touch.
+//!
+//! A path is never checked first and used later. [`Sandbox::resolve`] walks it on directory
+//! handles, link by link, and yields a [`Place`]: the handle of the deepest existing directory and
+//! the names that follow. All I/O goes relative to that handle and follows no link, so a link that
+//! is swapped in afterwards leads nowhere.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::error::ToolError;
+use crate::file::locks::PathLocks;
+use crate::file::place::Place;
+use crate::file::resolve;
+
+/// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
+#[cfg(target_os = "linux")]
+pub(super) const PASS: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+/// How a directory is opened to go through it.
+#[cfg(not(target_os = "linux"))]
+pub(super) const PASS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The longest path that is taken, in bytes.
+const LONGEST_PATH: usize = 4096;
+
+/// A directory of the configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("tools.file.allowed_paths: the directory {} cannot be used: {source}", .path.display())]
+pub struct SandboxError {
+    /// The directory as configured.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// An allowed directory: its canonical path and its handle.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) path: PathBuf,
+    pub(super) dir: Arc<OwnedFd>,
+}
+
+/// The directories that file tools may touch, and where relative paths begin.
+#[derive(Debug)]
+pub struct Sandbox {
+    roots: Vec<Root>,
+    cwd: PathBuf,
+    locks: PathLocks,
+}
+
+impl Sandbox {
+    /// A sandbox of the directories `allowed`; of `cwd` when there are none. Relative paths, those
+    /// of `allowed` too, begin at `cwd`.
+    ///
+    /// # Errors
+    /// When a directory does not exist or cannot be opened.
+    pub fn new(allowed: &[PathBuf], cwd: &Path) -> Result<Self, SandboxError> {
+        let cwd = canonical(cwd)?;
+        let mut paths = if allowed.is_empty() {
+            vec![cwd.clone()]
+        } else {
+            let paths = allowed.iter().map(|path| canonical(&cwd.join(path)));
+            paths.collect::<Result<_, _>>()?
+        };
+        paths.sort();
+        let mut roots: Vec<Root> = Vec::with_capacity(paths.len());
+        for path in paths {
+            // Sorted, so a directory comes after the one that it lies in.
+            if roots.iter().any(|root| path.starts_with(&root.path)) {
+                continue;
+            }
+            match openat(CWD, &path, PASS, Mode::empty()) {
+                Ok(dir) => roots.push(Root {
+                    path,
+                    dir: Arc::new(dir),
+                }),
+                Err(error) => {
+                    return Err(SandboxError {
+                        path,
+                        source: error.into(),
+                    });
+                }
+            }
+        }
+        Ok(Self {
+            roots,
+            cwd,
+            locks: PathLocks::default(),
+        })
+    }
+
+    /// The directory where relative paths begin; canonical.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// The allowed directories; canonical, none within another.
+    pub fn allowed(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(|root| root.path.as_path())
+    }
+
+    pub(super) fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    pub(super) fn locks(&self) -> &PathLocks {
+        &self.locks
+    }
+
+    /// Where `given` leads, all links followed.
+    ///
+    /// # Errors
+    /// [`ToolError::InvalidParameters`] for what is no path, [`ToolError::PolicyBlocked`] for what
+    /// lies outside, [`ToolError::Io`] for what cannot be walked.
+    pub(super) fn resolve(&self, given: &str) -> Result<Place, ToolError> {
+        if given.is_empty() {
+            return Err(ToolError::invalid("`path` is empty"));
+        }
+        if given.contains('\0') {
+            return Err(ToolError::invalid("`path` contains a NUL byte"));
+        }
+        if given.len() > LONGEST_PATH {
+            return Err(ToolError::invalid(format!(
+                "`path` is longer than {LONGEST_PATH} bytes"
+            )));
+        }
+        resolve::resolve(self, given)
+    }
+
+    /// The refusal of a path that lies outside.
+    pub(super) fn outside(&self, given: &str) -> ToolError {
+        let roots: Vec<String> = self.allowed().map(printable).collect();
+        ToolError::blocked(format!(
+            "{} lies outside the directories that file tools may touch: {}",
+            printable(given),
+            roots.join(", ")
+        ))
+    }
+
+    /// `path` as results name it: relative to the working directory where it lies below it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.cwd) {
+            Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+            Ok(rest) => printable(rest),
+            Err(_) => printable(path),
+        }
+    }
+}
+
+/// A path or name on one line: control characters are escaped, other bytes than UTF-8 replaced.
+pub(super) fn printable(path: impl AsRef<Path>) -> String {
+    let text = path.as_ref().to_string_lossy();
+    if !text.contains(char::is_control) {
+        return text.into_owned();
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        if character.is_control() {
+            escaped.extend(character.escape_default());
+        } else {
+            escaped.push(character);
+        }
+    }
+    escaped
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the roots of the sandbox are canonicalized here, once"
+)]
+fn canonical(path: &Path) -> Result<PathBuf, SandboxError> {
+    std::fs::canonicalize(path).map_err(|source| SandboxError {
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,303 @@
+//! Walks a tree on directory handles, in parallel, following no link.
+//!
+//! Paths are names for results here and nothing more: every directory is opened from the handle of
+//! the one above it, every file from that of its directory. Whatever is swapped in meanwhile, no
+//! step leads out of the tree.
+
+use std::ffi::{OsStr, OsString};
+use std::num::NonZero;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, FileType, Mode, openat, statat};
+
+use crate::file::budget::{Budget, Stop};
+use crate::file::ignored::{Rules, Verdict};
+use crate::file::place::{LIST, entries_with_types};
+use crate::file::sandbox::Sandbox;
+
+/// Entries of one directory that a thread takes on at a time.
+const SHARE: usize = 64;
+/// Threads at most, however many cores there are.
+const MOST_THREADS: usize = 8;
+
+/// An entry of the tree.
+pub(super) struct Entry<'a> {
+    /// The handle of its directory.
+    pub(super) dir: &'a OwnedFd,
+    pub(super) name: &'a OsStr,
+    /// Its absolute path.
+    pub(super) path: &'a Path,
+    pub(super) kind: FileType,
+}
+
+/// What sees the entries; every thread has its own.
+pub(super) trait Visitor {
+    /// Whether to go into a directory.
+    fn enters(&mut self, path: &Path) -> bool;
+    /// Sees an entry; directories too, before they are entered.
+    fn visit(&mut self, entry: &Entry<'_>);
+}
+
+/// What a walk has to say of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// Entries left out since they are hidden; a directory counts as one.
+    pub(super) hidden: usize,
+    /// Entries left out by ignore files.
+    pub(super) ignored: usize,
+    /// Directories that could not be read.
+    pub(super) unreadable: usize,
+    /// Why it ended early.
+    pub(super) stopped: Option<Stop>,
+}
+
+impl Walked {
+    fn add(&mut self, other: Self) {
+        self.hidden += other.hidden;
+        self.ignored += other.ignored;
+        self.unreadable += other.unreadable;
+        self.stopped = self.stopped.or(other.stopped);
+    }
+
+    /// What was left out, for an empty result; nothing when nothing was.
+    pub(super) fn left_out(&self) -> String {
+        let counts = [
+            (self.ignored, "ignored"),
+            (self.hidden, "hidden"),
+            (self.unreadable, "unreadable"),
+        ];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if counts.is_empty() {
+            String::new()
+        } else {
+            format!(
+                " Not searched: {} (directories count once; name one as `path` to search it).",
+                counts.join(", ")
+            )
+        }
+    }
+}
+
+enum Job {
+    /// A directory: the handle of the one above it, its name there, its path.
+    Dir(Arc<OwnedFd>, OsString, PathBuf, Arc<Rules>),
+    /// Entries of a directory, with its path.
+    Entries(Arc<OwnedFd>, Arc<Path>, Vec<(OsString, FileType)>),
+}
+
+/// The jobs that wait; the last one is next, so that directories are finished soon.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<(Vec<Job>, usize)>,
+    changed: Condvar,
+}
+
+/// One that works on a job; when the last one is done and nothing waits, the walk is over.
+struct Busy<'a>(&'a Queue);
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, (Vec<Job>, usize)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<(Job, Busy<'_>)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.0.pop() {
+                state.1 += 1;
+                return Some((job, Busy(self)));
+            }
+            if state.1 == 0 {
+                return None;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn push(&self, jobs: impl Iterator<Item = Job>) {
+        self.lock().0.extend(jobs);
+        self.changed.notify_all();
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.lock().1 -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Walks the directory `dir` at `path`. Each thread has a visitor from `visitor`.
+pub(super) fn walk<V: Visitor>(
+    sandbox: &Sandbox,
+    dir: OwnedFd,
+    path: &Path,
+    budget: &Budget,
+    visitor: impl Fn() -> V + Sync,
+) -> Walked {
+    let queue = Queue::default();
+    let mut walked = Walked::default();
+    let above = rules_above(sandbox, path);
+    let mut own = visitor();
+    list(&queue, dir, path, &above, &mut own, &mut walked);
+
+    let threads = std::thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(MOST_THREADS);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .filter_map(|_| {
+                std::thread::Builder::new()
+                    .name("zeph-walk".to_owned())
+                    .spawn_scoped(scope, || work(&queue, budget, &mut visitor()))
+                    .ok()
+            })
+            .collect();
+        walked.add(work(&queue, budget, &mut own));
+        for other in others {
+            // A thread that panicked has told of it; its part of the result is missing.
+            walked.add(other.join().unwrap_or(Walked {
+                unreadable: 1,
+                ..Walked::default()
+            }));
+        }
+    });
+    walked
+}
+
+/// The rules of the directories from the allowed one down to that above `path`.
+fn rules_above(sandbox: &Sandbox, path: &Path) -> Arc<Rules> {
+    let mut rules = Rules::none();
+    let Some(root) = sandbox.allowed().find(|root| path.starts_with(root)) else {
+        return rules;
+    };
+    let mut above: Vec<&Path> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|above| above.starts_with(root))
+        .collect();
+    above.reverse();
+    let names = [".ignore", ".gitignore", ".git"].map(OsStr::new);
+    for above in above {
+        let dir = above
+            .to_str()
+            .and_then(|text| sandbox.resolve(text).ok())
+            .filter(|place| place.path() == above)
+            .and_then(|place| place.open_dir(sandbox).ok());
+        if let Some(dir) = dir {
+            let there = names
+                .into_iter()
+                .filter(|name| statat(&dir, *name, AtFlags::SYMLINK_NOFOLLOW).is_ok());
+            rules = Rules::within(&rules, &dir, above, there);
+        }
+    }
+    rules
+}
+
+/// What one thread does until nothing is left, or the budget is spent.
+fn work<V: Visitor>(queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
+    let mut walked = Walked::default();
+    while let Some((job, _busy)) = queue.next() {
+        if let Some(stop) = budget.spent() {
+            walked.stopped = Some(stop);
+            // The rest is dropped, by every thread its part.
+            continue;
+        }
+        match job {
+            Job::Dir(above, name, path, rules) => {
+                if !visitor.enters(&path) {
+                    continue;
+                }
+                match openat(&*above, &name, LIST, Mode::empty()) {
+                    Ok(dir) => list(queue, dir, &path, &rules, visitor, &mut walked),
+                    Err(_) => walked.unreadable += 1,
+                }
+            }
+            Job::Entries(dir, path, entries) => {
+                for (name, kind) in entries {
+                    if let Some(stop) = budget.spent() {
+                        walked.stopped = Some(stop);
+                        break;
+                    }
+                    visitor.visit(&Entry {
+                        dir: &dir,
+                        name: &name,
+                        path: &path.join(&name),
+                        kind,
+                    });
+                }
+            }
+        }
+    }
+    walked
+}
+
+/// Lists the directory `dir` at `path`, and queues what is to be searched of it.
+fn list<V: Visitor>(
+    queue: &Queue,
+    dir: OwnedFd,
+    path: &Path,
+    above: &Arc<Rules>,
+    visitor: &mut V,
+    walked: &mut Walked,
+) {
+    let mut entries: Vec<(OsString, FileType)> = match entries_with_types(&dir) {
+        Ok(entries) => entries.collect(),
+        Err(_) => {
+            walked.unreadable += 1;
+            return;
+        }
+    };
+    entries.sort_by(|a, b| a.0.cmp(&b.0));
+    let names = entries.iter().map(|(name, _)| name.as_os_str());
+    let rules = Rules::within(above, &dir, path, names);
+    let dir = Arc::new(dir);
+    let shared: Arc<Path> = Arc::from(path);
+    let mut jobs = Vec::new();
+    let mut share = Vec::new();
+    for (name, mut kind) in entries {
+        if kind == FileType::Unknown {
+            let Ok(stat) = statat(&*dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            kind = FileType::from_raw_mode(stat.st_mode);
+        }
+        let path = path.join(&name);
+        let is_dir = kind == FileType::Directory;
+        match rules.verdict(&path, is_dir) {
+            Verdict::Hidden => walked.hidden += 1,
+            Verdict::Ignored => walked.ignored += 1,
+            // A repository is no text to be searched, whatever the rules take in.
+            Verdict::Searched if is_dir && name == ".git" => walked.hidden += 1,
+            Verdict::Searched if is_dir => {
+                visitor.visit(&Entry {
+                    dir: &dir,
+                    name: &name,
+                    path: &path,
+                    kind,
+                });
+                jobs.push(Job::Dir(Arc::clone(&dir), name, path, Arc::clone(&rules)));
+            }
+            Verdict::Searched => {
+                share.push((name, kind));
+                if share.len() == SHARE {
+                    let share = std::mem::take(&mut share);
+                    jobs.push(Job::Entries(Arc::clone(&dir), Arc::clone(&shared), share));
+                }
+            }
+        }
+    }
+    if !share.is_empty() {
+        jobs.push(Job::Entries(Arc::clone(&dir), shared, share));
+    }
+    queue.push(jobs.into_iter().rev());
+}

@@ -1,0 +1,158 @@
+//! `write`: creates a file, or replaces it as a whole.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rustix::fs::Stat;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::place::Target;
+use crate::file::sandbox::Sandbox;
+use crate::file::{atomic, blocking, change};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Bytes of the old content from which on it is not read to be compared.
+const LARGE: i64 = 1 << 20;
+/// Lines of a new file that are shown.
+const SHOWN: usize = 3;
+
+/// Parameters of `write`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WriteParams {
+    path: String,
+    content: String,
+}
+
+/// The tool `write`.
+pub(super) struct WriteTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+impl WriteTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<WriteParams>(
+                "write",
+                "Create a file, or overwrite all of it. To change a part use edit.",
+                Annotations {
+                    idempotent: true,
+                    ..Annotations::MUTATE
+                },
+            )
+            .with_aliases(&["write_file"])
+            .with_param_aliases(&[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("text", "content"),
+                ("contents", "content"),
+            ])
+            .with_content_params(&["content"]),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for WriteTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: WriteParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let cancel = cx.cancel.clone();
+        blocking(move || write(&sandbox, &params, &cancel)).await
+    }
+}
+
+fn write(
+    sandbox: &Sandbox,
+    params: &WriteParams,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let place = sandbox.resolve(&params.path)?;
+    let _guard = sandbox.locks().hold(place.path());
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    let target = place.target_with_parents(sandbox)?;
+    let existing = target.existing()?;
+    let old = match &existing {
+        Some(stat) => old_content(&target, stat)?,
+        None => Some(Vec::new()),
+    };
+    let new = params.content.as_bytes();
+    atomic::replace(&target, new, existing.as_ref(), cancel)?;
+
+    let shown = sandbox.shown(&target.path);
+    let size = format!(
+        "{} lines, {} bytes",
+        params.content.lines().count(),
+        new.len()
+    );
+    let (said, changed) = match (&existing, &old) {
+        (None, _) => (format!("Created {shown} ({size})."), Some((1, SHOWN))),
+        (Some(_), Some(old)) => match change::changed_lines(old, new) {
+            Some(changed) => (format!("Overwrote {shown} ({size})."), Some(changed)),
+            None => (format!("{shown} had this content already ({size})."), None),
+        },
+        (Some(stat), None) => (
+            format!("Overwrote {shown} ({size}; it had {} bytes).", stat.st_size),
+            None,
+        ),
+    };
+    let summary = match changed {
+        Some(changed) if !new.is_empty() => {
+            format!("{said}\n{}", change::numbered(new, &[changed]))
+        }
+        _ => said,
+    };
+    let display = match (&old, &existing) {
+        (Some(old), _) => change::unified(&shown, old, new),
+        (None, Some(stat)) => format!(
+            "{shown}: {} bytes before, {} bytes now; too long to show a diff",
+            stat.st_size,
+            new.len()
+        ),
+        (None, None) => String::new(),
+    };
+    let line = changed.and_then(|(first, _)| u32::try_from(first).ok());
+    let output = ToolOutput::text(summary).at(&target.path, line);
+    Ok(if display.is_empty() {
+        output
+    } else {
+        output.with_display(display)
+    })
+}
+
+/// The content that is replaced; `None` when it is too long to be compared, or may not be read.
+fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolError> {
+    if stat.st_size > LARGE {
+        return Ok(None);
+    }
+    let (file, _) = match target.open() {
+        Ok(opened) => opened,
+        Err(ToolError::Io { source, .. })
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut old = Vec::new();
+    file.take(LARGE.unsigned_abs())
+        .read_to_end(&mut old)
+        .map_err(|error| ToolError::io("read", &target.path, error))?;
+    Ok(Some(old))
+}

@@ -1,0 +1,54 @@
+//! What is offered to the model.
+
+use serde_json::json;
+use zeph_tools::ToolDef;
+use zeph_tools::executor::ToolExecutor as _;
+
+use crate::world::World;
+
+fn sent(def: &ToolDef) -> String {
+    json!({"name": def.id, "description": def.description, "input_schema": *def.parameters})
+        .to_string()
+}
+
+#[test]
+fn definitions_are_small() {
+    let definitions = World::new().tools.tool_definitions();
+    let ids: Vec<_> = definitions.iter().map(|def| def.id.to_string()).collect();
+    assert_eq!(
+        ids,
+        [
+            "read",
+            "write",
+            "edit",
+            "grep",
+            "find_path",
+            "list_directory"
+        ]
+    );
+    let mut total = 0;
+    for def in &definitions {
+        let sent = sent(def);
+        println!("{} {} bytes: {sent}", def.id, sent.len());
+        assert!(sent.len() <= 430, "{} has {} bytes", def.id, sent.len());
+        total += sent.len();
+    }
+    assert!(total <= 1900, "{total}");
+}
+
+#[test]
+fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
+    for def in World::new().tools.tool_definitions() {
+        let changes = matches!(&*def.id, "write" | "edit");
+        assert_eq!(def.annotations.read_only, !changes, "{}", def.id);
+        assert_eq!(!def.content_params.is_empty(), changes, "{}", def.id);
+        let properties = def.parameters["properties"].as_object().expect("an object");
+        for (alias, param) in def.param_aliases {
+            assert!(properties.contains_key(*param), "{} {param}", def.id);
+            assert!(!properties.contains_key(*alias), "{} {alias}", def.id);
+        }
+        for param in def.content_params {
+            assert!(properties.contains_key(*param), "{} {param}", def.id);
+        }
+    }
+}

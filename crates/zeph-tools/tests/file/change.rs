@@ -1,0 +1,281 @@
+//! `write` and `edit`.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use serde_json::json;
+use zeph_tools::ToolErrorCategory as Category;
+
+use crate::world::World;
+
+/// Proves FILE-20 and FILE-24 for `write`.
+#[tokio::test]
+async fn write_creates_and_overwrites() {
+    let world = World::new();
+    let output = world
+        .call(
+            "write",
+            json!({"path": "new/deep/f.txt", "content": "one\ntwo\n"}),
+        )
+        .await
+        .expect("written");
+    assert_eq!(
+        output.summary,
+        "Created new/deep/f.txt (2 lines, 8 bytes).\n     1\tone\n     2\ttwo"
+    );
+    assert_eq!(output.locations[0].path, world.root.join("new/deep/f.txt"));
+    assert_eq!(world.bytes("new/deep/f.txt"), b"one\ntwo\n");
+    let output = world
+        .call(
+            "write",
+            json!({"path": "new/deep/f.txt", "content": "one\n2\n"}),
+        )
+        .await
+        .expect("written");
+    assert_eq!(
+        output.summary,
+        "Overwrote new/deep/f.txt (2 lines, 6 bytes).\n     1\tone\n     2\t2"
+    );
+    assert_eq!(
+        output.display(),
+        "--- a/new/deep/f.txt\n+++ b/new/deep/f.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+    );
+    let text = world
+        .text(
+            "write",
+            json!({"path": "new/deep/f.txt", "content": "one\n2\n"}),
+        )
+        .await;
+    assert_eq!(
+        text,
+        "new/deep/f.txt had this content already (2 lines, 6 bytes)."
+    );
+    let text = world
+        .text("write", json!({"path": "empty", "content": ""}))
+        .await;
+    assert_eq!(text, "Created empty (0 lines, 0 bytes).");
+    world.assert_no_leftovers("new/deep");
+}
+
+/// Proves FILE-20 in part: mode and link survive.
+#[tokio::test]
+async fn mode_owner_and_link_survive() {
+    let world = World::new();
+    let path = world.put("script", "#!/bin/sh\necho 1\n");
+    for mode in [0o755, 0o600, 0o640, 0o444 | 0o200] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("a mode");
+        let before = std::fs::metadata(&path).expect("metadata");
+        let number = format!("echo {mode}");
+        let old = world.bytes("script");
+        let old = String::from_utf8(old).expect("UTF-8");
+        let line = old.lines().nth(1).expect("a line").to_owned();
+        world
+            .text(
+                "edit",
+                json!({"path": "script", "old_string": line, "new_string": number}),
+            )
+            .await;
+        let after = std::fs::metadata(&path).expect("metadata");
+        assert_eq!(after.mode(), before.mode());
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+        assert_ne!(after.ino(), before.ino(), "replaced, not written into");
+    }
+    world.link("script", "link");
+    world
+        .text("write", json!({"path": "link", "content": "new"}))
+        .await;
+    assert!(
+        std::fs::symlink_metadata(world.root.join("link"))
+            .expect("a link")
+            .is_symlink()
+    );
+    assert_eq!(world.bytes("script"), b"new");
+    // A link to what does not exist yet, inside.
+    world.link("later/f", "dangling");
+    world
+        .text("write", json!({"path": "dangling", "content": "made"}))
+        .await;
+    assert_eq!(world.bytes("later/f"), b"made");
+}
+
+/// Proves FILE-20 in part: a write that fails leaves the old content and nothing else.
+#[tokio::test]
+async fn a_write_that_fails_changes_nothing() {
+    let world = World::new();
+    world.put("dir/f", "old");
+    world.put("file", "old");
+    for path in ["dir", ".", "file/below"] {
+        let (category, text) = world
+            .fail("write", json!({"path": path, "content": "x"}))
+            .await;
+        assert_eq!(category, Category::PermanentFailure, "{path}: {text}");
+    }
+    assert_eq!(world.bytes("dir/f"), b"old");
+    assert_eq!(world.bytes("file"), b"old");
+    world.assert_no_leftovers(".");
+}
+
+/// Proves FILE-20 in part: a reader sees the old content or the new, never a mix.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_never_sees_a_mix() {
+    let world = World::new();
+    let content = |byte: &str| byte.repeat(300_000);
+    let path = world.put("f", content("a"));
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let stop = std::sync::Arc::clone(&stop);
+        move || {
+            let mut seen = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) || seen == 0 {
+                let bytes = std::fs::read(&path).expect("always there");
+                assert_eq!(bytes.len(), 300_000);
+                assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a mix");
+                seen += 1;
+            }
+            seen
+        }
+    });
+    for round in 0..40 {
+        let byte = if round % 2 == 0 { "b" } else { "a" };
+        world
+            .text("write", json!({"path": "f", "content": content(byte)}))
+            .await;
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(reader.join().expect("no mix was seen") > 0);
+}
+
+#[tokio::test]
+async fn a_directory_that_vanishes_is_an_error() {
+    let world = World::new();
+    world.put("gone/f", "x");
+    std::fs::remove_dir_all(world.root.join("gone")).expect("removed");
+    let (category, _) = world
+        .fail(
+            "edit",
+            json!({"path": "gone/f", "old_string": "x", "new_string": "y"}),
+        )
+        .await;
+    assert_eq!(category, Category::PermanentFailure);
+}
+
+/// Proves FILE-21, and FILE-24 for `edit`.
+#[tokio::test]
+async fn edit_replaces_exactly_one_place() {
+    let world = World::new();
+    world.put(
+        "f.rs",
+        "fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n}\n",
+    );
+    let edit = |old: &str, new: &str| json!({"path": "f.rs", "old_string": old, "new_string": new});
+    let output = world
+        .call("edit", edit("two()", "2()"))
+        .await
+        .expect("edited");
+    assert_eq!(
+        output.summary,
+        "Edited f.rs (1 replacement, line 3).\n     1\tfn a() {\n     2\t    one();\n     3\t    2();\n     4\t}\n     5\t\n     6\tfn b() {"
+    );
+    assert!(
+        output.display().contains("-    two();\n+    2();\n"),
+        "{}",
+        output.display()
+    );
+    assert_eq!(output.locations[0].line, Some(3));
+
+    let (category, text) = world.fail("edit", edit("one()", "1()")).await;
+    assert_eq!(category, Category::PermanentFailure);
+    assert!(
+        text.contains("lines 2, 7") && text.contains("`replace_all`"),
+        "{text}"
+    );
+
+    let (category, text) = world
+        .fail("edit", edit("    one();\n    too();\n}", "x"))
+        .await;
+    assert_eq!(category, Category::PermanentFailure);
+    assert!(
+        text.contains("Closest: lines 2-4, ") && text.contains("% alike"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#"first difference at line 3: asked for " too();", found " 2();""#),
+        "{text}"
+    );
+    assert!(text.contains("\n-    2();\n+    too();\n"), "{text}");
+
+    let (_, text) = world.fail("edit", edit("fn b() {\n\tone();", "x")).await;
+    assert!(
+        text.contains("first difference (white space alone) at line 7"),
+        "{text}"
+    );
+
+    let (_, text) = world
+        .fail("edit", edit("nothing that is alike at all", "x"))
+        .await;
+    assert!(text.contains("nor anything like it"), "{text}");
+
+    let (_, text) = world.fail("edit", edit("two()", "2()")).await;
+    assert!(
+        text.contains("already applied") && text.contains("line 3"),
+        "{text}"
+    );
+
+    for (old, new) in [("one()", "one()"), ("", "x")] {
+        let (category, _) = world.fail("edit", edit(old, new)).await;
+        assert_eq!(category, Category::InvalidParameters);
+    }
+    let mut all = edit("one()", "1()");
+    all["replace_all"] = json!(true);
+    let text = world.text("edit", all).await;
+    assert!(
+        text.starts_with("Edited f.rs (2 replacements).\n"),
+        "{text}"
+    );
+    assert_eq!(
+        world.bytes("f.rs"),
+        b"fn a() {\n    1();\n    2();\n}\n\nfn b() {\n    1();\n}\n"
+    );
+    let (_, text) = world
+        .fail(
+            "edit",
+            json!({"path": "g.rs", "old_string": "x", "new_string": "y"}),
+        )
+        .await;
+    assert!(text.contains("did you mean f.rs?"), "{text}");
+    world.assert_no_leftovers(".");
+}
+
+#[tokio::test]
+async fn an_edit_keeps_every_other_byte() {
+    let world = World::new();
+    world.put("f", b"\xef\xbb\xbfcaf\xe9\r\nold \t\nlast");
+    world
+        .text(
+            "edit",
+            json!({"path": "f", "old_string": "old", "new_string": "new"}),
+        )
+        .await;
+    assert_eq!(world.bytes("f"), b"\xef\xbb\xbfcaf\xe9\r\nnew \t\nlast");
+    let wide: Vec<u8> = "\u{FEFF}eins\r\nzwei\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    world.put("wide", &wide);
+    let output = world
+        .call(
+            "edit",
+            json!({"path": "wide", "old_string": "zwei", "new_string": "2"}),
+        )
+        .await
+        .expect("edited");
+    assert!(
+        output.summary.ends_with("     1\teins\n     2\t2"),
+        "{}",
+        output.summary
+    );
+    let expect: Vec<u8> = "\u{FEFF}eins\r\n2\r\n"
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    assert_eq!(world.bytes("wide"), expect);
+}

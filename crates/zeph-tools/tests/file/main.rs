@@ -1,0 +1,11 @@
+//! The file tools, called as the stack calls them.
+#![cfg(feature = "file")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod catalog;
+mod change;
+mod place;
+mod race;
+mod reading;
+mod searching;
+mod world;

@@ -1,0 +1,221 @@
+//! Which paths are taken, whatever the tool.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use zeph_tools::ToolErrorCategory as Category;
+use zeph_tools::file::Sandbox;
+
+use crate::world::{SECRET, World, fifo};
+
+/// A call of every tool on `path`.
+fn calls(path: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("read", json!({"path": path})),
+        ("write", json!({"path": path, "content": "x"})),
+        (
+            "edit",
+            json!({"path": path, "old_string": "the", "new_string": "x"}),
+        ),
+        ("grep", json!({"path": path, "pattern": "."})),
+        ("find_path", json!({"path": path, "pattern": "**"})),
+        ("list_directory", json!({"path": path})),
+    ]
+}
+
+/// Proves FILE-1, FILE-2, FILE-5.
+#[tokio::test]
+async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
+    let world = World::new();
+    let outside = world.outside.display().to_string();
+    world.put("sub/f", "x");
+    world.link(&world.outside, "out");
+    world.link("../outside", "out-relative");
+    world.link(world.outside.join("secret.txt"), "out-file");
+    world.link("out/secret.txt", "chain");
+    world.link(world.outside.join("new.txt"), "dangling");
+    for path in [
+        "/etc/passwd",
+        "/",
+        "..",
+        "../outside/secret.txt",
+        "sub/../../outside/secret.txt",
+        "out",
+        "out/secret.txt",
+        "out-relative/secret.txt",
+        "out-file",
+        "chain",
+        "dangling",
+        "out/new/deep/file",
+        "/proc/self/root/etc/passwd",
+        &format!("{outside}/secret.txt"),
+        &format!("{outside}/missing"),
+    ] {
+        for (tool, params) in calls(path) {
+            let (category, text) = world.fail(tool, params).await;
+            assert_eq!(category, Category::PolicyBlocked, "{tool} {path}: {text}");
+            assert!(text.contains(&world.root.display().to_string()), "{text}");
+            assert!(!text.contains(SECRET), "{text}");
+        }
+    }
+    world.assert_outside_untouched();
+}
+
+/// Proves FILE-2.
+#[tokio::test]
+async fn what_is_no_path_is_refused() {
+    let world = World::new();
+    for path in ["", "a\0b", &"x/".repeat(4000)] {
+        for (tool, params) in calls(path) {
+            let (category, text) = world.fail(tool, params).await;
+            assert_eq!(category, Category::InvalidParameters, "{tool}: {text}");
+        }
+    }
+    for path in ["missing/../f", "missing/../../outside/secret.txt"] {
+        for (tool, params) in calls(path) {
+            let (category, text) = world.fail(tool, params).await;
+            assert_eq!(category, Category::PolicyBlocked, "{tool}: {text}");
+        }
+    }
+}
+
+/// Proves FILE-1, FILE-2.
+#[tokio::test]
+async fn links_that_stay_inside_work() {
+    let world = World::with_roots(&["a", "b"]);
+    world.put("a/deep/f", "in a");
+    world.put("b/f", "in b");
+    world.link(world.root.join("b/f"), "a/absolute");
+    world.link("../b", "a/relative");
+    world.link("deep", "a/dir");
+    world.link("dir/f", "a/chain");
+    std::os::unix::fs::symlink(world.root.join("a"), world.dir.path().join("outer"))
+        .expect("a link");
+    let outer = world.dir.path().join("outer/deep/f").display().to_string();
+    for (path, expect) in [
+        ("a/absolute", "in b"),
+        ("a/relative/f", "in b"),
+        ("a/dir/f", "in a"),
+        ("a/chain", "in a"),
+        ("a/dir/../deep/f", "in a"),
+        ("a/relative/../a/deep/f", "in a"),
+        ("a//./deep///f", "in a"),
+        (outer.as_str(), "in a"),
+    ] {
+        let text = world.text("read", json!({"path": path})).await;
+        assert!(text.contains(expect), "{path}: {text}");
+    }
+    // Between the allowed directories nothing may be touched.
+    let (category, _) = world.fail("list_directory", json!({"path": "."})).await;
+    assert_eq!(category, Category::PolicyBlocked);
+}
+
+#[tokio::test]
+async fn a_loop_of_links_ends() {
+    let world = World::new();
+    world.link("two", "one");
+    world.link("one", "two");
+    for (tool, params) in calls("one") {
+        let (category, _) = world.fail(tool, params).await;
+        assert_eq!(category, Category::PermanentFailure, "{tool}");
+    }
+}
+
+/// Proves FILE-6 for `read` and `grep`.
+#[tokio::test]
+async fn devices_and_fifos_are_refused_without_blocking() {
+    let world = World::with_roots(&[".", "/dev"]);
+    fifo(&world.root.join("fifo"));
+    let _socket = std::os::unix::net::UnixListener::bind(world.root.join("socket"));
+    for path in ["/dev/zero", "/dev/null", "fifo", "socket"] {
+        for tool in ["read", "grep", "write", "edit"] {
+            let (_, params) = calls(path)
+                .into_iter()
+                .find(|(name, _)| *name == tool)
+                .expect("a tool");
+            let (category, text) = world.fail(tool, params).await;
+            assert_eq!(category, Category::PolicyBlocked, "{tool} {path}: {text}");
+        }
+    }
+    // On the way, too: as an ignore file, and among the files of a tree.
+    fifo(&world.root.join(".gitignore"));
+    world.put("f", "found");
+    let text = world.text("grep", json!({"pattern": "found"})).await;
+    assert_eq!(text, "f:1:found");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_an_error_that_names_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let error = Sandbox::new(&[PathBuf::from("gone")], dir.path()).expect_err("no directory");
+    assert!(error.to_string().contains("gone"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Proves FILE-2.
+    #[test]
+    fn no_path_escapes(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                Just(".."), Just("."), Just(""), Just("a"), Just("b"), Just("f"), Just("missing"),
+                Just("in"), Just("up"), Just("out"), Just("out-file"), Just("outside"),
+                Just("root"), Just("secret.txt"), Just("a\0b"), Just("…"),
+            ],
+            0..9,
+        ),
+        absolute: bool,
+    ) {
+        let world = World::new();
+        world.put("a/b/f", "inside");
+        world.link("a/b", "in");
+        world.link("..", "a/up");
+        world.link(&world.outside, "a/out");
+        world.link(world.outside.join("secret.txt"), "a/b/out-file");
+        let path = if absolute {
+            format!("{}/{}", world.root.display(), parts.join("/"))
+        } else {
+            parts.join("/")
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            for (tool, params) in calls(&path) {
+                let text = match world.call(tool, params).await {
+                    Ok(output) => format!("{} {}", output.summary, output.display()),
+                    Err(error) => zeph_tools::format_for_llm(&error),
+                };
+                assert!(!text.contains(SECRET), "{tool} {path}: {text}");
+            }
+        });
+        world.assert_outside_untouched();
+    }
+}
+
+/// Two calls at once on one file lose nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn edits_at_once_lose_nothing() {
+    let world = Arc::new(World::new());
+    let lines: String = (0..40).map(|line| format!("<{line}>\n")).collect();
+    world.put("f", &lines);
+    let edits: Vec<_> = (0..40)
+        .map(|line| {
+            let world = Arc::clone(&world);
+            tokio::spawn(async move {
+                let params = json!({
+                    "path": if line % 2 == 0 { "f" } else { "./f" },
+                    "old_string": format!("<{line}>"),
+                    "new_string": format!("[{line}]"),
+                });
+                world.text("edit", params).await
+            })
+        })
+        .collect();
+    for edit in edits {
+        edit.await.expect("an edit");
+    }
+    let expect = lines.replace('<', "[").replace('>', "]");
+    assert_eq!(String::from_utf8(world.bytes("f")).expect("UTF-8"), expect);
+}

@@ -1,0 +1,173 @@
+//! Links that are swapped in while tools run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde_json::{Value, json};
+use zeph_tools::format_for_llm;
+
+use crate::world::{SECRET, World};
+
+/// Calls of each tool.
+const ROUNDS: usize = 1500;
+
+/// Exchanges pairs of names as fast as it can, until it is dropped.
+struct Swapper {
+    stop: Arc<AtomicBool>,
+    swaps: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Swapper {
+    fn new(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let swaps = Arc::new(AtomicU64::new(0));
+        let thread = std::thread::spawn({
+            let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    for (a, b) in &pairs {
+                        // A `write` may have put a file in a link's place: then there is nothing
+                        // to exchange until it is a pair again.
+                        let _ = renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE);
+                    }
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        Self {
+            stop,
+            swaps,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Swapper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A world in which `data` is now a directory, now a link to `outside`, and `data/secret.txt`,
+/// `file` now a file, now a link to the secret.
+fn world() -> (World, Vec<(PathBuf, PathBuf)>) {
+    let world = World::new();
+    world.put("data/secret.txt", "harmless\n");
+    world.put("data/sub/secret.txt", "harmless\n");
+    world.link(&world.outside, "other");
+    world.put("file", "harmless\n");
+    world.link(world.outside.join("secret.txt"), "other-file");
+    let pairs = [("data", "other"), ("file", "other-file")];
+    let pairs = pairs
+        .iter()
+        .map(|(a, b)| (world.root.join(a), world.root.join(b)))
+        .collect();
+    (world, pairs)
+}
+
+/// Runs `tool` again and again while the links are swapped; returns how often it succeeded.
+async fn race(tool: &str, params: &[Value]) -> usize {
+    let (world, pairs) = world();
+    let swapper = Swapper::new(pairs);
+    let mut succeeded = 0;
+    for round in 0..ROUNDS {
+        let params = params[round % params.len()].clone();
+        let text = match world.call(tool, params).await {
+            Ok(output) => {
+                succeeded += 1;
+                format!("{}\n{}", output.summary, output.display())
+            }
+            Err(error) => format_for_llm(&error),
+        };
+        assert!(!text.contains(SECRET), "{tool} in round {round}: {text}");
+    }
+    assert!(
+        swapper.swaps.load(Ordering::Relaxed) > 100,
+        "the swapper ran"
+    );
+    drop(swapper);
+    world.assert_outside_untouched();
+    succeeded
+}
+
+/// Proves FILE-3 for `read`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn read_never_leaves() {
+    let paths =
+        ["data/secret.txt", "file", "data/sub/../secret.txt"].map(|path| json!({"path": path}));
+    assert!(race("read", &paths).await > 0);
+}
+
+/// Proves FILE-3 for `write`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn write_never_leaves() {
+    let paths = ["data/secret.txt", "file", "data/new/deep/file"]
+        .map(|path| json!({"path": path, "content": "harmless\n"}));
+    assert!(race("write", &paths).await > 0);
+}
+
+/// Proves FILE-3 for `edit`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edit_never_leaves() {
+    let edits = ["data/secret.txt", "file"].map(|path| {
+        [
+            ("harmless", "mended"),
+            ("mended", "harmless"),
+            ("secret", "stolen"),
+        ]
+        .map(|(old, new)| json!({"path": path, "old_string": old, "new_string": new}))
+    });
+    assert!(race("edit", &edits.concat()).await > 0);
+}
+
+/// Proves FILE-3 for `grep`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grep_never_leaves() {
+    let searches = [
+        json!({"pattern": "secret|harmless"}),
+        json!({"pattern": "secret|harmless", "path": "data"}),
+        json!({"pattern": "secret|harmless", "path": "file"}),
+    ];
+    assert!(race("grep", &searches).await > 0);
+}
+
+/// Proves FILE-3 for `find_path` and `list_directory`: names outside are not seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_outside_are_not_seen() {
+    let (world, pairs) = world();
+    std::fs::write(world.outside.join("named-outside"), "").expect("a file");
+    let swapper = Swapper::new(pairs);
+    let calls = [
+        ("find_path", json!({"pattern": "**/*"})),
+        ("find_path", json!({"pattern": "**", "path": "data"})),
+        ("list_directory", json!({"path": "data"})),
+        ("list_directory", json!({"path": "data/sub"})),
+    ];
+    let mut succeeded = [0; 4];
+    for round in 0..2 * ROUNDS {
+        let (tool, params) = calls[round % calls.len()].clone();
+        let text = match world.call(tool, params).await {
+            Ok(output) => {
+                succeeded[round % calls.len()] += 1;
+                output.summary
+            }
+            Err(error) => format_for_llm(&error),
+        };
+        assert!(
+            !text.contains("named-outside"),
+            "{tool} in round {round}: {text}"
+        );
+    }
+    assert!(
+        swapper.swaps.load(Ordering::Relaxed) > 100,
+        "the swapper ran"
+    );
+    assert!(succeeded.iter().all(|count| *count > 0), "{succeeded:?}");
+}

@@ -1,0 +1,265 @@
+//! `grep` and `find_path`.
+
+use std::fs::{File, FileTimes};
+use std::time::{Duration, SystemTime};
+
+use serde_json::json;
+use zeph_tools::ToolErrorCategory as Category;
+
+use crate::world::{SECRET, World};
+
+/// Proves FILE-13.
+#[tokio::test]
+async fn grep_finds_lines_in_order() {
+    let world = World::new();
+    world.put("b/two.rs", "fn two() {}\nno\nfn three() {}\r\n");
+    world.put("a.rs", "fn one() {}\n");
+    world.put("notes.txt", "a fn\nFN\n");
+    world.put("bin", b"fn \0");
+    world.put(
+        "late-bin",
+        [b"fn early\n".as_slice(), &vec![b'x'; 200_000], b"\0"].concat(),
+    );
+    let all =
+        "a.rs:1:fn one() {}\nb/two.rs:1:fn two() {}\nb/two.rs:3:fn three() {}\nnotes.txt:1:a fn";
+    let check = async |params: serde_json::Value, expect: &str| {
+        assert_eq!(world.text("grep", params.clone()).await, expect, "{params}");
+    };
+    for _ in 0..20 {
+        check(json!({"pattern": "fn"}), all).await;
+    }
+    check(
+        json!({"pattern": r"fn \w+\(\) \{\}$", "glob": "*.rs", "path": "b"}),
+        "b/two.rs:1:fn two() {}\nb/two.rs:3:fn three() {}",
+    )
+    .await;
+    check(
+        json!({"pattern": "^fn$", "case_sensitive": false}),
+        "notes.txt:2:FN",
+    )
+    .await;
+    check(
+        json!({"pattern": "fn", "path": "notes.txt"}),
+        "notes.txt:1:a fn",
+    )
+    .await;
+    check(
+        json!({"pattern": "fn", "glob": "!*.rs"}),
+        "notes.txt:1:a fn",
+    )
+    .await;
+    check(
+        json!({"pattern": "fn", "glob": "b/**"}),
+        "b/two.rs:1:fn two() {}\nb/two.rs:3:fn three() {}",
+    )
+    .await;
+    check(json!({"pattern": "fn", "glob": "*.{rs,txt}"}), all).await;
+    check(
+        json!({"pattern": "^no", "context": 1}),
+        "b/two.rs-1-fn two() {}\nb/two.rs:2:no\nb/two.rs-3-fn three() {}",
+    )
+    .await;
+    check(
+        json!({"pattern": "fn", "path": "bin"}),
+        "No matches in 0 files, 1 binary skipped.",
+    )
+    .await;
+}
+
+/// Proves FILE-13.
+#[tokio::test]
+async fn grep_says_its_caps_and_what_is_wrong_with_a_pattern() {
+    let world = World::new();
+    for file in ["a", "b", "c/d", "e"] {
+        world.put(file, "x\n".repeat(400));
+    }
+    let text = world.text("grep", json!({"pattern": "x"})).await;
+    assert_eq!(text.matches(":x\n").count(), 1000);
+    assert!(
+        text.starts_with("a:1:x\n") && text.contains("\nc/d:200:x\n("),
+        "{text}"
+    );
+    assert!(
+        text.contains("the first 1000 matches; there are more"),
+        "{text}"
+    );
+    for _ in 0..20 {
+        let text = world
+            .text("grep", json!({"pattern": "x", "max_results": 3}))
+            .await;
+        assert!(
+            text.starts_with("a:1:x\na:2:x\na:3:x\n(the first 3 matches"),
+            "{text}"
+        );
+    }
+    let exact = world
+        .text("grep", json!({"pattern": "x", "max_results": 1600}))
+        .await;
+    assert_eq!(exact.lines().count(), 1600);
+    assert!(!exact.contains("there are more"));
+    for pattern in ["(", "a\\nb", "[z-a]"] {
+        let (category, text) = world.fail("grep", json!({"pattern": pattern})).await;
+        assert_eq!(category, Category::InvalidParameters, "{pattern}");
+        assert!(text.contains("regular expression"), "{text}");
+    }
+    let (category, _) = world
+        .fail("grep", json!({"pattern": "x", "glob": "[z-a]"}))
+        .await;
+    assert_eq!(category, Category::InvalidParameters);
+    world.put("long", "y".repeat(9000));
+    let text = world
+        .text("grep", json!({"pattern": "y+", "path": "long"}))
+        .await;
+    assert!(
+        text.len() < 2100 && text.contains("line cut; it has 9000 bytes"),
+        "{text}"
+    );
+}
+
+/// Proves FILE-13, FILE-14 and FILE-15a in part.
+#[tokio::test]
+async fn ignored_and_hidden_files_are_left_out_and_counted() {
+    let world = World::new();
+    world.put(".git/config", "needle");
+    world.put(".git/info/exclude", "excluded\n");
+    world.put(".gitignore", "target/\n*.log\n!keep.log\n");
+    world.put(".ignore", "*.tmp\n!.github/\n");
+    world.put("target/out", "needle");
+    world.put("a.log", "needle");
+    world.put("keep.log", "needle");
+    world.put("a.tmp", "needle");
+    world.put("excluded", "needle");
+    world.put(".hidden", "needle");
+    world.put(".github/f", "needle");
+    world.put("sub/.gitignore", "keep.log\n/only-here\n");
+    world.put("sub/keep.log", "needle");
+    world.put("sub/only-here", "needle");
+    world.put("sub/deep/only-here", "needle");
+    world.put("sub/f", "needle");
+    let found =
+        ".github/f:1:needle\nkeep.log:1:needle\nsub/deep/only-here:1:needle\nsub/f:1:needle";
+    assert_eq!(
+        world.text("grep", json!({"pattern": "needle"})).await,
+        found
+    );
+    // The rules of the directories above hold below, too.
+    assert_eq!(
+        world
+            .text("grep", json!({"pattern": "needle", "path": "sub/deep"}))
+            .await,
+        "sub/deep/only-here:1:needle"
+    );
+    let text = world.text("grep", json!({"pattern": "absent"})).await;
+    assert_eq!(
+        text,
+        "No matches in 4 files. Not searched: 6 ignored, 5 hidden (directories count once; name one as `path` to search it)."
+    );
+    let mut paths: Vec<String> = world
+        .text("find_path", json!({"pattern": "**/*"}))
+        .await
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    paths.sort();
+    assert_eq!(
+        paths,
+        [
+            ".github/",
+            ".github/f",
+            "keep.log",
+            "sub/",
+            "sub/deep/",
+            "sub/deep/only-here",
+            "sub/f"
+        ]
+    );
+    let text = world.text("find_path", json!({"pattern": "*.tmp"})).await;
+    assert!(
+        text.contains("No paths match.") && text.contains("6 ignored, 5 hidden"),
+        "{text}"
+    );
+    // What is named is searched.
+    assert_eq!(
+        world
+            .text("grep", json!({"pattern": "needle", "path": "target"}))
+            .await,
+        "target/out:1:needle"
+    );
+}
+
+/// Proves FILE-14.
+#[tokio::test]
+async fn paths_are_found_newest_first() {
+    let world = World::new();
+    for (age, name) in [
+        (30, "src/old.rs"),
+        (10, "new.rs"),
+        (20, "src/sub/mid.rs"),
+        (5, "x.txt"),
+    ] {
+        let path = world.put(name, "");
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age);
+        let file = File::options().write(true).open(path).expect("a file");
+        file.set_times(FileTimes::new().set_modified(time))
+            .expect("a time");
+    }
+    let check = async |params: serde_json::Value, expect: &str| {
+        assert_eq!(
+            world.text("find_path", params.clone()).await,
+            expect,
+            "{params}"
+        );
+    };
+    check(
+        json!({"pattern": "**/*.rs"}),
+        "new.rs\nsrc/sub/mid.rs\nsrc/old.rs",
+    )
+    .await;
+    check(json!({"pattern": "./*.rs"}), "new.rs").await;
+    check(json!({"pattern": "*.{rs,txt}"}), "x.txt\nnew.rs").await;
+    check(json!({"pattern": "*/*.rs"}), "src/old.rs").await;
+    check(json!({"pattern": "*.rs", "path": "src"}), "src/old.rs").await;
+    check(json!({"pattern": "**/s?b"}), "src/sub/").await;
+    let absolute = format!("{}/**/mid.rs", world.root.display());
+    check(json!({"pattern": absolute}), "src/sub/mid.rs").await;
+    let text = world.text("find_path", json!({"pattern": "mid.rs"})).await;
+    assert!(text.contains("`**/`"), "{text}");
+    for pattern in ["", "../*", "[z-a]"] {
+        let (category, _) = world.fail("find_path", json!({"pattern": pattern})).await;
+        assert_eq!(category, Category::InvalidParameters, "{pattern}");
+    }
+}
+
+/// Proves FILE-14.
+#[tokio::test]
+async fn many_paths_are_capped() {
+    let world = World::new();
+    for number in 0..1010 {
+        world.put(&format!("d/{number}"), "");
+    }
+    let text = world.text("find_path", json!({"pattern": "d/*"})).await;
+    assert_eq!(text.lines().count(), 1001);
+    assert!(
+        text.ends_with("(the newest 1000 of 1010 paths; narrow the pattern)"),
+        "{text}"
+    );
+}
+
+/// Proves FILE-13, FILE-14.
+#[tokio::test]
+async fn searches_follow_no_link() {
+    let world = World::new();
+    world.link(&world.outside, "out");
+    world.link(world.outside.join("secret.txt"), "out.txt");
+    world.put("in/f", "nothing");
+    world.link(".", "in/loop");
+    let text = world
+        .text("grep", json!({"pattern": "secret|nothing"}))
+        .await;
+    assert_eq!(text, "in/f:1:nothing");
+    let text = world
+        .text("find_path", json!({"pattern": "**/*.txt"}))
+        .await;
+    assert_eq!(text, "out.txt");
+    assert!(!text.contains(SECRET));
+}
