@@ -33,6 +33,8 @@ pub(crate) struct Assembly {
     pub(crate) store: Store,
     /// The tools behind their gates.
     pub(crate) stack: Arc<LayeredExecutor>,
+    /// Owns the processes of commands.
+    shell: Arc<ShellExecutor>,
 }
 
 impl Assembly {
@@ -47,13 +49,30 @@ impl Assembly {
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
-        let stack = build_stack(&loaded, &env, &store)?;
+        let shell = Arc::new(ShellExecutor::new(
+            loaded.config.tools.shell.clone(),
+            env.cwd.clone(),
+            env.vars.clone().into_iter().collect(),
+            SupervisorCommand::new(own_program()?),
+        ));
+        let stack = build_stack(&loaded, &env, &store, &shell)?;
         Ok(Self {
             loaded,
             env,
             store,
             stack: Arc::new(stack),
+            shell,
         })
+    }
+
+    /// Ends what commands left running, then closes the database.
+    ///
+    /// # Errors
+    /// When the database cannot be closed.
+    pub(crate) async fn close(self) -> anyhow::Result<()> {
+        self.shell.shutdown().await;
+        self.store.close().await?;
+        Ok(())
     }
 }
 
@@ -73,18 +92,13 @@ fn build_stack(
     loaded: &Loaded,
     env: &Environment,
     store: &Store,
+    shell: &Arc<ShellExecutor>,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?;
-    let shell = ShellExecutor::new(
-        tools.shell.clone(),
-        env.cwd.clone(),
-        env.vars.clone().into_iter().collect(),
-        SupervisorCommand::new(own_program()?),
-    );
     let stack = stack::build(StackParts {
         executors: vec![
-            ("shell", Arc::new(shell)),
+            ("shell", Arc::clone(shell) as _),
             ("file", Arc::new(file_tools(Arc::new(sandbox)))),
             ("native", Arc::new(native_tools(store))),
         ],

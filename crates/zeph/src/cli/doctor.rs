@@ -112,7 +112,7 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check
     match Assembly::new(loaded.clone(), env.clone(), global).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
-            let _ = assembly.store.close().await;
+            let _ = assembly.close().await;
             check("tools", Verdict::Ok, format!("layers: {layers}"))
         }
         Err(error) => check("tools", Verdict::Failed, format!("{error:#}")),

@@ -149,7 +149,7 @@ async fn turn_of(
         Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
     };
     drop(open);
-    assembly.store.close().await?;
+    assembly.close().await?;
     Ok(outcome)
 }
 
@@ -370,7 +370,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         // Nothing was said: nothing is kept.
         assembly.store.delete_session(&id).await?;
     }
-    assembly.store.close().await?;
+    assembly.close().await?;
     Ok(match end {
         SessionEnd::Left => Exit::Done,
         SessionEnd::Interrupted => Exit::Interrupted,

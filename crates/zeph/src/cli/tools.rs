@@ -1,6 +1,6 @@
 //! `zeph tools …`: the tools without a model, through the same stack.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,6 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Caller, Dispatcher};
 use zeph_memory::new_session_id;
@@ -81,7 +82,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             script(&caller, &file).await?
         }
     };
-    assembly.store.close().await?;
+    assembly.close().await?;
     Ok(exit)
 }
 
@@ -188,21 +189,25 @@ fn no_params() -> Value {
 
 /// Runs a script. A call that fails is a result; a line that cannot be understood ends the script.
 async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
-    let mut reader: Box<dyn BufRead> = if file == Path::new("-") {
-        Box::new(BufReader::new(std::io::stdin()))
+    let reader: Box<dyn Read + Send> = if file == Path::new("-") {
+        Box::new(std::io::stdin())
     } else {
         let opened = std::fs::File::open(file)
             .with_context(|| format!("the script {} cannot be read", file.display()))?;
-        Box::new(BufReader::new(opened))
+        Box::new(opened)
     };
+    let mut lines = read_lines(reader);
     let mut number = 0usize;
-    let mut line = Vec::new();
     loop {
-        line.clear();
-        let read = std::io::Read::take(&mut reader, MAX_LINE).read_until(b'\n', &mut line)?;
-        if read == 0 {
+        let line = tokio::select! {
+            biased;
+            () = caller.cancel.cancelled() => return Ok(Exit::Interrupted),
+            line = lines.recv() => line,
+        };
+        let Some(line) = line else {
             return Ok(Exit::Done);
-        }
+        };
+        let line = line.context("the script cannot be read")?;
         number += 1;
         if line.trim_ascii().is_empty() {
             continue;
@@ -229,10 +234,24 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
                 return Ok(Exit::Usage);
             }
         }
-        if caller.cancel.is_cancelled() {
-            return Ok(Exit::Interrupted);
-        }
     }
+}
+
+/// Reads lines on a thread of its own, so that waiting for one can be interrupted.
+fn read_lines(reader: Box<dyn Read + Send>) -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        loop {
+            let mut line = Vec::new();
+            let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+            let ended = !matches!(read, Ok(bytes) if bytes > 0);
+            if matches!(read, Ok(0)) || sender.blocking_send(read.map(|_| line)).is_err() || ended {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 fn understand(line: &[u8]) -> Result<ScriptLine, String> {

@@ -5,7 +5,7 @@ mod recorder;
 
 use std::io::Write as _;
 
-pub(crate) use recorder::{CallRecord, Recorder, ResultObject};
+pub(crate) use recorder::{Recorder, ResultObject};
 
 /// Writes a line to standard error; a closed pipe is no reason to fail.
 pub(crate) fn stderr_line(text: &str) {
