@@ -1,7 +1,7 @@
 //! What a failure means: HTTP statuses, error bodies and broken connections, put into classes
 //! and into words that say how to mend them.
 
-use std::error::Error as _;
+use std::error::Error;
 
 use serde_json::Value;
 
@@ -188,26 +188,17 @@ pub(super) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failu
     let connecting = error.is_connect();
     let error = error.without_url();
     let cause = innermost_cause(&error);
-    let mut certificate = false;
-    let mut refused = false;
-    let mut source = error.source();
-    while let Some(inner) = source {
-        certificate |= matches!(
-            inner.downcast_ref(),
+    let certificate = causes(&error).any(|cause| {
+        matches!(
+            cause.downcast_ref(),
             Some(rustls::Error::InvalidCertificate(_))
-        );
-        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
-            refused |= io.kind() == std::io::ErrorKind::ConnectionRefused;
-            // An I/O error hides what it wraps from `source()`.
-            certificate |= io.get_ref().is_some_and(|wrapped| {
-                matches!(
-                    wrapped.downcast_ref(),
-                    Some(rustls::Error::InvalidCertificate(_))
-                )
-            });
-        }
-        source = inner.source();
-    }
+        )
+    });
+    let refused = causes(&error).any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+    });
     if certificate {
         return Failure::new(
             LlmErrorKind::Config,
@@ -247,13 +238,27 @@ pub(super) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failu
     Failure::new(kind, message)
 }
 
+/// An error and what lies beneath it. An I/O error hides what it wraps from `source()`.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&'a (dyn Error + 'static)| {
+        let error: &'a (dyn Error + 'static) = *error;
+        let wrapped = error
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        match wrapped {
+            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    })
+}
+
 /// The innermost cause of an error: what the layers around it only repeat.
 pub(super) fn innermost_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    excerpt(&cause.to_string())
+    excerpt(
+        &causes(error)
+            .last()
+            .map_or_else(String::new, ToString::to_string),
+    )
 }
 
 /// The first characters of a foreign text on one line, without control characters.
@@ -291,6 +296,17 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+
+    /// As hyper wraps what rustls says: twice, in I/O errors.
+    #[test]
+    fn causes_reach_into_io_errors() {
+        let refused = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let wrapped = std::io::Error::other(std::io::Error::other(refused));
+        let found: Vec<bool> = causes(&wrapped)
+            .map(|cause| cause.is::<rustls::Error>())
+            .collect();
+        assert_eq!(found, [false, false, true]);
+    }
 
     const TARGET: Target<'_> = Target {
         url: "http://h:1/v1/chat/completions",
