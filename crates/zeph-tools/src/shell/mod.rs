@@ -1,6 +1,6 @@
 //! The shell: `bash` and the processes it starts.
 //!
-//! One call, from the outside in: [`executor`] decides ([`cwd`], [`env`], [`program`]) and renders
+//! One call, from the outside in: [`executor`] decides (`cwd`, [`mod@env`], [`program`]) and renders
 //! ([`capture`], [`live`], [`envelope`], [`classify`]); [`runner`] is the port through which a
 //! command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session.

@@ -5,8 +5,8 @@
 //! descendants orphan, and ends when the socket closes, however the agent ended: then it ends
 //! every descendant first. So nothing that a command started outlives the agent.
 //!
-//! [`protocol`] says what travels over the socket, [`client`] is the agent's end, [`server`] the
-//! supervisor's; `tree` finds and ends processes.
+//! `protocol` says what travels over the socket, `client` is the agent's end, `server` the
+//! supervisor's, `spawn` starts one command; `tree` finds and ends processes.
 
 pub(super) mod client;
 pub(super) mod protocol;
