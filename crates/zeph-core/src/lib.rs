@@ -1,4 +1,6 @@
-//! The agent: the loop between model and tools.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it fits
 //!
 //! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the
 //! calls through the stack of `zeph-tools`, keeps every message in `zeph-memory`, and shows what

@@ -1,4 +1,6 @@
-//! The tool system: what lies between a language model and the machine it acts on.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it fits
 //!
 //! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
 //! features; the tools themselves are features: `file`, `shell`.
