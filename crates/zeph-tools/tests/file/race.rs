@@ -14,6 +14,9 @@ use crate::world::{SECRET, World};
 /// Calls of each tool.
 const ROUNDS: usize = 1500;
 
+/// Two names, of which one is a link to the third.
+type Pair = (PathBuf, PathBuf, PathBuf);
+
 /// Exchanges pairs of names as fast as it can, until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
@@ -22,17 +25,20 @@ struct Swapper {
 }
 
 impl Swapper {
-    fn new(pairs: Vec<(PathBuf, PathBuf)>) -> Self {
+    fn new(pairs: Vec<Pair>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let swaps = Arc::new(AtomicU64::new(0));
         let thread = std::thread::spawn({
             let (stop, swaps) = (Arc::clone(&stop), Arc::clone(&swaps));
             move || {
                 while !stop.load(Ordering::Relaxed) {
-                    for (a, b) in &pairs {
-                        // A `write` may have put a file in a link's place: then there is nothing
-                        // to exchange until it is a pair again.
+                    for (a, b, target) in &pairs {
                         let _ = renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE);
+                        // A `write` may have put a file in the link's place.
+                        if ![a, b].into_iter().any(|path| path.is_symlink()) {
+                            let _ = std::fs::remove_file(b);
+                            let _ = std::os::unix::fs::symlink(target, b);
+                        }
                     }
                     swaps.fetch_add(1, Ordering::Relaxed);
                 }
@@ -57,17 +63,20 @@ impl Drop for Swapper {
 
 /// A world in which `data` is now a directory, now a link to `outside`, and `data/secret.txt`,
 /// `file` now a file, now a link to the secret.
-fn world() -> (World, Vec<(PathBuf, PathBuf)>) {
+fn world() -> (World, Vec<Pair>) {
     let world = World::new();
     world.put("data/secret.txt", "harmless\n");
     world.put("data/sub/secret.txt", "harmless\n");
     world.link(&world.outside, "other");
     world.put("file", "harmless\n");
     world.link(world.outside.join("secret.txt"), "other-file");
-    let pairs = [("data", "other"), ("file", "other-file")];
+    let pairs = [
+        ("data", "other", world.outside.clone()),
+        ("file", "other-file", world.outside.join("secret.txt")),
+    ];
     let pairs = pairs
-        .iter()
-        .map(|(a, b)| (world.root.join(a), world.root.join(b)))
+        .into_iter()
+        .map(|(a, b, target)| (world.root.join(a), world.root.join(b), target))
         .collect();
     (world, pairs)
 }
