@@ -1,0 +1,278 @@
+//! `zeph demo`: the agent mends a sample project, offline, with a script in the model's place.
+//!
+//! 1. A small Rust project with a failing test is laid out in a temporary folder.
+//! 2. The scripted provider plays the model. Tools, gates, store and loop are those of every
+//!    other command. Each step of the script checks what the tools answered, so the script cannot
+//!    go on where a tool did not do its work.
+//! 3. The demo runs the tests itself, and that decides its exit code.
+//!
+//! The user's configuration and data are neither read nor written.
+
+mod sample;
+mod view;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow, bail};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use zeph_core::{Agent, AgentParts, Caller, Dispatcher, TurnEnd, person_text};
+use zeph_llm::scripted::{Scenario, ScriptedProvider};
+use zeph_tools::shell::ShellOutputEnvelope;
+use zeph_tools::{Phase, ToolCall};
+
+use super::Exit;
+use super::args::GlobalArgs;
+use crate::assemble::{Assembly, SessionChoice, open_session};
+use crate::config::{Environment, FlagOverrides, load};
+use crate::output::{stderr_line, stdout_line};
+use sample::{Sample, find_cargo};
+use view::{View, seconds};
+
+/// What the script answers.
+const SCENARIO: &str = include_str!("demo/scenario.toml");
+/// What the user says.
+const PROMPT: &str = "A test of this project fails. Find out why and mend the code, not the test.";
+/// The command that proves it: both streams in one pipe, so that no line of one breaks into the other's.
+const TEST: &str = "cargo test 2>&1";
+/// What it prints when all tests of the sample pass.
+const PASSED: &str = "test result: ok. 4 passed; 0 failed";
+
+const NO_CARGO: &str = "zeph demo works on a Rust project, and there is no cargo on PATH: install \
+    Rust (https://rustup.rs), or add the directory of cargo to PATH";
+
+/// How to go on from here.
+const REAL_MODEL: &str = "\
+The script's place is for a model. Three ways to connect one:
+  1. export OPENAI_API_KEY=…             (OpenAI is then asked; --model chooses the model)
+  2. export OPENAI_BASE_URL=… beside it  (any service that speaks OpenAI's protocol)
+  3. zeph config init, then add a [[llm.providers]] block: a model on your own machine
+     (Ollama, llama.cpp, vLLM: type = \"openai\", base_url = \"http://127.0.0.1:11434\", model = \"…\")
+Then run zeph in a project of yours.";
+
+/// Runs the demo; `keep` is where the sample project is left.
+///
+/// # Errors
+/// Without cargo, when the folders cannot be made, and when anything did not go as it should.
+pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::Result<Exit> {
+    if let Some(flag) = idle_flag(global) {
+        stderr_line(&format!(
+            "error: {flag} does nothing in the demo, which has a script in the model's place and \
+             a configuration of its own; leave it out"
+        ));
+        return Ok(Exit::Usage);
+    }
+    let outer = Environment::of_process().context("the working directory cannot be found")?;
+    let cargo = find_cargo(&outer).context(NO_CARGO)?;
+    // From here on a signal ends the demo in order, so that the folder is removed.
+    let cancel = CancellationToken::new();
+    cancel_on_signals(cancel.clone())?;
+    let sample = Sample::lay_out(&outer, &cargo, keep.as_deref())?;
+    let played = play(global, &sample, keep.is_some(), &cancel).await;
+    let removed = sample.remove();
+    match played {
+        // What was proven stands, even if a signal came afterwards.
+        Ok(()) => removed.map(|()| Exit::Done),
+        Err(_) if cancel.is_cancelled() => {
+            stderr_line("interrupted");
+            removed.map(|()| Exit::Interrupted)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A flag that is given and has no meaning here.
+fn idle_flag(global: &GlobalArgs) -> Option<&'static str> {
+    let given = [
+        ("--config", global.config.is_some()),
+        ("--provider", global.provider.is_some()),
+        ("--model", global.model.is_some()),
+    ];
+    given
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+}
+
+/// Every SIGINT, SIGTERM and SIGHUP cancels; the process leaves once all is put away.
+fn cancel_on_signals(cancel: CancellationToken) -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        cancel.cancel();
+    });
+    Ok(())
+}
+
+/// Shows the demo from its first line to its last.
+async fn play(
+    global: &GlobalArgs,
+    sample: &Sample,
+    kept: bool,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let view = Arc::new(View::new(global.quiet));
+    let place = sample.project.display();
+    let future = if kept {
+        "it stays there"
+    } else {
+        "removed at the end"
+    };
+    view.line(
+        "zeph demo: an agent mends a bug. What the model says is scripted: no model is asked.\n\
+         The tools, their gates and all that they print are real.",
+    );
+    view.line(&format!("The project: {place} ({future})\n"));
+    let flags = FlagOverrides {
+        mode: global.mode.clone(),
+        set: global.set.clone(),
+        ..FlagOverrides::default()
+    };
+    let loaded = load(&sample.config_env(), &flags)?;
+    let assembly = Assembly::new(loaded, sample.env.clone(), global).await?;
+    let worked = work(&assembly, &view, cancel).await;
+    assembly.close().await?;
+    worked?;
+    let took = seconds(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
+    view.line("");
+    stdout_line(&format!(
+        "The bug is mended: all 4 tests pass, the one that failed too. It took {took}."
+    ));
+    if kept {
+        stdout_line(&format!("The project is in {place}."));
+    }
+    view.line(&format!("\n{REAL_MODEL}"));
+    Ok(())
+}
+
+/// Lets the agent work, and proves what came of it.
+async fn work(
+    assembly: &Assembly,
+    view: &Arc<View>,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new())
+        .map_err(|message| anyhow!("the script of the demo is wrong: {message}"))?;
+    let project = &assembly.env.cwd;
+    let open = open_session(&assembly.store, &SessionChoice::New, project).await?;
+    let mut agent = Agent::open(AgentParts {
+        config: assembly.loaded.config.agent.clone(),
+        provider: Arc::new(ScriptedProvider::new("demo", scenario)),
+        executor: Arc::clone(&assembly.stack) as _,
+        channel: Arc::clone(view) as _,
+        store: assembly.store.clone(),
+        session: open.id.clone(),
+        project: project.clone(),
+        caller_id: None,
+        response_schema: None,
+    })
+    .await?;
+    view.says("user", PROMPT);
+    let outcome = agent.run_turn(PROMPT, cancel).await;
+    view.flush();
+    if outcome.end != TurnEnd::Done {
+        let why = outcome
+            .message
+            .unwrap_or_else(|| format!("it ended with {:?}", outcome.end));
+        bail!("the demo did not get to its end: {why}");
+    }
+    view.line("\nSo far the script. Is it true? The demo runs the tests once more, by itself:");
+    check(assembly, view, &open.id, cancel).await
+}
+
+/// Runs the tests through the tool, as the user.
+async fn check(
+    assembly: &Assembly,
+    view: &Arc<View>,
+    session: &str,
+    cancel: &CancellationToken,
+) -> anyhow::Result<()> {
+    let dispatcher = Dispatcher::new(
+        Arc::clone(&assembly.stack) as _,
+        Arc::clone(view) as _,
+        Caller {
+            conversation: session.to_owned(),
+            caller_id: None,
+            phase: Phase::Executor,
+        },
+    );
+    let params = json!({ "command": TEST, "timeout_secs": 90 });
+    let call = ToolCall::new("demo_check", "bash", params, session);
+    let output = match dispatcher.run_user_call(&call, cancel).await {
+        Ok(output) => output,
+        Err(error) => bail!("the tests could not be run again: {}", person_text(&error)),
+    };
+    let envelope: ShellOutputEnvelope =
+        serde_json::from_value(output.raw_response.clone().unwrap_or_default())
+            .context("the result of bash has no envelope")?;
+    if envelope.exit_code != 0 || !envelope.stdout.contains(PASSED) {
+        bail!(
+            "the bug is not mended: `{TEST}` ended with exit code {}:\n{}",
+            envelope.exit_code,
+            output.display()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use zeph_llm::scripted::Scenario;
+
+    use super::sample::FILES;
+    use super::*;
+
+    fn file(name: &str) -> &'static str {
+        FILES.iter().find(|(file, _)| *file == name).unwrap().1
+    }
+
+    /// The script's edit fits the embedded file, and leaves the tests alone.
+    #[test]
+    fn the_edit_fits_the_sample() {
+        let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new()).unwrap();
+        let calls = scenario.steps.iter().flat_map(|step| &step.calls);
+        let edits: Vec<_> = calls.filter(|call| call.tool == "edit").collect();
+        assert_eq!(edits.len(), 1);
+        let text = file(edits[0].input["path"].as_str().unwrap());
+        let (old, new) = (&edits[0].input["old_string"], &edits[0].input["new_string"]);
+        assert_eq!(text.matches(old.as_str().unwrap()).count(), 1);
+        assert_eq!(text.matches(new.as_str().unwrap()).count(), 0);
+        let tests = text.find("#[cfg(test)]").unwrap();
+        assert!(text.find(old.as_str().unwrap()).unwrap() < tests);
+    }
+
+    #[test]
+    fn the_script_names_what_the_sample_has() {
+        let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new()).unwrap();
+        let failing = scenario.vars["test"]
+            .strip_prefix("pages::tests::")
+            .unwrap();
+        assert_eq!(
+            file("src/pages.rs")
+                .matches(&format!("fn {failing}()"))
+                .count(),
+            1
+        );
+        let tests: usize = FILES
+            .iter()
+            .map(|(_, text)| text.matches("#[test]").count())
+            .sum();
+        assert_eq!(PASSED, format!("test result: ok. {tests} passed; 0 failed"));
+        for step in &scenario.steps {
+            for call in step.calls.iter().filter(|call| call.tool == "bash") {
+                assert_eq!(call.input["command"], TEST);
+            }
+        }
+        assert!(file("Cargo.toml").contains("\n[workspace]\n"));
+    }
+}

@@ -1,0 +1,234 @@
+//! `zeph demo`: real tools on a real project, nothing left behind, and no pretending.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use crate::rig::{Home, Zeph, assert_has, is_running};
+
+const FAILING: &str = "test pages::tests::a_rest_needs_a_page_of_its_own";
+
+/// The demo with the machine's toolchain.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the toolchain that builds the tests is handed on"
+)]
+fn demo(home: &Home, args: &[&str]) -> Zeph {
+    let zeph = home.zeph(["demo"]).args(args.iter().copied());
+    ["RUSTUP_HOME", "RUSTUP_TOOLCHAIN"]
+        .into_iter()
+        .fold(zeph, |zeph, name| match std::env::var(name) {
+            Ok(value) => zeph.env(name, &value),
+            Err(_) => zeph,
+        })
+}
+
+/// The demo with a shell script in the place of cargo.
+fn demo_with_cargo(home: &Home, script: &str) -> Zeph {
+    let programs = home.root().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let cargo = programs.join("cargo");
+    fs::write(&cargo, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    home.zeph(["demo"])
+        .env("PATH", &format!("{}:/usr/bin:/bin", programs.display()))
+}
+
+/// All below a directory, with the files' contents.
+fn tree(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path.clone());
+                found.push((path, None));
+            } else {
+                let content = fs::read(&path).unwrap();
+                found.push((path, Some(content)));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[track_caller]
+fn assert_nothing_left(home: &Home) {
+    for directory in [home.tmp(), home.data(), home.project()] {
+        assert_eq!(tree(&directory), [], "{}", directory.display());
+    }
+}
+
+/// Proves LLM-9 for the demo: it says that the model is scripted. Proves CLI-3 for it: without a
+/// terminal there is neither colour nor control character.
+#[test]
+fn a_failing_test_is_mended_and_nothing_is_left_behind() {
+    let home = Home::new();
+    // Were any of this read, the demo would end with a configuration error, or not edit.
+    home.config("this is no TOML [");
+    let before = tree(&home.home());
+    let output = demo(&home, &[])
+        .env("ZEPH_TOOLS_MODE", "plan")
+        .env("NO_COLOR", "1")
+        .code(0);
+    let text = &output.stdout;
+    assert_has(
+        text,
+        &[
+            "What the model says is scripted",
+            "The tools, their gates",
+            "(scripted) ",
+        ],
+    );
+    let place = |word: &str| {
+        text.find(word)
+            .unwrap_or_else(|| panic!("{word:?} is not in:\n{text}"))
+    };
+    let parts = [
+        "A test of this project fails",
+        "tool    bash: cargo test",
+        "allowed by the demo",
+        &format!("{FAILING} ... FAILED"),
+        "[exit code: 101]",
+        "tool    grep: ",
+        "tool    read: src/pages.rs",
+        "tool    edit: src/pages.rs",
+        "+        self.total.div_ceil(self.per_page)",
+        &format!("{FAILING} ... ok"),
+        "test result: ok. 4 passed",
+        "runs the tests once more",
+        "The bug is mended",
+        "OPENAI_API_KEY",
+    ];
+    let places: Vec<usize> = parts.into_iter().map(place).collect();
+    assert!(places.is_sorted(), "{places:?} in:\n{text}");
+    assert_eq!(
+        text.matches("test result: ok. 4 passed").count(),
+        2,
+        "{text}"
+    );
+    assert!(
+        !text.chars().any(|c| c.is_control() && c != '\n'),
+        "{text:?}"
+    );
+    assert_eq!(output.stderr, "");
+    assert_eq!(tree(&home.home()), before);
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn quiet_prints_the_verdict_alone() {
+    let home = Home::new();
+    let output = demo(&home, &["--quiet"]).code(0);
+    assert_eq!(output.stdout.lines().count(), 1, "{output}");
+    assert!(
+        output
+            .stdout
+            .starts_with("The bug is mended: all 4 tests pass"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_kept_project_stays_and_is_never_overwritten() {
+    let home = Home::new();
+    demo(&home, &["--keep", "sample"])
+        .code(0)
+        .prints(&["The project is in", "sample"]);
+    let pages = home.read("sample/src/pages.rs");
+    assert_has(&pages, &["self.total.div_ceil(self.per_page)"]);
+    assert!(!home.has("sample/target"));
+    assert_eq!(tree(&home.tmp()), []);
+    let before = tree(&home.project());
+    demo(&home, &["--keep", "sample"])
+        .code(1)
+        .says(&["sample: it exists already"]);
+    assert_eq!(tree(&home.project()), before);
+}
+
+#[test]
+fn without_cargo_it_says_so() {
+    let home = Home::new();
+    let nowhere = home.root().join("nowhere").display().to_string();
+    let output = home.zeph(["demo"]).env("PATH", &nowhere).code(1);
+    assert_has(&output.stderr, &["no cargo on PATH", "rustup.rs"]);
+    assert_eq!(output.stdout, "");
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn a_cargo_that_does_not_test_fails_the_demo() {
+    let home = Home::new();
+    let script = "echo 'test result: ok. 4 passed; 0 failed'";
+    let output = demo_with_cargo(&home, script).code(1);
+    assert_has(
+        &output.stderr,
+        &["did not get to its end", "step 2 of 6", FAILING],
+    );
+    assert!(!output.stdout.contains("mended:"), "{output}");
+    assert_nothing_left(&home);
+}
+
+/// The script is content with this cargo; the demo's own look is not.
+#[test]
+fn the_verdict_is_that_of_the_last_run() {
+    let home = Home::new();
+    let script = format!(
+        "echo x >> \"$CARGO_HOME/runs\"\n\
+         case $(wc -l < \"$CARGO_HOME/runs\") in\n\
+         *1) echo '{FAILING} ... FAILED: 21 items, 10 on a page. 3 passed; 1 failed'; exit 101;;\n\
+         *2) echo '{FAILING} ... ok'; echo 'test result: ok. 4 passed; 0 failed';;\n\
+         *) echo 'test result: ok. 4 passed; 0 failed'; exit 3;;\n\
+         esac"
+    );
+    let output = demo_with_cargo(&home, &script).code(1);
+    assert_has(&output.stdout, &["runs the tests once more"]);
+    assert_has(&output.stderr, &["the bug is not mended", "exit code 3"]);
+    assert!(!output.stdout.contains("mended:"), "{output}");
+    assert_nothing_left(&home);
+}
+
+/// Proves CLI-3 for the demo: 130 when it is interrupted.
+#[test]
+fn an_interrupted_demo_removes_its_folder() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let home = Home::new();
+        let mark = format!("54{}", std::process::id());
+        let mut running = demo_with_cargo(&home, &format!("echo begun; exec sleep {mark}")).start();
+        running.until_line("allowed by the demo");
+        crate::rig::wait_for("cargo", || {
+            is_running(&format!("sleep\0{mark}")).then_some(())
+        });
+        running.signal(signal);
+        running.wait().code(130).says(&["interrupted"]);
+        assert!(!is_running(&format!("sleep\0{mark}")));
+        assert_nothing_left(&home);
+    }
+}
+
+#[test]
+fn flags_that_mean_nothing_are_refused() {
+    let home = Home::new();
+    let check = |flag: &str, value: &str| {
+        home.zeph([flag, value, "demo"])
+            .code(2)
+            .says(&[flag, "leave it out"]);
+    };
+    check("--config", "x.toml");
+    check("--provider", "x");
+    check("--model", "x");
+    assert_nothing_left(&home);
+}
+
+/// Proves PERM-5 for the demo: a mode holds there too.
+#[test]
+fn a_mode_holds_in_the_demo_too() {
+    let home = Home::new();
+    let output = home.zeph(["--mode", "plan", "demo"]).code(1);
+    assert_has(&output.stderr, &["step 2 of 6", "plan mode"]);
+    assert_nothing_left(&home);
+}
