@@ -74,11 +74,6 @@ impl ConfigErrors {
         errors.dedup();
         Err(Self(errors))
     }
-
-    /// The faults, ordered by their place.
-    pub(crate) fn errors(&self) -> &[ConfigError] {
-        &self.0
-    }
 }
 
 impl From<ConfigError> for ConfigErrors {

@@ -133,8 +133,12 @@ fn read_file(
 }
 
 fn unreadable(file: &Path, error: &io::Error) -> ConfigError {
+    let kind = error.kind();
     let error = ConfigError::general(format!("{} cannot be read: {error}", file.display()));
-    error.help("mend or remove it, or name another one with --config")
+    error.help(match kind {
+        io::ErrorKind::NotFound => "name a file that exists",
+        _ => "mend it or remove it",
+    })
 }
 
 /// Judges the project's layer against what holds without it.

@@ -9,10 +9,16 @@ use super::origin::Origin;
 use super::schema;
 
 /// Variables that begin like settings and are none.
-pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[(
-    "ZEPH_LOG",
-    "what is logged to standard error, as in `zeph=debug`",
-)];
+pub(crate) const OTHER_VARIABLES: &[(&str, &str)] = &[
+    (
+        "ZEPH_LOG",
+        "What is logged to standard error, as in `zeph=debug`.",
+    ),
+    (
+        "ZEPH_CALL_ID",
+        "Set by Zeph for the commands that it runs: the call that a command belongs to.",
+    ),
+];
 
 /// What the command line sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,6 +151,7 @@ mod tests {
             ("ZEPH_TOOLS_MODE", "plan"),
             ("ZEPH_MEMORY_PATH", ""),
             ("ZEPH_LOG", "debug"),
+            ("ZEPH_CALL_ID", "c1"),
             ("ZEPHYR", "wind"),
         ]);
         assert_eq!(

@@ -137,7 +137,10 @@ impl Bounds<'_> {
                     };
                     let message =
                         format!("a project's file {} (`{key}`): {why}", rule.explanation());
-                    let help = format!("if you want it, set it in {}", self.user_file.display());
+                    let help = format!(
+                        "remove it there; if you want it, set it in {}",
+                        self.user_file.display()
+                    );
                     errors.push(ConfigError::new(origin, message).help(help));
                 }
             }
@@ -313,7 +316,7 @@ mod tests {
             base: &base.table,
             root: Path::new("/repo"),
             cwd: Path::new("/repo"),
-            home: Some(Path::new("/home")),
+            home: Some(Path::new("/h")),
             user_file: Path::new("/user.toml"),
             resolve: &resolve,
         };
@@ -388,7 +391,7 @@ mod tests {
         check(
             "tools.file.allowed_paths = ['/', '~']",
             "tools.file.allowed_paths = ['~/x']",
-            "tools.file.allowed_paths = ['/home/x']",
+            "tools.file.allowed_paths = ['/h/x']",
         );
         check(
             "",
@@ -467,7 +470,7 @@ mod tests {
             "tools.file.allowed_paths = ['/repository']",
             "is outside",
         );
-        check("", "tools.file.allowed_paths = ['~']", "/home is outside");
+        check("", "tools.file.allowed_paths = ['~']", "/h is outside");
         check(
             "",
             "tools.shell.allowed_paths = ['missing']",
