@@ -1,0 +1,373 @@
+//! How calls of tools are told to a person: the line when one begins, the lines when it ended,
+//! and the question whether it may run.
+
+use serde_json::Value;
+use zeph_tools::{Confirmation, Risk};
+
+use super::sanitize::{clean, first_line, visible};
+use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW};
+
+/// A subject takes so many characters of its line.
+const SUBJECT_CHARS: usize = 160;
+/// Lines of a diff that are shown of a result.
+const DIFF_LINES: usize = 60;
+/// Lines of any other result that are shown; a longer one is counted.
+const RESULT_LINES: usize = 5;
+/// Lines of a failure.
+const FAILURE_LINES: usize = 12;
+/// Characters of a line of output.
+const LINE_CHARS: usize = 400;
+/// Lines of a new file that a question shows.
+const CONTENT_LINES: usize = 20;
+
+/// What a call is about: its command, path, pattern or address, else its arguments.
+pub(super) fn subject(params: &Value) -> String {
+    let text = |key: &str| params.get(key).and_then(Value::as_str);
+    let subject = match (text("source"), text("destination")) {
+        (Some(from), Some(to)) => Some(format!("{from} → {to}")),
+        _ => match (text("pattern").or_else(|| text("query")), text("path")) {
+            (Some(pattern), Some(path)) => Some(format!("{pattern} in {path}")),
+            (Some(pattern), None) => Some(pattern.to_owned()),
+            _ => ["command", "path", "file_path", "url", "title", "name"]
+                .into_iter()
+                .find_map(text)
+                .map(str::to_owned),
+        },
+    };
+    match subject {
+        Some(subject) => first_line(&subject, SUBJECT_CHARS),
+        None if params.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+        None => first_line(&params.to_string(), SUBJECT_CHARS),
+    }
+}
+
+/// The line of a call that begins.
+pub(super) fn started(tool: &str, params: &Value, style: Style) -> String {
+    let mark = style.paint(CYAN, "●");
+    let tool = style.paint(BOLD, &first_line(tool, 60));
+    let subject = subject(params);
+    if subject.is_empty() {
+        format!("{mark} {tool}\n")
+    } else {
+        format!("{mark} {tool} {subject}\n")
+    }
+}
+
+/// The lines of a call that ended. `streamed` is how many lines of output were shown or counted
+/// while it ran: they are not shown again.
+pub(super) fn finished(
+    failed: bool,
+    display: &str,
+    streamed: usize,
+    duration_ms: u64,
+    style: Style,
+) -> String {
+    let display = clean(display);
+    let text = display.trim_matches('\n');
+    let time = if duration_ms >= 1000 {
+        #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+        let seconds = duration_ms as f64 / 1000.0;
+        format!(" ({seconds:.1} s)")
+    } else {
+        String::new()
+    };
+    if failed {
+        let most = if streamed > 0 { 1 } else { FAILURE_LINES };
+        return block(text, most, &time, |line| style.paint(RED, line), style);
+    }
+    if streamed > 0 {
+        return block(
+            &format!("done, {}", count(streamed)),
+            1,
+            &time,
+            |l| l.to_owned(),
+            style,
+        );
+    }
+    let lines = text.lines().count();
+    if is_diff(text) {
+        let body: Vec<&str> = text.lines().filter(|line| !is_header(line)).collect();
+        return block(
+            &body.join("\n"),
+            DIFF_LINES,
+            &time,
+            |line| diff_line(line, style),
+            style,
+        );
+    }
+    match lines {
+        0 => block("done", 1, &time, |line| style.paint(DIM, line), style),
+        1..=RESULT_LINES => block(text, lines, &time, |line| style.paint(DIM, line), style),
+        _ => block(
+            &count(lines),
+            1,
+            &time,
+            |line| style.paint(DIM, line),
+            style,
+        ),
+    }
+}
+
+/// A line of a running command's output.
+pub(super) fn output_line(line: &str, style: Style) -> String {
+    // What a carriage return would have overwritten is left out.
+    let line = line.trim_end_matches('\r');
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    format!(
+        "  {}\n",
+        style.paint(DIM, &format!("│ {}", cut(&clean(line))))
+    )
+}
+
+/// The line that says how much of an output was not shown.
+pub(super) fn more_lines(hidden: usize, style: Style) -> String {
+    format!(
+        "  {}\n",
+        style.paint(DIM, &format!("│ … ({hidden} more lines)"))
+    )
+}
+
+fn count(lines: usize) -> String {
+    if lines == 1 {
+        "1 line".to_owned()
+    } else {
+        format!("{lines} lines")
+    }
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Lines under the mark of a result.
+fn block(
+    text: &str,
+    most: usize,
+    time: &str,
+    paint: impl Fn(&str) -> String,
+    style: Style,
+) -> String {
+    let total = text.lines().count();
+    let mut out = String::new();
+    for (at, line) in text.lines().take(most).enumerate() {
+        out.push_str(if at == 0 { "  ⎿ " } else { "    " });
+        out.push_str(&paint(&cut(line)));
+        if at == 0 {
+            out.push_str(&style.paint(DIM, time));
+        }
+        out.push('\n');
+    }
+    if total > most {
+        let hidden = format!("    … ({} more)", count(total - most));
+        out.push_str(&style.paint(DIM, &hidden));
+        out.push('\n');
+    }
+    out
+}
+
+fn is_diff(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("@@ ")) && text.lines().any(is_header)
+}
+
+fn is_header(line: &str) -> bool {
+    line.starts_with("--- ") || line.starts_with("+++ ")
+}
+
+fn diff_line(line: &str, style: Style) -> String {
+    match line.chars().next() {
+        Some('+') => style.paint(GREEN, line),
+        Some('-') => style.paint(RED, line),
+        Some('@') => style.paint(CYAN, line),
+        _ => line.to_owned(),
+    }
+}
+
+/// The question whether a call may run, with everything that it would do in full and visible.
+pub(super) fn question(question: &Confirmation, params: &Value, style: Style) -> String {
+    let (risk, paint) = match question.risk {
+        Risk::Safe => ("safe", GREEN),
+        Risk::Medium => ("medium", YELLOW),
+        Risk::High => ("high", RED),
+    };
+    let mut out = format!(
+        "{} May {} run?  risk: {}\n",
+        style.paint(YELLOW, "?"),
+        style.paint(BOLD, &first_line(&question.tool, 60)),
+        style.paint(paint, risk),
+    );
+    let mut shown = |mark: &str, text: &str, paint: &str| {
+        for line in text.split('\n') {
+            let line = format!("{mark}{}", visible(line));
+            out.push_str(&format!("  {}\n", style.paint(paint, &line)));
+        }
+    };
+    match params.as_object() {
+        Some(arguments) if !arguments.is_empty() => {
+            for (name, value) in arguments {
+                match (name.as_str(), value.as_str()) {
+                    ("command", Some(command)) => shown("$ ", command, BOLD),
+                    ("old_string", Some(text)) => shown("- ", text, RED),
+                    ("new_string", Some(text)) => shown("+ ", text, GREEN),
+                    ("content", Some(text)) => {
+                        let lines: Vec<&str> = text.lines().collect();
+                        let head = &lines[..lines.len().min(CONTENT_LINES)];
+                        shown("+ ", &head.join("\n"), GREEN);
+                        if lines.len() > head.len() {
+                            let hidden = count(lines.len() - head.len());
+                            shown("", &format!("… ({hidden} more)"), DIM);
+                        }
+                    }
+                    (name, Some(text)) => shown(&format!("{}: ", visible(name)), text, ""),
+                    (name, None) => shown(&format!("{}: ", visible(name)), &value.to_string(), ""),
+                }
+            }
+        }
+        _ => shown("", &question.subject, ""),
+    }
+    if !question.reason.is_empty() {
+        shown("", &format!("why: {}", question.reason), DIM);
+    }
+    out.push_str("  [1] once  [4] no  [5] no, and tell it why ");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PLAIN: Style = Style {
+        terminal: true,
+        colour: false,
+        animate: false,
+    };
+    const COLOUR: Style = Style {
+        terminal: true,
+        colour: true,
+        animate: true,
+    };
+
+    #[test]
+    fn a_call_is_named_by_what_it_is_about() {
+        let check = |params, expect: &str| {
+            assert_eq!(started("tool", &params, PLAIN), format!("● tool{expect}\n"));
+        };
+        check(json!({"path": "src/lib.rs", "limit": 3}), " src/lib.rs");
+        check(json!({"command": "ls\nrm x"}), " ls…");
+        check(json!({"pattern": "fn", "path": "src"}), " fn in src");
+        check(json!({"source": "a", "destination": "b"}), " a → b");
+        check(json!({"other": [1, 2]}), " {\"other\":[1,2]}");
+        check(json!({}), "");
+        check(json!({"command": "a\u{1b}[2K\rb"}), " a\\u{1b}[2K\\u{d}b");
+        check(json!("no object"), " \"no object\"");
+    }
+
+    #[test]
+    fn results_are_short() {
+        let check = |failed, display: &str, streamed, millis, expect: &str| {
+            assert_eq!(finished(failed, display, streamed, millis, PLAIN), expect);
+        };
+        check(false, "", 0, 5, "  ⎿ done\n");
+        check(false, "one", 0, 1500, "  ⎿ one (1.5 s)\n");
+        check(false, "a\nb\n", 0, 5, "  ⎿ a\n    b\n");
+        check(false, "1\n2\n3\n4\n5\n6\n", 0, 5, "  ⎿ 6 lines\n");
+        check(false, "1\n2\n", 2, 5, "  ⎿ done, 2 lines\n");
+        check(
+            true,
+            "it failed\nbecause",
+            0,
+            5,
+            "  ⎿ it failed\n    because\n",
+        );
+        check(
+            true,
+            "exit 1\nprinted before",
+            3,
+            5,
+            "  ⎿ exit 1\n    … (1 line more)\n",
+        );
+        check(false, "\x1b[31mred\x1b[0m", 0, 5, "  ⎿ red\n");
+        check(
+            false,
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n",
+            0,
+            5,
+            "  ⎿ @@ -1 +1 @@\n    -old\n    +new\n",
+        );
+    }
+
+    /// Proves CLI-4 for diffs in colour.
+    #[test]
+    fn diffs_are_coloured() {
+        let text = finished(
+            false,
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n",
+            0,
+            5,
+            COLOUR,
+        );
+        assert!(text.contains("\x1b[31m-old\x1b[0m"), "{text:?}");
+        assert!(text.contains("\x1b[32m+new\x1b[0m"), "{text:?}");
+    }
+
+    #[test]
+    fn output_keeps_what_a_progress_bar_ends_with() {
+        assert_eq!(output_line("10%\r50%\r100%\r", PLAIN), "  │ 100%\n");
+        assert_eq!(output_line("\x1b[1mbold\x1b[0m", PLAIN), "  │ bold\n");
+    }
+
+    fn asked(tool: &str, params: Value) -> String {
+        let confirmation = Confirmation {
+            tool: tool.to_owned(),
+            subject: "the subject".to_owned(),
+            risk: Risk::High,
+            reason: "no rule allows it".to_owned(),
+            hint: String::new(),
+        };
+        question(&confirmation, &params, PLAIN)
+    }
+
+    /// Proves PERM-2 for what the question shows.
+    #[test]
+    fn a_question_shows_all_that_would_run() {
+        let keys = "  [1] once  [4] no  [5] no, and tell it why ";
+        let why = "  why: no rule allows it\n";
+        let long = format!("echo {}\nrm -rf x", "a".repeat(500));
+        assert_eq!(
+            asked("bash", json!({ "command": long })),
+            format!(
+                "? May bash run?  risk: high\n  $ echo {}\n  $ rm -rf x\n{why}{keys}",
+                "a".repeat(500)
+            )
+        );
+        assert_eq!(
+            asked(
+                "edit",
+                json!({"path": "a.rs", "old_string": "x\ny", "new_string": "z"})
+            ),
+            format!("? May edit run?  risk: high\n  path: a.rs\n  - x\n  - y\n  + z\n{why}{keys}")
+        );
+        let content = "line\n".repeat(22);
+        let shown = asked("write", json!({"path": "a", "content": content}));
+        assert_eq!(shown.matches("  + line\n").count(), 20);
+        assert!(shown.contains("  … (2 lines more)\n"), "{shown}");
+        assert!(asked("x", json!({})).contains("  the subject\n"));
+        assert!(asked("x", json!({"n": 3})).contains("  n: 3\n"));
+    }
+
+    #[test]
+    fn nothing_hides_in_a_question() {
+        let shown = asked(
+            "bash",
+            json!({"command": "ls \u{1b}[8m; rm -rf ~\u{1b}[0m\r# harmless\u{202e}"}),
+        );
+        assert!(
+            shown.contains("$ ls \\u{1b}[8m; rm -rf ~\\u{1b}[0m\\u{d}# harmless\\u{202e}\n"),
+            "{shown}"
+        );
+    }
+}

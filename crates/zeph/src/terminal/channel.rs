@@ -1,0 +1,498 @@
+//! The person at the terminal, as the agent sees them.
+
+use std::io::{self, IsTerminal as _, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+use zeph_core::{AgentEvent, Channel, UserAnswer};
+use zeph_tools::Confirmation;
+
+use super::calls;
+use super::keyboard::{Keyboard, Pressed, is_connected};
+use super::markdown::Markdown;
+use super::sanitize::clean;
+use super::screen::{Amount, Screen};
+use super::spinner::{Spin, animate};
+use super::style::{Style, TerminalEnv};
+use crate::config::Environment;
+
+/// What the terminal is, and what was asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TerminalOptions {
+    /// How standard output is written to.
+    pub(crate) stdout: Style,
+    /// How standard error is written to.
+    pub(crate) stderr: Style,
+    /// Someone sits at standard input and reads standard error.
+    pub(crate) can_ask: bool,
+    /// `--quiet`: errors alone.
+    pub(crate) quiet: bool,
+    /// `--yes`: every question is answered with "once".
+    pub(crate) assume_yes: bool,
+}
+
+impl TerminalOptions {
+    /// Looks at this process's streams and environment.
+    pub(crate) fn detect(quiet: bool, assume_yes: bool) -> Self {
+        let env = Environment::of_process().unwrap_or_default();
+        let var = |name: &str| {
+            env.var(name)
+                .map(|value| value.to_string_lossy().into_owned())
+        };
+        let env = TerminalEnv {
+            no_color: var("NO_COLOR"),
+            term: var("TERM"),
+        };
+        let (stdout, stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self {
+            stdout: Style::decide(stdout, &env, quiet),
+            stderr: Style::decide(stderr, &env, quiet),
+            can_ask: stderr && io::stdin().is_terminal(),
+            quiet,
+            assume_yes,
+        }
+    }
+}
+
+/// Shows events on a terminal, or on whatever the streams are, and asks there.
+pub(crate) struct TerminalChannel {
+    options: TerminalOptions,
+    shared: Arc<Shared>,
+    answer: Mutex<Box<dyn Write + Send>>,
+    keyboard: Keyboard,
+}
+
+struct Shared(Mutex<Screen>);
+
+impl Shared {
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spin for Shared {
+    fn spin(&self, wait: u64) -> bool {
+        self.screen().spin(wait)
+    }
+}
+
+impl TerminalChannel {
+    /// A conversation: everything goes to standard output, text as it streams.
+    pub(crate) fn interactive(options: TerminalOptions) -> Self {
+        let screen = Screen::new(Box::new(io::stdout()), options.stdout, Amount::All);
+        Self::new(options, screen, Box::new(io::stdout()))
+    }
+
+    /// One turn: everything but the answer goes to standard error, and the answer to standard
+    /// output, by [`TerminalChannel::finish_answer`].
+    pub(crate) fn one_shot(options: TerminalOptions) -> Self {
+        let amount = if options.quiet {
+            Amount::Quiet
+        } else {
+            Amount::Aside
+        };
+        let screen = Screen::new(Box::new(io::stderr()), options.stderr, amount);
+        Self::new(options, screen, Box::new(io::stdout()))
+    }
+
+    fn new(options: TerminalOptions, screen: Screen, answer: Box<dyn Write + Send>) -> Self {
+        Self {
+            options,
+            shared: Arc::new(Shared(Mutex::new(screen))),
+            answer: Mutex::new(answer),
+            keyboard: Keyboard::default(),
+        }
+    }
+
+    /// Prints the answer of a one-shot turn: exactly as it is and with one newline at its end, or,
+    /// on a coloured terminal, rendered. An empty answer prints nothing.
+    pub(crate) fn finish_answer(&self, text: &str) {
+        self.screen().end_turn();
+        let text = text.trim_end_matches('\n');
+        if text.is_empty() {
+            return;
+        }
+        let style = self.options.stdout;
+        let shown = if style.colour {
+            let mut out = String::new();
+            let mut markdown = Markdown::default();
+            markdown.push(text, &mut out);
+            markdown.finish(&mut out);
+            out
+        } else if style.terminal {
+            format!("{}\n", clean(text))
+        } else {
+            format!("{text}\n")
+        };
+        let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reader that went away has all it wanted.
+        let _ = answer
+            .write_all(shown.as_bytes())
+            .and_then(|()| answer.flush());
+    }
+
+    /// What is shown, locked.
+    pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.shared.screen()
+    }
+
+    /// The right to read keys.
+    pub(super) fn keyboard(&self) -> &Keyboard {
+        &self.keyboard
+    }
+
+    /// What the terminal is.
+    pub(super) fn options(&self) -> TerminalOptions {
+        self.options
+    }
+}
+
+/// Ends the question on the screen, also when the turn is cancelled meanwhile.
+struct Asking {
+    shared: Arc<Shared>,
+    answer: &'static str,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.shared.screen().answered(self.answer);
+    }
+}
+
+#[async_trait]
+impl Channel for TerminalChannel {
+    fn emit(&self, event: AgentEvent) {
+        let wait = self.screen().event(event);
+        if let Some(wait) = wait
+            && self.screen().style().animate
+        {
+            animate(&self.shared, wait);
+        }
+    }
+
+    fn can_ask(&self) -> bool {
+        self.options.assume_yes || (self.options.can_ask && is_connected())
+    }
+
+    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+        if self.options.assume_yes {
+            let tool = &question.tool;
+            self.screen().remark(&format!(
+                "  {tool} asks ({}): allowed by --yes",
+                question.reason
+            ));
+            return UserAnswer::Once;
+        }
+        if !self.can_ask() {
+            return UserAnswer::No(None);
+        }
+        let text = calls::question(question, params, self.screen().style());
+        let mut asking = Asking {
+            shared: Arc::clone(&self.shared),
+            answer: "cancelled",
+        };
+        let (show, show_reason) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        let pressed = self
+            .keyboard
+            .ask(
+                move || show.screen().ask(&text),
+                move || show_reason.screen().ask_reason(),
+            )
+            .await;
+        match pressed {
+            Pressed::Once => {
+                asking.answer = "once";
+                UserAnswer::Once
+            }
+            Pressed::No(told) => {
+                asking.answer = "no";
+                UserAnswer::No(told)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use zeph_tools::{OutputStream, Risk, ToolErrorCategory};
+
+    use super::*;
+
+    /// Keeps what is written.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Kept {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A pipe that nobody reads.
+    struct Broken(Arc<Mutex<usize>>);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            *self.0.lock().unwrap() += 1;
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    const PLAIN: Style = Style {
+        terminal: true,
+        colour: false,
+        animate: false,
+    };
+    const COLOUR: Style = Style {
+        terminal: true,
+        colour: true,
+        animate: false,
+    };
+
+    fn channel(options: TerminalOptions, amount: Amount) -> (TerminalChannel, Kept, Kept) {
+        let (err, out) = (Kept::default(), Kept::default());
+        let screen = Screen::new(Box::new(err.clone()), options.stderr, amount);
+        (
+            TerminalChannel::new(options, screen, Box::new(out.clone())),
+            err,
+            out,
+        )
+    }
+
+    fn call(channel: &TerminalChannel, id: &str, output: &[&str], display: &str) {
+        channel.emit(AgentEvent::ToolStarted {
+            id: id.to_owned(),
+            tool: "bash".to_owned(),
+            params: json!({"command": "make"}),
+        });
+        for text in output {
+            channel.emit(AgentEvent::ToolOutput {
+                id: id.to_owned(),
+                stream: OutputStream::Stdout,
+                text: (*text).to_owned(),
+            });
+        }
+        channel.emit(AgentEvent::ToolFinished {
+            id: id.to_owned(),
+            tool: "bash".to_owned(),
+            failure: None,
+            display: display.to_owned(),
+            locations: Vec::new(),
+            duration_ms: 3,
+        });
+    }
+
+    fn text(channel: &TerminalChannel, text: &str) {
+        channel.emit(AgentEvent::Text(text.to_owned()));
+    }
+
+    /// Proves CLI-2b in text mode: the answer alone is on standard output, exactly.
+    #[test]
+    fn the_answer_is_alone_on_standard_output() {
+        let (channel, err, out) = channel(TerminalOptions::default(), Amount::Aside);
+        channel.emit(AgentEvent::Requesting { iteration: 1 });
+        text(&channel, "I will ");
+        text(&channel, "look.");
+        call(&channel, "1", &["a\n", "b", "b\nc"], "a\nbb\nc");
+        channel.emit(AgentEvent::Notice("watch out".to_owned()));
+        channel.emit(AgentEvent::Requesting { iteration: 2 });
+        text(&channel, "The *answer*\x1b[1m");
+        channel.finish_answer("The *answer*\x1b[1m\n\n");
+        assert_eq!(out.text(), "The *answer*\x1b[1m\n");
+        assert_eq!(
+            err.text(),
+            "I will look.\n\n● bash make\n  │ a\n  │ bb\n  │ c\n  ⎿ done, 3 lines\nwatch out\n"
+        );
+    }
+
+    /// Proves CLI-3 for `--quiet`.
+    #[test]
+    fn quiet_shows_errors_alone() {
+        let options = TerminalOptions {
+            quiet: true,
+            ..TerminalOptions::default()
+        };
+        let (channel, err, out) = channel(options, Amount::Quiet);
+        text(&channel, "I will look.");
+        call(&channel, "1", &["a\n"], "a");
+        channel.emit(AgentEvent::Notice("watch out".to_owned()));
+        channel.screen().remark("cost");
+        channel.screen().error("it broke");
+        channel.finish_answer("yes");
+        assert_eq!(
+            (err.text().as_str(), out.text().as_str()),
+            ("error: it broke\n", "yes\n")
+        );
+    }
+
+    /// Proves CLI-4 for an interactive turn.
+    #[test]
+    fn a_conversation_is_shown_as_it_happens() {
+        let options = TerminalOptions {
+            stderr: COLOUR,
+            ..TerminalOptions::default()
+        };
+        let (channel, shown, _) = channel(options, Amount::All);
+        text(&channel, "Let me **lo");
+        assert_eq!(clean(&shown.text()), "Let me ");
+        text(&channel, "ok** there");
+        call(&channel, "1", &[], "one line");
+        text(&channel, "# Done\nwell");
+        channel.screen().end_turn();
+        assert_eq!(
+            clean(&shown.text()),
+            "Let me look there\n\n● bash make\n  ⎿ one line\n\nDone\nwell\n"
+        );
+        assert!(shown.text().contains("\x1b[1mlook\x1b[0m"));
+    }
+
+    #[test]
+    fn without_colour_text_is_as_it_is_but_for_controls() {
+        let options = TerminalOptions {
+            stderr: PLAIN,
+            stdout: PLAIN,
+            ..TerminalOptions::default()
+        };
+        let (channel, shown, out) = channel(options, Amount::All);
+        text(&channel, "**a** \x1b[");
+        text(&channel, "31mb\x1b[0m\n");
+        channel.finish_answer("**a** \x1b[31mb");
+        assert_eq!(shown.text(), "**a** b\n");
+        assert_eq!(out.text(), "**a** b\n");
+    }
+
+    #[test]
+    fn long_output_is_counted() {
+        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::All);
+        let lines: String = (0..25).map(|n| format!("line {n}\n")).collect();
+        call(&channel, "1", &[&lines], &lines);
+        let shown = shown.text();
+        assert!(
+            shown.contains("  │ line 19\n  │ … (5 more lines)\n  ⎿ done, 25 lines\n"),
+            "{shown}"
+        );
+        assert!(!shown.contains("line 20"));
+    }
+
+    #[test]
+    fn failures_are_told() {
+        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::All);
+        channel.emit(AgentEvent::ToolStarted {
+            id: "1".to_owned(),
+            tool: "read".to_owned(),
+            params: json!({"path": "x"}),
+        });
+        channel.emit(AgentEvent::ToolFinished {
+            id: "1".to_owned(),
+            tool: "read".to_owned(),
+            failure: Some(ToolErrorCategory::PermanentFailure),
+            display: "x does not exist".to_owned(),
+            locations: Vec::new(),
+            duration_ms: 0,
+        });
+        assert_eq!(shown.text(), "● read x\n  ⎿ x does not exist\n");
+    }
+
+    /// Proves CLI-3: a broken pipe is quiet, and nothing is written to it again.
+    #[test]
+    fn a_broken_pipe_is_left_alone() {
+        let writes = Arc::new(Mutex::new(0));
+        let broken = || Box::new(Broken(Arc::clone(&writes)));
+        let screen = Screen::new(broken(), Style::default(), Amount::All);
+        let channel = TerminalChannel::new(TerminalOptions::default(), screen, broken());
+        text(&channel, "a\n");
+        call(&channel, "1", &["b\n"], "b");
+        assert_eq!(*writes.lock().unwrap(), 1);
+        channel.finish_answer("answer");
+        assert_eq!(*writes.lock().unwrap(), 2);
+    }
+
+    fn confirmation() -> Confirmation {
+        Confirmation {
+            tool: "bash".to_owned(),
+            subject: "make".to_owned(),
+            risk: Risk::High,
+            reason: "no rule allows it".to_owned(),
+            hint: String::new(),
+        }
+    }
+
+    /// Proves CLI-2b for `--yes`: nobody is asked, and it is said.
+    #[tokio::test]
+    async fn yes_is_assumed_and_said() {
+        let options = TerminalOptions {
+            assume_yes: true,
+            ..TerminalOptions::default()
+        };
+        let (channel, shown, _) = channel(options, Amount::Aside);
+        assert!(channel.can_ask());
+        let answer = channel
+            .confirm(&confirmation(), &json!({"command": "make"}))
+            .await;
+        assert_eq!(answer, UserAnswer::Once);
+        assert_eq!(
+            shown.text(),
+            "  bash asks (no rule allows it): allowed by --yes\n"
+        );
+    }
+
+    /// Proves PERM-2 where nobody can be asked: it is a no.
+    #[tokio::test]
+    async fn nobody_to_ask_is_a_no() {
+        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::Aside);
+        assert!(!channel.can_ask());
+        let answer = channel.confirm(&confirmation(), &json!({})).await;
+        assert_eq!(
+            (answer, shown.text()),
+            (UserAnswer::No(None), String::new())
+        );
+    }
+
+    /// Proves CLI-4 for the spinner: it is drawn with the time while something takes long, and
+    /// taken away before anything else is shown.
+    #[tokio::test]
+    async fn the_spinner_comes_and_goes() {
+        let style = Style {
+            animate: true,
+            ..PLAIN
+        };
+        let options = TerminalOptions {
+            stderr: style,
+            ..TerminalOptions::default()
+        };
+        let (channel, shown, _) = channel(options, Amount::All);
+        let start = std::time::Instant::now();
+        channel.emit(AgentEvent::Requesting { iteration: 1 });
+        let drawn = async {
+            while !shown.text().contains("waiting for the model 0.") {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), drawn)
+            .await
+            .unwrap();
+        assert!(start.elapsed() >= std::time::Duration::from_millis(300));
+        text(&channel, "hello\n");
+        let before = shown.text();
+        assert!(before.ends_with("\r\x1b[2Khello\n"), "{before:?}");
+        assert!(!channel.screen().spin(1));
+        assert_eq!(shown.text(), before);
+    }
+}

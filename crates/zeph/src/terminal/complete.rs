@@ -1,0 +1,222 @@
+//! Completion of slash commands and of `@file`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ignore::WalkBuilder;
+use reedline::{Completer, CompletionResult, Span, Suggestion};
+use zeph_core::COMMANDS;
+
+/// Files of a project that are looked at.
+const MOST_FILES: usize = 50_000;
+/// How long looking for files may take.
+const MOST_TIME: Duration = Duration::from_millis(500);
+/// How long a list of files is good.
+const FRESH: Duration = Duration::from_secs(5);
+/// Suggestions.
+const MOST_SUGGESTIONS: usize = 40;
+
+/// Completes the word before the cursor.
+pub(super) struct Words {
+    project: PathBuf,
+    files: Vec<String>,
+    listed: Option<Instant>,
+}
+
+impl Words {
+    pub(super) fn new(project: PathBuf) -> Self {
+        Self {
+            project,
+            files: Vec::new(),
+            listed: None,
+        }
+    }
+
+    fn files(&mut self) -> &[String] {
+        if self.listed.is_none_or(|at| at.elapsed() > FRESH) {
+            self.files = list(&self.project);
+            self.listed = Some(Instant::now());
+        }
+        &self.files
+    }
+}
+
+impl Completer for Words {
+    fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
+        let suggestions: Vec<Suggestion> = match word(line, pos) {
+            Some(Word::Command { start, typed }) => COMMANDS
+                .iter()
+                .filter(|(name, ..)| name.starts_with(typed))
+                .map(|(name, _, words)| Suggestion {
+                    value: (*name).to_owned(),
+                    description: Some((*words).to_owned()),
+                    span: Span { start, end: pos },
+                    append_whitespace: true,
+                    ..Suggestion::default()
+                })
+                .collect(),
+            Some(Word::File { start, typed }) => matching(self.files(), typed)
+                .into_iter()
+                .map(|path| Suggestion {
+                    value: format!("@{path}"),
+                    span: Span { start, end: pos },
+                    append_whitespace: true,
+                    ..Suggestion::default()
+                })
+                .collect(),
+            None => Vec::new(),
+        };
+        CompletionResult::fresh(suggestions)
+    }
+}
+
+/// What can be completed before the cursor.
+#[derive(Debug, PartialEq, Eq)]
+enum Word<'a> {
+    Command { start: usize, typed: &'a str },
+    File { start: usize, typed: &'a str },
+}
+
+fn word(line: &str, pos: usize) -> Option<Word<'_>> {
+    let before = line.get(..pos)?;
+    let start = before.rfind(char::is_whitespace).map_or(0, |at| {
+        at + before[at..].chars().next().map_or(1, char::len_utf8)
+    });
+    let typed = &before[start..];
+    if let Some(path) = typed.strip_prefix('@') {
+        return Some(Word::File { start, typed: path });
+    }
+    (typed.starts_with('/') && before[..start].trim().is_empty())
+        .then_some(Word::Command { start, typed })
+}
+
+/// The files that fit: those that begin with what was typed, then those whose name does, then
+/// those that contain it; without regard to case.
+fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let mut found: Vec<(u8, &str)> = files
+        .iter()
+        .filter_map(|path| {
+            let lower = path.to_lowercase();
+            let name = lower.rsplit('/').next().unwrap_or(&lower);
+            let rank = if lower.starts_with(&typed) {
+                0
+            } else if name.starts_with(&typed) {
+                1
+            } else if lower.contains(&typed) {
+                2
+            } else {
+                return None;
+            };
+            Some((rank, path.as_str()))
+        })
+        .collect();
+    found.sort_by_key(|(rank, path)| (*rank, path.len(), *path));
+    found.truncate(MOST_SUGGESTIONS);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The project's files as relative paths, without what ignore files name. Names that cannot be
+/// typed (control characters, no UTF-8) are left out.
+fn list(project: &Path) -> Vec<String> {
+    let end = Instant::now() + MOST_TIME;
+    WalkBuilder::new(project)
+        .follow_links(false)
+        .require_git(false)
+        .build()
+        .take_while(|_| Instant::now() < end)
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .filter_map(|entry| {
+            let path = entry.path().strip_prefix(project).ok()?.to_str()?;
+            (!path.chars().any(char::is_control)).then(|| path.to_owned())
+        })
+        .take(MOST_FILES)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_told_apart() {
+        let check = |line: &str, expect| assert_eq!(word(line, line.len()), expect, "{line:?}");
+        check(
+            "/he",
+            Some(Word::Command {
+                start: 0,
+                typed: "/he",
+            }),
+        );
+        check(
+            "  /",
+            Some(Word::Command {
+                start: 2,
+                typed: "/",
+            }),
+        );
+        check("look at /etc", None);
+        check(
+            "look at @src/l",
+            Some(Word::File {
+                start: 8,
+                typed: "src/l",
+            }),
+        );
+        check(
+            "@",
+            Some(Word::File {
+                start: 0,
+                typed: "",
+            }),
+        );
+        check(
+            "a\u{3000}@x",
+            Some(Word::File {
+                start: 4,
+                typed: "x",
+            }),
+        );
+        check("mail@host", None);
+        check("", None);
+        assert_eq!(word("é", 1), None);
+        assert_eq!(word("é", 99), None);
+    }
+
+    /// Proves CLI-4 for completion: commands, and files but for ignored ones.
+    #[test]
+    fn commands_and_files_are_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        for name in [
+            "src/lib.rs",
+            "src/list.rs",
+            "a/Library.md",
+            "target/lib.rs",
+            "x\ny",
+        ] {
+            write(name);
+        }
+        std::fs::write(dir.path().join(".gitignore"), "target\n").unwrap();
+        let mut words = Words::new(dir.path().to_owned());
+        let mut check = |line: &str, expect: &[&str]| {
+            let result = words.complete(line, line.len());
+            let values: Vec<_> = result
+                .suggestions()
+                .iter()
+                .map(|s| s.value.as_str())
+                .collect();
+            assert_eq!(values, expect, "{line:?}");
+        };
+        check("/to", &["/tools"]);
+        check("see @lib", &["@src/lib.rs", "@a/Library.md"]);
+        check("see @src/", &["@src/lib.rs", "@src/list.rs"]);
+        check("see @nothing", &[]);
+        check("plain", &[]);
+    }
+}

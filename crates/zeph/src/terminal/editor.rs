@@ -1,0 +1,365 @@
+//! The line editor: reedline on a thread of its own.
+//!
+//! Reading a key cannot be interrupted, and a runtime waits for its blocking tasks; so the editor
+//! is no such task, and leaving never waits for a key.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use reedline::{
+    Color, DefaultHinter, EditCommand, Emacs, FileBackedHistory, Highlighter, IdeMenu, KeyCode,
+    KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText,
+    ValidationResult, Validator, default_emacs_keybindings,
+};
+use tokio::sync::oneshot;
+
+use super::complete::Words;
+use super::keyboard::{Keyboard, is_connected};
+
+/// Inputs that are remembered.
+const HISTORY: usize = 2000;
+const MENU: &str = "completion";
+
+/// What the person did at the prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Input {
+    /// Said something.
+    Text(String),
+    /// Pressed Ctrl-C; `cleared` when there was something to throw away.
+    Interrupted {
+        /// The line was not empty.
+        cleared: bool,
+    },
+    /// Pressed Ctrl-D, or the terminal is gone.
+    End,
+}
+
+type Answer = oneshot::Sender<io::Result<Input>>;
+
+/// Reads inputs.
+pub(super) struct Editor {
+    requests: Option<mpsc::Sender<Answer>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Editor {
+    /// An editor whose history is in `history_file`; the second value says why it is not, if so.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub(super) fn start(
+        project: PathBuf,
+        history_file: &Path,
+        keyboard: Keyboard,
+        colour: bool,
+    ) -> io::Result<(Self, Option<String>)> {
+        let (history, trouble) = match open_history(history_file) {
+            Ok(history) => (Some(history), None),
+            Err(error) => {
+                let file = history_file.display();
+                let text = format!("inputs are not remembered: {file} cannot be used: {error}");
+                (None, Some(text))
+            }
+        };
+        let (requests, receive) = mpsc::channel::<Answer>();
+        let thread = std::thread::Builder::new()
+            .name("line editor".to_owned())
+            .spawn(move || {
+                let empty = Arc::new(AtomicBool::new(true));
+                let mut editor = build(project, history, colour, Arc::clone(&empty));
+                while let Ok(answer) = receive.recv() {
+                    let _reading = keyboard.hold();
+                    let _restored = Restore;
+                    // The other side may have gone meanwhile: the process is leaving then.
+                    let _ = answer.send(read(&mut editor, &empty));
+                }
+            })?;
+        Ok((
+            Self {
+                requests: Some(requests),
+                thread: Some(thread),
+            },
+            trouble,
+        ))
+    }
+
+    /// Waits for an input.
+    ///
+    /// # Errors
+    /// When the terminal cannot be used.
+    pub(super) async fn read(&self) -> io::Result<Input> {
+        let (send, receive) = oneshot::channel();
+        let sent = self
+            .requests
+            .as_ref()
+            .is_some_and(|requests| requests.send(send).is_ok());
+        match (sent, receive.await) {
+            (true, Ok(input)) => input,
+            _ => Err(io::Error::other("the line editor has stopped")),
+        }
+    }
+
+    /// Ends the editor while it is not reading, and waits until its history is written.
+    pub(super) fn finish(mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Leaves the editor as it is, waiting for a key or not, with the terminal restored.
+    pub(super) fn abandon(self) {
+        drop(Restore);
+    }
+}
+
+/// Puts the terminal back when dropped; does nothing when that was done.
+struct Restore;
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        if crossterm::terminal::is_raw_mode_enabled().unwrap_or(false) {
+            let _ = crossterm::terminal::disable_raw_mode();
+            let mut out = io::stdout().lock();
+            let _ = crossterm::execute!(
+                out,
+                crossterm::event::DisableBracketedPaste,
+                crossterm::cursor::SetCursorStyle::DefaultUserShape,
+                crossterm::cursor::Show,
+            );
+            let _ = out.write_all(b"\r\n").and_then(|()| out.flush());
+        }
+    }
+}
+
+/// Opens the history, readable by its owner alone.
+fn open_history(file: &Path) -> io::Result<FileBackedHistory> {
+    if let Some(parent) = file.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(parent)?;
+    }
+    let opened = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(file)?;
+    if opened.metadata()?.permissions().mode() & 0o077 != 0 {
+        opened.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    FileBackedHistory::with_file(HISTORY, file.to_owned()).map_err(io::Error::other)
+}
+
+fn build(
+    project: PathBuf,
+    history: Option<FileBackedHistory>,
+    colour: bool,
+    empty: Arc<AtomicBool>,
+) -> Reedline {
+    let mut keys = default_emacs_keybindings();
+    let newline = || ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+    keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline());
+    keys.add_binding(KeyModifiers::SHIFT, KeyCode::Enter, newline());
+    keys.add_binding(
+        KeyModifiers::NONE,
+        KeyCode::Tab,
+        ReedlineEvent::UntilFound(vec![
+            ReedlineEvent::Menu(MENU.to_owned()),
+            ReedlineEvent::MenuNext,
+        ]),
+    );
+    keys.add_binding(
+        KeyModifiers::SHIFT,
+        KeyCode::BackTab,
+        ReedlineEvent::MenuPrevious,
+    );
+    // No editor is configured for these.
+    keys.remove_binding(KeyModifiers::CONTROL, KeyCode::Char('o'));
+    let editor = Reedline::create()
+        .with_ansi_colors(colour)
+        .use_bracketed_paste(true)
+        .with_edit_mode(Box::new(Emacs::new(keys)))
+        .with_completer(Box::new(Words::new(project)))
+        .with_menu(ReedlineMenu::EngineCompleter(Box::new(
+            IdeMenu::default().with_name(MENU),
+        )))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
+        .with_hinter(Box::new(DefaultHinter::default()))
+        .with_highlighter(Box::new(Commands(empty)))
+        .with_validator(Box::new(Continued))
+        .with_history_exclusion_prefix(Some(" ".to_owned()));
+    match history {
+        Some(history) => editor.with_history(Box::new(history)),
+        None => editor,
+    }
+}
+
+fn read(editor: &mut Reedline, empty: &AtomicBool) -> io::Result<Input> {
+    if !is_connected() {
+        return Ok(Input::End);
+    }
+    empty.store(true, Ordering::Relaxed);
+    let signal = editor.read_line(&Sign).map_err(io::Error::other)?;
+    // A history that cannot be written now is written at the next chance.
+    let _ = editor.sync_history();
+    Ok(match signal {
+        Signal::Success(text) => Input::Text(joined(&text)),
+        Signal::CtrlC => Input::Interrupted {
+            cleared: !empty.load(Ordering::Relaxed),
+        },
+        _ => Input::End,
+    })
+}
+
+/// Takes the backslashes away that continued a line.
+fn joined(text: &str) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let last = lines.len().saturating_sub(1);
+    let lines: Vec<&str> = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| {
+            if at < last && is_continued(line) {
+                &line[..line.len() - 1]
+            } else {
+                line
+            }
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Whether a line ends with a backslash that is not itself escaped.
+fn is_continued(line: &str) -> bool {
+    (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
+}
+
+/// A trailing backslash continues the input.
+struct Continued;
+
+impl Validator for Continued {
+    fn validate(&self, text: &str) -> ValidationResult {
+        if is_continued(text) {
+            ValidationResult::Incomplete
+        } else {
+            ValidationResult::Complete
+        }
+    }
+}
+
+/// Colours commands, and remembers whether the line is empty.
+struct Commands(Arc<AtomicBool>);
+
+impl Highlighter for Commands {
+    fn highlight(&self, line: &str, _cursor: usize) -> StyledText {
+        self.0.store(line.is_empty(), Ordering::Relaxed);
+        let colour = match line.chars().next() {
+            Some('/') if !line.contains(char::is_whitespace) => Color::Cyan,
+            Some('!') => Color::Yellow,
+            _ => Color::Default,
+        };
+        let mut text = StyledText::new();
+        text.push((colour.normal(), line.to_owned()));
+        text
+    }
+}
+
+/// The prompt.
+struct Sign;
+
+impl Prompt for Sign {
+    fn render_prompt_left(&self) -> std::borrow::Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_right(&self) -> std::borrow::Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_indicator(&self, _mode: PromptEditMode) -> std::borrow::Cow<'_, str> {
+        "› ".into()
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> std::borrow::Cow<'_, str> {
+        "… ".into()
+    }
+
+    fn render_prompt_history_search_indicator(
+        &self,
+        search: PromptHistorySearch,
+    ) -> std::borrow::Cow<'_, str> {
+        let found = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "nothing ",
+        };
+        format!("({found}found by {:?}) › ", search.term).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reedline::History as _;
+
+    use super::*;
+
+    #[test]
+    fn a_trailing_backslash_continues() {
+        let check = |text, expect| assert_eq!(is_continued(text), expect, "{text:?}");
+        check("a\\", true);
+        check("a\\\\", false);
+        check("a\\\\\\", true);
+        check("a", false);
+        check("", false);
+        assert_eq!(
+            joined("one\\\ntwo\nthree\\\\\nfour\\"),
+            "one\ntwo\nthree\\\\\nfour\\"
+        );
+    }
+
+    #[test]
+    fn the_history_is_private_and_survives() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("data/history.txt");
+        let mut history = open_history(&file).unwrap();
+        history
+            .save(reedline::HistoryItem::from_command_line("two\nlines"))
+            .unwrap();
+        history.sync().unwrap();
+        drop(history);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        let history = open_history(&file).unwrap();
+        assert_eq!(history.count_all().unwrap(), 1);
+        assert_eq!(
+            history
+                .load(reedline::HistoryItemId::new(0))
+                .unwrap()
+                .command_line,
+            "two\nlines"
+        );
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn a_history_that_cannot_be_used_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(open_history(dir.path()).is_err());
+        let file = dir.path().join("binary");
+        fs::write(&file, b"\xff\xfe\n").unwrap();
+        assert!(open_history(&file).is_err());
+    }
+}

@@ -1,0 +1,292 @@
+//! The interactive session: read an input, have the agent handle it, show what came of it.
+//!
+//! Ctrl-C at the prompt clears the line, and twice in a row at an empty one leaves. In a turn it
+//! cancels the turn, and a second one leaves; whatever a turn had running ends with it. SIGTERM
+//! and SIGHUP leave at any time. On every way out the terminal is as it was.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures_util::FutureExt as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use zeph_core::{Agent, Reply, TurnEnd, TurnOutcome};
+use zeph_llm::Usage;
+
+use super::channel::TerminalChannel;
+use super::editor::{Editor, Input};
+use super::keyboard::Mode;
+
+/// Two presses of Ctrl-C within this time leave.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// What a session is told.
+#[derive(Debug, Clone)]
+pub(crate) struct InteractiveOptions {
+    /// The model's name.
+    pub(crate) model: String,
+    /// The directory the session works in.
+    pub(crate) project: PathBuf,
+    /// Where inputs are remembered.
+    pub(crate) history_file: PathBuf,
+    /// Something to say at the beginning.
+    pub(crate) notice: Option<String>,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionEnd {
+    /// The person left.
+    Left,
+    /// A second Ctrl-C in a turn, SIGTERM or SIGHUP.
+    Interrupted,
+}
+
+/// Holds a conversation. Standard input, output and error have to be terminals.
+///
+/// # Errors
+/// When the terminal cannot be used.
+pub(crate) async fn run(
+    agent: &mut Agent,
+    channel: Arc<TerminalChannel>,
+    options: InteractiveOptions,
+) -> anyhow::Result<SessionEnd> {
+    let mut signals = Signals::new().context("signals cannot be waited for")?;
+    let terminal = channel.options();
+    let (editor, trouble) = Editor::start(
+        options.project.clone(),
+        &options.history_file,
+        channel.keyboard().clone(),
+        terminal.stdout.colour,
+    )
+    .context("the line editor cannot be started")?;
+    if !terminal.quiet {
+        greet(&channel, &options);
+    }
+    for notice in options.notice.iter().chain(&trouble) {
+        channel.screen().notice(notice);
+    }
+    let mut pressed: Option<Instant> = None;
+    loop {
+        let input = tokio::select! {
+            input = editor.read() => input.context("the terminal cannot be read")?,
+            () = signals.leave() => {
+                editor.abandon();
+                return Ok(SessionEnd::Interrupted);
+            }
+        };
+        match input {
+            Input::End => break,
+            Input::Interrupted { cleared } => {
+                let now = Instant::now();
+                let twice = pressed.is_some_and(|before| now.duration_since(before) <= TWICE);
+                if twice && !cleared {
+                    break;
+                }
+                if cleared {
+                    pressed = None;
+                } else {
+                    pressed = Some(now);
+                    channel
+                        .screen()
+                        .remark("Ctrl-C once more, or Ctrl-D, leaves");
+                }
+            }
+            Input::Text(text) => {
+                pressed = None;
+                let start = Instant::now();
+                let reply = turn(agent, &text, &mut signals).await;
+                channel.screen().end_turn();
+                match reply {
+                    None => {
+                        editor.finish();
+                        return Ok(SessionEnd::Interrupted);
+                    }
+                    Some(Reply::Quit) => break,
+                    Some(reply) => show(&channel, &reply, start.elapsed()),
+                }
+            }
+        }
+    }
+    editor.finish();
+    Ok(SessionEnd::Left)
+}
+
+/// Runs one input; `None` when the person wants to leave in the middle of it.
+async fn turn(agent: &mut Agent, text: &str, signals: &mut Signals) -> Option<Reply> {
+    let _echo = Mode::without_echo(std::io::stdin());
+    let cancel = CancellationToken::new();
+    // One that came while the prompt stood is none for this turn.
+    while signals.interrupt.recv().now_or_never().flatten().is_some() {}
+    let mut turn = pin!(agent.handle(text, &cancel));
+    loop {
+        tokio::select! {
+            biased;
+            reply = &mut turn => return Some(reply),
+            _ = signals.interrupt.recv() => {
+                if cancel.is_cancelled() {
+                    return None;
+                }
+                cancel.cancel();
+            }
+            _ = signals.terminate.recv() => return None,
+            _ = signals.hangup.recv() => return None,
+        }
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the process is told to end. At the prompt Ctrl-C is a key, no signal.
+    async fn leave(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+fn greet(channel: &TerminalChannel, options: &InteractiveOptions) {
+    let mut screen = channel.screen();
+    screen.say(&format!(
+        "zeph {}  {}  {}",
+        env!("CARGO_PKG_VERSION"),
+        options.model,
+        options.project.display()
+    ));
+    screen.remark("/help lists the commands, Alt-Enter begins a new line, Ctrl-D leaves");
+}
+
+fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
+    let mut screen = channel.screen();
+    match reply {
+        Reply::Text(text) => match text.strip_prefix("error: ") {
+            Some(error) => screen.error(error),
+            None => screen.say(text),
+        },
+        Reply::Turn(outcome) => {
+            if let Some(text) = trouble(outcome) {
+                match outcome.end {
+                    TurnEnd::Error => screen.error(&text),
+                    _ => screen.notice(&text),
+                }
+            }
+            if !channel.options().quiet {
+                screen.remark(&cost(outcome.usage, took));
+            }
+        }
+        Reply::Nothing | Reply::Ran | Reply::Quit => {}
+    }
+}
+
+/// What is said of a turn that did not end with an answer. Limits were told when they were met.
+fn trouble(outcome: &TurnOutcome) -> Option<String> {
+    match outcome.end {
+        TurnEnd::Error => {
+            let what = outcome.message.as_deref().unwrap_or("the turn failed");
+            Some(format!(
+                "{what}\nthe conversation is kept: say \"go on\" to try again, /status shows the session"
+            ))
+        }
+        TurnEnd::Cancelled => Some("cancelled; what was said is kept".to_owned()),
+        _ => None,
+    }
+}
+
+/// The line at the end of a turn.
+fn cost(usage: Usage, took: Duration) -> String {
+    let cached = if usage.cached_tokens > 0 {
+        format!(" ({} cached)", grouped(usage.cached_tokens))
+    } else {
+        String::new()
+    };
+    format!(
+        "{} tokens in{cached}, {} out, {:.1} s",
+        grouped(usage.input_tokens),
+        grouped(usage.output_tokens),
+        took.as_secs_f64()
+    )
+}
+
+/// A number with its thousands told apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves CLI-4 for the cost line.
+    #[test]
+    fn the_cost_of_a_turn_is_told() {
+        let check = |input, cached, output, millis, expect: &str| {
+            let usage = Usage {
+                input_tokens: input,
+                output_tokens: output,
+                cached_tokens: cached,
+            };
+            assert_eq!(cost(usage, Duration::from_millis(millis)), expect);
+        };
+        check(
+            1_234_567,
+            1000,
+            12,
+            4250,
+            "1,234,567 tokens in (1,000 cached), 12 out, 4.2 s",
+        );
+        check(999, 0, 0, 0, "999 tokens in, 0 out, 0.0 s");
+    }
+
+    #[test]
+    fn trouble_says_what_to_do() {
+        let check = |end, message: Option<&str>, expect: Option<&str>| {
+            let outcome = TurnOutcome {
+                end,
+                text: String::new(),
+                iterations: 0,
+                tool_calls: 0,
+                usage: Usage::default(),
+                message: message.map(str::to_owned),
+            };
+            let text = trouble(&outcome);
+            assert_eq!(
+                text.as_deref()
+                    .map(|text| text.lines().next().unwrap_or("")),
+                expect
+            );
+        };
+        check(TurnEnd::Done, None, None);
+        check(TurnEnd::DoomLoop, Some("stopped"), None);
+        check(TurnEnd::Error, Some("no connection"), Some("no connection"));
+        check(
+            TurnEnd::Cancelled,
+            None,
+            Some("cancelled; what was said is kept"),
+        );
+    }
+}

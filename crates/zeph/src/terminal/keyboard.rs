@@ -1,0 +1,393 @@
+//! Keys of a dialog, read from the terminal itself: one key acts at once.
+//!
+//! The terminal is left in the mode in which it was found on every way out, a panic included.
+//! Whoever reads keys holds the [`Keyboard`], so that an abandoned dialog is gone before anybody
+//! else reads.
+
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+
+/// The most bytes of a reason.
+const REASON_BYTES: usize = 8 * 1024;
+/// How long an interrupted dialog waits to be abandoned.
+const ABANDON: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
+
+const NOW: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+
+/// What a person pressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pressed {
+    /// Run it.
+    Once,
+    /// Do not, for this reason if one was given.
+    No(Option<String>),
+}
+
+/// The right to read keys.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keyboard(Arc<Mutex<()>>);
+
+impl Keyboard {
+    /// Waits until nobody else reads.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks on standard input. `show` runs when keys are being read and everything typed before
+    /// has been thrown away; `show_reason` when a reason is to be typed. Dropping the future ends
+    /// the dialog. Whatever fails is a no.
+    pub(super) async fn ask(
+        &self,
+        show: impl FnOnce() + Send + 'static,
+        show_reason: impl FnOnce() + Send + 'static,
+    ) -> Pressed {
+        let Ok((stop, _abandoned_when_dropped)) = pipe_with(PipeFlags::CLOEXEC) else {
+            return Pressed::No(None);
+        };
+        let keyboard = self.clone();
+        let dialog = tokio::task::spawn_blocking(move || {
+            let _reading = keyboard.hold();
+            dialog(
+                &io::stdin(),
+                &stop,
+                show,
+                show_reason,
+                interrupt_this_process,
+            )
+        });
+        dialog
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or(Pressed::No(None))
+    }
+}
+
+/// Whether standard input is a terminal whose other side is there.
+pub(super) fn is_connected() -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let gone = poll(&mut fds, Some(&NOW)).is_ok()
+        && fds[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
+    stdin.is_terminal() && !gone
+}
+
+/// Ctrl-C in a dialog means what it means everywhere.
+fn interrupt_this_process() {
+    let _ = kill_process(getpid(), Signal::INT);
+}
+
+/// A terminal's mode, put back when dropped.
+pub(super) struct Mode<T: AsFd> {
+    terminal: T,
+    before: Termios,
+}
+
+impl<T: AsFd> Mode<T> {
+    /// Changes the mode as `change` says.
+    ///
+    /// # Errors
+    /// When it is no terminal, or is gone.
+    pub(super) fn change(
+        terminal: T,
+        action: OptionalActions,
+        change: impl FnOnce(&mut Termios),
+    ) -> rustix::io::Result<Self> {
+        let before = tcgetattr(&terminal)?;
+        let mut mode = before.clone();
+        change(&mut mode);
+        tcsetattr(&terminal, action, &mode)?;
+        Ok(Self { terminal, before })
+    }
+
+    /// Keys are not echoed while a turn runs; what is typed waits for the next prompt.
+    ///
+    /// # Errors
+    /// When it is no terminal, or is gone.
+    pub(super) fn without_echo(terminal: T) -> rustix::io::Result<Self> {
+        Self::change(terminal, OptionalActions::Now, |mode| {
+            mode.local_modes.remove(LocalModes::ECHO);
+        })
+    }
+}
+
+impl<T: AsFd> Drop for Mode<T> {
+    fn drop(&mut self) {
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// The whole dialog. Output modes are left alone, so that others may write meanwhile.
+fn dialog(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    show: impl FnOnce(),
+    show_reason: impl FnOnce(),
+    interrupt: impl FnOnce(),
+) -> rustix::io::Result<Pressed> {
+    let key = {
+        let _mode = Mode::change(terminal.as_fd(), OptionalActions::Flush, |mode| {
+            mode.local_modes.remove(
+                LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN,
+            );
+            mode.special_codes[SpecialCodeIndex::VMIN] = 1;
+            mode.special_codes[SpecialCodeIndex::VTIME] = 0;
+        })?;
+        // Abandoned before it began, a question is not shown.
+        if is_abandoned(stop)? {
+            return Ok(Pressed::No(None));
+        }
+        show();
+        read_key(terminal, stop)?
+    };
+    match key {
+        Key::Once => Ok(Pressed::Once),
+        Key::No => Ok(Pressed::No(None)),
+        Key::Reason => {
+            let _mode = Mode::change(terminal.as_fd(), OptionalActions::Now, |mode| {
+                mode.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+            })?;
+            show_reason();
+            Ok(Pressed::No(read_reason(terminal, stop)?))
+        }
+        Key::Interrupt => {
+            interrupt();
+            // The turn is cancelled and this dialog abandoned; if nobody does, it is a no.
+            let _ = wait(terminal, stop, PollFlags::empty(), Some(&ABANDON));
+            Ok(Pressed::No(None))
+        }
+    }
+}
+
+/// A key that means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Once,
+    No,
+    Reason,
+    Interrupt,
+}
+
+/// Understands what one read gave; `None` for keys without meaning, such as arrows.
+fn key(bytes: &[u8]) -> Option<Key> {
+    match bytes {
+        // An escape alone is the key; followed by something it begins another key's sequence.
+        [0x1b] => Some(Key::No),
+        [0x1b, ..] => None,
+        _ => bytes.iter().find_map(|byte| match byte {
+            b'1' | b'y' | b'Y' => Some(Key::Once),
+            b'4' | b'n' | b'N' | 0x04 => Some(Key::No),
+            b'5' => Some(Key::Reason),
+            0x03 => Some(Key::Interrupt),
+            _ => None,
+        }),
+    }
+}
+
+/// Waits for a key; the end of the terminal, or of interest in the answer, is a no.
+fn read_key(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<Key> {
+    let mut bytes = [0_u8; 64];
+    loop {
+        if !wait(terminal, stop, PollFlags::IN, None)? {
+            return Ok(Key::No);
+        }
+        match rustix::io::read(terminal, &mut bytes) {
+            Ok(0) => return Ok(Key::No),
+            Ok(length) => {
+                if let Some(key) = key(&bytes[..length]) {
+                    return Ok(key);
+                }
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads a line that the terminal edits.
+fn read_reason(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let mut bytes = [0_u8; 1024];
+    while line.len() < REASON_BYTES && wait(terminal, stop, PollFlags::IN, None)? {
+        match rustix::io::read(terminal, &mut bytes) {
+            Ok(0) => break,
+            Ok(length) => {
+                line.extend_from_slice(&bytes[..length]);
+                if bytes[..length].contains(&b'\n') {
+                    break;
+                }
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let text = String::from_utf8_lossy(&line).trim().to_owned();
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// Whether nobody waits for the answer any more.
+fn is_abandoned(stop: &OwnedFd) -> rustix::io::Result<bool> {
+    let mut fds = [PollFd::new(stop, PollFlags::IN)];
+    Ok(poll(&mut fds, Some(&NOW))? > 0)
+}
+
+/// Waits for keys; `false` when the dialog was abandoned or the time is up.
+fn wait(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    interest: PollFlags,
+    timeout: Option<&Timespec>,
+) -> rustix::io::Result<bool> {
+    loop {
+        let mut fds = [
+            PollFd::new(stop, PollFlags::IN),
+            PollFd::new(terminal, interest),
+        ];
+        match poll(&mut fds, timeout) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return Ok(fds[0].revents().is_empty()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use rustix::fs::{Mode as FileMode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    fn pty() -> (OwnedFd, OwnedFd) {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let side = open(name.as_c_str(), flags, FileMode::empty()).unwrap();
+        (main, side)
+    }
+
+    struct Ended {
+        pressed: Pressed,
+        interrupted: bool,
+        restored: bool,
+    }
+
+    /// Runs a dialog; `typed` is written when the question is shown, `reason` when it is asked for.
+    fn run(before: &str, typed: &'static str, reason: &'static str) -> Ended {
+        let (main, side) = pty();
+        let modes = tcgetattr(&side).unwrap().local_modes;
+        rustix::io::write(&main, before.as_bytes()).unwrap();
+        if !before.is_empty() {
+            // The kernel passes it on in its own time.
+            poll(&mut [PollFd::new(&side, PollFlags::IN)], None).unwrap();
+        }
+        let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let mut keep = Some(keep);
+        let mut interrupted = false;
+        let pressed = dialog(
+            &side,
+            &stop,
+            || assert_eq!(rustix::io::write(&main, typed.as_bytes()), Ok(typed.len())),
+            || {
+                assert_eq!(
+                    rustix::io::write(&main, reason.as_bytes()),
+                    Ok(reason.len())
+                )
+            },
+            || {
+                interrupted = true;
+                keep = None;
+            },
+        )
+        .unwrap();
+        let restored = tcgetattr(&side).unwrap().local_modes == modes;
+        Ended {
+            pressed,
+            interrupted,
+            restored,
+        }
+    }
+
+    /// Proves AGT-5a: a key acts without Enter. What was typed before the question does not.
+    #[test]
+    fn one_key_answers() {
+        let check = |typed, reason, pressed: Pressed| {
+            let ended = run("y1\n", typed, reason);
+            assert_eq!(ended.pressed, pressed, "{typed:?}");
+            assert!(ended.restored && !ended.interrupted);
+        };
+        check("1", "", Pressed::Once);
+        check("y", "", Pressed::Once);
+        check("4", "", Pressed::No(None));
+        check("n", "", Pressed::No(None));
+        check("\x1b", "", Pressed::No(None));
+        check("x1", "", Pressed::Once);
+        check(
+            "5",
+            "use trash, not rm\n",
+            Pressed::No(Some("use trash, not rm".to_owned())),
+        );
+        check("5", "\n", Pressed::No(None));
+        check("5", "grün\n", Pressed::No(Some("grün".to_owned())));
+    }
+
+    #[test]
+    fn ctrl_c_interrupts_with_the_mode_restored() {
+        let ended = run("", "\x03", "");
+        assert_eq!(ended.pressed, Pressed::No(None));
+        assert!(ended.interrupted && ended.restored);
+    }
+
+    #[test]
+    fn keys_without_meaning_are_passed_over() {
+        assert_eq!(key(b"\x1b[A"), None);
+        assert_eq!(key(b"q"), None);
+        assert_eq!(key(b""), None);
+    }
+
+    #[test]
+    fn an_abandoned_dialog_ends() {
+        let (_main, side) = pty();
+        let modes = tcgetattr(&side).unwrap().local_modes;
+        let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let pressed = dialog(&side, &stop, || drop(keep), || {}, || {}).unwrap();
+        assert_eq!(pressed, Pressed::No(None));
+        assert_eq!(tcgetattr(&side).unwrap().local_modes, modes);
+    }
+
+    #[test]
+    fn a_terminal_that_is_gone_says_no() {
+        let (main, side) = pty();
+        let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (send, receive) = mpsc::channel();
+        std::thread::spawn(move || {
+            let _ = send.send(dialog(&side, &stop, || drop(main), || {}, || {}));
+        });
+        let ended = receive
+            .recv_timeout(std::time::Duration::from_secs(10))
+            .unwrap();
+        assert!(matches!(ended, Ok(Pressed::No(None)) | Err(_)));
+    }
+}

@@ -1,0 +1,16 @@
+//! The terminal: what a person sees, types and is asked.
+
+mod calls;
+mod channel;
+mod complete;
+mod editor;
+pub(crate) mod interactive;
+mod keyboard;
+mod markdown;
+mod sanitize;
+mod screen;
+mod spinner;
+mod style;
+
+pub(crate) use channel::{TerminalChannel, TerminalOptions};
+pub(crate) use interactive::{InteractiveOptions, SessionEnd};

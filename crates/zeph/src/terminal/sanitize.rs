@@ -1,0 +1,188 @@
+//! Keeps what others wrote from steering the terminal.
+//!
+//! Text of models, tools and files may hold escape sequences that recolour, retitle, overwrite
+//! or answer back. Streams lose them ([`Sanitizer`]); where a person decides on what is shown,
+//! they are made visible instead ([`visible`]), so that nothing can hide.
+
+use std::fmt::Write as _;
+
+/// Takes escape sequences and control characters other than `\n` and `\t` out of a stream, in
+/// whatever pieces it comes.
+///
+/// Sequences are told apart as ECMA-48 has them: CSI ends at its final byte, the strings (OSC,
+/// DCS, SOS, PM, APC) at BEL or ST. A string also ends at a line's end, so that one that is never
+/// closed hides no more than its line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sanitizer {
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    Control,
+    Text,
+    TextEscape,
+}
+
+impl Sanitizer {
+    /// What of `c` may be shown.
+    pub(crate) fn step(&mut self, c: char) -> Option<char> {
+        if c == '\n' {
+            self.state = State::Ground;
+            return Some(c);
+        }
+        match self.state {
+            State::Ground => self.ground(c),
+            State::Escape => {
+                self.state = match c {
+                    '[' => State::Control,
+                    ']' | 'P' | 'X' | '^' | '_' => State::Text,
+                    '\x1b' | ' '..='/' => State::Escape,
+                    '0'..='~' => State::Ground,
+                    // No sequence: the escape is lost, the character is not.
+                    _ => return self.ground(c),
+                };
+                None
+            }
+            State::Control => match c {
+                ' '..='?' => None,
+                '@'..='~' => {
+                    self.state = State::Ground;
+                    None
+                }
+                _ => self.ground(c),
+            },
+            State::Text => {
+                match c {
+                    '\x07' | '\u{9c}' => self.state = State::Ground,
+                    '\x1b' => self.state = State::TextEscape,
+                    _ => {}
+                }
+                None
+            }
+            State::TextEscape => {
+                if c == '\\' {
+                    self.state = State::Ground;
+                    return None;
+                }
+                self.state = State::Escape;
+                self.step(c)
+            }
+        }
+    }
+
+    fn ground(&mut self, c: char) -> Option<char> {
+        self.state = match c {
+            '\x1b' => State::Escape,
+            '\u{9b}' => State::Control,
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => State::Text,
+            _ => State::Ground,
+        };
+        (c == '\t' || !c.is_control()).then_some(c)
+    }
+
+    /// What of `text` may be shown.
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) {
+        out.extend(text.chars().filter_map(|c| self.step(c)));
+    }
+}
+
+/// A whole text without escape sequences and control characters.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    Sanitizer::default().push(text, &mut out);
+    out
+}
+
+/// A text in which nothing hides: control characters, and characters that reorder or are not
+/// seen, become escapes such as `\u{1b}`; `\n` and `\t` stay.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let hidden = matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+        if hidden || (c.is_control() && c != '\n' && c != '\t') {
+            let _ = write!(out, "{}", c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The first line of a text, at most `max` characters, with `…` where something is left out.
+pub(crate) fn first_line(text: &str, max: usize) -> String {
+    let text = text.trim();
+    let line = text.lines().next().unwrap_or_default();
+    let cut = line
+        .char_indices()
+        .nth(max)
+        .map_or(line.len(), |(at, _)| at);
+    let more = cut < text.len();
+    let mut out = visible(&line[..cut]).replace('\t', " ");
+    if more {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sequences_and_controls_are_taken_out() {
+        let check = |text, expect: &str| assert_eq!(clean(text), expect, "{text:?}");
+        check("plain\ttext\n", "plain\ttext\n");
+        check("\x1b[31mred\x1b[0m", "red");
+        check("\x1b[38;5;1m\x1b[2Jx", "x");
+        check("a\x1b]0;title\x07b", "ab");
+        check("a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", "alinkb");
+        check("a\x1bP1;2|hidden\x1b\\b", "ab");
+        check("\u{9b}31mx", "x");
+        check("\u{9d}0;t\u{9c}x", "x");
+        check("a\rb\x08c\x00d\x7fe", "abcde");
+        check("\x1b(Bx\x1bcy", "xy");
+        check("\x1b]0;never closed\nnext", "\nnext");
+        check("\x1b\x1b[31mx", "x");
+        check("\x1béx", "éx");
+        check("\x1b[31\u{fc}x", "üx");
+        check("end\x1b", "end");
+    }
+
+    #[test]
+    fn hidden_characters_are_shown() {
+        let check = |text, expect: &str| assert_eq!(visible(text), expect);
+        check("rm -rf x\t\n", "rm -rf x\t\n");
+        check("a\x1b[8mb", "a\\u{1b}[8mb");
+        check("a\rb", "a\\u{d}b");
+        check("a\u{202e}b\u{200b}", "a\\u{202e}b\\u{200b}");
+        check("äöü 漢字 🙂", "äöü 漢字 🙂");
+    }
+
+    #[test]
+    fn one_line_says_that_there_is_more() {
+        let check = |text, max, expect: &str| assert_eq!(first_line(text, max), expect);
+        check("abc", 5, "abc");
+        check("abc\n", 5, "abc");
+        check("abcdef", 5, "abcde…");
+        check("ab\ncd", 5, "ab…");
+        check("äöüß", 3, "äöü…");
+        check("", 3, "");
+    }
+
+    proptest! {
+        #[test]
+        fn no_control_survives_any_text(text in "[\\x00-\\u{ff}]{0,60}") {
+            let cleaned = clean(&text);
+            prop_assert!(!cleaned.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert_eq!(cleaned.matches('\n').count(), text.matches('\n').count());
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What has been shown of a turn, and how the next thing is shown below it.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use serde_json::Value;
+use zeph_core::AgentEvent;
+
+use super::calls;
+use super::markdown::Markdown;
+use super::sanitize::{Sanitizer, clean};
+use super::spinner::{ERASE, Spinner};
+use super::style::{DIM, RED, Style, YELLOW};
+
+/// Lines of a command's output that are shown while it runs.
+const LIVE_LINES: usize = 20;
+/// Bytes of a line of output that are kept until the line ends.
+const LIVE_BYTES: usize = 16 * 1024;
+
+/// How much is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// Everything, the model's text as it streams.
+    All,
+    /// The model's text when it is clear that it is not the answer.
+    Aside,
+    /// Errors and questions.
+    Quiet,
+}
+
+/// The last thing shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Nothing,
+    Text,
+    Reasoning,
+    Calls,
+}
+
+/// A running call.
+#[derive(Debug)]
+struct Running {
+    tool: String,
+    /// The line of output that has not ended.
+    partial: String,
+    lines: usize,
+}
+
+/// A stream to a person.
+pub(super) struct Screen {
+    out: Box<dyn Write + Send>,
+    broken: bool,
+    style: Style,
+    amount: Amount,
+    section: Section,
+    /// The cursor is behind a text, not at a line's beginning.
+    midline: bool,
+    markdown: Markdown,
+    sanitizer: Sanitizer,
+    /// The model's text, as long as it may be the answer.
+    aside: String,
+    running: HashMap<String, Running>,
+    asking: bool,
+    pub(super) spinner: Spinner,
+}
+
+impl Screen {
+    pub(super) fn new(out: Box<dyn Write + Send>, style: Style, amount: Amount) -> Self {
+        Self {
+            out,
+            broken: false,
+            style,
+            amount,
+            section: Section::Nothing,
+            midline: false,
+            markdown: Markdown::default(),
+            sanitizer: Sanitizer::default(),
+            aside: String::new(),
+            running: HashMap::new(),
+            asking: false,
+            spinner: Spinner::default(),
+        }
+    }
+
+    pub(super) fn style(&self) -> Style {
+        self.style
+    }
+
+    /// Shows an event; yields the number of the wait that begins with it.
+    pub(super) fn event(&mut self, event: AgentEvent) -> Option<u64> {
+        match event {
+            AgentEvent::Requesting { .. } => {
+                self.end_text();
+                Some(self.spinner.start("waiting for the model".to_owned()))
+            }
+            AgentEvent::Text(text) => {
+                self.text(&text);
+                None
+            }
+            AgentEvent::Reasoning(text) => self.reasoning(&text),
+            AgentEvent::ToolStarted { id, tool, params } => Some(self.started(id, tool, &params)),
+            AgentEvent::ToolOutput { id, text, .. } => {
+                self.output(&id, &text);
+                None
+            }
+            AgentEvent::ToolFinished {
+                id,
+                failure,
+                display,
+                duration_ms,
+                ..
+            } => {
+                self.finished(&id, failure.is_some(), &display, duration_ms);
+                None
+            }
+            AgentEvent::Notice(text) => {
+                self.notice(&text);
+                None
+            }
+            // The question and what follows it say the first; the end of the turn sums up the second.
+            AgentEvent::Permission { .. } | AgentEvent::Usage(_) => None,
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match self.amount {
+            Amount::All => {
+                self.spinner.stop();
+                self.begin(Section::Text);
+                self.render(text);
+            }
+            Amount::Aside => self.aside.push_str(text),
+            Amount::Quiet => {}
+        }
+    }
+
+    fn render(&mut self, text: &str) {
+        let mut out = String::new();
+        if self.style.colour {
+            self.markdown.push(text, &mut out);
+        } else if self.style.terminal {
+            self.sanitizer.push(text, &mut out);
+        } else {
+            out.push_str(text);
+        }
+        self.write(&out);
+    }
+
+    fn reasoning(&mut self, text: &str) -> Option<u64> {
+        if self.amount != Amount::All {
+            return None;
+        }
+        self.spinner.stop();
+        self.begin(Section::Reasoning);
+        let mut shown = String::new();
+        self.sanitizer.push(text, &mut shown);
+        let shown = self.style.paint(DIM, &shown);
+        self.write(&shown);
+        None
+    }
+
+    fn started(&mut self, id: String, tool: String, params: &Value) -> u64 {
+        self.end_text();
+        if self.amount != Amount::Quiet {
+            self.begin(Section::Calls);
+            let line = calls::started(&tool, params, self.style);
+            self.write(&line);
+        }
+        let wait = self.spinner.start(clean(&tool));
+        self.running.insert(
+            id,
+            Running {
+                tool,
+                partial: String::new(),
+                lines: 0,
+            },
+        );
+        wait
+    }
+
+    fn output(&mut self, id: &str, text: &str) {
+        let Some(running) = self.running.get_mut(id) else {
+            return;
+        };
+        let mut shown = String::new();
+        for piece in text.split_inclusive('\n') {
+            let room = LIVE_BYTES.saturating_sub(running.partial.len());
+            let cut = piece.len() > room;
+            let end = (0..=piece.len().min(room))
+                .rev()
+                .find(|end| piece.is_char_boundary(*end));
+            running.partial.push_str(&piece[..end.unwrap_or(0)]);
+            if !piece.ends_with('\n') {
+                continue;
+            }
+            let line = std::mem::take(&mut running.partial);
+            running.lines += 1;
+            if running.lines <= LIVE_LINES {
+                let line = if cut {
+                    line.as_str()
+                } else {
+                    line.trim_end_matches('\n')
+                };
+                shown.push_str(&calls::output_line(line, self.style));
+            }
+        }
+        if self.amount != Amount::Quiet && !shown.is_empty() {
+            self.begin(Section::Calls);
+            self.write(&shown);
+        }
+    }
+
+    fn finished(&mut self, id: &str, failed: bool, display: &str, duration_ms: u64) {
+        let mut lines = 0;
+        if let Some(mut running) = self.running.remove(id) {
+            if !running.partial.is_empty() {
+                running.lines += 1;
+                if self.amount != Amount::Quiet && running.lines <= LIVE_LINES {
+                    let line = calls::output_line(&running.partial, self.style);
+                    self.begin(Section::Calls);
+                    self.write(&line);
+                }
+            }
+            lines = running.lines;
+        }
+        match self.running.values().next() {
+            Some(other) => {
+                let label = clean(&other.tool);
+                self.spinner.relabel(label);
+            }
+            None => self.spinner.stop(),
+        }
+        if self.amount == Amount::Quiet {
+            return;
+        }
+        self.begin(Section::Calls);
+        let mut shown = String::new();
+        if lines > LIVE_LINES {
+            shown.push_str(&calls::more_lines(lines - LIVE_LINES, self.style));
+        }
+        shown.push_str(&calls::finished(
+            failed,
+            display,
+            lines,
+            duration_ms,
+            self.style,
+        ));
+        self.write(&shown);
+    }
+
+    /// Shows something a person should know.
+    pub(super) fn notice(&mut self, text: &str) {
+        if self.amount != Amount::Quiet {
+            self.line(&self.style.paint(YELLOW, &clean(text)));
+        }
+    }
+
+    /// Shows a remark of little weight.
+    pub(super) fn remark(&mut self, text: &str) {
+        if self.amount != Amount::Quiet {
+            self.line(&self.style.paint(DIM, &clean(text)));
+        }
+    }
+
+    /// Shows a failure, however quiet it is to be.
+    pub(super) fn error(&mut self, text: &str) {
+        let text = format!("{} {}", self.style.paint(RED, "error:"), clean(text));
+        self.line(&text);
+    }
+
+    /// Shows a text that was asked for.
+    pub(super) fn say(&mut self, text: &str) {
+        self.line(&clean(text));
+    }
+
+    fn line(&mut self, text: &str) {
+        // Text that streams goes on below.
+        self.end_line();
+        self.write(text.trim_end_matches('\n'));
+        self.write("\n");
+    }
+
+    /// Shows a question; until [`Screen::answered`] nothing moves.
+    pub(super) fn ask(&mut self, question: &str) {
+        self.asking = true;
+        self.end_text();
+        self.write(question);
+    }
+
+    /// Asks for a line of text.
+    pub(super) fn ask_reason(&mut self) {
+        self.write("\n  tell it why: ");
+        // The terminal echoes the line and its end.
+        self.midline = false;
+    }
+
+    /// The question is over, as `answer` says.
+    pub(super) fn answered(&mut self, answer: &str) {
+        self.asking = false;
+        if self.midline {
+            let answer = self.style.paint(DIM, &clean(answer));
+            self.write(&answer);
+            self.write("\n");
+        }
+        self.section = Section::Calls;
+    }
+
+    /// The turn is over: nothing is waited for, and the cursor is at a line's beginning.
+    pub(super) fn end_turn(&mut self) {
+        self.spinner.stop();
+        self.aside.clear();
+        self.end_text();
+        self.running.clear();
+        self.section = Section::Nothing;
+    }
+
+    /// Draws what is waited for; `false` when that is over.
+    pub(super) fn spin(&mut self, wait: u64) -> bool {
+        if self.broken || !self.spinner.is_current(wait) {
+            // Nobody may write any more to take a drawn line away.
+            self.write("");
+            return false;
+        }
+        let may_draw = self.style.animate && !self.asking && !self.midline;
+        if may_draw
+            && self.amount != Amount::Quiet
+            && let Some(line) = self.spinner.draw(columns())
+        {
+            let line = format!("{ERASE}{}", self.style.paint(DIM, &line));
+            self.raw(&line);
+        }
+        true
+    }
+
+    /// Ends the model's text; what was held back of it is shown.
+    fn end_text(&mut self) {
+        let aside = std::mem::take(&mut self.aside);
+        if !aside.trim().is_empty() {
+            self.begin(Section::Text);
+            self.render(&aside);
+        }
+        self.end_line();
+        self.sanitizer = Sanitizer::default();
+    }
+
+    fn end_line(&mut self) {
+        let mut rest = String::new();
+        self.markdown.finish(&mut rest);
+        self.write(&rest);
+        if self.midline {
+            self.write("\n");
+        }
+    }
+
+    /// Puts an empty line between what belongs to different sections.
+    fn begin(&mut self, section: Section) {
+        if self.section == section {
+            return;
+        }
+        let first = self.section == Section::Nothing;
+        self.end_line();
+        if !first {
+            self.write("\n");
+        }
+        self.section = section;
+    }
+
+    /// Writes below whatever is there; the spinner goes away first.
+    fn write(&mut self, text: &str) {
+        if self.spinner.take_drawn() {
+            self.raw(ERASE);
+        }
+        if !text.is_empty() {
+            self.raw(text);
+            self.midline = !text.ends_with('\n');
+        }
+    }
+
+    /// A reader that is gone is no reason to fail.
+    fn raw(&mut self, text: &str) {
+        if !self.broken {
+            let written = self
+                .out
+                .write_all(text.as_bytes())
+                .and_then(|()| self.out.flush());
+            self.broken = written.is_err();
+        }
+    }
+}
+
+/// The terminal's width.
+fn columns() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stderr())
+        .map_or(80, |size| usize::from(size.ws_col))
+        .max(20)
+}

@@ -1,0 +1,108 @@
+//! Whether a stream is coloured and animated, and the styles that are used.
+
+/// What the environment says about terminals.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TerminalEnv {
+    /// `NO_COLOR`.
+    pub(crate) no_color: Option<String>,
+    /// `TERM`.
+    pub(crate) term: Option<String>,
+}
+
+/// How a stream is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Style {
+    /// A person looks at it: control characters of others are kept from it.
+    pub(crate) terminal: bool,
+    /// Colours, and rendered Markdown.
+    pub(crate) colour: bool,
+    /// Lines may be drawn over: the spinner.
+    pub(crate) animate: bool,
+}
+
+impl Style {
+    /// Decides for a stream that is a `terminal` or not. `NO_COLOR` counts when it is not empty;
+    /// a terminal without a name is as dumb as one named `dumb`.
+    pub(crate) fn decide(terminal: bool, env: &TerminalEnv, quiet: bool) -> Self {
+        let smart = match env.term.as_deref() {
+            None | Some("" | "dumb") => false,
+            Some(_) => terminal,
+        };
+        let no_color = env
+            .no_color
+            .as_deref()
+            .is_some_and(|value| !value.is_empty());
+        Self {
+            terminal,
+            colour: smart && !no_color,
+            animate: smart && !quiet,
+        }
+    }
+
+    /// `text` in a paint, where there is colour.
+    pub(crate) fn paint(self, paint: &str, text: &str) -> String {
+        if self.colour && !text.is_empty() {
+            format!("{paint}{text}{RESET}")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// Ends every paint.
+pub(crate) const RESET: &str = "\x1b[0m";
+/// Headings, names.
+pub(crate) const BOLD: &str = "\x1b[1m";
+/// What matters less.
+pub(crate) const DIM: &str = "\x1b[2m";
+/// Errors, removed lines.
+pub(crate) const RED: &str = "\x1b[31m";
+/// Successes, added lines.
+pub(crate) const GREEN: &str = "\x1b[32m";
+/// Questions, notices.
+pub(crate) const YELLOW: &str = "\x1b[33m";
+/// Code.
+pub(crate) const CYAN: &str = "\x1b[36m";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves CLI-3 for the decision on colour.
+    #[test]
+    fn colour_is_for_smart_terminals_without_no_color() {
+        let check = |terminal, no_color: Option<&str>, term: Option<&str>, quiet, expect| {
+            let env = TerminalEnv {
+                no_color: no_color.map(str::to_owned),
+                term: term.map(str::to_owned),
+            };
+            let style = Style::decide(terminal, &env, quiet);
+            assert_eq!(
+                (style.terminal, style.colour, style.animate),
+                expect,
+                "{env:?}"
+            );
+        };
+        let xterm = Some("xterm-256color");
+        check(true, None, xterm, false, (true, true, true));
+        check(true, Some(""), xterm, false, (true, true, true));
+        check(true, Some("1"), xterm, false, (true, false, true));
+        check(true, None, Some("dumb"), false, (true, false, false));
+        check(true, None, Some(""), false, (true, false, false));
+        check(true, None, None, false, (true, false, false));
+        check(true, None, xterm, true, (true, true, false));
+        check(false, None, xterm, false, (false, false, false));
+    }
+
+    #[test]
+    fn paint_needs_colour() {
+        let plain = Style::default();
+        assert_eq!(plain.paint(RED, "x"), "x");
+        let coloured = Style {
+            colour: true,
+            ..plain
+        };
+        assert_eq!(coloured.paint(RED, "x"), "\x1b[31mx\x1b[0m");
+        assert_eq!(coloured.paint(RED, ""), "");
+    }
+}
