@@ -1,5 +1,7 @@
 //! The command line of `cargo xtask`.
 
+use std::path::PathBuf;
+
 xflags::xflags! {
     /// What a maintainer runs; CI runs the same.
     cmd xtask {
@@ -28,6 +30,19 @@ xflags::xflags! {
         cmd deny {}
         /// Build the API documentation and check the links of the Markdown files.
         cmd docs {}
+        /// Measure the release binary against a model on loopback.
+        cmd bench {
+            /// Measure the debug binary.
+            optional --debug
+            /// Measure this binary, which is not built.
+            optional --binary file: PathBuf
+            /// Print JSON.
+            optional --json
+            /// Fail when a target is missed by more than the machine's noise.
+            optional --check
+            /// The micro-benchmarks of the decoder of streams instead.
+            optional --micro
+        }
         /// Package every crate and check the size of the release binary.
         cmd release-check {}
     }

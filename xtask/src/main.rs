@@ -5,6 +5,7 @@
     reason = "a maintainer's tool starts processes, reads its environment and prints"
 )]
 
+mod bench;
 mod ci;
 mod deny;
 mod docs;
@@ -44,6 +45,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Specs(flags) => specs::run(&project, flags.verbose),
         XtaskCmd::Deny(_) => deny::run(&project),
         XtaskCmd::Docs(_) => docs::run(&project),
+        XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }
 }

@@ -1,0 +1,297 @@
+//! `cargo xtask bench`: what the built binary takes, beside what the machine itself takes.
+//!
+//! A server on loopback plays the model and answers from a script, so that every millisecond
+//! between its answer and the next request is Zeph's own. Each figure stands beside a baseline of
+//! the same run, because a busy machine slows both. docs/performance.md explains the figures.
+
+mod baseline;
+mod model;
+mod report;
+mod subject;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::flags::Bench;
+use crate::project::{Project, verdict};
+use model::Answer;
+use report::{Figure, Unit, median};
+use subject::Home;
+
+/// Starts of the program that prints its version, and of the baseline.
+const STARTS: usize = 50;
+/// Starts of conversations, with a new database and with one that is there.
+const CONVERSATIONS: usize = 20;
+/// Turns of one kind in a row.
+const TURNS: usize = 100;
+/// Turns of the long conversation.
+const LONG: usize = 200;
+/// How many turns at each end of it are compared.
+const END: usize = 20;
+/// Files that are read in turn: the same call thrice in a row would end the conversation.
+const FILES: usize = 10;
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
+    if flags.micro {
+        return Ok(project.cargo("bench -p zeph-llm --bench stream").run()?);
+    }
+    let binary = binary(project, flags)?;
+    let mut figures = Vec::new();
+    start(&binary, &mut figures)?;
+    conversations(&binary, &mut figures)?;
+    let size = std::fs::metadata(&binary)?.len();
+    figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(25.0));
+    if flags.json {
+        println!("{:#}", report::json(&figures));
+    } else {
+        println!("{}", report::table(&figures));
+    }
+    let findings: Vec<String> = figures.iter().filter_map(Figure::finding).collect();
+    if flags.check {
+        return verdict("bench", &findings);
+    }
+    Ok(())
+}
+
+/// The binary that is measured, built if it was not named.
+fn binary(project: &Project, flags: &Bench) -> Result<PathBuf> {
+    if let Some(binary) = &flags.binary {
+        return std::path::absolute(binary).context("--binary");
+    }
+    if flags.debug {
+        project.cargo("build -p zeph --bin zeph").run()?;
+        let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
+        return Ok(project.target_dir()?.join("debug").join(name));
+    }
+    crate::ci::release_build(project)?;
+    project.release_binary()
+}
+
+/// From process start to the version, and to the first request.
+fn start(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
+    let home = Home::new()?;
+    let (mut plain, mut version) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        plain.push(baseline::process(&mut home.command(Path::new("true")))?);
+        version.push(baseline::process(home.command(binary).arg("--version"))?);
+    }
+    let plain = median(&plain);
+    figures.push(
+        Figure::new("zeph --version", Unit::Ms, median(&version))
+            .at_most(5.0)
+            .beside("true", plain),
+    );
+
+    let (mut new, mut existing) = (Vec::new(), Vec::new());
+    let hi = || vec![Answer::text("hello")];
+    let used = Home::new()?;
+    let first = used.run(binary, hi())?;
+    for _ in 0..CONVERSATIONS {
+        new.push(Home::new()?.run(binary, hi())?.to_first_request());
+        existing.push(used.run(binary, hi())?.to_first_request());
+    }
+    for (what, samples) in [("new", &new), ("existing", &existing)] {
+        figures.push(
+            Figure::new(
+                format!("start to first request, {what} database"),
+                Unit::Ms,
+                median(samples),
+            )
+            .at_most(30.0)
+            .beside("true", plain),
+        );
+    }
+    let tools = definitions(&first.first_body)?;
+    let request = first.first_body.len();
+    figures
+        .push(Figure::new("tool definitions as sent", Unit::Bytes, tools as f64).at_most(6144.0));
+    figures.push(Figure::new("first request", Unit::Bytes, request as f64).at_most(12288.0));
+    Ok(())
+}
+
+/// Bytes of the tool definitions in a request.
+fn definitions(body: &[u8]) -> Result<usize> {
+    let request: Value = serde_json::from_slice(body).context("the first request")?;
+    let tools = request["tools"].as_array();
+    let tools = tools.filter(|tools| !tools.is_empty());
+    let tools = tools.context("the first request has no tools")?;
+    Ok(serde_json::to_string(tools)?.len())
+}
+
+/// Turns with calls: their time, and the memory of conversations.
+fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
+    let home = Home::new()?;
+    let files = files(&home.project())?;
+
+    let run = home.run(binary, ordinary(&files))?;
+    let memory = run.memory.first().copied().unwrap_or_default();
+    figures.push(
+        Figure::new("peak memory, 20 calls", Unit::MiB, memory.peak as f64 / MIB)
+            .at_most(30.0)
+            .beside("its helper processes", memory.helpers as f64 / MIB),
+    );
+
+    let fresh = Home::new()?;
+    let fresh_files = self::files(&fresh.project())?;
+    for (what, home, files) in [("new", &fresh, &fresh_files), ("existing", &home, &files)] {
+        let run = home.run(binary, reads(files, TURNS))?;
+        let bodies: usize = run.exchanges.iter().map(|exchange| exchange.body).sum();
+        let body = bodies / run.exchanges.len();
+        let trips = baseline::round_trips(TURNS, body)?;
+        let plain: Vec<Duration> = (0..TURNS)
+            .map(|nth| baseline::read(&files[nth % files.len()].0))
+            .collect::<Result<_>>()?;
+        figures.push(
+            Figure::new(
+                format!("read turn, {what} database"),
+                Unit::Ms,
+                median(&run.turns()),
+            )
+            .at_most(2.0)
+            .beside("round trip alone", median(&trips))
+            .beside("plain read", median(&plain)),
+        );
+    }
+
+    let run = home.run(binary, commands(TURNS))?;
+    let plain: Vec<Duration> = (0..TURNS).map(baseline::bash).collect::<Result<_>>()?;
+    let (turn, plain) = (median(&run.turns()), median(&plain));
+    figures.push(
+        Figure::new("bash turn over the command", Unit::Ms, turn - plain)
+            .at_most(2.0)
+            .beside("whole turn", turn)
+            .beside("bash -c true", plain),
+    );
+
+    let run = home.run(binary, long(&files))?;
+    let turns = run.turns();
+    let (first, last) = (&turns[..END], &turns[turns.len() - END..]);
+    let (first, last) = (median(first), median(last));
+    figures.push(
+        Figure::new(
+            format!("last {END} of {LONG} read turns over the first"),
+            Unit::Ratio,
+            last / first,
+        )
+        .at_most(1.5),
+    );
+    let connections = run.connections as f64;
+    figures.push(
+        Figure::new("connections of that conversation", Unit::Count, connections).at_most(1.0),
+    );
+    let text = run.exchanges.last().map_or(0, |exchange| exchange.body) as f64 / MIB;
+    if let [at_start, at_end] = run.memory[..] {
+        figures.push(
+            Figure::new(
+                format!("memory after {LONG} read turns"),
+                Unit::MiB,
+                at_end.now as f64 / MIB,
+            )
+            .beside("after none", at_start.now as f64 / MIB)
+            .beside("the last request", text),
+        );
+    }
+    Ok(())
+}
+
+/// A file of the project: where it is, and how a call names it.
+type ProjectFile = (PathBuf, String);
+
+/// Ordinary sources of 5 to 20 kB.
+fn files(project: &Path) -> Result<Vec<ProjectFile>> {
+    std::fs::create_dir_all(project.join("src"))?;
+    (0..FILES)
+        .map(|nth| {
+            let name = format!("src/file_{nth}.rs");
+            let lines = 75 + 25 * nth;
+            let text: String = (0..lines)
+                .map(|line| {
+                    format!(
+                        "    let value_{line} = compute(&input[{line}], \"step {nth}.{line}\")?;\n"
+                    )
+                })
+                .collect();
+            let path = project.join(&name);
+            std::fs::write(&path, text)?;
+            Ok((path, name))
+        })
+        .collect()
+}
+
+fn read(nth: usize, files: &[ProjectFile]) -> Answer {
+    let (_, name) = &files[nth % files.len()];
+    Answer::call(nth, "read", &json!({ "path": name }))
+}
+
+/// A command that does nothing; its number makes it another one each time.
+fn command(nth: usize) -> Answer {
+    Answer::call(nth, "bash", &json!({ "command": format!("true {nth}") }))
+}
+
+/// Fifteen reads, five commands, and the last answer held.
+fn ordinary(files: &[ProjectFile]) -> Vec<Answer> {
+    let mut script: Vec<Answer> = (0..20)
+        .map(|nth| {
+            if nth % 4 == 3 {
+                let (_, name) = &files[nth % files.len()];
+                let listing = format!("ls -l src && wc -l {name}");
+                Answer::call(nth, "bash", &json!({ "command": listing }))
+            } else {
+                read(nth, files)
+            }
+        })
+        .collect();
+    script.push(Answer::text("done").held());
+    script
+}
+
+/// So many reads, then a text.
+fn reads(files: &[ProjectFile], turns: usize) -> Vec<Answer> {
+    let mut script: Vec<Answer> = (0..turns).map(|nth| read(nth, files)).collect();
+    script.push(Answer::text("done"));
+    script
+}
+
+fn commands(turns: usize) -> Vec<Answer> {
+    let mut script: Vec<Answer> = (0..turns).map(command).collect();
+    script.push(Answer::text("done"));
+    script
+}
+
+/// Reads with the first and the last answer held, for the memory at both ends.
+fn long(files: &[ProjectFile]) -> Vec<Answer> {
+    let mut script = reads(files, LONG);
+    let last = script.len() - 1;
+    for at in [0, last] {
+        script[at] = script[at].clone().held();
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_the_definitions_is_that_of_the_compact_array() {
+        let body = br#"{"model":"x","tools":[{"type":"function","function":{"name":"a"}}]}"#;
+        assert_eq!(definitions(body).unwrap(), 45);
+        assert!(definitions(br#"{"tools":[]}"#).is_err());
+        assert!(definitions(b"no").is_err());
+    }
+
+    #[test]
+    fn the_files_are_ordinary() {
+        let home = Home::new().unwrap();
+        let files = files(&home.project()).unwrap();
+        for (path, name) in files {
+            let size = std::fs::metadata(path).unwrap().len();
+            assert!((4_000..=21_000).contains(&size), "{name}: {size}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The binary that is measured: in a home directory of its own, with hardly an environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use xshell::TempDir;
+
+use super::model::{Answer, Exchange, Model};
+
+/// How long one run of the binary may take.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Kibibytes, as `/proc` counts.
+const KIB: u64 = 1024;
+
+/// A home directory with a project and a configuration in it. It goes when it is dropped.
+pub(super) struct Home {
+    dir: TempDir,
+}
+
+/// One run, as the server and the process table saw it.
+pub(super) struct Run {
+    /// Just before the process was made.
+    pub(super) started: Instant,
+    pub(super) exchanges: Vec<Exchange>,
+    pub(super) first_body: Vec<u8>,
+    pub(super) connections: usize,
+    /// Memory at each held answer.
+    pub(super) memory: Vec<Memory>,
+}
+
+/// Resident memory of a process, in bytes; all 0 where the system has no `/proc`.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Memory {
+    /// The most it ever had.
+    pub(super) peak: u64,
+    /// What it has.
+    pub(super) now: u64,
+    /// The most that its descendants which still run had, summed.
+    pub(super) helpers: u64,
+}
+
+impl Home {
+    pub(super) fn new() -> Result<Self> {
+        let dir = xshell::Shell::new()?.create_temp_dir()?;
+        std::fs::create_dir_all(dir.path().join(".config/zeph"))?;
+        std::fs::create_dir(dir.path().join("project"))?;
+        Ok(Self { dir })
+    }
+
+    /// The directory in which the binary works.
+    pub(super) fn project(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    /// A program that sees this home, and nothing else.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.project())
+            .env_clear()
+            .env("HOME", self.dir.path())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// `zeph -p hi` against a model that follows `script`. Every call of the script must succeed.
+    pub(super) fn run(&self, binary: &Path, script: Vec<Answer>) -> Result<Run> {
+        let calls = script.len() - 1;
+        let model = Model::start(script)?;
+        let config = format!(
+            "[agent]\nmax_tool_iterations = 300\ncontext_budget_tokens = 100000000\n\
+             [[llm.providers]]\nname = \"bench\"\ntype = \"openai\"\nmodel = \"bench\"\n\
+             base_url = \"http://{}\"\n",
+            model.address()
+        );
+        std::fs::write(self.dir.path().join(".config/zeph/config.toml"), config)?;
+        let (stdout, stderr) = (self.dir.path().join("out"), self.dir.path().join("err"));
+        let mut command = self.command(binary);
+        command
+            .args(["--yes", "--output-format", "json", "-p", "hi"])
+            .stdout(std::fs::File::create(&stdout)?)
+            .stderr(std::fs::File::create(&stderr)?);
+        let started = Instant::now();
+        let mut child = command
+            .spawn()
+            .with_context(|| binary.display().to_string())?;
+        let mut memory = Vec::new();
+        let status = wait(&mut child, started, |limit, pid| {
+            if model.next_held(limit).is_some() {
+                memory.push(Memory::of(pid));
+                model.release();
+            }
+        })?;
+        let printed = std::fs::read_to_string(&stdout)?;
+        let told = std::fs::read_to_string(&stderr)?;
+        ensure!(status.success(), "zeph -p: {status}\n{printed}\n{told}");
+        all_succeeded(&printed, calls).with_context(|| told)?;
+        let observed = model.observed()?;
+        Ok(Run {
+            started,
+            exchanges: observed.exchanges,
+            first_body: observed.first_body,
+            connections: observed.connections,
+            memory,
+        })
+    }
+}
+
+impl Run {
+    /// From process start to the first byte of the first request.
+    pub(super) fn to_first_request(&self) -> Duration {
+        self.exchanges.first().map_or(Duration::ZERO, |first| {
+            first.arrived.saturating_duration_since(self.started)
+        })
+    }
+
+    /// From each answer to the first byte of the request that follows it.
+    pub(super) fn turns(&self) -> Vec<Duration> {
+        turns(&self.exchanges)
+    }
+}
+
+pub(super) fn turns(exchanges: &[Exchange]) -> Vec<Duration> {
+    exchanges
+        .windows(2)
+        .map(|pair| pair[1].arrived.saturating_duration_since(pair[0].answered))
+        .collect()
+}
+
+/// Waits for the process; `look` gets the time it may take and the process's id. A process over
+/// the limit is killed.
+fn wait(
+    child: &mut Child,
+    started: Instant,
+    mut look: impl FnMut(Duration, u32),
+) -> Result<ExitStatus> {
+    loop {
+        look(Duration::from_millis(20), child.id());
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if started.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            bail!("zeph did not end within {LIMIT:?}");
+        }
+    }
+}
+
+/// A measurement of calls that failed would be worth nothing.
+fn all_succeeded(printed: &str, expected: usize) -> Result<()> {
+    let result: Value = serde_json::from_str(printed)
+        .with_context(|| format!("the result of zeph -p: {printed}"))?;
+    let calls = result["tool_calls"].as_array();
+    let calls = calls.with_context(|| format!("no `tool_calls` in {printed}"))?;
+    ensure!(
+        calls.len() == expected,
+        "{} calls ran, the script has {expected}",
+        calls.len()
+    );
+    match calls.iter().find(|call| call["success"] != true) {
+        Some(failed) => bail!("a call failed: {failed}"),
+        None => Ok(()),
+    }
+}
+
+impl Memory {
+    fn of(pid: u32) -> Self {
+        let status = |pid: u32, field: &str| {
+            let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            kibibytes(&text, field).unwrap_or(0) * KIB
+        };
+        let mut helpers = 0;
+        let mut pending = children(pid);
+        while let Some(child) = pending.pop() {
+            helpers += status(child, "VmHWM");
+            pending.extend(children(child));
+        }
+        Self {
+            peak: status(pid, "VmHWM"),
+            now: status(pid, "VmRSS"),
+            helpers,
+        }
+    }
+}
+
+fn kibibytes(status: &str, field: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|ids| {
+            let ids: Vec<u32> = ids
+                .split_whitespace()
+                .filter_map(|id| id.parse().ok())
+                .collect();
+            ids
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_or_missing_call_is_an_error() {
+        let check = |printed: &str, expected: usize, expect: Option<&str>| {
+            let found = all_succeeded(printed, expected)
+                .err()
+                .map(|error| format!("{error:#}"));
+            match (found, expect) {
+                (None, None) => {}
+                (Some(found), Some(part)) => assert!(found.contains(part), "{found}"),
+                (found, expect) => panic!("{printed}: {found:?}, not {expect:?}"),
+            }
+        };
+        check(r#"{"tool_calls":[{"success":true}]}"#, 1, None);
+        check(r#"{"tool_calls":[]}"#, 1, Some("0 calls ran"));
+        check(
+            r#"{"tool_calls":[{"success":false}]}"#,
+            1,
+            Some("a call failed"),
+        );
+        check("{}", 0, Some("no `tool_calls`"));
+        check("", 0, Some("the result of"));
+    }
+
+    #[test]
+    fn fields_of_a_status() {
+        let status = "Name:\tx\nVmHWM:\t   12 kB\nVmRSS:\t 7 kB\n";
+        assert_eq!(kibibytes(status, "VmHWM"), Some(12));
+        assert_eq!(kibibytes(status, "VmRSS"), Some(7));
+        assert_eq!(kibibytes(status, "Vm"), None);
+        assert_eq!(kibibytes("", "VmRSS"), None);
+    }
+}
