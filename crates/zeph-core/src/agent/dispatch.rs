@@ -64,8 +64,11 @@ impl Dispatcher {
         }
     }
 
-    /// Runs a batch and yields the results in call order, each as soon as it and all before it
-    /// are there.
+    /// Runs a batch and yields the results in call order: those of a batch that runs in order each
+    /// before the next call begins, those of readers when all have ended.
+    ///
+    /// Readers are awaited as a whole because a future that is not polled may hold what the taker
+    /// of the results waits for: one that was just writing its audit entry holds the database.
     pub fn run_batch<'a>(
         &'a self,
         requests: &'a [ToolUseRequest],
@@ -92,7 +95,13 @@ impl Dispatcher {
                 }
             })
             .collect();
-        stream::iter(calls).buffered(width.max(1))
+        let results = stream::iter(calls).buffered(width.max(1));
+        if width > 1 {
+            let all = results.collect::<Vec<_>>();
+            stream::once(all).flat_map(stream::iter).left_stream()
+        } else {
+            results.right_stream()
+        }
     }
 
     /// Refuses every call of a batch, audited, for one reason.

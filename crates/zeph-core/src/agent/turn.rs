@@ -3,7 +3,8 @@
 //! 1. The user's message is stored.
 //! 2. The limits are checked; the request is sent; text streams to the channel.
 //! 3. The answer is stored, *then* its calls run: history first, then act.
-//! 4. Each result is stored as soon as it and all before it are there; back to 2.
+//! 4. Each result is stored before the next call begins, those of a batch of readers when all
+//!    have ended; back to 2.
 //!
 //! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
 
