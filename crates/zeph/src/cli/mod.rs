@@ -156,12 +156,16 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<ConfigErrors>().is_some() {
         return Exit::Usage;
     }
-    let closed = error.chain().any(|cause| {
+    if is_closed_pipe(error) { Exit::Done } else { Exit::Failed }
+}
+
+/// Whether the reader of the output has gone.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
         cause
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    });
-    if closed { Exit::Done } else { Exit::Failed }
+    })
 }
 
 /// Prints `text` to standard output, with a line break at its end.

@@ -21,7 +21,7 @@ use zeph_tools::{
 
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
-use super::{Exit, load_config, print};
+use super::{Exit, is_closed_pipe, load_config, print};
 use crate::assemble::Assembly;
 use crate::output::stderr_line;
 use crate::terminal::{TerminalChannel, TerminalOptions};
@@ -70,10 +70,18 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             let params = serde_json::from_str(&text).unwrap_or(Value::String(text));
             let caller = Calls::new(&assembly, global, session, json).await?;
             let (result, form) = caller.call(&name, params).await;
-            print(&if json {
+            let printed = print(&if json {
                 serde_json::to_string(&form)?
             } else {
                 form.data
+            });
+            // The exit code says what came of the call, also when nobody reads the rest.
+            printed.or_else(|error| {
+                if is_closed_pipe(&error) {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
             })?;
             exit_code(&result)
         }
