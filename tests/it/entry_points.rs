@@ -1,0 +1,137 @@
+//! Each way to reach a tool has the same gates before it: a denied call does not run, and leaves
+//! an audit entry.
+
+use serde_json::json;
+
+use crate::rig::{Home, OpenAi, Reply, Zeph, audit};
+
+/// Runs an entry point that tries to touch `ran` in plan mode.
+#[track_caller]
+fn is_denied(home: &Home, run: Zeph, category: &str) {
+    run.run();
+    assert!(!home.has("ran"), "it ran");
+    let entries = audit(&home.database());
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    let entry = &entries[0];
+    assert_eq!(
+        (entry.tool.as_str(), entry.result.as_str()),
+        ("bash", "blocked"),
+        "{entry:?}"
+    );
+    assert_eq!(entry.error_category.as_deref(), Some(category), "{entry:?}");
+    assert_eq!(entry.call["command"], "touch ran", "{entry:?}");
+    assert_eq!(
+        (entry.phase.as_str(), &entry.caller_id),
+        ("executor", &None),
+        "{entry:?}"
+    );
+    assert!(
+        !entry.session.is_empty() && !entry.call_id.is_empty(),
+        "{entry:?}"
+    );
+}
+
+fn model_that_touches() -> OpenAi {
+    let touch = json!({ "command": "touch ran" });
+    OpenAi::replies([
+        Reply::calls("t", &[("bash", touch)]),
+        Reply::text("Refused."),
+    ])
+}
+
+/// Proves EXE-20, EXE-21, PERM-2, EXE-10, EXE-11.
+#[test]
+fn one_shot_has_the_gates() {
+    for format in ["text", "json", "stream-json"] {
+        let server = model_that_touches();
+        let home = Home::openai(&server);
+        let run = home.zeph(["-p", "go", "--output-format", format]);
+        is_denied(&home, run, "confirmation_required");
+        let told = server.last().messages().pop().unwrap();
+        assert!(
+            told["content"]
+                .as_str()
+                .unwrap()
+                .contains("confirmation_required"),
+            "{told}"
+        );
+    }
+    let server = model_that_touches();
+    let home = Home::openai(&server);
+    is_denied(
+        &home,
+        home.zeph(["-p", "go", "--yes", "--mode", "plan"]),
+        "policy_blocked",
+    );
+    let server = model_that_touches();
+    let home = Home::openai(&server);
+    is_denied(
+        &home,
+        home.zeph::<&str>([]).stdin("go"),
+        "confirmation_required",
+    );
+}
+
+/// Proves EXE-20, EXE-21, PERM-2.
+#[test]
+fn tools_call_has_the_gates() {
+    let home = Home::new();
+    let args = ["tools", "call", "bash", r#"{"command": "touch ran"}"#];
+    is_denied(&home, home.zeph(args), "confirmation_required");
+    let home = Home::new();
+    is_denied(
+        &home,
+        home.zeph(args).args(["--yes", "--mode", "plan"]),
+        "policy_blocked",
+    );
+}
+
+/// Proves EXE-20, EXE-21, PERM-2.
+#[test]
+fn tools_run_has_the_gates() {
+    let line = json!({ "tool": "bash", "params": { "command": "touch ran" } }).to_string();
+    let home = Home::new();
+    is_denied(
+        &home,
+        home.zeph(["tools", "run"]).stdin(line.clone()),
+        "confirmation_required",
+    );
+    let home = Home::new();
+    let args = ["tools", "run", "--yes", "--mode", "plan"];
+    is_denied(&home, home.zeph(args).stdin(line), "policy_blocked");
+}
+
+/// Proves PERM-2: the command that a person types as a prompt is that person's own act, and every
+/// gate but the question stands.
+#[test]
+fn a_command_of_the_user_has_the_gates() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    is_denied(
+        &home,
+        home.zeph(["-p", "!touch ran", "--mode", "plan"]),
+        "policy_blocked",
+    );
+    home.zeph(["-p", "!touch ran"]).code(0);
+    assert!(home.has("ran"));
+    assert_eq!(audit(&home.database()).last().unwrap().result, "success");
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// Proves PERM-8: full mode without an OS sandbox has to be asked for twice.
+#[test]
+fn full_mode_needs_its_second_flag() {
+    let home = Home::new();
+    let args = [
+        "tools",
+        "call",
+        "bash",
+        r#"{"command": "touch ran"}"#,
+        "--mode",
+        "full",
+    ];
+    home.zeph(args).code(1).says(&["--unsandboxed"]);
+    assert!(!home.has("ran"));
+    home.zeph(args).arg("--unsandboxed").code(0);
+    assert!(home.has("ran"));
+}

@@ -1,0 +1,192 @@
+//! Where the loop stops: rounds, calls of one answer, the doom loop, the context.
+
+use serde_json::json;
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+
+/// A model that asks for another file each time, as long as it may call tools.
+fn tireless() -> OpenAi {
+    OpenAi::start(|n, request| {
+        if request.json()["tool_choice"] == "none" {
+            return Reply::text("This is what I found.");
+        }
+        Reply::calls(
+            &n.to_string(),
+            &[("bash", json!({ "command": format!("echo {n}") }))],
+        )
+    })
+}
+
+/// Proves AGT-2, D-17.
+#[test]
+fn the_cap_asks_once_more_with_tools_that_may_not_be_called() {
+    let server = tireless();
+    let home = Home::openai(&server);
+    let output = home
+        .zeph(["--yes", "-p", "go", "--output-format", "json"])
+        .code(4);
+    let object = output.json();
+    assert_eq!(object["stop_reason"], "iteration_cap");
+    assert_eq!(object["iterations"], 10);
+    assert_eq!(object["text"], "This is what I found.");
+    assert_has(
+        object["message"].as_str().unwrap(),
+        &["10", "max_tool_iterations"],
+    );
+    let requests = server.requests();
+    assert_eq!(requests.len(), 11);
+    let (first, last) = (requests[0].json(), requests[10].json());
+    assert_eq!(last["tools"], first["tools"], "the cached prefix survives");
+    assert_eq!(
+        (&first["tool_choice"], &last["tool_choice"]),
+        (&json!("auto"), &json!("none"))
+    );
+    results_of(&requests[10].messages());
+
+    // The user is told.
+    let server = tireless();
+    let home = Home::openai(&server);
+    let output = home.zeph(["--yes", "-p", "go"]).code(4);
+    assert_has(&output.stdout, &["This is what I found."]);
+    assert_has(&output.stderr, &["stopped after 10 rounds"]);
+}
+
+/// Proves AGT-2, CFG-1.
+#[test]
+fn the_cap_is_set_by_file_environment_and_flag() {
+    let check = |file: &str, env: Option<&str>, flag: Option<&str>, expect: usize| {
+        let server = tireless();
+        let home = Home::openai(&server);
+        home.more_config(file);
+        let mut run = home.zeph(["--yes", "-p", "go"]);
+        if let Some(value) = env {
+            run = run.env("ZEPH_AGENT_MAX_TOOL_ITERATIONS", value);
+        }
+        if let Some(value) = flag {
+            run = run.args(["--set", &format!("agent.max_tool_iterations={value}")]);
+        }
+        run.code(4);
+        assert_eq!(server.requests().len(), expect + 1);
+    };
+    let file = "[agent]\nmax_tool_iterations = 2\n";
+    check(file, None, None, 2);
+    check(file, Some("3"), None, 3);
+    check(file, Some("3"), Some("1"), 1);
+}
+
+/// Proves AGT-2: a model that calls in spite of `none` gets results that say no.
+#[test]
+fn calls_after_the_cap_do_not_run() {
+    let server = OpenAi::start(|n, _| {
+        let touch = format!("touch ran{n}");
+        Reply::calls(&n.to_string(), &[("bash", json!({ "command": touch }))])
+    });
+    let home = Home::openai(&server);
+    home.zeph(["--yes", "-p", "go", "--set", "agent.max_tool_iterations=2"])
+        .code(4);
+    assert_eq!(server.requests().len(), 3);
+    assert!(home.has("ran0") && home.has("ran1") && !home.has("ran2"));
+    assert_eq!(audit(&home.database()).last().unwrap().result, "blocked");
+
+    // What is stored can be gone on with.
+    home.zeph([
+        "--yes",
+        "--continue",
+        "-p",
+        "more",
+        "--set",
+        "agent.max_tool_iterations=1",
+    ])
+    .code(4);
+    let results = results_of(&server.last().messages());
+    assert_has(&results[2].1, &["policy_blocked", "limit"]);
+}
+
+/// Proves D-21, AGT-2.
+#[test]
+fn the_sixteenth_call_of_an_answer_does_not_run() {
+    let calls: Vec<_> = (0..18)
+        .map(|n| ("bash", json!({ "command": format!("echo {n} >> ran.txt") })))
+        .collect();
+    let server = OpenAi::replies([Reply::calls("m", &calls), Reply::text("Enough.")]);
+    let home = Home::openai(&server);
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    assert_eq!(home.read("ran.txt").lines().count(), 15);
+    let results = results_of(&server.last().messages());
+    assert_eq!(results.len(), 18);
+    for (_, content) in &results[..15] {
+        assert!(!content.contains("[tool_error]"), "{content}");
+    }
+    for (_, content) in &results[15..] {
+        assert_has(content, &["category: policy_blocked", "first 15 calls"]);
+    }
+    let blocked = audit(&home.database())
+        .iter()
+        .filter(|entry| entry.result == "blocked")
+        .count();
+    assert_eq!(blocked, 3);
+}
+
+/// Proves AGT-3.
+#[test]
+fn three_equal_iterations_are_a_doom_loop() {
+    // Ids and the time that is printed differ each time; nothing else does.
+    let server = OpenAi::start(|n, _| {
+        let call = ("bash", json!({ "command": "date +%H:%M:%S.%N; echo same" }));
+        Reply::calls(&n.to_string(), &[call])
+    });
+    let home = Home::openai(&server);
+    let object = home
+        .zeph(["--yes", "-p", "go", "--output-format", "json"])
+        .code(4)
+        .json();
+    assert_eq!(object["stop_reason"], "doom_loop");
+    assert_has(object["message"].as_str().unwrap(), &["three times"]);
+    assert_eq!(server.requests().len(), 3);
+    let told = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
+    assert_has(&told.stderr, &["three times in a row"]);
+    results_of(&server.last().messages());
+}
+
+/// Proves AGT-3: work that makes progress is no doom loop.
+#[test]
+fn results_that_change_are_no_doom_loop() {
+    let server = OpenAi::start(|n, _| match n {
+        0..=4 => {
+            let count = json!({ "command": "echo x >> n; wc -l < n" });
+            Reply::calls(&n.to_string(), &[("bash", count)])
+        }
+        _ => Reply::text("Counted."),
+    });
+    let home = Home::openai(&server);
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    assert_eq!(home.read("n").lines().count(), 5);
+}
+
+/// Proves AGT-4.
+#[test]
+fn the_context_budget_stops_before_a_request() {
+    let server = OpenAi::start(|n, request| {
+        let print = format!("head -c 9000 /dev/zero | tr '\\0' x; echo {n}");
+        let reply = Reply::calls(&n.to_string(), &[("bash", json!({ "command": print }))]);
+        reply.usage(request.raw.len() / 4)
+    });
+    let home = Home::openai(&server);
+    home.more_config("[agent]\ncontext_budget_tokens = 9000\n");
+    let object = home
+        .zeph(["--yes", "-p", "go", "--output-format", "json"])
+        .code(4)
+        .json();
+    assert_eq!(object["stop_reason"], "context_budget");
+    assert_has(
+        object["message"].as_str().unwrap(),
+        &["80 %", "context_budget_tokens"],
+    );
+    let count = server.requests().len();
+    assert!((2..=6).contains(&count), "{count} requests");
+    // A conversation that is over asks no model.
+    home.zeph(["--continue", "-p", "more"])
+        .code(4)
+        .says(&["/clear"]);
+    assert_eq!(server.requests().len(), count);
+}

@@ -1,0 +1,17 @@
+//! The built binary from outside: processes, files, a server on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod rig;
+
+mod batches;
+mod demo;
+mod entry_points;
+mod limits;
+mod loops;
+mod one_shot;
+mod one_shot_exit;
+mod one_shot_json;
+mod terminal;
+mod tools_call;
+mod tools_params;
+mod tools_run;

@@ -1,0 +1,95 @@
+//! How a turn ends: exit codes, closed pipes, colour.
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit};
+
+/// Proves CLI-3.
+#[test]
+fn exit_codes_say_how_it_went() {
+    let check = |scenario: &str, args: &[&str], expect: i32| {
+        let home = Home::scripted(scenario);
+        home.zeph(["-p", "go"]).args(args).code(expect);
+    };
+    check("[[steps]]\ntext = \"ok\"", &[], 0);
+    check("[[steps]]\nfault = \"server\"", &[], 1);
+    check("[[steps]]\ntext = \"ok\"", &["--no-such-flag"], 2);
+    check("[[steps]]\ntext = \"ok\"", &["--mode", "wild"], 2);
+    check(
+        "[[steps]]\ntext = \"ok\"",
+        &["--set", "agent.no_such_key=1"],
+        2,
+    );
+    check("[[steps]]\ntext = \"ok\"", &["-C", "/no/such/dir"], 2);
+    let looping = "[[steps]]\nrepeat = 9\ncalls = [{ tool = \"list_tasks\" }]";
+    check(looping, &[], 4);
+}
+
+/// Proves D-19, CLI-3, EXE-20.
+#[test]
+fn a_refusal_is_3_only_when_the_turn_ends_on_it() {
+    let refused = r#"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "touch ran" } }]
+    "#;
+    let answered = format!("{refused}\n[[steps]]\ntext = \"I may not.\"\n");
+    let home = Home::scripted(&answered);
+    let object = home
+        .zeph(["-p", "go", "--output-format", "json"])
+        .code(0)
+        .json();
+    assert_eq!(object["stop_reason"], "done");
+    assert_eq!(
+        object["tool_calls"][0]["error_category"],
+        "confirmation_required"
+    );
+    assert!(!home.has("ran"));
+
+    // The model has nothing more to say.
+    let silent = format!("{refused}\n[[steps]]\ntext = \" \"\n");
+    let home = Home::scripted(&silent);
+    let object = home
+        .zeph(["-p", "go", "--output-format", "json"])
+        .code(3)
+        .json();
+    assert_eq!(object["stop_reason"], "refused");
+    assert!(!home.has("ran"));
+    assert_eq!(audit(&home.database())[0].result, "blocked");
+}
+
+/// Proves CLI-3: the work goes on when nobody reads any more.
+#[test]
+fn a_closed_pipe_is_quiet_and_the_turn_goes_on() {
+    for format in ["text", "json", "stream-json"] {
+        let home = Home::scripted(
+            r#"
+            [[steps]]
+            text = "I write. "
+            calls = [{ tool = "write", input = { path = "a.txt", content = "x" } }]
+            [[steps]]
+            text = "Written."
+            "#,
+        );
+        let args = ["-q", "--yes", "--output-format", format, "-p", "go"];
+        let output = home.zeph(args).deaf().code(0);
+        assert_eq!(output.stderr, "", "{format}");
+        assert_eq!(home.read("a.txt"), "x", "{format}");
+    }
+}
+
+/// Proves CLI-3.
+#[test]
+fn nothing_is_coloured_without_a_terminal_or_with_no_color() {
+    let server = OpenAi::start(|_, _| Reply::text("# Title\n\nSome **bold** words."));
+    let home = Home::openai(&server);
+    for (name, value) in [
+        ("NO_COLOR", "1"),
+        ("TERM", "dumb"),
+        ("TERM", "xterm-256color"),
+    ] {
+        let output = home.zeph(["-p", "x"]).env(name, value).code(0);
+        assert!(
+            !output.stdout.contains('\x1b') && !output.stderr.contains('\x1b'),
+            "{output}"
+        );
+        assert_has(&output.stdout, &["Title", "bold"]);
+    }
+}

@@ -1,0 +1,192 @@
+//! `--output-format json` and `stream-json`, `--output-schema`: turns for programs.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has};
+
+const WITH_CALLS: &str = r#"
+[[steps]]
+text = "I make a note."
+chunks = 2
+calls = [
+  { tool = "bash", input = { command = "echo noted" } },
+  { tool = "read", input = { path = "missing.txt" } },
+]
+usage = { input = 100, output = 10, cached = 40 }
+[[steps]]
+text = "Noted."
+usage = { input = 200, output = 5, cached = 90 }
+"#;
+
+/// Proves CLI-2b.
+#[test]
+fn json_prints_one_object() {
+    let home = Home::scripted(WITH_CALLS);
+    let output = home
+        .zeph(["--yes", "--output-format", "json", "-p", "note"])
+        .code(0);
+    assert_eq!(output.stdout.lines().count(), 1, "{output}");
+    let object = output.json();
+    assert_eq!(object["text"], "Noted.");
+    assert_eq!(object["stop_reason"], "done");
+    assert_eq!(object["iterations"], 1);
+    let usage = json!({ "input_tokens": 300, "output_tokens": 15, "cached_tokens": 130 });
+    assert_eq!(object["usage"], usage);
+    let calls: Vec<_> = object["tool_calls"].as_array().unwrap().iter().collect();
+    assert_eq!(
+        (&calls[0]["tool"], &calls[0]["success"]),
+        (&json!("bash"), &json!(true))
+    );
+    assert_eq!(
+        calls[1]["error_category"], "permanent_failure",
+        "{object:#}"
+    );
+    let session = object["session"].as_str().unwrap();
+    assert_eq!(home.export(session)["session"]["id"], session);
+}
+
+/// Proves CLI-2b.
+#[test]
+fn stream_json_prints_one_event_a_line_by_the_schema() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/stream-json.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let home = Home::scripted(WITH_CALLS);
+    let output = home
+        .zeph(["--yes", "--output-format", "stream-json", "-p", "note"])
+        .code(0);
+    let events = output.json_lines();
+    for event in &events {
+        assert!(event["ts"].as_i64().unwrap() > 1_600_000_000_000, "{event}");
+        if let Err(error) = schema.validate(event) {
+            panic!("{event}: {error}");
+        }
+    }
+    let types: Vec<_> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap())
+        .collect();
+    let expect = [
+        "session_started",
+        "text_delta",
+        "text_delta",
+        "tool_started",
+        "permission",
+        "tool_output",
+        "tool_finished",
+        "tool_started",
+        "tool_finished",
+        "text_delta",
+        "finished",
+    ];
+    assert_eq!(types, expect, "{output}");
+    assert_eq!(events[4]["decision"], "allowed");
+    assert_eq!(events[5]["text"], "noted\n");
+    assert_eq!(events[10]["text"], "Noted.");
+    assert_eq!(events[0]["session"], events[10]["session"]);
+    assert!(
+        schema
+            .validate(&json!({ "type": "no_such", "ts": 1 }))
+            .is_err(),
+        "it can fail"
+    );
+}
+
+/// Proves CLI-2b: whatever happens, there is one object, and `error` has a message.
+#[test]
+fn failures_are_objects_too() {
+    let fault = "[[steps]]\nfault = \"server\"\n";
+    let home = Home::scripted(fault);
+    let object = home
+        .zeph(["--output-format", "json", "-p", "x"])
+        .code(1)
+        .json();
+    assert_eq!(object["stop_reason"], "error");
+    assert_has(object["message"].as_str().unwrap(), &["server"]);
+
+    let home = Home::scripted(fault);
+    let events = home
+        .zeph(["--output-format", "stream-json", "-p", "x"])
+        .code(1)
+        .json_lines();
+    let last = events.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["stop_reason"]),
+        (&json!("finished"), &json!("error"))
+    );
+
+    let check = |home: &Home, args: &[&str], exit: i32, words: &[&str]| {
+        let object = home
+            .zeph(args)
+            .args(["--output-format", "json"])
+            .code(exit)
+            .json();
+        assert_eq!(object["stop_reason"], "error", "{object}");
+        assert_has(object["message"].as_str().unwrap(), words);
+    };
+    let bare = Home::new();
+    check(&bare, &["-p", "x"], 1, &["OPENAI_API_KEY", "zeph demo"]);
+    check(&bare, &["-p", ""], 1, &["prompt is empty"]);
+    check(
+        &home,
+        &["-p", "x", "--resume", "0123456789"],
+        1,
+        &["no session"],
+    );
+    bare.config("[agnet]\n");
+    check(&bare, &["-p", "x"], 2, &["agnet", "agent"]);
+}
+
+/// Proves CLI-2b.
+#[test]
+fn an_answer_is_checked_against_its_schema_and_asked_for_again() {
+    let server = OpenAi::replies([
+        Reply::text("The sum is 3."),
+        Reply::text(r#"{"sum": "3"}"#),
+        Reply::text("```json\n{\"sum\": 3}\n```"),
+    ]);
+    let home = Home::openai(&server);
+    let schema =
+        r#"{"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}"#;
+    home.write("schema.json", schema);
+    let args = ["-p", "add 1 and 2", "--output-schema", "schema.json"];
+    let output = home.zeph(args).code(0);
+    assert_eq!(output.stdout, "{\"sum\": 3}\n", "{output}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].json()["response_format"]["type"], "json_schema");
+    let asked = |n: usize| requests[n].messages().last().unwrap()["content"].to_string();
+    assert_has(&asked(1), &["not valid JSON"]);
+    assert_has(&asked(2), &["/sum", "integer"]);
+
+    let server = OpenAi::start(|_, _| Reply::text("never JSON"));
+    let home = Home::openai(&server);
+    home.write("schema.json", schema);
+    let failed = home
+        .zeph(args)
+        .args(["--output-format", "json"])
+        .code(1)
+        .json();
+    assert_eq!(failed["stop_reason"], "error");
+    assert_has(
+        failed["message"].as_str().unwrap(),
+        &["schema", "3 attempts"],
+    );
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_bad_schema_asks_no_model() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    home.write("text.json", "not json");
+    home.write("wrong.json", r#"{"type": "strnig"}"#);
+    let check = |file: &str, words: &[&str]| {
+        let output = home.zeph(["-p", "x", "--output-schema", file]).code(1);
+        output.says(&["--output-schema", file]).says(words);
+    };
+    check("missing.json", &["cannot be read"]);
+    check("text.json", &["not valid JSON"]);
+    check("wrong.json", &["not a JSON Schema"]);
+    assert_eq!(server.requests().len(), 0);
+}

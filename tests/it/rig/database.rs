@@ -1,0 +1,65 @@
+//! The database, read only and without the program's own code.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
+use sqlx::{ConnectOptions as _, Row as _};
+
+/// What a test looks at of an audit entry.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Audit {
+    pub(crate) session: String,
+    pub(crate) call_id: String,
+    pub(crate) tool: String,
+    pub(crate) call: Value,
+    pub(crate) result: String,
+    pub(crate) error_category: Option<String>,
+    pub(crate) approved_by: String,
+    pub(crate) phase: String,
+    pub(crate) repairs: Value,
+    pub(crate) caller_id: Option<String>,
+}
+
+/// The audit trail, the oldest entry first.
+#[track_caller]
+pub(crate) fn audit(database: &Path) -> Vec<Audit> {
+    let rows = rows(database, "SELECT * FROM tool_audit ORDER BY id");
+    let json = |text: String| serde_json::from_str(&text).unwrap();
+    rows.iter()
+        .map(|row| Audit {
+            session: row.get("session"),
+            call_id: row.get("call_id"),
+            tool: row.get("tool"),
+            call: json(row.get("call")),
+            result: row.get("result"),
+            error_category: row.get("error_category"),
+            approved_by: row.get("approved_by"),
+            phase: row.get("phase"),
+            repairs: json(row.get("repairs")),
+            caller_id: row.get("caller_id"),
+        })
+        .collect()
+}
+
+/// The ids of all sessions, the oldest first.
+#[track_caller]
+pub(crate) fn session_ids(database: &Path) -> Vec<String> {
+    let rows = rows(database, "SELECT id FROM session ORDER BY number");
+    rows.iter().map(|row| row.get("id")).collect()
+}
+
+#[track_caller]
+fn rows(database: &Path, sql: &'static str) -> Vec<SqliteRow> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let options = SqliteConnectOptions::new()
+            .filename(database)
+            .read_only(true);
+        let mut connection = options.connect().await.unwrap();
+        sqlx::query(sql).fetch_all(&mut connection).await.unwrap()
+    })
+}

@@ -1,0 +1,82 @@
+//! What the tests stand on: a home of its own, the built binary, a database to look into, a
+//! server that speaks Chat Completions.
+
+mod database;
+mod home;
+mod process;
+mod reply;
+mod server;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use database::{Audit, audit, session_ids};
+pub(crate) use home::{Home, openai_config};
+pub(crate) use process::{Output, Running, Zeph};
+pub(crate) use reply::Reply;
+pub(crate) use server::{OpenAi, Request};
+
+/// The longest that anything a test waits for may take.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Looks again and again until `found` yields something; fails after [`DEADLINE`].
+pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// Asserts that `text` holds every one of `words`.
+#[track_caller]
+pub(crate) fn assert_has(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+}
+
+/// The results of all calls in a request's messages or a stored history, checked on the way:
+/// every call has exactly one result, after it and before the next answer.
+#[track_caller]
+pub(crate) fn results_of(messages: &[serde_json::Value]) -> Vec<(String, String)> {
+    let mut open: Vec<String> = Vec::new();
+    let mut results = Vec::new();
+    for message in messages {
+        match message["role"].as_str() {
+            Some("tool") => {
+                let id = message["tool_call_id"].as_str().unwrap().to_owned();
+                let place = open.iter().position(|known| *known == id);
+                let place =
+                    place.unwrap_or_else(|| panic!("{id} answers no open call: {messages:#?}"));
+                open.remove(place);
+                results.push((id, message["content"].as_str().unwrap().to_owned()));
+            }
+            _ => {
+                assert!(open.is_empty(), "{open:?} have no result: {messages:#?}");
+                let calls = message["tool_calls"].as_array().into_iter().flatten();
+                open.extend(calls.map(|call| call["id"].as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?} have no result: {messages:#?}");
+    results
+}
+
+/// Whether a process runs whose command line holds `mark` (zombies do not count).
+pub(crate) fn is_running(mark: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        entry
+            .file_name()
+            .to_string_lossy()
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            && std::fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
+    })
+}

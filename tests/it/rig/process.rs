@@ -1,0 +1,350 @@
+//! The built binary as a child with a bare environment and a hard time limit.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::Home;
+
+/// How long a run may take before it is killed and the test fails.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The provider's key; it must not turn up anywhere.
+pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
+
+/// What standard input is.
+enum Stdin {
+    Null,
+    Bytes(Vec<u8>),
+    /// A pipe whose other end stays open, and says nothing.
+    Open,
+}
+
+/// A run to be.
+pub(crate) struct Zeph {
+    command: Command,
+    stdin: Stdin,
+    deaf: bool,
+}
+
+impl Zeph {
+    #[allow(clippy::disallowed_methods, reason = "the tests start the binary here")]
+    pub(crate) fn new(home: &Home) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zeph"));
+        Self::prepare(&mut command, home);
+        Self {
+            command,
+            stdin: Stdin::Null,
+            deaf: false,
+        }
+    }
+
+    /// The binary behind `bash -c`, which may set limits first: `"$0" "$@"` stands for the run.
+    #[allow(clippy::disallowed_methods, reason = "the tests start the binary here")]
+    pub(crate) fn through_bash(home: &Home, script: &str) -> Self {
+        let mut command = Command::new("bash");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_zeph")]);
+        Self::prepare(&mut command, home);
+        Self {
+            command,
+            stdin: Stdin::Null,
+            deaf: false,
+        }
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "PATH alone is handed on")]
+    fn prepare(command: &mut Command, home: &Home) {
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", home.home())
+            .env("XDG_DATA_HOME", home.data())
+            .env("TMPDIR", home.tmp())
+            .env("TZ", "UTC")
+            .env("TEST_KEY", KEY)
+            .current_dir(home.project());
+    }
+
+    pub(crate) fn arg(mut self, arg: impl AsRef<str>) -> Self {
+        self.command.arg(arg.as_ref());
+        self
+    }
+
+    pub(crate) fn args<S: AsRef<str>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        for arg in args {
+            self.command.arg(arg.as_ref());
+        }
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn cwd(mut self, directory: PathBuf) -> Self {
+        self.command.current_dir(directory);
+        self
+    }
+
+    /// Pipes `bytes` in, then closes.
+    pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Stdin::Bytes(bytes.into());
+        self
+    }
+
+    /// Standard input is a pipe that nobody closes.
+    pub(crate) fn open_stdin(mut self) -> Self {
+        self.stdin = Stdin::Open;
+        self
+    }
+
+    /// Nobody reads its standard output: the pipe is closed from the start.
+    pub(crate) fn deaf(mut self) -> Self {
+        self.deaf = true;
+        self
+    }
+
+    /// Starts it and comes back at once.
+    pub(crate) fn start(mut self) -> Running {
+        self.command
+            .stdin(match self.stdin {
+                Stdin::Null => Stdio::null(),
+                _ => Stdio::piped(),
+            })
+            .stdout(if self.deaf {
+                let (_, writer) = std::io::pipe().unwrap();
+                Stdio::from(writer)
+            } else {
+                Stdio::piped()
+            })
+            .stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("the binary starts");
+        let mut kept = None;
+        if let Some(mut pipe) = child.stdin.take() {
+            match self.stdin {
+                Stdin::Bytes(bytes) => {
+                    // A child that reads nothing closes the pipe: that is its right.
+                    std::thread::spawn(move || pipe.write_all(&bytes));
+                }
+                _ => kept = Some(pipe),
+            }
+        }
+        Running::new(child, kept)
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub(crate) fn run(self) -> Output {
+        self.start().wait()
+    }
+
+    /// Runs it to its end and expects an exit code.
+    #[track_caller]
+    pub(crate) fn code(self, expect: i32) -> Output {
+        self.run().code(expect)
+    }
+}
+
+/// A child that runs. It is killed when dropped.
+pub(crate) struct Running {
+    pid: Pid,
+    started: Instant,
+    ended: Receiver<ExitStatus>,
+    status: Option<ExitStatus>,
+    lines: Receiver<String>,
+    seen: String,
+    stderr: Option<JoinHandle<String>>,
+    _stdin: Option<std::process::ChildStdin>,
+}
+
+impl Running {
+    fn new(mut child: Child, stdin: Option<std::process::ChildStdin>) -> Self {
+        let stdout = child.stdout.take();
+        let mut stderr = child.stderr.take().unwrap();
+        let (to_lines, lines) = channel();
+        std::thread::spawn(move || {
+            let Some(stdout) = stdout else { return };
+            let mut reader = BufReader::new(stdout);
+            let mut line = Vec::new();
+            while reader
+                .read_until(b'\n', &mut line)
+                .is_ok_and(|count| count > 0)
+            {
+                let text = String::from_utf8_lossy(&line).into_owned();
+                line.clear();
+                if to_lines.send(text).is_err() {
+                    // Nobody reads any more: the pipe closes.
+                    return;
+                }
+            }
+        });
+        let stderr = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stderr.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        });
+        let pid = Pid::from_child(&child);
+        let (to_ended, ended) = channel();
+        std::thread::spawn(move || {
+            if let Ok(status) = child.wait() {
+                let _ = to_ended.send(status);
+            }
+        });
+        Self {
+            pid,
+            started: Instant::now(),
+            ended,
+            status: None,
+            lines,
+            seen: String::new(),
+            stderr: Some(stderr),
+            _stdin: stdin,
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid, signal).expect("the child can be signalled");
+    }
+
+    /// The next line of standard output; `None` at its end.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
+        let line = self.lines.recv_timeout(LIMIT).ok()?;
+        self.seen.push_str(&line);
+        Some(line)
+    }
+
+    /// Reads standard output up to a line that holds `word`.
+    #[track_caller]
+    pub(crate) fn until_line(&mut self, word: &str) -> String {
+        loop {
+            match self.next_line() {
+                Some(line) if line.contains(word) => return line,
+                Some(_) => {}
+                None => panic!("{word:?} was not printed:\n{}", self.seen),
+            }
+        }
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    #[track_caller]
+    pub(crate) fn kill(mut self) {
+        // It may have ended by itself.
+        let _ = kill_process(self.pid, Signal::KILL);
+        self.status = self.ended.recv_timeout(LIMIT).ok();
+        assert!(self.status.is_some(), "a killed process goes");
+    }
+
+    /// Waits for its end; kills it and fails after the time limit.
+    #[track_caller]
+    pub(crate) fn wait(mut self) -> Output {
+        let left = LIMIT.saturating_sub(self.started.elapsed());
+        let Ok(status) = self.ended.recv_timeout(left) else {
+            let _ = kill_process(self.pid, Signal::KILL);
+            while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(1)) {
+                self.seen.push_str(&line);
+            }
+            panic!("no end within {LIMIT:?}; stdout so far:\n{}", self.seen);
+        };
+        self.status = Some(status);
+        let took = self.started.elapsed();
+        while let Ok(line) = self.lines.recv() {
+            self.seen.push_str(&line);
+        }
+        Output {
+            code: status.code(),
+            signal: status.signal(),
+            stdout: std::mem::take(&mut self.seen),
+            stderr: self.stderr.take().unwrap().join().unwrap(),
+            took,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            let _ = kill_process(self.pid, Signal::KILL);
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Output {
+    /// Expects an exit code.
+    #[track_caller]
+    pub(crate) fn code(self, expect: i32) -> Self {
+        assert_eq!(self.code, Some(expect), "{self}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// Every line of standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}: {self}"))
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// Expects words on standard error.
+    #[track_caller]
+    pub(crate) fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "{word:?} is not on stderr: {self}"
+            );
+        }
+        self
+    }
+
+    /// Expects words on standard output.
+    #[track_caller]
+    pub(crate) fn prints(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(
+                self.stdout.contains(word),
+                "{word:?} is not on stdout: {self}"
+            );
+        }
+        self
+    }
+}
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            code,
+            signal,
+            stdout,
+            stderr,
+            took,
+        } = self;
+        write!(
+            f,
+            "exit {code:?}, signal {signal:?}, after {took:?}\n── stdout\n{stdout}\n── stderr\n{stderr}"
+        )
+    }
+}
