@@ -14,7 +14,7 @@ use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::{Exit, exit_of, load_config, session_choice};
 use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
-use crate::output::{Recorder, ResultObject, stderr_line, stdout_line};
+use crate::output::{Recorder, ResultObject, stdout_line};
 use crate::terminal::{
     InteractiveOptions, SessionEnd, TerminalChannel, TerminalOptions, interactive as session,
 };
@@ -71,7 +71,7 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
                 View::Text(channel) => {
                     if outcome.end == TurnEnd::Error {
                         let message = outcome.message.as_deref().unwrap_or("the turn failed");
-                        stderr_line(&format!("error: {message}"));
+                        channel.error(message);
                     }
                     channel.finish_answer(&outcome.text);
                 }
@@ -85,7 +85,7 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
         Err(error) => {
             let exit = exit_of(&error);
             match &view {
-                View::Text(_) => stderr_line(&format!("error: {error:#}")),
+                View::Text(channel) => channel.error(&format!("{error:#}")),
                 View::Json(recorder) => {
                     let failed = ResultObject::failed(&session, format!("{error:#}"));
                     finish(turn, recorder, failed);

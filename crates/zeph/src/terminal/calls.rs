@@ -15,6 +15,8 @@ const DIFF_LINES: usize = 60;
 const RESULT_LINES: usize = 5;
 /// Lines of a failure.
 const FAILURE_LINES: usize = 12;
+/// Lines of remarks on a command whose output was shown while it ran.
+const REMARKS: usize = 4;
 /// Characters of a line of output.
 const LINE_CHARS: usize = 400;
 /// Lines of a new file that a question shows.
@@ -76,13 +78,8 @@ pub(super) fn finished(
         return block(text, most, &time, |line| style.paint(RED, line), style);
     }
     if streamed > 0 {
-        return block(
-            &format!("done, {}", count(streamed)),
-            1,
-            &time,
-            |l| l.to_owned(),
-            style,
-        );
+        let told = remarks(text).unwrap_or_else(|| format!("done, {}", count(streamed)));
+        return block(&told, REMARKS, &time, ToOwned::to_owned, style);
     }
     let lines = text.lines().count();
     if is_diff(text) {
@@ -106,6 +103,17 @@ pub(super) fn finished(
             style,
         ),
     }
+}
+
+/// The lines at the end of a command's result that are not its output, such as `[exit code: 1]`.
+fn remarks(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().rev().take(REMARKS).collect();
+    let count = lines
+        .iter()
+        .take_while(|line| line.starts_with('['))
+        .count();
+    let lines: Vec<&str> = lines[..count].iter().rev().copied().collect();
+    (count > 0).then(|| lines.join("\n"))
 }
 
 /// A line of a running command's output.
@@ -206,6 +214,8 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
     };
     match params.as_object() {
         Some(arguments) if !arguments.is_empty() => {
+            let mut arguments: Vec<_> = arguments.iter().collect();
+            arguments.sort_by_key(|(name, _)| place(name));
             for (name, value) in arguments {
                 match (name.as_str(), value.as_str()) {
                     ("command", Some(command)) => shown("$ ", command, BOLD),
@@ -232,6 +242,17 @@ pub(super) fn question(question: &Confirmation, params: &Value, style: Style) ->
     }
     out.push_str("  [1] once  [4] no  [5] no, and tell it why ");
     out
+}
+
+/// Where an argument stands in a question: what it is about first, contents last.
+fn place(name: &str) -> u8 {
+    match name {
+        "command" | "path" | "source" => 0,
+        "destination" => 1,
+        "old_string" => 3,
+        "new_string" | "content" => 4,
+        _ => 2,
+    }
 }
 
 #[cfg(test)]
@@ -347,7 +368,7 @@ mod tests {
         assert_eq!(
             asked(
                 "edit",
-                json!({"path": "a.rs", "old_string": "x\ny", "new_string": "z"})
+                json!({"new_string": "z", "old_string": "x\ny", "path": "a.rs"})
             ),
             format!("? May edit run?  risk: high\n  path: a.rs\n  - x\n  - y\n  + z\n{why}{keys}")
         );

@@ -132,6 +132,13 @@ impl TerminalChannel {
             .and_then(|()| answer.flush());
     }
 
+    /// Shows why the turn failed, on what everything but the answer goes to.
+    pub(crate) fn error(&self, text: &str) {
+        let mut screen = self.screen();
+        screen.end_turn();
+        screen.error(text);
+    }
+
     /// What is shown, locked.
     pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.screen()
@@ -334,7 +341,7 @@ mod tests {
         call(&channel, "1", &["a\n"], "a");
         channel.emit(AgentEvent::Notice("watch out".to_owned()));
         channel.screen().remark("cost");
-        channel.screen().error("it broke");
+        channel.error("it broke");
         channel.finish_answer("yes");
         assert_eq!(
             (err.text().as_str(), out.text().as_str()),

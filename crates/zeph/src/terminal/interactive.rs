@@ -98,7 +98,7 @@ pub(crate) async fn run(
             Input::Text(text) => {
                 pressed = None;
                 let start = Instant::now();
-                let reply = turn(agent, &text, &mut signals).await;
+                let reply = turn(agent, &channel, &text, &mut signals).await;
                 channel.screen().end_turn();
                 match reply {
                     None => {
@@ -116,7 +116,12 @@ pub(crate) async fn run(
 }
 
 /// Runs one input; `None` when the person wants to leave in the middle of it.
-async fn turn(agent: &mut Agent, text: &str, signals: &mut Signals) -> Option<Reply> {
+async fn turn(
+    agent: &mut Agent,
+    channel: &TerminalChannel,
+    text: &str,
+    signals: &mut Signals,
+) -> Option<Reply> {
     let _echo = Mode::without_echo(std::io::stdin());
     let cancel = CancellationToken::new();
     // One that came while the prompt stood is none for this turn.
@@ -131,6 +136,7 @@ async fn turn(agent: &mut Agent, text: &str, signals: &mut Signals) -> Option<Re
                     return None;
                 }
                 cancel.cancel();
+                channel.screen().spinner.relabel("cancelling; Ctrl-C again leaves".to_owned());
             }
             _ = signals.terminate.recv() => return None,
             _ = signals.hangup.recv() => return None,

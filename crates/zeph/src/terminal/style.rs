@@ -39,9 +39,9 @@ impl Style {
         }
     }
 
-    /// `text` in a paint, where there is colour.
+    /// `text` in a paint, where there is colour; an empty paint is none.
     pub(crate) fn paint(self, paint: &str, text: &str) -> String {
-        if self.colour && !text.is_empty() {
+        if self.colour && !text.is_empty() && !paint.is_empty() {
             format!("{paint}{text}{RESET}")
         } else {
             text.to_owned()
@@ -104,5 +104,6 @@ mod tests {
         };
         assert_eq!(coloured.paint(RED, "x"), "\x1b[31mx\x1b[0m");
         assert_eq!(coloured.paint(RED, ""), "");
+        assert_eq!(coloured.paint("", "x"), "x");
     }
 }

@@ -1,0 +1,442 @@
+//! The interactive session, through a real terminal: a PTY with a screen behind it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{InputModes, LocalModes, OutputModes, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::rig::{DEADLINE, Home, is_running, wait_for};
+
+const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
+const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
+
+/// What is said of a cancelled turn.
+const CANCELLED: &str = "cancelled; what was said is kept";
+
+/// What a terminal's mode is made of.
+type Modes = (InputModes, OutputModes, LocalModes);
+
+/// The binary at a terminal. It is killed when dropped.
+struct Terminal {
+    child: Child,
+    keys: File,
+    /// The child's side, kept open so that its mode can be looked at.
+    side: OwnedFd,
+    before: Modes,
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    #[track_caller]
+    fn start(home: &Home, args: &[&str]) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let side = open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        let size = Winsize {
+            ws_row: ROWS.get(),
+            ws_col: COLUMNS.get(),
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&main, size).unwrap();
+        let before = modes(&side);
+        let stream = || Stdio::from(side.try_clone().unwrap());
+        let child = command(home, args)
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream())
+            .spawn()
+            .expect("the binary starts");
+        let keys = File::from(main);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, COLUMNS, 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let (shown, kept) = (Arc::clone(&screen), Arc::clone(&raw));
+        let (mut output, mut answers) = (keys.try_clone().unwrap(), keys.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut bytes = [0_u8; 4096];
+            while let Ok(length) = output.read(&mut bytes) {
+                if length == 0 {
+                    return;
+                }
+                let piece = &bytes[..length];
+                let mut screen = shown.lock().unwrap();
+                screen.process(piece);
+                kept.lock().unwrap().extend_from_slice(piece);
+                // A terminal that is asked where the cursor is answers.
+                for _ in 0..piece
+                    .windows(4)
+                    .filter(|window| window == b"\x1b[6n")
+                    .count()
+                {
+                    let (row, column) = screen.screen().cursor_position();
+                    let _ = write!(answers, "\x1b[{};{}R", row + 1, column + 1);
+                }
+            }
+        });
+        Self {
+            child,
+            keys,
+            side,
+            before,
+            screen,
+            raw,
+        }
+    }
+
+    fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen shows `words`.
+    #[track_caller]
+    fn shows(&self, words: &str) {
+        self.until(&format!("{words:?}"), |text| text.contains(words));
+    }
+
+    /// Waits until a prompt stands in the last line, with `text` in it.
+    #[track_caller]
+    fn prompts(&self, text: &str) {
+        let expect = format!("› {text}");
+        self.until(&format!("the prompt {expect:?}"), |text| {
+            let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
+            let last = text
+                .trim_end()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_end();
+            is_raw && last == expect.trim_end()
+        });
+    }
+
+    /// Waits until the screen is as it has to be.
+    #[track_caller]
+    fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        loop {
+            let text = self.text();
+            if found(&text) {
+                return;
+            }
+            assert!(
+                start.elapsed() < DEADLINE,
+                "{what} is not on the screen:\n{text}"
+            );
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits for the end; the terminal has to be as it was.
+    #[track_caller]
+    fn ends(mut self) -> (ExitStatus, String) {
+        let status = wait_for("the end", || self.child.try_wait().unwrap());
+        assert_eq!(
+            modes(&self.side),
+            self.before,
+            "the terminal's mode is as it was"
+        );
+        let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
+        let (on, off) = (raw.rfind("\x1b[?2004h"), raw.rfind("\x1b[?2004l"));
+        assert!(on < off || on.is_none(), "bracketed paste is off again");
+        (status, raw)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn modes(side: &OwnedFd) -> Modes {
+    let mode = tcgetattr(side.as_fd()).unwrap();
+    (mode.input_modes, mode.output_modes, mode.local_modes)
+}
+
+/// The binary as the leader of a session whose controlling terminal is its standard input.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the terminal's binary is started here"
+)]
+fn command(home: &Home, args: &[&str]) -> Command {
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", env!("CARGO_BIN_EXE_zeph")])
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home.home())
+        .env("XDG_DATA_HOME", home.data())
+        .env("TMPDIR", home.tmp())
+        .env("TERM", "xterm-256color")
+        .env("TZ", "UTC")
+        .current_dir(home.project());
+    command
+}
+
+/// Proves CLI-4, AGT-5a: text streams rendered, a key answers at once, the turn's cost is told,
+/// and Ctrl-D leaves with the terminal as it was.
+#[test]
+fn a_conversation() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        expect = { last_user_contains = "hello there" }
+        text = "# Title\nThis **answer** streams `code`.\n\n- first\n"
+        chunks = 9
+        usage = { input = 1200, output = 34, cached = 1000 }
+        [[steps]]
+        expect = { last_user_contains = "make it" }
+        text = "I make it."
+        calls = [{ tool = "bash", input = { command = "touch made && echo it is made" } }]
+        [[steps]]
+        expect = { tool_result_contains = "it is made" }
+        text = "Done."
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("hello there\r");
+    terminal.shows("Title\nThis answer streams code.\n\n• first\n");
+    terminal.shows("1,200 tokens in (1,000 cached), 34 out");
+    terminal.prompts("");
+    terminal.type_keys("make it\r");
+    terminal.shows("● bash touch made && echo it is made");
+    terminal.shows("$ touch made && echo it is made");
+    terminal.shows("[1] once  [4] no  [5] no, and tell it why");
+    assert!(!home.has("made"), "nothing runs before the answer");
+    terminal.type_keys("1");
+    terminal.shows("│ it is made");
+    terminal.shows("Done.");
+    assert!(home.has("made"));
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    let (status, raw) = terminal.ends();
+    assert_eq!(status.code(), Some(0));
+    assert!(raw.contains("\x1b[1manswer\x1b[0m"), "rendered: {raw:?}");
+    let mode = std::fs::metadata(home.data().join("zeph/history.txt")).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777,
+        0o600
+    );
+}
+
+/// Proves AGT-5: Ctrl-C once cancels the turn and keeps the session, in a request, in a question
+/// and in a command; nothing of the command is left running.
+#[test]
+fn ctrl_c_cancels_the_turn() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        text = "too late"
+        delay_ms = 600000
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "touch made" } }]
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "echo started; sleep 7213" } }]
+        [[steps]]
+        expect = { last_user_contains = "still there" }
+        text = "Still here."
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("a request\r");
+    terminal.shows("waiting for the model");
+    terminal.type_keys("\x03");
+    terminal.shows(CANCELLED);
+    terminal.prompts("");
+    terminal.type_keys("a question\r");
+    terminal.shows("[1] once");
+    terminal.type_keys("\x03");
+    terminal.until("the second cancel", |text| {
+        text.matches(CANCELLED).count() == 2
+    });
+    assert!(!home.has("made"));
+    terminal.prompts("");
+    terminal.type_keys("a command\r");
+    terminal.shows("$ echo started; sleep 7213");
+    terminal.type_keys("y");
+    terminal.shows("│ started");
+    wait_for("the command", || is_running("sleep\x007213").then_some(()));
+    terminal.type_keys("\x03");
+    terminal.until("the third cancel", |text| {
+        text.matches(CANCELLED).count() == 3
+    });
+    wait_for("the command's end", || {
+        (!is_running("sleep\x007213")).then_some(())
+    });
+    terminal.prompts("");
+    terminal.type_keys("still there?\r");
+    terminal.shows("Still here.");
+    terminal.prompts("");
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves AGT-5, CLI-3: a signal in the middle of a command leaves with 130 and leaves nothing
+/// running.
+#[test]
+fn leaving_in_a_turn_leaves_nothing_running() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "echo started; sleep 7214" } }]
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("run\r");
+    terminal.shows("[1] once");
+    terminal.type_keys("1");
+    terminal.shows("│ started");
+    wait_for("the command", || is_running("sleep\x007214").then_some(()));
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.ends().0.code(), Some(130));
+    wait_for("the command's end", || {
+        (!is_running("sleep\x007214")).then_some(())
+    });
+}
+
+/// Proves AGT-5: a second Ctrl-C leaves while the first still waits for a command that does not
+/// end.
+#[test]
+fn a_second_ctrl_c_leaves() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "trap 'echo stubborn' INT TERM; echo started; while :; do sleep 7215; done" } }]
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("run\r");
+    terminal.shows("[1] once");
+    terminal.type_keys("1");
+    terminal.shows("│ started");
+    terminal.type_keys("\x03");
+    terminal.shows("│ stubborn");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.ends().0.code(), Some(130));
+    wait_for("the command's end", || {
+        (!is_running("sleep\x007215")).then_some(())
+    });
+}
+
+/// Proves AGT-5 for the prompt: Ctrl-C clears a line, twice at an empty one leaves; SIGHUP leaves
+/// with the terminal restored.
+#[test]
+fn leaving_at_the_prompt() {
+    let home = Home::scripted("[[steps]]\ntext = \"unused\"\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("half a thought");
+    terminal.prompts("half a thought");
+    terminal.type_keys("\x03");
+    terminal.prompts("");
+    terminal.type_keys("\x03");
+    terminal.shows("Ctrl-C once more");
+    terminal.prompts("");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+
+    let terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.signal(Signal::HUP);
+    assert_eq!(terminal.ends().0.code(), Some(130));
+}
+
+/// Proves CLI-4 for line editing: a paste of several lines is one input, a trailing backslash
+/// and Alt-Enter continue, commands are completed, and the reason of a refusal reaches the model.
+#[test]
+fn line_editing_and_reasons() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        expect = { last_user_contains = "line one\nline two" }
+        text = "Pasted."
+        [[steps]]
+        expect = { last_user_contains = "first\nsecond\nthird" }
+        calls = [{ tool = "bash", input = { command = "touch made" } }]
+        [[steps]]
+        expect = { tool_result_contains = "use another name" }
+        text = "Understood."
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("\x1b[200~line one\rline two\x1b[201~");
+    terminal.shows("› line one\n… line two");
+    terminal.type_keys("\r");
+    terminal.shows("Pasted.");
+    terminal.prompts("");
+    terminal.type_keys("first\\\r");
+    terminal.shows("› first\\\n…");
+    terminal.type_keys("second");
+    terminal.shows("… second");
+    terminal.type_keys("\x1b\r");
+    terminal.type_keys("third");
+    terminal.shows("… third");
+    terminal.type_keys("\r");
+    terminal.shows("[5] no, and tell it why");
+    terminal.type_keys("5");
+    terminal.shows("tell it why:");
+    terminal.type_keys("use another name\n");
+    terminal.shows("Understood.");
+    assert!(!home.has("made"));
+    terminal.prompts("");
+    terminal.type_keys("/stat\t");
+    terminal.shows("› /status");
+    terminal.type_keys("\r");
+    terminal.shows("model       scripted");
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves PERM-2, AGT-5a, AGT-5 for one turn at a terminal: a key answers, and Ctrl-C in the
+/// question ends with 130, the terminal as it was, and nothing done.
+#[test]
+fn one_turn_asks_at_the_terminal() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "echo made > made" } }]
+        [[steps]]
+        text = "The **end**."
+        "##,
+    );
+    let mut terminal = Terminal::start(&home, &["-p", "make it"]);
+    terminal.shows("[1] once");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.ends().0.code(), Some(130));
+    assert!(!home.has("made"));
+
+    let mut terminal = Terminal::start(&home, &["-p", "make it"]);
+    terminal.shows("[1] once");
+    terminal.type_keys("1");
+    terminal.shows("The end.");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+    assert_eq!(home.read("made"), "made\n");
+}
