@@ -8,6 +8,7 @@ mod exit;
 mod generate;
 mod run;
 mod sessions;
+mod signals;
 mod tools;
 
 use std::io::{IsTerminal as _, Write as _};

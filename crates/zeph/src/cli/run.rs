@@ -11,6 +11,7 @@ use zeph_core::{Agent, AgentParts, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::Usage;
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
+use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice};
 use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
@@ -170,41 +171,6 @@ async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> Tu
     }
 }
 
-/// Ends the task that waits for signals when it is dropped.
-struct SignalTask(tokio::task::JoinHandle<()>);
-
-impl Drop for SignalTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// The first SIGINT, SIGTERM or SIGHUP cancels the turn; a second one leaves at once.
-fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
-    use tokio::signal::unix::{SignalKind, signal};
-    SignalTask(tokio::spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-            signal(SignalKind::hangup()),
-        ) else {
-            return;
-        };
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
-            }
-            if cancel.is_cancelled() {
-                // Commands are ended by their supervisor, which sees our end of the socket close.
-                std::process::exit(i32::from(Exit::Interrupted.code()));
-            }
-            cancel.cancel();
-        }
-    }))
-}
-
 /// A schema that the answer has to follow.
 struct AnswerSchema {
     schema: Value,
@@ -332,8 +298,8 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
         bail!("--output-format and --output-schema are for one turn: add -p TEXT");
     }
-    if !std::io::stdout().is_terminal() {
-        bail!("an interactive session needs a terminal; for one turn use -p TEXT");
+    if !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
+        bail!("an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT");
     }
     let (loaded, env) = load_config(global)?;
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;

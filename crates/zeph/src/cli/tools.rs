@@ -21,6 +21,7 @@ use zeph_tools::{
 
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
+use super::signals::{SignalTask, cancel_on_signals};
 use super::{Exit, is_closed_pipe, load_config, print};
 use crate::assemble::Assembly;
 use crate::output::stderr_line;
@@ -129,6 +130,7 @@ struct Calls {
     dispatcher: Dispatcher,
     session: String,
     cancel: CancellationToken,
+    _signals: SignalTask,
 }
 
 impl Calls {
@@ -154,16 +156,12 @@ impl Calls {
             },
         );
         let cancel = CancellationToken::new();
-        let on_signal = cancel.clone();
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                on_signal.cancel();
-            }
-        });
+        let signals = cancel_on_signals(cancel.clone());
         Ok(Self {
             dispatcher,
             session,
             cancel,
+            _signals: signals,
         })
     }
 
