@@ -4,8 +4,12 @@
 mod rig;
 
 mod batches;
+mod crash;
+mod crash_shell;
 mod demo;
 mod entry_points;
+mod faults;
+mod interrupt;
 mod limits;
 mod loops;
 mod one_shot;
@@ -15,3 +19,4 @@ mod terminal;
 mod tools_call;
 mod tools_params;
 mod tools_run;
+mod wire;

@@ -123,6 +123,25 @@ impl Home {
         self.zeph(["sessions", "export", session]).run().json()
     }
 
+    /// Waits until no process works in any directory of this home: the agent's supervisor and the
+    /// commands end a little after the agent itself was killed.
+    #[track_caller]
+    pub(crate) fn wait_until_alone(&self) {
+        super::wait_for("the end of all processes", || {
+            (!self.is_busy()).then_some(())
+        });
+    }
+
+    fn is_busy(&self) -> bool {
+        let Ok(entries) = std::fs::read_dir("/proc") else {
+            return false;
+        };
+        entries.flatten().any(|entry| {
+            let place = std::fs::read_link(entry.path().join("cwd"));
+            place.is_ok_and(|place| place.starts_with(self.root.path()))
+        })
+    }
+
     /// The text with all that differs from run to run put into words.
     pub(crate) fn neutral(&self, text: &str) -> String {
         text.replace(&self.root.path().display().to_string(), "[root]")

@@ -9,9 +9,9 @@ mod server;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use database::{Audit, audit, session_ids};
+pub(crate) use database::{audit, session_ids};
 pub(crate) use home::{Home, openai_config};
-pub(crate) use process::{Output, Running, Zeph};
+pub(crate) use process::{KEY, Running, Zeph};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};
 
@@ -79,4 +79,11 @@ pub(crate) fn is_running(mark: &str) -> bool {
             && std::fs::read(entry.path().join("cmdline"))
                 .is_ok_and(|line| String::from_utf8_lossy(&line).contains(mark))
     })
+}
+
+/// A number of seconds over a minute that no other `sleep` of any test has.
+pub(crate) fn unique_seconds() -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("73.{:07}{n:03}", std::process::id())
 }

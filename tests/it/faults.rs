@@ -1,0 +1,235 @@
+//! A server that fails: what is tried again, what is said, what is kept.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, results_of};
+
+const QUICK: &str = "[llm.retry]\nmax_attempts = 2\nread_timeout_secs = 1\n";
+
+/// One request that fails for good: exit 1 and these words, after so many requests.
+#[track_caller]
+fn fails(reply: &Reply, words: &[&str], requests: usize) {
+    let reply = reply.clone();
+    let server = OpenAi::start(move |_, _| reply.clone());
+    let home = Home::openai(&server);
+    home.more_config(QUICK);
+    let output = home.zeph(["-p", "hi"]).code(1);
+    assert_has(&output.stderr, words);
+    assert_eq!(server.requests().len(), requests, "{output}");
+    assert!(output.took < Duration::from_secs(8), "{output}");
+}
+
+/// Proves LLM-5.
+#[test]
+fn a_server_that_is_not_there() {
+    let home = Home::new();
+    let url = OpenAi::replies([]).url();
+    home.config(&openai_config(&url));
+    home.more_config(QUICK);
+    let words = ["connection refused", &url, "Is the server running"];
+    home.zeph(["-p", "hi"]).code(1).says(&words);
+    let export = home.zeph(["sessions", "list"]).code(0);
+    export.prints(&["1 messages"]);
+}
+
+/// Proves LLM-5: what cannot get better is not tried again, and says how to mend it.
+#[test]
+fn refusals_are_final_and_say_how_to_mend_them() {
+    fails(
+        &Reply::error(401, "invalid_api_key", "Incorrect key"),
+        &["401", "TEST_KEY"],
+        1,
+    );
+    let unknown = Reply::error(404, "model_not_found", "The model does not exist");
+    fails(&unknown, &["404", "test-model", "correct `model`"], 1);
+    let page = Reply::raw(404, "text/html", "<html>not found</html>");
+    fails(&page, &["404", "base_url"], 1);
+    let long = "This model's maximum context length is 8192 tokens";
+    fails(
+        &Reply::error(400, "context_length_exceeded", long),
+        &["window", "context_window"],
+        1,
+    );
+    let credit = Reply::error(429, "insufficient_quota", "You exceeded your current quota");
+    fails(&credit, &["credit", "billing"], 1);
+}
+
+/// Proves LLM-5.
+#[test]
+fn garbage_is_named() {
+    let page = Reply::raw(200, "text/html", "<!doctype html><h1>Login</h1>");
+    fails(
+        &page,
+        &["did not answer with Chat Completions", "base_url"],
+        1,
+    );
+    fails(
+        &Reply::raw(200, "text/event-stream", "data: {]\n\n"),
+        &["no chunk of an answer"],
+        1,
+    );
+    fails(
+        &Reply::raw(200, "application/json", "{\"hello\": 1}"),
+        &["base_url"],
+        1,
+    );
+}
+
+/// Proves LLM-5: server errors are tried again, and the user sees it.
+#[test]
+fn server_errors_are_tried_again() {
+    let server = OpenAi::replies([
+        Reply::error(500, "server_error", "oops"),
+        Reply::raw(503, "text/plain", "busy"),
+        Reply::text("At last."),
+    ]);
+    let home = Home::openai(&server);
+    let output = home.zeph(["-p", "hi"]).code(0);
+    assert_eq!(output.stdout, "At last.\n", "{output}");
+    assert_has(&output.stderr, &["attempt 2 of 4", "attempt 3 of 4"]);
+    assert_eq!(server.requests().len(), 3);
+    assert_eq!(server.requests()[0].raw, server.requests()[2].raw);
+    fails(
+        &Reply::error(500, "server_error", "oops"),
+        &["500", "gave up after 2 attempts"],
+        2,
+    );
+}
+
+/// Proves LLM-5, LLM-5a.
+#[test]
+fn retry_after_is_obeyed_within_the_budget() {
+    let busy = Reply::error(429, "rate_limit", "slow down");
+    let server = OpenAi::replies([busy.clone().header("Retry-After", "1"), Reply::text("ok")]);
+    let home = Home::openai(&server);
+    home.zeph(["-p", "hi"]).code(0);
+    let requests = server.requests();
+    assert!(requests[1].at - requests[0].at >= Duration::from_secs(1));
+
+    let long = busy.header("Retry-After", "3600");
+    fails(&long, &["3600 s", "try again in 3600 s, at "], 1);
+}
+
+/// Proves LLM-4: before anything was shown, the request is sent again as it was.
+#[test]
+fn a_stream_that_stops_before_text_starts_over() {
+    let server = OpenAi::replies([
+        Reply::raw(200, "text/event-stream", ": ping\n\n").cut_after("ping"),
+        Reply::text("Whole now."),
+    ]);
+    let home = Home::openai(&server);
+    assert_eq!(home.zeph(["-p", "hi"]).code(0).stdout, "Whole now.\n");
+    assert_eq!(server.requests()[0].raw, server.requests()[1].raw);
+}
+
+/// Proves LLM-4: after text was shown it goes on, and says so.
+#[test]
+fn a_stream_that_stops_after_text_goes_on_with_a_notice() {
+    let server = OpenAi::replies([
+        Reply::text("The first half, and ").cut_after("half, "),
+        Reply::text("the second."),
+    ]);
+    let home = Home::openai(&server);
+    let object = home
+        .zeph(["-p", "hi", "--output-format", "stream-json"])
+        .code(0);
+    let events = object.json_lines();
+    let notice = events
+        .iter()
+        .find(|event| event["type"] == "notice")
+        .unwrap();
+    assert_has(
+        notice["text"].as_str().unwrap(),
+        &["go on where the text stopped"],
+    );
+    let last = events.last().unwrap();
+    assert_eq!(last["text"], "The first half, the second.");
+    let asked = server.last().messages();
+    assert!(
+        asked
+            .iter()
+            .any(|m| m["content"].to_string().contains("The first half")),
+        "{asked:?}"
+    );
+}
+
+/// Proves LLM-4: a stream that breaks off in a call never yields that call.
+#[test]
+fn half_a_call_does_not_run() {
+    let touch = json!({ "command": "touch ran; touch also-ran" });
+    let half = Reply::calls("h", &[("bash", touch)]).cut_after("uch ran");
+    let server = OpenAi::replies([half.clone(), half]);
+    let home = Home::openai(&server);
+    home.more_config(QUICK);
+    home.zeph(["--yes", "-p", "hi"])
+        .code(1)
+        .says(&["broke", "2 attempts"]);
+    assert!(!home.has("ran"));
+    assert_eq!(audit(&home.database()), []);
+}
+
+/// Proves LLM-5a.
+#[test]
+fn a_server_that_falls_silent_is_given_up() {
+    fails(&Reply::hang(), &["read_timeout_secs"], 2);
+    let home = Home::new();
+    let server = OpenAi::replies([Reply::text("Some words come. ").hang_after("words ")]);
+    home.config(&openai_config(&server.url()));
+    home.more_config("[llm.retry]\nmax_attempts = 1\nread_timeout_secs = 1\n");
+    let output = home.zeph(["-p", "hi"]).code(1);
+    assert_has(&output.stdout, &["Some words"]);
+    assert_has(&output.stderr, &["read_timeout_secs"]);
+
+    // What was shown is kept, and marked.
+    let server = OpenAi::replies([Reply::text("ok")]);
+    home.config(&openai_config(&server.url()));
+    home.zeph(["--continue", "-p", "go on"]).code(0);
+    let said = server.last().messages();
+    assert_has(
+        said[2]["content"].as_str().unwrap(),
+        &["Some words", "[the answer broke off]"],
+    );
+}
+
+/// Proves LLM-4: an answer that comes byte by byte is the same answer.
+#[test]
+fn a_trickle_is_read_like_a_flood() {
+    let call = Reply::answer(
+        "Grüße – ",
+        &[(
+            "c1".to_owned(),
+            "bash",
+            json!({ "command": "echo 'ä\"ö'" }).to_string(),
+        )],
+    );
+    let server = OpenAi::replies([call.trickle(1), Reply::text("Fertig: ✓").trickle(3)]);
+    let home = Home::openai(&server);
+    let object = home
+        .zeph(["--yes", "-p", "hi", "--output-format", "json"])
+        .code(0)
+        .json();
+    assert_eq!(object["text"], "Fertig: ✓");
+    let messages = server.last().messages();
+    assert_eq!(messages[2]["content"], "Grüße – ");
+    assert_eq!(results_of(&messages)[0].1, "ä\"ö");
+}
+
+/// Proves AGT-6: an error in the middle of a turn leaves a conversation that can go on.
+#[test]
+fn a_turn_that_failed_can_go_on() {
+    let server = OpenAi::replies([
+        Reply::calls("a", &[("bash", json!({ "command": "echo done > a.txt" }))]),
+        Reply::error(400, "bad", "no"),
+        Reply::text("Went on."),
+    ]);
+    let home = Home::openai(&server);
+    home.zeph(["--yes", "-p", "start"]).code(1);
+    home.zeph(["--continue", "-p", "again"])
+        .code(0)
+        .prints(&["Went on."]);
+    let messages = server.last().messages();
+    assert_eq!(results_of(&messages).len(), 1);
+    assert_eq!(messages.last().unwrap()["content"], "again");
+}

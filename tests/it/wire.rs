@@ -1,0 +1,136 @@
+//! The requests on the wire: their bytes, their size, their key.
+
+use serde_json::json;
+
+use crate::rig::{Home, KEY, OpenAi, Reply, assert_has};
+
+/// Proves LLM-1, EXE-7: the request that every conversation begins with.
+#[test]
+fn the_first_request() {
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let home = Home::openai(&server);
+    home.zeph(["-p", "What is here?"]).code(0);
+    let request = server.last();
+    assert_eq!(request.path, "/v1/chat/completions");
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(
+        request.header("authorization"),
+        Some(format!("Bearer {KEY}").as_str())
+    );
+    let body = serde_json::to_string_pretty(&request.json()).unwrap();
+    insta::assert_snapshot!(home.neutral(&body));
+}
+
+/// Proves EXE-14.
+#[test]
+fn the_first_request_is_small() {
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let home = Home::openai(&server);
+    home.zeph(["-p", "hi"]).code(0);
+    let request = server.last();
+    assert!(
+        request.raw.len() <= 12 * 1024,
+        "{} bytes",
+        request.raw.len()
+    );
+    let tools = serde_json::to_vec(&request.json()["tools"]).unwrap().len();
+    assert!(tools <= 6 * 1024, "{tools} bytes of definitions");
+}
+
+/// Proves LLM-6: each request begins with the bytes of the one before, in other processes too.
+#[test]
+fn consecutive_requests_share_their_prefix() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls("a", &[("list_directory", json!({ "path": "." }))]),
+        1 => Reply::calls(
+            "b",
+            &[
+                ("add_task", json!({ "content": "dig" })),
+                ("nope", json!({})),
+            ],
+        ),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::openai(&server);
+    home.zeph(["-p", "go"]).code(0);
+    home.zeph(["--continue", "-p", "and \"more\" — ümläut"])
+        .code(0);
+    home.zeph(["--continue", "-p", "still more"]).code(0);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 5);
+    for pair in requests.windows(2) {
+        let (old, new) = (&pair[0].raw, &pair[1].raw);
+        let shared = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        // What follows the messages may differ.
+        let tail = "],\"tool_choice\":\"auto\"}".len();
+        assert!(
+            shared >= old.len() - tail,
+            "the first {shared} of {} bytes are the same, then: {}",
+            old.len(),
+            String::from_utf8_lossy(&old[shared..])
+        );
+    }
+}
+
+/// Proves LLM-5: a key is neither printed nor logged nor stored, not even one that a server
+/// sends back.
+#[test]
+fn the_key_stays_out_of_everything() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls(
+            "a",
+            &[("bash", json!({ "command": "env; echo TEST=$TEST_KEY" }))],
+        ),
+        1 => Reply::text("Seen."),
+        2 => Reply::error(
+            401,
+            "invalid_api_key",
+            &format!("Incorrect API key provided: {KEY}."),
+        ),
+        _ => Reply::error(400, "bad", &format!("Odd request with {KEY} in it")),
+    });
+    let home = Home::openai(&server);
+    let check = |args: &[&str], code: i32| {
+        let output = home.zeph(args).args(["-vvv", "--yes"]).code(code);
+        assert!(
+            !output.stdout.contains(KEY) && !output.stderr.contains(KEY),
+            "{output}"
+        );
+        output
+    };
+    check(&["-p", "go"], 0);
+    assert!(
+        !String::from_utf8_lossy(&server.last().raw).contains(KEY),
+        "nor told to the model"
+    );
+    let refused = check(&["-p", "go"], 1);
+    assert_has(&refused.stderr, &["401", "TEST_KEY"]);
+    check(&["-p", "go", "--output-format", "json"], 1);
+    check(&["doctor"], 0);
+    check(&["config", "show", "--origin"], 0);
+    for entry in std::fs::read_dir(home.data().join("zeph")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes
+                .windows(KEY.len())
+                .any(|window| window == KEY.as_bytes());
+            assert!(!found, "the key is in {}", path.display());
+        }
+    }
+}
+
+/// Proves D-31.
+#[test]
+fn the_base_url_may_end_as_it_likes() {
+    for end in ["", "/", "/v1", "/v1/"] {
+        let server = OpenAi::replies([Reply::text("ok")]);
+        let home = Home::new();
+        home.config(&crate::rig::openai_config(&format!(
+            "{}{end}",
+            server.url()
+        )));
+        home.zeph(["-p", "hi"]).code(0);
+        assert_eq!(server.last().path, "/v1/chat/completions", "{end:?}");
+    }
+}
