@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{self, Stream, StreamExt};
+use futures_util::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
@@ -64,43 +64,51 @@ impl Dispatcher {
         }
     }
 
-    /// Runs a batch and yields the results in call order: those of a batch that runs in order each
-    /// before the next call begins, those of readers when all have ended.
-    ///
-    /// Readers are awaited as a whole because a future that is not polled may hold what the taker
-    /// of the results waits for: one that was just writing its audit entry holds the database.
-    pub fn run_batch<'a>(
-        &'a self,
-        requests: &'a [ToolUseRequest],
-        registry: &ToolRegistry,
-        limits: BatchLimits,
-        cancel: &'a CancellationToken,
-    ) -> impl Stream<Item = ToolResult> + 'a {
-        let all_read = requests.iter().all(|request| {
+    /// Whether every call of a batch only reads, so that they may run at the same time.
+    #[must_use]
+    pub fn may_run_together(requests: &[ToolUseRequest], registry: &ToolRegistry) -> bool {
+        requests.iter().all(|request| {
             registry
                 .get(&request.name)
                 .is_some_and(|def| def.annotations.read_only)
-        });
-        let width = if all_read { limits.max_parallel } else { 1 };
+        })
+    }
+
+    /// Runs a batch at the same time, bounded. Results are in call order.
+    ///
+    /// All calls are driven until the last one has ended: a call that is not polled may hold what
+    /// whoever waits for its result needs.
+    pub async fn run_together(
+        &self,
+        requests: &[ToolUseRequest],
+        limits: BatchLimits,
+        cancel: &CancellationToken,
+    ) -> Vec<ToolResult> {
         let calls: Vec<_> = requests
             .iter()
             .enumerate()
-            .map(|(at, request)| async move {
-                let call = self.call(request);
-                if at < limits.max_calls {
-                    self.run_model_call(&call, cancel).await
-                } else {
-                    self.refuse(&call, cancel, over_the_limit(limits.max_calls))
-                        .await
-                }
-            })
+            .map(|(at, request)| self.run_one_of(at, request, limits, cancel))
             .collect();
-        let results = stream::iter(calls).buffered(width.max(1));
-        if width > 1 {
-            let all = results.collect::<Vec<_>>();
-            stream::once(all).flat_map(stream::iter).left_stream()
+        stream::iter(calls)
+            .buffered(limits.max_parallel.max(1))
+            .collect()
+            .await
+    }
+
+    /// Runs `request`, the call at `at` of its batch, or refuses it when it is beyond the limit.
+    pub async fn run_one_of(
+        &self,
+        at: usize,
+        request: &ToolUseRequest,
+        limits: BatchLimits,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        let call = self.call(request);
+        if at < limits.max_calls {
+            self.run_model_call(&call, cancel).await
         } else {
-            results.right_stream()
+            self.refuse(&call, cancel, over_the_limit(limits.max_calls))
+                .await
         }
     }
 

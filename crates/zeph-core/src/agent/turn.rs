@@ -8,7 +8,6 @@
 //!
 //! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
 
-use futures_util::StreamExt;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{
@@ -18,7 +17,7 @@ use zeph_llm::{
 use zeph_tools::{ToolError, ToolRegistry, ToolResult, content_for_llm};
 
 use super::Agent;
-use super::dispatch::BatchLimits;
+use super::dispatch::{BatchLimits, Dispatcher};
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step};
 use crate::channel::AgentEvent;
@@ -315,25 +314,28 @@ impl Agent {
             max_parallel: self.config.max_parallel_calls,
         };
         let dispatcher = std::sync::Arc::clone(&self.dispatcher);
-        let mut results = Box::pin(dispatcher.run_batch(requests, registry, batch, cancel));
         let mut contents = Vec::with_capacity(requests.len());
-        for request in requests {
-            let Some(result) = results.next().await else {
-                break;
-            };
-            let refused = result.as_ref().is_err_and(ToolError::is_refusal);
-            // A result that cannot be stored ends the batch: no further mutation begins.
-            let content = self.store_result(request, &result).await?;
-            contents.push((content, refused));
+        if Dispatcher::may_run_together(requests, registry) {
+            let results = dispatcher.run_together(requests, batch, cancel).await;
+            for (request, result) in requests.iter().zip(&results) {
+                contents.push(self.store_result(request, result).await?);
+            }
+        } else {
+            for (at, request) in requests.iter().enumerate() {
+                let result = dispatcher.run_one_of(at, request, batch, cancel).await;
+                // A result that cannot be stored ends the batch: no further mutation begins.
+                contents.push(self.store_result(request, &result).await?);
+            }
         }
         Ok(contents)
     }
 
+    /// Stores a result; yields what the model reads of it, and whether the call was refused.
     async fn store_result(
         &mut self,
         request: &ToolUseRequest,
         result: &ToolResult,
-    ) -> Result<String, Stop> {
+    ) -> Result<(String, bool), Stop> {
         let content = content_for_llm(result);
         let message = Message {
             role: Role::User,
@@ -344,7 +346,8 @@ impl Agent {
             }],
         };
         self.history.push(message, None).await?;
-        Ok(content)
+        let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+        Ok((content, refused))
     }
 
     /// Notes in the store what the session is about and which model answers.

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +57,8 @@ pub(super) struct Root {
 pub struct Sandbox {
     roots: Vec<Root>,
     cwd: PathBuf,
+    /// Canonical paths of the program's own databases.
+    reserved: Vec<PathBuf>,
     locks: PathLocks,
 }
 
@@ -96,7 +99,29 @@ impl Sandbox {
         Ok(Self {
             roots,
             cwd,
+            reserved: Vec::new(),
             locks: PathLocks::default(),
+        })
+    }
+
+    /// Keeps file tools away from the existing database file `own` and the files beside it whose
+    /// names go on from its with a `-`, also where they lie in an allowed directory. It holds the
+    /// audit trail, and a process that opens and closes a database file beside SQLite drops
+    /// SQLite's locks on it (POSIX advisory locks).
+    ///
+    /// # Errors
+    /// When the file does not exist or cannot be reached.
+    pub fn reserving(mut self, own: &Path) -> Result<Self, SandboxError> {
+        self.reserved.push(canonical(own)?);
+        Ok(self)
+    }
+
+    /// Whether `path` (canonical) is the program's own.
+    pub(super) fn is_reserved(&self, path: &Path) -> bool {
+        let path = path.as_os_str().as_bytes();
+        self.reserved.iter().any(|own| {
+            path.strip_prefix(own.as_os_str().as_bytes())
+                .is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'/')))
         })
     }
 
@@ -136,7 +161,14 @@ impl Sandbox {
                 "`path` is longer than {LONGEST_PATH} bytes"
             )));
         }
-        resolve::resolve(self, given)
+        let place = resolve::resolve(self, given)?;
+        if self.is_reserved(place.path()) {
+            return Err(ToolError::blocked(format!(
+                "{} is this program's own database; file tools stay away from it",
+                printable(given)
+            )));
+        }
+        Ok(place)
     }
 
     /// The refusal of a path that lies outside.

@@ -148,7 +148,7 @@ pub(super) fn walk<V: Visitor>(
     let mut walked = Walked::default();
     let above = rules_above(sandbox, path);
     let mut own = visitor();
-    list(&queue, dir, path, &above, &mut own, &mut walked);
+    list(sandbox, &queue, dir, path, &above, &mut own, &mut walked);
 
     let threads = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
@@ -158,11 +158,11 @@ pub(super) fn walk<V: Visitor>(
             .filter_map(|_| {
                 std::thread::Builder::new()
                     .name("zeph-walk".to_owned())
-                    .spawn_scoped(scope, || work(&queue, budget, &mut visitor()))
+                    .spawn_scoped(scope, || work(sandbox, &queue, budget, &mut visitor()))
                     .ok()
             })
             .collect();
-        walked.add(work(&queue, budget, &mut own));
+        walked.add(work(sandbox, &queue, budget, &mut own));
         for other in others {
             // A thread that panicked has told of it; its part of the result is missing.
             walked.add(other.join().unwrap_or(Walked {
@@ -204,7 +204,12 @@ fn rules_above(sandbox: &Sandbox, path: &Path) -> Arc<Rules> {
 }
 
 /// What one thread does until nothing is left, or the budget is spent.
-fn work<V: Visitor>(queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
+fn work<V: Visitor>(
+    sandbox: &Sandbox,
+    queue: &Queue,
+    budget: &Budget,
+    visitor: &mut V,
+) -> Walked {
     let mut walked = Walked::default();
     while let Some((job, _busy)) = queue.next() {
         if let Some(stop) = budget.spent() {
@@ -218,7 +223,7 @@ fn work<V: Visitor>(queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
                     continue;
                 }
                 match openat(&*above, &name, LIST, Mode::empty()) {
-                    Ok(dir) => list(queue, dir, &path, &rules, visitor, &mut walked),
+                    Ok(dir) => list(sandbox, queue, dir, &path, &rules, visitor, &mut walked),
                     Err(_) => walked.unreadable += 1,
                 }
             }
@@ -243,6 +248,7 @@ fn work<V: Visitor>(queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
 
 /// Lists the directory `dir` at `path`, and queues what is to be searched of it.
 fn list<V: Visitor>(
+    sandbox: &Sandbox,
     queue: &Queue,
     dir: OwnedFd,
     path: &Path,
@@ -273,6 +279,10 @@ fn list<V: Visitor>(
         }
         let path = path.join(&name);
         let is_dir = kind == FileType::Directory;
+        if sandbox.is_reserved(&path) {
+            walked.hidden += 1;
+            continue;
+        }
         match rules.verdict(&path, is_dir) {
             Verdict::Hidden => walked.hidden += 1,
             Verdict::Ignored => walked.ignored += 1,

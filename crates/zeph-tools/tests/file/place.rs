@@ -219,3 +219,26 @@ async fn edits_at_once_lose_nothing() {
     let expect = lines.replace('<', "[").replace('>', "]");
     assert_eq!(String::from_utf8(world.bytes("f")).expect("UTF-8"), expect);
 }
+
+#[tokio::test]
+async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
+    let mut world = World::new();
+    for name in ["zeph.db", "zeph.db-wal", "zeph.db-locks/1", "zeph.dbx"] {
+        world.put(name, "found");
+    }
+    world.link("zeph.db", "alias");
+    let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
+    let sandbox = sandbox
+        .reserving(&world.root.join("zeph.db"))
+        .expect("a database");
+    world.tools = zeph_tools::file::file_tools(Arc::new(sandbox));
+    for name in ["zeph.db", "zeph.db-wal", "zeph.db-locks/1", "alias"] {
+        let (category, text) = world.fail("read", json!({"path": name})).await;
+        assert_eq!(category, Category::PolicyBlocked, "{text}");
+        let write = json!({"path": name, "content": "x"});
+        let (category, _) = world.fail("write", write).await;
+        assert_eq!(category, Category::PolicyBlocked);
+    }
+    let text = world.text("grep", json!({"pattern": "found"})).await;
+    assert_eq!(text, "zeph.dbx:1:found");
+}
