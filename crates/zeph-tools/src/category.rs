@@ -193,6 +193,7 @@ pub fn classify_io_error(error: &io::Error) -> ToolErrorCategory {
 mod tests {
     use super::*;
 
+    /// Proves ERR-1.
     #[test]
     fn the_table_is_that_of_the_requirements() {
         let rows: Vec<_> = ToolErrorCategory::ALL
@@ -230,6 +231,7 @@ mod tests {
         }
     }
 
+    /// Proves ERR-10.
     #[test]
     fn http_statuses_are_classified() {
         let check = |status, expect| assert_eq!(classify_http_status(status), expect, "{status}");
@@ -245,6 +247,7 @@ mod tests {
         check(599, ToolErrorCategory::ServerError);
     }
 
+    /// Proves ERR-11.
     #[test]
     fn io_errors_are_classified() {
         let check = |kind: io::ErrorKind, expect| {

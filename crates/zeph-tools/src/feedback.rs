@@ -175,6 +175,7 @@ impl MachineForm {
 mod tests {
     use super::*;
 
+    /// Proves ERR-3.
     #[test]
     fn the_block_has_one_line_per_field_whatever_the_message_holds() {
         let error = ToolError::Failed {

@@ -136,15 +136,16 @@ fn has_type(value: &Value, kind: &str) -> bool {
 /// Mends `value` in place where there is exactly one reading.
 fn mend(schema: &Value, value: &mut Value, pointer: &str, repairs: &mut Vec<String>) {
     let kinds = types(schema);
-    if !kinds.is_empty() && !kinds.iter().any(|kind| has_type(value, kind)) {
-        if let Some(better) = reread(value, &kinds) {
-            repairs.push(format!(
-                "`{pointer}` was sent as {} and taken as {}",
-                describe(value),
-                describe(&better)
-            ));
-            *value = better;
-        }
+    if !kinds.is_empty()
+        && !kinds.iter().any(|kind| has_type(value, kind))
+        && let Some(better) = reread(value, &kinds)
+    {
+        repairs.push(format!(
+            "`{pointer}` was sent as {} and taken as {}",
+            describe(value),
+            describe(&better)
+        ));
+        *value = better;
     }
     match value {
         Value::Object(object) => {

@@ -36,7 +36,7 @@ fn the_order_is_pinned() {
     assert_eq!(stack.layer_names(), ["audit", "known", "permission"]);
 }
 
-/// Proves EXE-8, EXE-8a, EXE-10, EXE-11.
+/// Proves EXE-2, EXE-3, EXE-8, EXE-8a, EXE-10, EXE-11.
 #[tokio::test]
 async fn a_call_arrives_checked_and_leaves_one_entry() {
     let recorder = Recorder::new("a", Annotations::READ).aliased(&["alias"]);
@@ -53,6 +53,7 @@ async fn a_call_arrives_checked_and_leaves_one_entry() {
     assert_eq!(output.summary, "ran a");
     assert!(output.display().contains("`file_path` was taken as `path`"));
     assert_eq!(output.metadata.data_size_bytes, 5);
+    assert!(output.raw_response.is_none() && output.locations.is_empty());
     assert!(output.metadata.timestamp > 1_700_000_000_000);
 
     let entries = audit.entries.lock().unwrap();
