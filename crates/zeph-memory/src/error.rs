@@ -208,6 +208,8 @@ impl StoreError {
         let reason = error.message().to_owned();
         // The primary result code is the low byte: https://www.sqlite.org/rescode.html
         match error.code().and_then(|code| code.parse::<i32>().ok()) {
+            // SQLITE_IOERR_SHMSIZE: the index of the log could not be made larger.
+            Some(4874) => Self::Full { path },
             Some(code) => match code & 0xff {
                 5 | 6 => Self::Busy { path },
                 8 => Self::ReadOnly { path },
