@@ -8,7 +8,7 @@ use serde::Serialize;
 use zeph_memory::Store;
 
 use super::args::GlobalArgs;
-use super::{Exit, print};
+use super::{Exit, print, with_causes};
 use crate::assemble::{Assembly, choose_provider};
 use crate::config::{Environment, Loaded, load};
 
@@ -115,7 +115,7 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check
             let _ = assembly.close().await;
             check("tools", Verdict::Ok, format!("layers: {layers}"))
         }
-        Err(error) => check("tools", Verdict::Failed, format!("{error:#}")),
+        Err(error) => check("tools", Verdict::Failed, with_causes(&error)),
     }
 }
 
@@ -155,7 +155,7 @@ fn file_sandbox() -> Check {
 async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
     let provider = match choose_provider(loaded, env, global.model.as_deref()) {
         Ok(provider) => provider,
-        Err(error) => return check("provider", Verdict::Failed, format!("{error:#}")),
+        Err(error) => return check("provider", Verdict::Failed, with_causes(&error)),
     };
     let named = format!("{} ({})", provider.name(), provider.model());
     let base_url = loaded

@@ -145,11 +145,23 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
         Err(error) => {
             let exit = exit_of(&error);
             if exit != Exit::Done {
-                stderr_line(&format!("error: {error:#}"));
+                stderr_line(&format!("error: {}", with_causes(&error)));
             }
             exit
         }
     }
+}
+
+/// An error and its causes; what one has said already is not said again.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.

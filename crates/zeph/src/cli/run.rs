@@ -12,7 +12,7 @@ use zeph_llm::Usage;
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::signals::cancel_on_signals;
-use super::{Exit, exit_of, load_config, session_choice};
+use super::{Exit, exit_of, load_config, session_choice, with_causes};
 use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::{Recorder, ResultObject, stdout_line};
@@ -86,9 +86,9 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
         Err(error) => {
             let exit = exit_of(&error);
             match &view {
-                View::Text(channel) => channel.error(&format!("{error:#}")),
+                View::Text(channel) => channel.error(&with_causes(&error)),
                 View::Json(recorder) => {
-                    let failed = ResultObject::failed(&session, format!("{error:#}"));
+                    let failed = ResultObject::failed(&session, with_causes(&error));
                     finish(turn, recorder, failed);
                 }
             }
@@ -299,7 +299,9 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         bail!("--output-format and --output-schema are for one turn: add -p TEXT");
     }
     if !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
-        bail!("an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT");
+        bail!(
+            "an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT"
+        );
     }
     let (loaded, env) = load_config(global)?;
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
