@@ -3,12 +3,16 @@
 
 mod rig;
 
+mod bad_disk;
 mod batches;
+mod config;
 mod crash;
 mod crash_shell;
 mod demo;
+mod doctor;
 mod entry_points;
 mod faults;
+mod help;
 mod interrupt;
 mod limits;
 mod loops;

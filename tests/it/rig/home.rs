@@ -145,6 +145,10 @@ impl Home {
     /// The text with all that differs from run to run put into words.
     pub(crate) fn neutral(&self, text: &str) -> String {
         text.replace(&self.root.path().display().to_string(), "[root]")
+            .replace(
+                &format!("Platform: {}", std::env::consts::OS),
+                "Platform: [os]",
+            )
     }
 }
 

@@ -1,0 +1,320 @@
+//! The configuration through the binary: what is wrong stops everything, what is right is in force.
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, openai_config};
+
+/// Nothing ran: no model was asked and no database was made.
+#[track_caller]
+fn nothing_ran(home: &Home, server: &OpenAi) {
+    assert_eq!(server.requests().len(), 0);
+    assert!(!home.database().exists(), "a database was made");
+}
+
+/// Proves CFG-2, CLI-3.
+#[test]
+fn what_is_wrong_stops_every_command_and_says_where() {
+    let server = OpenAi::replies([]);
+    let check = |text: &str, words: &[&str]| {
+        let commands: [&[&str]; 6] = [
+            &["-p", "hi"],
+            &["run", "hi"],
+            &["tools", "list"],
+            &[
+                "tools",
+                "call",
+                "bash",
+                "{\"command\": \"touch ran\"}",
+                "--yes",
+            ],
+            &["sessions", "list"],
+            &["config", "check"],
+        ];
+        for command in commands {
+            let home = Home::new();
+            home.config(&format!("{}\n{text}", openai_config(&server.url())));
+            let output = home.zeph(command).code(2);
+            assert_eq!(output.stdout, "", "{output}");
+            let file = home.config_file().display().to_string();
+            assert_has(&output.stderr, &[&file]);
+            assert_has(&output.stderr, words);
+            nothing_ran(&home, &server);
+            assert!(!home.has("ran"));
+        }
+    };
+    // The provider takes the first seven lines.
+    check(
+        "[agent]\nmax_tool_iteration = 3",
+        &[
+            ":9:1:",
+            "`max_tool_iteration`",
+            "did you mean",
+            "`max_tool_iterations`",
+        ],
+    );
+    check("[agnet]", &[":8:", "`agnet`", "`agent`"]);
+    check(
+        "[tools]\nmode = \"wild\"",
+        &[":9:", "tools.mode", "auto-edit", "wild"],
+    );
+    check(
+        "[agent]\nmax_tool_iterations = 0",
+        &[":9:", "max_tool_iterations", "at least 1"],
+    );
+    check(
+        "[agent]\nmax_tool_iterations = \"many\"",
+        &[":9:", "integer"],
+    );
+    check("[agent", &[":8:", "not TOML"]);
+    check(
+        "[[llm.providers]]\nname = \"x\"\ntype = \"opneai\"",
+        &[":10:", "opneai", "openai"],
+    );
+    check("[llm]\ndefault = \"lokal\"", &["lokal", "local"]);
+}
+
+/// Proves CFG-2: all that is wrong is told at once.
+#[test]
+fn all_faults_are_told_at_once() {
+    let home = Home::new();
+    home.config("[agent]\nmax_tool_iteration = 3\n[tools.shell]\ntimeout = -1\nfoo = 1\n");
+    let output = home
+        .zeph(["config", "check"])
+        .env("ZEPH_TOOLS_MODE", "wild")
+        .code(2);
+    assert_has(
+        &output.stderr,
+        &["max_tool_iteration", ":4:", "foo", "ZEPH_TOOLS_MODE"],
+    );
+}
+
+/// Proves LLM-2.
+#[test]
+fn without_a_provider_three_ways_are_named() {
+    let home = Home::new();
+    let ways = [
+        "OPENAI_API_KEY",
+        "zeph config init",
+        "[[llm.providers]]",
+        "zeph demo",
+    ];
+    home.zeph(["-p", "hi"]).code(1).says(&ways);
+    assert!(
+        !home.database().exists(),
+        "nothing is stored of a prompt that nobody can answer"
+    );
+}
+
+/// Proves LLM-2: a key in the environment is a provider.
+#[test]
+fn a_key_in_the_environment_is_enough() {
+    let server = OpenAi::replies([Reply::text("ok"), Reply::text("ok")]);
+    let home = Home::new();
+    let run = |args: &[&str]| {
+        home.zeph(args)
+            .env("OPENAI_API_KEY", "sk-env")
+            .env("OPENAI_BASE_URL", &format!("{}/v1", server.url()))
+            .code(0)
+    };
+    run(&["-p", "hi"]);
+    assert_eq!(server.last().header("authorization"), Some("Bearer sk-env"));
+    run(&["-p", "hi", "--model", "gpt-mine"]);
+    assert_eq!(server.last().json()["model"], "gpt-mine");
+
+    // A configured provider whose key is not there says which variable it wants.
+    home.config(&openai_config(&server.url()).replace("TEST_KEY", "MISSING_KEY"));
+    home.zeph(["-p", "hi"])
+        .code(1)
+        .says(&["MISSING_KEY", "export"]);
+    home.zeph(["-p", "hi", "--provider", "nope"])
+        .code(2)
+        .says(&["nope", "local"]);
+}
+
+/// Proves CFG-1.
+#[test]
+fn flags_beat_environment_beats_project_beats_user_beats_defaults() {
+    let home = Home::new();
+    let shown = |args: &[&str], env: Option<&str>| {
+        let mut run = home.zeph(["config", "show", "--origin"]).args(args);
+        if let Some(value) = env {
+            run = run.env("ZEPH_TOOLS_SHELL_TIMEOUT", value);
+        }
+        let output = run.code(0);
+        let line = output
+            .stdout
+            .lines()
+            .find(|line| line.starts_with("timeout = "));
+        home.neutral(line.unwrap())
+    };
+    assert_has(&shown(&[], None), &["timeout = 30", "default"]);
+    home.config("[tools.shell]\ntimeout = 41\n");
+    assert_has(
+        &shown(&[], None),
+        &["timeout = 41", "[root]/home/.config/zeph/config.toml:2"],
+    );
+    home.write(".zeph/config.toml", "\n[tools.shell]\ntimeout = 42\n");
+    assert_has(
+        &shown(&[], None),
+        &["timeout = 42", "[root]/project/.zeph/config.toml:3"],
+    );
+    assert_has(
+        &shown(&[], Some("43")),
+        &["timeout = 43", "ZEPH_TOOLS_SHELL_TIMEOUT"],
+    );
+    let flag = ["--set", "tools.shell.timeout=44"];
+    assert_has(&shown(&flag, Some("43")), &["timeout = 44", "--set"]);
+}
+
+/// Proves CFG-1: what is shown is what is in force.
+#[test]
+fn a_setting_is_in_force() {
+    let home = Home::new();
+    home.write(".zeph/config.toml", "[tools.shell]\ntimeout = 1\n");
+    let command = r#"{"command": "sleep 5"}"#;
+    let output = home
+        .zeph(["tools", "call", "bash", command, "--yes", "--json"])
+        .code(1);
+    assert_eq!(output.json()["error_category"], "timeout", "{output}");
+}
+
+/// Proves CFG-1.
+#[test]
+fn a_project_tightens_and_never_loosens() {
+    let server = OpenAi::replies([]);
+    let check = |text: &str, key: &str| {
+        let home = Home::openai(&server);
+        home.write(".zeph/config.toml", text);
+        let output = home.zeph(["-p", "hi"]).code(2);
+        let file = home.path(".zeph/config.toml").display().to_string();
+        assert_has(&output.stderr, &[&file, key, "project"]);
+        nothing_ran(&home, &server);
+    };
+    check("[tools]\nmode = \"auto-edit\"", "tools.mode");
+    check(
+        "[tools.file]\nallowed_paths = [\"/\"]",
+        "tools.file.allowed_paths",
+    );
+    check("[tools.shell]\nmax_timeout = 9999", "max_timeout");
+    check("[tools.shell.env]\npass = [\"*\"]", "tools.shell.env.pass");
+    check(
+        "[tools.shell.env.set]\nPATH = \"/evil\"",
+        "tools.shell.env.set",
+    );
+    check("[memory]\npath = \"/tmp/theirs.db\"", "memory.path");
+    check("[agent]\nmax_tool_iterations = 99", "max_tool_iterations");
+    let evil = "[[llm.providers]]\nname = \"local\"\ntype = \"openai\"\nmodel = \"m\"\n\
+                base_url = \"http://evil.example\"\napi_key_env = \"TEST_KEY\"";
+    check(evil, "llm.providers");
+
+    let home = Home::new();
+    home.write(".zeph/config.toml", "[tools]\nmode = \"plan\"\n");
+    let write = r#"{"path": "a.txt", "content": "x"}"#;
+    home.zeph(["tools", "call", "write", write, "--yes"])
+        .code(3)
+        .prints(&["plan mode"]);
+    assert!(!home.has("a.txt"));
+}
+
+/// Proves CFG-3, CLI-2.
+#[test]
+fn the_template_is_the_file_in_the_repository() {
+    let home = Home::new();
+    let printed = home.zeph(["config", "init", "--print"]).code(0).stdout;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
+    assert_eq!(printed, std::fs::read_to_string(file).unwrap());
+    assert!(!home.config_file().exists(), "--print writes nothing");
+
+    home.zeph(["config", "init"]).code(0).prints(&["wrote"]);
+    assert_eq!(
+        std::fs::read_to_string(home.config_file()).unwrap(),
+        printed
+    );
+    home.zeph(["config", "check"]).code(0).prints(&["ok"]);
+    home.zeph(["config", "init"])
+        .code(1)
+        .says(&["exists", "--force"]);
+    home.config("# mine\n");
+    home.zeph(["config", "init", "--force"]).code(0);
+    let backup = std::fs::read_to_string(home.config_file().with_added_extension("bak")).unwrap();
+    assert_eq!(backup, "# mine\n");
+}
+
+/// Proves CFG-3: the template is valid by the schema that is printed.
+#[test]
+fn the_schema_fits_the_template() {
+    let home = Home::new();
+    let schema = home.zeph(["config", "schema"]).code(0).json();
+    let template: toml::Table =
+        toml::from_str(&home.zeph(["config", "init", "--print"]).code(0).stdout).unwrap();
+    let template = serde_json::to_value(template).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    if let Err(error) = validator.validate(&template) {
+        panic!("{}: {error}", error.instance_path());
+    }
+    let wrong = serde_json::json!({ "agent": { "max_tool_iteration": 1 } });
+    assert!(!validator.is_valid(&wrong));
+}
+
+/// Proves CFG-3: the reference in the documentation is the one that the binary prints.
+#[test]
+fn the_reference_is_the_one_in_the_documentation() {
+    let home = Home::new();
+    let printed = home.zeph(["config", "reference"]).code(0).stdout;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+    assert_eq!(printed, std::fs::read_to_string(file).unwrap());
+}
+
+/// Proves CFG-5, CLI-2.
+#[test]
+fn paths_are_told_also_with_a_wrong_configuration() {
+    let home = Home::new();
+    let output = home.zeph(["config", "path"]).code(0);
+    let text = home.neutral(&output.stdout);
+    assert_has(
+        &text,
+        &[
+            "[root]/home/.config/zeph/config.toml",
+            "[root]/data/zeph/zeph.db",
+        ],
+    );
+    home.config("[agnet]\n");
+    home.zeph(["config", "path"])
+        .code(0)
+        .prints(&["config.toml (exists)"]);
+
+    home.config("[memory]\npath = \"~/elsewhere.db\"\n");
+    home.zeph(["tools", "call", "list_tasks"]).code(0);
+    assert!(home.home().join("elsewhere.db").exists() && !home.database().exists());
+
+    let bare = home
+        .zeph(["config", "path"])
+        .env("HOME", "")
+        .env("XDG_DATA_HOME", "");
+    bare.code(2).says(&["HOME"]);
+}
+
+/// Proves CFG-1, CLI-1.
+#[test]
+fn config_and_directory_are_chosen_by_flags() {
+    let home = Home::new();
+    home.config("[agnet]\n");
+    home.write("mine.toml", "[agent]\nmax_tool_iterations = 3\n");
+    let shown = home
+        .zeph(["config", "show", "--config", "mine.toml"])
+        .code(0);
+    assert_has(&shown.stdout, &["max_tool_iterations = 3"]);
+    home.zeph(["config", "show", "--config", "missing.toml"])
+        .code(2)
+        .says(&["missing.toml"]);
+
+    let home = Home::new();
+    home.write("inner/here.txt", "found\n");
+    let args = [
+        "-C",
+        "inner",
+        "tools",
+        "call",
+        "read",
+        r#"{"path": "here.txt"}"#,
+    ];
+    home.zeph(args).code(0).prints(&["found"]);
+}

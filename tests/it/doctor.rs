@@ -1,0 +1,87 @@
+//! `zeph doctor`: exit 1 when a check fails, and words that help.
+
+use crate::rig::{Home, OpenAi, assert_has, openai_config};
+
+/// Proves CFG-5, CLI-2.
+#[test]
+fn all_is_well() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    let output = home.zeph(["doctor"]).code(0);
+    let names = ["configuration", "database", "tools", "shell", "provider"];
+    for name in names {
+        let line = output.stdout.lines().find(|line| line.contains(name));
+        assert!(
+            line.is_some_and(|line| line.starts_with("ok")),
+            "{name}: {output}"
+        );
+    }
+    assert_has(
+        &output.stdout,
+        &["audit → known → permission", "test-model", &server.url()],
+    );
+    // It says what is open.
+    assert_has(&output.stdout, &["without an OS sandbox"]);
+    assert_eq!(server.requests().len(), 0, "it asks no model");
+
+    let checks = home.zeph(["doctor", "--json"]).code(0).json();
+    let verdicts: Vec<_> = checks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["verdict"].as_str().unwrap())
+        .collect();
+    assert!(
+        verdicts.contains(&"ok") && !verdicts.contains(&"failed"),
+        "{checks:#}"
+    );
+}
+
+/// Proves CFG-5.
+#[test]
+fn what_fails_is_exit_1() {
+    let check = |prepare: &dyn Fn(&Home), words: &[&str]| {
+        let home = Home::new();
+        prepare(&home);
+        let output = home.zeph(["doctor"]).code(1);
+        let failed: Vec<_> = output
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("FAIL"))
+            .collect();
+        assert_has(&failed.join("\n"), words);
+    };
+    check(&|_| {}, &["provider", "zeph config init"]);
+    check(
+        &|home| home.config("[agnet]\n"),
+        &["configuration", "agnet", "agent"],
+    );
+    let gone = OpenAi::replies([]).url();
+    check(
+        &|home| home.config(&openai_config(&gone)),
+        &["provider", &gone, "is the server running"],
+    );
+    check(
+        &|home| home.scenario("steps = 5"),
+        &["provider", "scenario"],
+    );
+    check(
+        &|home| std::fs::write(home.data().join("zeph"), "").unwrap(),
+        &["database", "zeph.db"],
+    );
+}
+
+/// Proves CFG-5: it works where nothing else does.
+#[test]
+fn without_a_shell_and_without_a_home() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    let output = home.zeph(["doctor"]).env("PATH", "/nowhere").code(1);
+    assert_has(&output.stdout, &["FAIL  shell", "neither bash nor sh"]);
+    let output = home
+        .zeph(["doctor"])
+        .env("HOME", "")
+        .env("XDG_DATA_HOME", "")
+        .code(1);
+    assert_has(&output.stdout, &["FAIL  configuration", "HOME"]);
+}
