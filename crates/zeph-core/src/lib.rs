@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-//!
 //! # How it fits
 //!
 //! [`Agent`] holds one conversation. It asks an [`LlmProvider`](zeph_llm::LlmProvider), runs the

@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-//!
 //! # How it fits
 //!
 //! The *contract* (types, traits, registry, layers) is free of I/O and stands without default

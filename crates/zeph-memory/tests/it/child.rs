@@ -85,7 +85,7 @@ fn say(what: impl std::fmt::Display) {
 }
 
 #[test]
-#[ignore = "it is the other process of the tests in this binary"]
+#[ignore = "no test: the other process of the tests in this binary"]
 fn child() {
     let mut input = std::io::stdin().lines().map_while(Result::ok);
     let Some(line) = input.next() else { return };
