@@ -19,7 +19,7 @@ use crate::flags::Bench;
 use crate::project::{Project, verdict};
 use model::Answer;
 use report::{Figure, Unit, median};
-use subject::Home;
+use subject::{Home, Run};
 
 /// Starts of the program that prints its version, and of the baseline.
 const STARTS: usize = 50;
@@ -29,8 +29,13 @@ const CONVERSATIONS: usize = 20;
 const TURNS: usize = 100;
 /// Turns of the long conversation.
 const LONG: usize = 200;
+/// Lines of an excerpt. So many of them are about as much as a window of 128 000 tokens holds;
+/// so many whole files are far more than any.
+const EXCERPT: usize = 25;
 /// How many turns at each end of it are compared.
 const END: usize = 20;
+/// How often that is repeated: beginning and end are apart in time, and so is what disturbs them.
+const REPEATS: usize = 5;
 /// Files that are read in turn: the same call thrice in a row would end the conversation.
 const FILES: usize = 10;
 
@@ -139,7 +144,7 @@ fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let fresh = Home::new()?;
     let fresh_files = self::files(&fresh.project())?;
     for (what, home, files) in [("new", &fresh, &fresh_files), ("existing", &home, &files)] {
-        let run = home.run(binary, reads(files, TURNS))?;
+        let run = home.run(binary, reads(files, None, TURNS))?;
         let bodies: usize = run.exchanges.iter().map(|exchange| exchange.body).sum();
         let body = bodies / run.exchanges.len();
         let trips = baseline::round_trips(TURNS, body)?;
@@ -159,7 +164,12 @@ fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     }
 
     let run = home.run(binary, commands(TURNS))?;
-    let plain: Vec<Duration> = (0..TURNS).map(baseline::bash).collect::<Result<_>>()?;
+    let plain: Vec<Duration> = (0..TURNS)
+        .map(|nth| {
+            let mut bash = home.command(Path::new("bash"));
+            baseline::output(bash.args(["-c", &format!("true {nth}")]))
+        })
+        .collect::<Result<_>>()?;
     let (turn, plain) = (median(&run.turns()), median(&plain));
     figures.push(
         Figure::new("bash turn over the command", Unit::Ms, turn - plain)
@@ -168,35 +178,53 @@ fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
             .beside("bash -c true", plain),
     );
 
-    let run = home.run(binary, long(&files))?;
-    let turns = run.turns();
-    let (first, last) = (&turns[..END], &turns[turns.len() - END..]);
-    let (first, last) = (median(first), median(last));
-    figures.push(
-        Figure::new(
-            format!("last {END} of {LONG} read turns over the first"),
-            Unit::Ratio,
-            last / first,
-        )
-        .at_most(1.5),
-    );
-    let connections = run.connections as f64;
-    figures.push(
-        Figure::new("connections of that conversation", Unit::Count, connections).at_most(1.0),
-    );
-    let text = run.exchanges.last().map_or(0, |exchange| exchange.body) as f64 / MIB;
+    // A request is written from the whole history, so its time grows with it. What a window can
+    // hold must not be felt; far more than that is told.
+    let long_ones = [
+        ("excerpts", Some(EXCERPT), Some(1.5)),
+        ("whole files", None, None),
+    ];
+    for (what, limit, target) in long_ones {
+        let runs: Vec<Run> = (0..REPEATS)
+            .map(|_| home.run(binary, long(&files, limit)))
+            .collect::<Result<_>>()?;
+        long_conversations(&runs, what, target, figures);
+    }
+    Ok(())
+}
+
+/// What conversations of many reads do to their turns, their memory and their connection.
+fn long_conversations(runs: &[Run], what: &str, target: Option<f64>, figures: &mut Vec<Figure>) {
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for run in runs {
+        let turns = run.turns();
+        first.extend_from_slice(&turns[..END]);
+        last.extend_from_slice(&turns[turns.len() - END..]);
+    }
+    let (first, last) = (median(&first), median(&last));
+    let name = |figure: &str| format!("{LONG} reads of {what}, {figure}");
+    let ratio = Figure::new(name("last 20 over first 20"), Unit::Ratio, last / first);
+    figures.push(match target {
+        Some(target) => ratio.at_most(target),
+        None => ratio,
+    });
+    figures.push(Figure::new(name("last 20"), Unit::Ms, last).beside("first 20", first));
+    let connections = runs.iter().map(|run| run.connections).max().unwrap_or(0);
+    let connections = Figure::new(name("connections"), Unit::Count, connections as f64);
+    figures.push(connections.at_most(1.0));
+    let Some(run) = runs.last() else { return };
+    let request = run.exchanges.last().map_or(0, |exchange| exchange.body) as f64 / MIB;
     if let [at_start, at_end] = run.memory[..] {
         figures.push(
             Figure::new(
-                format!("memory after {LONG} read turns"),
+                name("memory at the end"),
                 Unit::MiB,
                 at_end.now as f64 / MIB,
             )
-            .beside("after none", at_start.now as f64 / MIB)
-            .beside("the last request", text),
+            .beside("at the start", at_start.now as f64 / MIB)
+            .beside("the last request", request),
         );
     }
-    Ok(())
 }
 
 /// A file of the project: where it is, and how a call names it.
@@ -223,9 +251,14 @@ fn files(project: &Path) -> Result<Vec<ProjectFile>> {
         .collect()
 }
 
-fn read(nth: usize, files: &[ProjectFile]) -> Answer {
+/// A read of a file, or of some lines of it.
+fn read(nth: usize, files: &[ProjectFile], limit: Option<usize>) -> Answer {
     let (_, name) = &files[nth % files.len()];
-    Answer::call(nth, "read", &json!({ "path": name }))
+    let arguments = match limit {
+        Some(limit) => json!({ "path": name, "offset": 1 + nth % 50, "limit": limit }),
+        None => json!({ "path": name }),
+    };
+    Answer::call(nth, "read", &arguments)
 }
 
 /// A command that does nothing; its number makes it another one each time.
@@ -242,7 +275,7 @@ fn ordinary(files: &[ProjectFile]) -> Vec<Answer> {
                 let listing = format!("ls -l src && wc -l {name}");
                 Answer::call(nth, "bash", &json!({ "command": listing }))
             } else {
-                read(nth, files)
+                read(nth, files, None)
             }
         })
         .collect();
@@ -251,8 +284,8 @@ fn ordinary(files: &[ProjectFile]) -> Vec<Answer> {
 }
 
 /// So many reads, then a text.
-fn reads(files: &[ProjectFile], turns: usize) -> Vec<Answer> {
-    let mut script: Vec<Answer> = (0..turns).map(|nth| read(nth, files)).collect();
+fn reads(files: &[ProjectFile], limit: Option<usize>, turns: usize) -> Vec<Answer> {
+    let mut script: Vec<Answer> = (0..turns).map(|nth| read(nth, files, limit)).collect();
     script.push(Answer::text("done"));
     script
 }
@@ -264,8 +297,8 @@ fn commands(turns: usize) -> Vec<Answer> {
 }
 
 /// Reads with the first and the last answer held, for the memory at both ends.
-fn long(files: &[ProjectFile]) -> Vec<Answer> {
-    let mut script = reads(files, LONG);
+fn long(files: &[ProjectFile], limit: Option<usize>) -> Vec<Answer> {
+    let mut script = reads(files, limit, LONG);
     let last = script.len() - 1;
     for at in [0, last] {
         script[at] = script[at].clone().held();

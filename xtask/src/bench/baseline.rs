@@ -15,30 +15,25 @@ use super::subject;
 /// How each answer of [`Model`] ends.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
-/// From start to exit of a process, its output thrown away.
+/// From start to exit of a process.
 pub(super) fn process(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .with_context(|| format!("{command:?}"))?;
+    let status = command.status().with_context(|| format!("{command:?}"))?;
     let took = start.elapsed();
     ensure!(status.success(), "{command:?}: {status}");
     Ok(took)
 }
 
-/// `bash -c true`, its output read as a tool would.
-pub(super) fn bash(nth: usize) -> Result<Duration> {
+/// From start to exit of a process, its output read as a tool would.
+pub(super) fn output(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
-    let output = Command::new("bash")
-        .args(["-c", &format!("true {nth}")])
-        .stdin(Stdio::null())
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .output()
-        .context("bash")?;
+        .with_context(|| format!("{command:?}"))?;
     let took = start.elapsed();
-    ensure!(output.status.success(), "bash: {}", output.status);
+    ensure!(output.status.success(), "{command:?}: {}", output.status);
     Ok(took)
 }
 

@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 const SILENCE: Duration = Duration::from_secs(60);
 /// Room for the head of a request, and for the body of an ordinary one.
 const BUFFER: usize = 64 * 1024;
+/// Bytes of the read that tells that a request is there.
+const FIRST_READ: usize = 256;
 /// The most bytes of one request.
 const MAX_REQUEST: usize = 256 * 1024 * 1024;
 
@@ -268,7 +270,8 @@ struct Request {
 
 /// Reads one request into `buffer`; `None` when the client closed the connection before it.
 fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Option<Request>> {
-    let mut filled = match stream.read(buffer) {
+    // A short read, which does not wait for the kernel to copy more than that.
+    let mut filled = match stream.read(&mut buffer[..FIRST_READ]) {
         Ok(0) => return Ok(None),
         Ok(read) => read,
         Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
