@@ -18,9 +18,9 @@ const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 /// From start to exit of a process.
 pub(super) fn process(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
-    let status = command.status().with_context(|| format!("{command:?}"))?;
+    let status = command.status().with_context(|| name(command))?;
     let took = start.elapsed();
-    ensure!(status.success(), "{command:?}: {status}");
+    ensure!(status.success(), "{}: {status}", name(command));
     Ok(took)
 }
 
@@ -31,10 +31,16 @@ pub(super) fn output(command: &mut Command) -> Result<Duration> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .output()
-        .with_context(|| format!("{command:?}"))?;
+        .with_context(|| name(command))?;
     let took = start.elapsed();
-    ensure!(output.status.success(), "{command:?}: {}", output.status);
+    let status = output.status;
+    ensure!(status.success(), "{}: {status}", name(command));
     Ok(took)
+}
+
+/// What was called, for errors.
+fn name(command: &Command) -> String {
+    command.get_program().display().to_string()
 }
 
 /// Opening and reading a whole file.

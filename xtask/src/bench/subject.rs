@@ -100,7 +100,7 @@ impl Home {
         let printed = std::fs::read_to_string(&stdout)?;
         let told = std::fs::read_to_string(&stderr)?;
         ensure!(status.success(), "zeph -p: {status}\n{printed}\n{told}");
-        all_succeeded(&printed, calls).with_context(|| told)?;
+        all_succeeded(&printed, calls).with_context(|| format!("zeph -p wrote {told:?}"))?;
         let observed = model.observed()?;
         Ok(Run {
             started,
