@@ -35,20 +35,27 @@ pub fn decide(mode: Mode, tool: &Annotations) -> Decision {
     }
     let edits_files = !tool.open_world && tool.risk <= Risk::Medium;
     match mode {
-        Mode::Plan if tool.read_only => ask(),
+        Mode::Plan if tool.read_only => ask(tool),
         Mode::Plan => Decision::Deny {
             reason: "the session is in plan mode, where only read-only tools run; \
                      the user can switch with --mode ask",
         },
         Mode::Full => Decision::Allow,
         Mode::AutoEdit if edits_files => Decision::Allow,
-        Mode::Ask | Mode::AutoEdit => ask(),
+        Mode::Ask | Mode::AutoEdit => ask(tool),
     }
 }
 
-fn ask() -> Decision {
+fn ask(tool: &Annotations) -> Decision {
+    let reason = if tool.read_only {
+        "it reaches beyond this machine."
+    } else if tool.open_world || tool.risk > Risk::Medium {
+        "it can change whatever you can change."
+    } else {
+        "it changes files."
+    };
     Decision::Ask {
-        reason: "it reaches beyond reading inside the sandbox.",
+        reason,
         hint: "Nobody can be asked here: --yes allows every question once, \
                --mode auto-edit allows changes of files.",
     }
