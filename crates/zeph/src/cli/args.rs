@@ -31,6 +31,27 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
+impl Cli {
+    /// A flag that is given and has no meaning for the command.
+    pub(crate) fn idle_flag(&self) -> Option<&'static str> {
+        let turn = match self.command {
+            None => return None,
+            Some(Command::Run { .. }) => &TurnArgs::default(),
+            Some(_) => &self.turn,
+        };
+        let given = [
+            ("-p", self.prompt.is_some()),
+            ("--continue", turn.continue_last),
+            ("--resume", turn.resume.is_some()),
+            ("--output-format", turn.output_format != OutputFormat::Text),
+            ("--output-schema", turn.output_schema.is_some()),
+        ];
+        given
+            .into_iter()
+            .find_map(|(flag, given)| given.then_some(flag))
+    }
+}
+
 /// What holds for every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {

@@ -13,6 +13,7 @@ mod tools;
 
 use std::io::{IsTerminal as _, Write as _};
 
+use anyhow::Context as _;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
@@ -55,6 +56,12 @@ pub(crate) fn main() -> Exit {
 
 async fn dispatch(cli: Cli) -> Exit {
     init_logging(cli.global.verbose);
+    if let Some(flag) = cli.idle_flag() {
+        stderr_line(&format!(
+            "error: {flag} means nothing before this command; leave it out"
+        ));
+        return Exit::Usage;
+    }
     if let Some(directory) = &cli.global.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
@@ -169,7 +176,11 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     if error.downcast_ref::<ConfigErrors>().is_some() {
         return Exit::Usage;
     }
-    if is_closed_pipe(error) { Exit::Done } else { Exit::Failed }
+    if is_closed_pipe(error) {
+        Exit::Done
+    } else {
+        Exit::Failed
+    }
 }
 
 /// Whether the reader of the output has gone.
@@ -187,12 +198,11 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// What writing fails with; a closed pipe too.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
-    }
-    out.flush()?;
-    Ok(())
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush())
+        .context("standard output cannot be written")
 }
 
 /// Logs go to standard error, and only when they are asked for.

@@ -15,7 +15,7 @@ use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice, with_causes};
 use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
-use crate::output::{Recorder, ResultObject, stdout_line};
+use crate::output::{Recorder, ResultObject, stderr_line};
 use crate::terminal::{
     InteractiveOptions, SessionEnd, TerminalChannel, TerminalOptions, interactive as session,
 };
@@ -75,34 +75,37 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
                         channel.error(message);
                     }
                     channel.finish_answer(&outcome.text);
+                    exit
                 }
                 View::Json(recorder) => {
                     let calls = recorder.take_calls();
-                    finish(turn, recorder, ResultObject::new(&session, &outcome, calls));
+                    finish(recorder, ResultObject::new(&session, &outcome, calls), exit)
                 }
             }
-            exit
         }
         Err(error) => {
             let exit = exit_of(&error);
             match &view {
-                View::Text(channel) => channel.error(&with_causes(&error)),
+                View::Text(channel) => {
+                    channel.error(&with_causes(&error));
+                    exit
+                }
                 View::Json(recorder) => {
                     let failed = ResultObject::failed(&session, with_causes(&error));
-                    finish(turn, recorder, failed);
+                    finish(recorder, failed, exit)
                 }
             }
-            exit
         }
     }
 }
 
-fn finish(turn: &TurnArgs, recorder: &Recorder, result: ResultObject) {
-    if turn.output_format == OutputFormat::StreamJson {
-        recorder.print(Event::Finished { result });
-    } else if let Ok(text) = serde_json::to_string(&result) {
-        stdout_line(&text);
+/// Prints the result; one that could not be written is a failure.
+fn finish(recorder: &Recorder, result: ResultObject, exit: Exit) -> Exit {
+    if recorder.finish(result) {
+        return exit;
     }
+    stderr_line("error: the result could not be written to standard output; is its disk full?");
+    Exit::Failed
 }
 
 async fn turn_of(

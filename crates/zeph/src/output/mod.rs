@@ -3,7 +3,7 @@
 pub(crate) mod events;
 mod recorder;
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 pub(crate) use recorder::{Recorder, ResultObject};
 
@@ -15,11 +15,13 @@ pub(crate) fn stderr_line(text: &str) {
     let _ = err.flush();
 }
 
-/// Writes a line to standard output; `false` when nobody reads any more.
+/// Writes a line to standard output; a closed pipe is no reason to fail. `false` when it could not
+/// be written for another reason: a full disk.
 pub(crate) fn stdout_line(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
+    let written = out
+        .write_all(text.as_bytes())
         .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush())
-        .is_ok()
+        .and_then(|()| out.flush());
+    written.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true)
 }

@@ -1,5 +1,6 @@
 //! The channel of `json` and `stream-json`: keeps what the result object needs, prints events.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -107,6 +108,8 @@ pub(crate) struct Recorder {
     stream: bool,
     /// Whether every question is answered with once.
     assume_yes: bool,
+    /// Whether something could not be written.
+    lost: AtomicBool,
     calls: Mutex<Vec<CallRecord>>,
 }
 
@@ -116,6 +119,7 @@ impl Recorder {
         Self {
             stream,
             assume_yes,
+            lost: AtomicBool::new(false),
             calls: Mutex::default(),
         }
     }
@@ -134,8 +138,24 @@ impl Recorder {
             ts: zeph_tools::layers::now_ms(),
             event,
         };
-        if let Ok(text) = serde_json::to_string(&line) {
-            stdout_line(&text);
+        self.write(&line);
+    }
+
+    /// Prints the result, as the last event or as the one object; `false` when it, or an event
+    /// before it, could not be written.
+    pub(crate) fn finish(&self, result: ResultObject) -> bool {
+        if self.stream {
+            self.print(Event::Finished { result });
+        } else {
+            self.write(&result);
+        }
+        !self.lost.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, line: &impl Serialize) {
+        let written = serde_json::to_string(line).is_ok_and(|text| stdout_line(&text));
+        if !written {
+            self.lost.store(true, Ordering::Relaxed);
         }
     }
 
