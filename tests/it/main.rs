@@ -20,6 +20,7 @@ mod one_shot;
 mod one_shot_exit;
 mod one_shot_json;
 mod terminal;
+mod together;
 mod tools_call;
 mod tools_params;
 mod tools_run;

@@ -93,3 +93,19 @@ fn nothing_is_coloured_without_a_terminal_or_with_no_color() {
         assert_has(&output.stdout, &["Title", "bold"]);
     }
 }
+
+/// Proves CLI-3: what could not be printed is no success.
+#[test]
+fn a_full_disk_behind_standard_output_is_a_failure() {
+    let check = |args: &[&str]| {
+        let home = Home::scripted("[[steps]]\ntext = \"Hello.\"");
+        home.zeph(args)
+            .full()
+            .code(1)
+            .says(&["error: ", "standard output"]);
+    };
+    check(&["-p", "go", "--output-format", "json"]);
+    check(&["-p", "go", "--output-format", "stream-json"]);
+    check(&["tools", "list"]);
+    check(&["tools", "call", "list_tasks"]);
+}

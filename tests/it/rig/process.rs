@@ -30,7 +30,16 @@ enum Stdin {
 pub(crate) struct Zeph {
     command: Command,
     stdin: Stdin,
-    deaf: bool,
+    stdout: Stdout,
+}
+
+/// Where standard output goes.
+enum Stdout {
+    Kept,
+    /// A pipe that nobody reads.
+    Closed,
+    /// A disk that is always full.
+    Full,
 }
 
 impl Zeph {
@@ -41,7 +50,7 @@ impl Zeph {
         Self {
             command,
             stdin: Stdin::Null,
-            deaf: false,
+            stdout: Stdout::Kept,
         }
     }
 
@@ -54,7 +63,7 @@ impl Zeph {
         Self {
             command,
             stdin: Stdin::Null,
-            deaf: false,
+            stdout: Stdout::Kept,
         }
     }
 
@@ -107,7 +116,13 @@ impl Zeph {
 
     /// Nobody reads its standard output: the pipe is closed from the start.
     pub(crate) fn deaf(mut self) -> Self {
-        self.deaf = true;
+        self.stdout = Stdout::Closed;
+        self
+    }
+
+    /// Its standard output goes to a full disk.
+    pub(crate) fn full(mut self) -> Self {
+        self.stdout = Stdout::Full;
         self
     }
 
@@ -118,11 +133,10 @@ impl Zeph {
                 Stdin::Null => Stdio::null(),
                 _ => Stdio::piped(),
             })
-            .stdout(if self.deaf {
-                let (_, writer) = std::io::pipe().unwrap();
-                Stdio::from(writer)
-            } else {
-                Stdio::piped()
+            .stdout(match self.stdout {
+                Stdout::Kept => Stdio::piped(),
+                Stdout::Closed => Stdio::from(std::io::pipe().unwrap().1),
+                Stdout::Full => Stdio::from(std::fs::File::create("/dev/full").unwrap()),
             })
             .stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("the binary starts");
