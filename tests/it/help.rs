@@ -122,6 +122,16 @@ fn what_is_wrong_on_the_command_line_is_exit_2() {
         &["--set", "novalue", "tools", "list"],
         &["novalue", "KEY=VALUE"],
     );
+    check(&["-p", "hi", "tools", "list"], &["-p means nothing"]);
+    check(&["-p", "hi", "run", "there"], &["-p means nothing"]);
+    check(
+        &["--continue", "sessions", "list"],
+        &["--continue means nothing"],
+    );
+    check(
+        &["--output-format", "json", "doctor"],
+        &["--output-format means nothing"],
+    );
     check(
         &["-C", "/no/such/place", "tools", "list"],
         &["/no/such/place"],
