@@ -24,6 +24,6 @@ pub use config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
 pub use error::{LlmError, LlmErrorKind};
 pub use message::{Message, MessagePart, Role};
 pub use provider::{
-    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
+    ChatRequest, ChatResponse, HistoryId, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
 };
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

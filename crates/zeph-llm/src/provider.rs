@@ -1,5 +1,7 @@
 //! The port to a language model.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +25,24 @@ pub struct ChatRequest<'a> {
     pub cache_key: Option<&'a str>,
     /// JSON Schema the answer's text must follow.
     pub response_schema: Option<&'a Value>,
+    /// Names a history that only grows. A caller that gives the same id again promises that
+    /// `messages` is what it was, with messages appended and at most the last one replaced. A
+    /// provider may then keep what it has already written of it, so that the time a request takes
+    /// does not grow with the conversation.
+    pub history: Option<HistoryId>,
+}
+
+/// See [`ChatRequest::history`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HistoryId(u64);
+
+impl HistoryId {
+    /// An id that no other history of this process has.
+    #[must_use]
+    pub fn unique() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// Tokens of one request, as the provider counted them.
@@ -185,6 +205,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
             tool_choice: ToolChoice::None,
             cache_key: None,
             response_schema: None,
+            history: None,
         };
         let response = self.chat_stream(request, &mut |_| ()).await?;
         Ok(response.into_message().text())

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use zeph_llm::{Message, MessagePart, Role, Usage};
+use zeph_llm::{HistoryId, Message, MessagePart, Role, Usage};
 use zeph_memory::{NewMessage, Store, StoreError};
 use zeph_tools::{ToolError, format_for_llm};
 
@@ -36,6 +36,8 @@ pub enum HistoryError {
 pub struct History {
     store: Store,
     session: String,
+    /// Names the window to the provider; it only grows until it is cleared.
+    id: HistoryId,
     messages: Vec<Message>,
     estimate: TokenEstimate,
     fixed_bytes: usize,
@@ -72,6 +74,7 @@ impl History {
         let mut history = Self {
             store,
             session: session.to_owned(),
+            id: HistoryId::unique(),
             messages: Vec::new(),
             estimate: TokenEstimate::new(fixed_bytes),
             fixed_bytes,
@@ -128,6 +131,7 @@ impl History {
     /// [`HistoryError::Store`].
     pub async fn clear(&mut self) -> Result<(), HistoryError> {
         self.store.clear_window(&self.session).await?;
+        self.id = HistoryId::unique();
         self.messages.clear();
         self.estimate = TokenEstimate::new(self.fixed_bytes);
         Ok(())
@@ -137,6 +141,12 @@ impl History {
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// The id of the window: the messages sent under it only grow, at most the last is replaced.
+    #[must_use]
+    pub fn id(&self) -> HistoryId {
+        self.id
     }
 
     /// The session's id.

@@ -212,6 +212,7 @@ impl Agent {
             tool_choice,
             cache_key: Some(self.history.session()),
             response_schema: self.response_schema.as_ref(),
+            history: Some(self.history.id()),
         };
         let mut shown = String::new();
         let answer = {

@@ -16,23 +16,13 @@ const MAX_NAME: usize = 64;
 const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
 do not repeat any of it, do not comment on the interruption.";
 
-/// The system prompt and the messages, as the `messages` array.
-pub(super) struct History<'a> {
-    pub(super) system: &'a str,
-    pub(super) messages: &'a [Message],
-    /// What a broken stream had already delivered.
-    pub(super) shown: Option<&'a str>,
-}
+/// Some messages of a history, as elements of the `messages` array.
+pub(super) struct Messages<'a>(pub(super) &'a [Message]);
 
-impl Serialize for History<'_> {
+impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        if !self.system.is_empty() {
-            seq.serialize_element(&WireMessage::System {
-                content: self.system,
-            })?;
-        }
-        for message in self.messages {
+        for message in self.0 {
             match message.role {
                 Role::User => user_messages(&mut seq, &message.parts)?,
                 Role::Assistant => seq.serialize_element(&WireMessage::Assistant {
@@ -41,16 +31,34 @@ impl Serialize for History<'_> {
                 })?,
             }
         }
-        if let Some(shown) = self.shown {
-            seq.serialize_element(&WireMessage::Assistant {
-                content: Some(Content::Text(shown)),
-                tool_calls: ToolCalls(&[]),
-            })?;
-            seq.serialize_element(&WireMessage::User {
-                content: Content::Text(GO_ON),
-            })?;
-        }
         seq.end()
+    }
+}
+
+/// The system prompt, as the first element; nothing when it is empty.
+pub(super) struct System<'a>(pub(super) &'a str);
+
+impl Serialize for System<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let content = Some(self.0).filter(|content| !content.is_empty());
+        serializer.collect_seq(content.map(|content| WireMessage::System { content }))
+    }
+}
+
+/// What a broken stream had already delivered, and the instruction to go on.
+pub(super) struct GoOn<'a>(pub(super) &'a str);
+
+impl Serialize for GoOn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq([
+            WireMessage::Assistant {
+                content: Some(Content::Text(self.0)),
+                tool_calls: ToolCalls(&[]),
+            },
+            WireMessage::User {
+                content: Content::Text(GO_ON),
+            },
+        ])
     }
 }
 

@@ -13,6 +13,7 @@
 //! sent back: Chat Completions has no field for it.
 
 mod answer;
+mod body;
 mod chunk;
 mod endpoint;
 mod failure;
@@ -24,6 +25,7 @@ mod tests;
 mod wire;
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -41,6 +43,7 @@ use crate::message::MessagePart;
 use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamSink};
 use crate::retry::{Retries, parse_retry_after};
 use answer::Answer;
+use body::BodyCache;
 use endpoint::Endpoint;
 use failure::{ErrorBody, Failure, Target};
 use stream::AnswerReader;
@@ -75,6 +78,7 @@ pub struct OpenAiProvider {
     max_output_tokens: Option<u32>,
     retry: RetryConfig,
     client: LazyClient,
+    bodies: Mutex<BodyCache>,
 }
 
 impl fmt::Debug for OpenAiProvider {
@@ -139,6 +143,7 @@ impl OpenAiProvider {
             max_output_tokens: config.max_output_tokens,
             retry,
             client: LazyClient::default(),
+            bodies: Mutex::default(),
         })
     }
 
@@ -183,8 +188,9 @@ impl OpenAiProvider {
             max_output_tokens: self.max_output_tokens,
             openai: self.endpoint.is_openai(),
         };
-        wire::request_body(settings, request, shown)
-            .map(Bytes::from)
+        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies
+            .build(settings, request, shown)
             .map_err(|failure| self.error(failure))
     }
 

@@ -8,12 +8,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::body::BodyCache;
 use super::failure::{Failure, Target};
 use super::stream::AnswerReader;
-use super::wire::{WireSettings, request_body};
+use super::wire::WireSettings;
 use crate::error::LlmErrorKind;
 use crate::message::{Message, MessagePart, Role};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
+use crate::provider::{ChatRequest, ChatResponse, HistoryId, StopReason, StreamEvent, Usage};
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
 const TARGET: Target<'_> = Target {
@@ -528,6 +529,7 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
         tool_choice: ToolChoice::Auto,
         cache_key: Some("session-1"),
         response_schema: None,
+        history: None,
     }
 }
 
@@ -551,6 +553,14 @@ fn text(text: &str) -> MessagePart {
     MessagePart::Text {
         text: text.to_owned(),
     }
+}
+
+fn request_body(
+    settings: WireSettings<'_>,
+    request: ChatRequest<'_>,
+    shown: Option<&str>,
+) -> Result<bytes::Bytes, Failure> {
+    BodyCache::default().build(settings, request, shown)
 }
 
 fn body_of(settings: WireSettings<'_>, request: ChatRequest<'_>, shown: Option<&str>) -> Value {
@@ -614,6 +624,7 @@ fn the_body_for_a_compatible_server() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
     let asked = ChatRequest {
         response_schema: Some(&schema),
+        history: None,
         system: "",
         ..request(&messages, &[])
     };
@@ -626,6 +637,7 @@ fn strict_mode_only_for_schemas_that_meet_its_rules() {
     let open = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {}}}}, "required": ["a"], "additionalProperties": false});
     let asked = ChatRequest {
         response_schema: Some(&open),
+        history: None,
         ..request(&messages, &[])
     };
     let body = body_of(settings(true), asked, None);
@@ -687,5 +699,58 @@ fn misplaced_parts_are_refused_with_their_place() {
             (failure.kind, failure.message.as_str()),
             (LlmErrorKind::BadRequest, expect)
         );
+    }
+}
+
+fn any_message() -> impl Strategy<Value = Message> {
+    let part = prop_oneof![
+        "[a-z\"\\n]{0,8}".prop_map(|words| text(&words)),
+        "[a-z]{1,3}".prop_map(|id| result(&id, "read")),
+        "[a-z]{1,3}".prop_map(|id| call(&id, "bash", json!({"command": id}))),
+        Just(MessagePart::Reasoning {
+            text: "hm".to_owned(),
+            signature: None
+        }),
+    ];
+    (any::<bool>(), proptest::collection::vec(part, 0..4)).prop_map(|(user, mut parts)| {
+        let role = if user { Role::User } else { Role::Assistant };
+        parts.retain(|part| match part {
+            MessagePart::ToolUse(_) => !user,
+            MessagePart::ToolResult { .. } => user,
+            _ => true,
+        });
+        Message { role, parts }
+    })
+}
+
+proptest! {
+    /// What is continued from the last request is what would be written anew, whatever comes
+    /// between: a last message that is replaced, a broken stream, another tool choice, other tools.
+    ///
+    /// Proves LLM-6.
+    #[test]
+    fn a_continued_body_is_the_body(
+        messages in proptest::collection::vec(any_message(), 0..12),
+        steps in proptest::collection::vec((0usize..4, any::<bool>(), any::<bool>(), 0u8..3), 1..8),
+    ) {
+        let (tools, history) = (tools(), Some(HistoryId::unique()));
+        let mut cache = BodyCache::default();
+        let mut sent = 0;
+        for (grow, broken, forbidden, variant) in steps {
+            sent = (sent + grow).min(messages.len());
+            let mut window = messages[..sent].to_vec();
+            if variant == 1 && let Some(last) = window.last_mut() {
+                last.parts.push(text("replaced"));
+            }
+            let request = ChatRequest {
+                history,
+                system: if variant == 2 { "" } else { "You are Zeph." },
+                tool_choice: if forbidden { ToolChoice::None } else { ToolChoice::Auto },
+                ..request(&window, if grow == 3 { &[] } else { &tools })
+            };
+            let shown = broken.then_some("so far");
+            let continued = cache.build(settings(true), request, shown).unwrap();
+            prop_assert_eq!(continued, request_body(settings(true), request, shown).unwrap());
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! The request body of Chat Completions, serialized straight from the borrowed history.
+//! The fields of a request of Chat Completions around its messages.
 //!
-//! The fields stand in an order that keeps the prefix stable: what never changes in a
+//! They stand in an order that keeps the prefix stable: what never changes in a
 //! conversation (model, limits, tools) comes first, then the messages, and after them what may
 //! differ between two requests (`tool_choice`, `response_format`).
 
@@ -8,10 +8,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::history::History;
 use crate::error::LlmErrorKind;
 use crate::message::{Message, MessagePart, Role};
-use crate::provider::ChatRequest;
 use crate::tool::{ToolChoice, ToolDefinition};
 
 /// What the provider's configuration adds to every request.
@@ -26,32 +24,12 @@ pub struct WireSettings<'a> {
     pub openai: bool,
 }
 
-/// Serializes a request. `shown` is the part of an answer that a broken stream had already
-/// delivered: it is appended with the instruction to go on.
+/// Refuses a part in a message whose role cannot have it; `first` is the number of the first one.
 ///
 /// # Errors
-/// `BadRequest` for a part in a message whose role cannot have it.
-pub(super) fn request_body(
-    settings: WireSettings<'_>,
-    request: ChatRequest<'_>,
-    shown: Option<&str>,
-) -> Result<Vec<u8>, Failure> {
-    check_roles(request.messages)?;
-    let body = Body {
-        settings,
-        request,
-        shown,
-    };
-    serde_json::to_vec(&body).map_err(|error| {
-        Failure::new(
-            LlmErrorKind::BadRequest,
-            format!("the request cannot be written as JSON: {error}"),
-        )
-    })
-}
-
-fn check_roles(messages: &[Message]) -> Result<(), Failure> {
-    for (at, message) in messages.iter().enumerate() {
+/// `BadRequest`, naming the message.
+pub(super) fn check_roles(first: usize, messages: &[Message]) -> Result<(), Failure> {
+    for (at, message) in (first..).zip(messages) {
         for part in &message.parts {
             let misplaced = match (message.role, part) {
                 (Role::Assistant, MessagePart::ToolResult { .. }) => "a tool result",
@@ -69,17 +47,16 @@ fn check_roles(messages: &[Message]) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Body<'a> {
-    settings: WireSettings<'a>,
-    request: ChatRequest<'a>,
-    shown: Option<&'a str>,
+/// What stands before the messages: nothing of it changes in a conversation.
+pub(super) struct Head<'a> {
+    pub(super) settings: WireSettings<'a>,
+    pub(super) cache_key: Option<&'a str>,
+    pub(super) tools: &'a [ToolDefinition],
 }
 
-impl Serialize for Body<'_> {
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self {
-            settings, request, ..
-        } = self;
+        let Self { settings, .. } = self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", settings.model)?;
         map.serialize_entry("stream", &true)?;
@@ -92,26 +69,34 @@ impl Serialize for Body<'_> {
             };
             map.serialize_entry(name, &limit)?;
         }
-        if let Some(key) = request.cache_key.filter(|_| settings.openai) {
+        if let Some(key) = self.cache_key.filter(|_| settings.openai) {
             map.serialize_entry("prompt_cache_key", key)?;
         }
-        if !request.tools.is_empty() {
-            map.serialize_entry("tools", &Tools(request.tools))?;
+        if !self.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(self.tools))?;
         }
-        let history = History {
-            system: request.system,
-            messages: request.messages,
-            shown: self.shown,
-        };
-        map.serialize_entry("messages", &history)?;
-        if !request.tools.is_empty() {
-            let choice = match request.tool_choice {
+        map.end()
+    }
+}
+
+/// What stands after the messages: it may differ between two requests.
+pub(super) struct Tail<'a> {
+    pub(super) has_tools: bool,
+    pub(super) tool_choice: ToolChoice,
+    pub(super) response_schema: Option<&'a Value>,
+}
+
+impl Serialize for Tail<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.has_tools {
+            let choice = match self.tool_choice {
                 ToolChoice::Auto => "auto",
                 ToolChoice::None => "none",
             };
             map.serialize_entry("tool_choice", choice)?;
         }
-        if let Some(schema) = request.response_schema {
+        if let Some(schema) = self.response_schema {
             map.serialize_entry("response_format", &ResponseFormat::new(schema))?;
         }
         map.end()

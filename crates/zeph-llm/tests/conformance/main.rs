@@ -65,6 +65,7 @@ async fn ask(
         tool_choice: ToolChoice::Auto,
         cache_key: Some("session"),
         response_schema: schema,
+        history: None,
     };
     let mut events = Vec::new();
     let outcome = provider

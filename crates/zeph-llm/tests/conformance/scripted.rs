@@ -193,6 +193,7 @@ async fn the_tool_choice_is_seen() {
         tool_choice: ToolChoice::None,
         cache_key: None,
         response_schema: None,
+        history: None,
     };
     provider.chat_with_tools(request).await.unwrap();
 }
