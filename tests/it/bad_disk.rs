@@ -113,6 +113,36 @@ fn can_mount(home: &Home) -> bool {
     probe.run().code == Some(0)
 }
 
+/// Proves CLI-3: a disk that is mounted for reading only.
+#[test]
+fn a_read_only_disk_is_named() {
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let home = Home::openai(&server);
+    if !can_mount(&home) {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    }
+    home.zeph(["-p", "remember this"]).code(0);
+    let before = std::fs::read(home.database()).unwrap();
+    let script = r#"exec unshare -rm bash -c '
+        mount --bind "$XDG_DATA_HOME" "$XDG_DATA_HOME" || exit 90
+        mount -o remount,bind,ro "$XDG_DATA_HOME" || exit 91
+        exec "$0" "$@"' "$0" "$@""#;
+    for args in [
+        ["-p", "hi"].as_slice(),
+        &["tools", "call", "list_tasks"],
+        &["sessions", "list"],
+    ] {
+        let output = Zeph::through_bash(&home, script).args(args).run().code(1);
+        assert_has(
+            &output.stderr,
+            &["error: ", "zeph.db is read-only", "[memory] path"],
+        );
+    }
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(std::fs::read(home.database()).unwrap(), before);
+}
+
 /// Proves AGT-6, D-14, CLI-3: on a full disk the error is clear, and what was stored before is
 /// there when there is room again.
 #[test]

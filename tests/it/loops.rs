@@ -161,3 +161,28 @@ fn repeated_call_ids_are_kept_apart() {
     assert_has(&results[1].1, &["beta"]);
     assert_ne!(results[0].0, results[1].0);
 }
+
+/// Proves AGT-1: nor do two calls of one answer that have the same id, or none.
+#[test]
+fn calls_of_one_answer_with_one_id_are_kept_apart() {
+    for id in ["same", ""] {
+        let calls: Vec<_> = ["a.txt", "b.txt"]
+            .map(|name| (id.to_owned(), "read", json!({ "path": name }).to_string()))
+            .to_vec();
+        let server = OpenAi::replies([Reply::answer("", &calls), Reply::text("Both read.")]);
+        let home = Home::openai(&server);
+        home.write("a.txt", "alpha\n");
+        home.write("b.txt", "beta\n");
+        home.zeph(["-p", "read both"]).code(0);
+        let results = results_of(&server.last().messages());
+        assert_eq!(results.len(), 2, "{id:?}: {results:?}");
+        assert_has(&results[0].1, &["alpha"]);
+        assert_has(&results[1].1, &["beta"]);
+        assert!(
+            results[0].0 != results[1].0 && !results[0].0.is_empty(),
+            "{results:?}"
+        );
+        let session = session_ids(&home.database()).remove(0);
+        assert_eq!(stored_is_whole(&home.export(&session)), 2);
+    }
+}

@@ -54,7 +54,7 @@ fn a_script_runs_in_order_in_one_session() {
 #[test]
 fn a_bad_line_ends_the_script() {
     let home = Home::new();
-    let check = |bad: &str, words: &[&str]| {
+    let check = |bad: &str, kind: &str, words: &[&str]| {
         let home = Home::new();
         let good = r#"{"tool": "write", "params": {"path": "a.txt", "content": "x"}}"#;
         let after = r#"{"tool": "write", "params": {"path": "b.txt", "content": "x"}}"#;
@@ -63,17 +63,19 @@ fn a_bad_line_ends_the_script() {
             .stdin(format!("{good}\n{bad}\n{after}\n"));
         let output = run.code(2).says(&["line 2"]).says(words);
         assert_eq!(output.json_lines().len(), 2, "{output}");
-        assert_eq!(
-            output.json_lines()[1]["error_type"],
-            "parse_error",
-            "{output}"
-        );
+        assert_eq!(output.json_lines()[1]["error_type"], kind, "{output}");
         assert!(home.has("a.txt") && !home.has("b.txt"), "{output}");
     };
-    check("not json", &["JSON"]);
-    check("[1, 2]", &[]);
-    check(r#"{"toool": "read"}"#, &["toool", "tool"]);
-    check(r#"{"tool": "read", "parms": {}}"#, &["parms", "params"]);
+    check("not json", "parse_error", &["JSON"]);
+    check("[1, 2]", "validation_failed", &["object"]);
+    let wrong = "validation_failed";
+    check(r#"{"toool": "read"}"#, wrong, &["tool", "params"]);
+    check(
+        r#"{"tool": "read", "parms": {}}"#,
+        wrong,
+        &["parms", "params"],
+    );
+    check(r#"{"tool": 5}"#, wrong, &["tool"]);
     home.zeph(["tools", "run", "missing.jsonl"])
         .code(1)
         .says(&["missing.jsonl", "cannot be read"]);
