@@ -11,7 +11,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, fsync, openat, renameat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, fsync, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
@@ -43,8 +44,8 @@ impl Drop for Temporary<'_> {
 /// a new file gets those that the process gives. `cancel` is obeyed up to the rename.
 ///
 /// # Errors
-/// When the target is not writable, the disk is full, the call is cancelled. The old content is
-/// there then, and no temporary file.
+/// When the target is not writable, the disk is full, the call is cancelled, or `existing` is not
+/// what stands there any more. No content of ours is there then, and no temporary file.
 pub(super) fn replace(
     target: &Target,
     content: &[u8],
@@ -75,6 +76,12 @@ pub(super) fn replace(
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
+    if existing.is_some_and(|existing| !stands(target, existing)) {
+        return Err(ToolError::invalid(format!(
+            "{} was changed by another program meanwhile; nothing was written: read it again",
+            target.path.display()
+        )));
+    }
     renameat(&*target.dir, &temporary.name, &*target.dir, &target.name)
         .map_err(|error| failed(error.into()))?;
     temporary.renamed = true;
@@ -85,6 +92,18 @@ pub(super) fn replace(
         let _ = fsync(dir);
     }
     Ok(())
+}
+
+/// Whether the file at `target` is still the one that `seen` describes, with that content.
+fn stands(target: &Target, seen: &Stat) -> bool {
+    let content = |stat: &Stat| {
+        (
+            (stat.st_dev, stat.st_ino, stat.st_size),
+            (stat.st_mtime, stat.st_mtime_nsec),
+        )
+    };
+    statat(&*target.dir, &target.name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|now| content(&now) == content(seen))
 }
 
 /// Whether the file itself may be written: a rename would only ask for the directory, and a file
@@ -199,6 +218,23 @@ mod tests {
         replace(&below, b"new", stat.as_ref(), &go_on).expect("written");
         assert_eq!(std::fs::read(&file).expect("a file"), b"new");
         assert_eq!(names(&dir.path().join("taken")), ["f"]);
+    }
+
+    #[test]
+    fn a_file_that_another_program_changed_meanwhile_stays() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("f");
+        std::fs::write(&file, "old").expect("a file");
+        let target = target(dir.path(), "f");
+        let stat = target.existing().expect("a file");
+        std::fs::write(&file, "theirs").expect("changed");
+        let error = replace(&target, b"ours", stat.as_ref(), &CancellationToken::new())
+            .expect_err("changed");
+        assert!(error.to_string().contains("meanwhile"), "{error}");
+        assert_eq!(std::fs::read(&file).expect("a file"), b"theirs");
+        std::fs::remove_file(&file).expect("removed");
+        replace(&target, b"ours", stat.as_ref(), &CancellationToken::new()).expect_err("gone");
+        assert!(names(dir.path()).is_empty());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::file::closest::{Closest, closest};
 use crate::file::lines::cut;
 use crate::file::sandbox::Sandbox;
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
-use crate::file::{atomic, blocking, change};
+use crate::file::{atomic, blocking, change, locks};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -90,8 +90,10 @@ fn edit(
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
-    let (file, stat) = place.open_file(sandbox, "`edit` changes files")?;
+    place.open_file(sandbox, "`edit` changes files")?;
     let target = place.target(sandbox)?;
+    let _held = locks::hold_file(&target, cancel)?;
+    let (file, stat) = target.open()?;
     let shown = sandbox.shown(&target.path);
     let mut old = Vec::with_capacity(
         usize::try_from(stat.st_size)
@@ -160,12 +162,13 @@ fn refused(
         )),
         Refusal::Several(lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-            ToolError::permanent(format!(
-                "`old_string` occurs several times in {shown}, on lines {}; add surrounding lines until it is unique, or set `replace_all`",
+            let on = if lines.len() == 1 { "line" } else { "lines" };
+            ToolError::invalid(format!(
+                "`old_string` occurs several times in {shown}, on {on} {}; add surrounding lines until it is unique, or set `replace_all`",
                 lines.join(", ")
             ))
         }
-        Refusal::Applied(line) => ToolError::permanent(format!(
+        Refusal::Applied(line) => ToolError::invalid(format!(
             "this edit is already applied: `new_string` stands at line {line} of {shown}, and `old_string` nowhere else; nothing was changed"
         )),
         Refusal::Absent => {
@@ -175,7 +178,7 @@ fn refused(
             let wanted = replacement.old.replace("\r\n", "\n");
             match closest(&text, &wanted) {
                 Some(place) => missed(shown, content, &text, &wanted, &place),
-                None => ToolError::permanent(format!(
+                None => ToolError::invalid(format!(
                     "`old_string` does not occur in {shown}, nor anything like it; read the file again"
                 )),
             }
@@ -232,7 +235,7 @@ fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest
         &wanted,
     );
     ToolError::Explained {
-        category: ToolErrorCategory::PermanentFailure,
+        category: ToolErrorCategory::InvalidParameters,
         message: format!(
             "`old_string` does not occur in {shown}. Closest: lines {}-{}, {}% alike; {difference}",
             place.first, place.last, place.percent

@@ -1,10 +1,71 @@
 //! One lock per path: what reads a file, changes it and writes it back holds it.
+//!
+//! [`PathLocks`] orders the calls of this process, [`hold_file`] those of several: without it two
+//! processes that edit one file would each write back what the other has not seen.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, FlockOperation, flock, statat};
+use rustix::io::Errno;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ToolError;
+use crate::file::place::Target;
+
+/// How long the lock of another process is waited for. Ours are held for one write; who holds one
+/// longer is no editor, and the check before the rename (`atomic`) is there all the same.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait before asking for a lock again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Waits for the lock (`flock`) of the file at `target`, which other processes of this program
+/// take too. It is let go when the handle is dropped. `None` where there is no file, or it cannot
+/// be locked: not readable, or a file system without locks.
+///
+/// # Errors
+/// [`ToolError::Cancelled`].
+#[allow(
+    clippy::disallowed_methods,
+    reason = "file I/O has a thread that may block, and a lock cannot be waited for and cancelled"
+)]
+pub(super) fn hold_file(
+    target: &Target,
+    cancel: &CancellationToken,
+) -> Result<Option<File>, ToolError> {
+    let start = Instant::now();
+    loop {
+        let Ok((file, opened)) = target.open() else {
+            return Ok(None);
+        };
+        // A writer replaces the file: the lock that counts is that of what stands there now.
+        let stands = || {
+            statat(&*target.dir, &target.name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|now| (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino))
+        };
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < PATIENCE => {}
+                Err(_) => return Ok(None),
+            }
+            if cancel.is_cancelled() {
+                return Err(ToolError::cancelled());
+            }
+            std::thread::sleep(PAUSE);
+            if !stands() {
+                break;
+            }
+        }
+        if stands() || start.elapsed() >= PATIENCE {
+            return Ok(Some(file));
+        }
+    }
+}
 
 /// The locks that are held or waited for.
 #[derive(Debug, Default)]

@@ -98,6 +98,20 @@ impl Encoding {
         places
     }
 
+    /// Whether a word goes on from the end of `left` into the start of `right`.
+    fn joins(self, left: &[u8], right: &[u8]) -> bool {
+        let is_word = |unit: Option<&[u8]>| match (self, unit) {
+            (Self::Bytes, Some([byte]))
+            | (Self::Utf16Le, Some([byte, 0]))
+            | (Self::Utf16Be, Some([0, byte])) => {
+                byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()
+            }
+            (_, unit) => unit.is_some(),
+        };
+        is_word(left.rchunks_exact(self.unit()).next())
+            && is_word(right.chunks_exact(self.unit()).next())
+    }
+
     /// The number of line feeds in `content`.
     fn line_feeds(self, content: &[u8]) -> usize {
         match self {
@@ -220,36 +234,42 @@ fn with_endings(content: &[u8], encoding: Encoding, end: usize, change: Replacem
     text
 }
 
-/// Where `new` stands in `content`, when it is long enough, or alone enough on its line, to be no
-/// chance.
+/// Where `new` stands in `content` and is no chance: it is not merely a part of `old`, and either
+/// alone on its line, or long enough and not a piece of a longer word.
 fn stands(content: &[u8], encoding: Encoding, change: Replacement<'_>) -> Option<usize> {
     const TELLING: usize = 3;
     let trimmed = change.new.trim();
-    if trimmed.is_empty() {
+    if trimmed.is_empty() || change.old.contains(trimmed) {
         return None;
     }
+    let long = trimmed.chars().count() >= TELLING;
+    let feed = encoding.encode("\n");
     variants(change).into_iter().find_map(|text| {
         let needle = encoding.encode(&text);
-        let place = encoding.find(content, &Finder::new(&needle), 0)?;
-        let alone = || {
-            let feed = encoding.encode("\n");
-            let before = &content[..place];
-            let after = &content[place + needle.len()..];
-            (before.is_empty() || before.ends_with(&feed))
-                && (after.is_empty() || after.starts_with(&feed) || text.ends_with('\n'))
-        };
-        (trimmed.chars().count() >= TELLING || alone()).then_some(place)
+        let mut places = encoding.places(content, &needle, MOST_NAMED).into_iter();
+        places.find(|place| {
+            let (before, after) = (&content[..*place], &content[place + needle.len()..]);
+            let alone = (before.is_empty() || before.ends_with(&feed))
+                && (after.is_empty() || after.starts_with(&feed) || text.ends_with('\n'));
+            let whole = !encoding.joins(before, &needle) && !encoding.joins(&needle, after);
+            alone || long && whole
+        })
     })
 }
 
-/// Where the text `new` begins that the match at `place` is a part of, if it is: then the edit has
-/// been made, and would be made a second time.
+/// Where the text `new` begins that the match at `place` is a part of, if it is, and adds enough
+/// to be no chance: then the edit has been made, and would be made a second time.
 fn inside_new(
     content: &[u8],
     encoding: Encoding,
     place: usize,
     change: Replacement<'_>,
 ) -> Option<usize> {
+    const TELLING: usize = 6;
+    let solid = |text: &str| text.chars().filter(|char| !char.is_whitespace()).count();
+    if solid(change.new) < solid(change.old) + TELLING {
+        return None;
+    }
     let needle = encoding.encode(change.old);
     variants(change).into_iter().find_map(|text| {
         let text = encoding.encode(&text);
@@ -357,6 +377,25 @@ mod tests {
             splice(b"fn f() {}\n", once("zz", "}")),
             Err(Refusal::Absent)
         );
+        let absent = |content: &[u8], change| {
+            assert_eq!(splice(content, change), Err(Refusal::Absent), "{change:?}");
+        };
+        absent(b"concatenate\n", once("dog", "cat"));
+        absent(b"run(foo)\n", once("foo(bar)", "foo"));
+        absent(b"\xff\xfea\0c\0a\0t\0", once("dog", "cat"));
+    }
+
+    /// Proves FILE-21: what occurs exactly once is replaced, also where the neighbourhood happens
+    /// to look like the result.
+    #[test]
+    fn a_likeness_by_chance_is_no_applied_edit() {
+        let check = |content: &str, change, expect: &str| {
+            let got = splice(content.as_bytes(), change).expect("it occurs once");
+            assert_eq!(String::from_utf8_lossy(&got.bytes), expect, "{change:?}");
+        };
+        check("aab", once("b", "ab"), "aaab");
+        check("x\n\ny\n", once("x\n", "x\n\n"), "x\n\n\ny\n");
+        check("f(1, 1)", once("(1", "(1, 1"), "f(1, 1, 1)");
     }
 
     #[test]

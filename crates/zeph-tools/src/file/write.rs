@@ -15,7 +15,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::{atomic, blocking, change};
+use crate::file::{atomic, blocking, change, locks};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -82,11 +82,17 @@ fn write(
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
+    if params.path.ends_with('/') {
+        return Err(ToolError::invalid(
+            "`path` ends with `/`: a directory cannot be written; name a file",
+        ));
+    }
     let _guard = sandbox.locks().hold(place.path());
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
     let target = place.target_with_parents(sandbox)?;
+    let _held = locks::hold_file(&target, cancel)?;
     let existing = target.existing()?;
     let old = match &existing {
         Some(stat) => old_content(&target, stat)?,
@@ -96,11 +102,10 @@ fn write(
     atomic::replace(&target, new, existing.as_ref(), cancel)?;
 
     let shown = sandbox.shown(&target.path);
-    let size = format!(
-        "{} lines, {} bytes",
-        params.content.lines().count(),
-        new.len()
-    );
+    let size = match params.content.lines().count() {
+        1 => format!("1 line, {} bytes", new.len()),
+        lines => format!("{lines} lines, {} bytes", new.len()),
+    };
     let (said, changed) = match (&existing, &old) {
         (None, _) => (format!("Created {shown} ({size})."), Some((1, SHOWN))),
         (Some(_), Some(old)) => match change::changed_lines(old, new) {

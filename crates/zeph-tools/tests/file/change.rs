@@ -3,7 +3,9 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use serde_json::json;
-use zeph_tools::ToolErrorCategory as Category;
+use zeph_tools::executor::ToolExecutor as _;
+use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::{CallContext, ToolCall, ToolErrorCategory as Category};
 
 use crate::world::World;
 
@@ -158,7 +160,7 @@ async fn a_directory_that_vanishes_is_an_error() {
     assert_eq!(category, Category::PermanentFailure);
 }
 
-/// Proves FILE-21, and FILE-24 for `edit`.
+/// Proves FILE-21, ERR-6 for edits, and FILE-24 for `edit`.
 #[tokio::test]
 async fn edit_replaces_exactly_one_place() {
     let world = World::new();
@@ -183,7 +185,7 @@ async fn edit_replaces_exactly_one_place() {
     assert_eq!(output.locations[0].line, Some(3));
 
     let (category, text) = world.fail("edit", edit("one()", "1()")).await;
-    assert_eq!(category, Category::PermanentFailure);
+    assert_eq!(category, Category::InvalidParameters);
     assert!(
         text.contains("lines 2, 7") && text.contains("`replace_all`"),
         "{text}"
@@ -192,13 +194,13 @@ async fn edit_replaces_exactly_one_place() {
     let (category, text) = world
         .fail("edit", edit("    one();\n    too();\n}", "x"))
         .await;
-    assert_eq!(category, Category::PermanentFailure);
+    assert_eq!(category, Category::InvalidParameters);
     assert!(
         text.contains("Closest: lines 2-4, ") && text.contains("% alike"),
         "{text}"
     );
     assert!(
-        text.contains(r#"first difference at line 3: asked for " too();", found " 2();""#),
+        text.contains(r#"first difference at line 3: asked for "    too();", found "    2();""#),
         "{text}"
     );
     assert!(text.contains("\n-    2();\n+    too();\n"), "{text}");
@@ -212,6 +214,7 @@ async fn edit_replaces_exactly_one_place() {
     let (_, text) = world
         .fail("edit", edit("nothing that is alike at all", "x"))
         .await;
+    assert!(text.contains("category: invalid_parameters"), "{text}");
     assert!(text.contains("nor anything like it"), "{text}");
 
     let (_, text) = world.fail("edit", edit("two()", "2()")).await;
@@ -243,6 +246,50 @@ async fn edit_replaces_exactly_one_place() {
         .await;
     assert!(text.contains("did you mean f.rs?"), "{text}");
     world.assert_no_leftovers(".");
+}
+
+/// Proves FILE-23 in part: edits of several processes at once lose nothing. A lock of one process
+/// is none of another's, so each of these sandboxes has its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn edits_of_several_processes_lose_nothing() {
+    const EACH: usize = 25;
+    let world = World::new();
+    let slots: String = (0..4 * EACH)
+        .map(|slot| format!("open {slot};\n"))
+        .collect();
+    world.put("f", slots);
+    let mut processes = tokio::task::JoinSet::new();
+    for process in 0..4 {
+        let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
+        let tools = file_tools(std::sync::Arc::new(sandbox));
+        processes.spawn(async move {
+            for slot in process * EACH..(process + 1) * EACH {
+                let (old, new) = (format!("open {slot};"), format!("done {slot};"));
+                let params = json!({"path": "f", "old_string": old, "new_string": new});
+                let call = ToolCall::new("1", "edit", params, "test");
+                let cx = CallContext::detached();
+                tools.execute_tool_call(&call, &cx).await.expect("edited");
+            }
+        });
+    }
+    while let Some(process) = processes.join_next().await {
+        process.expect("no panic");
+    }
+    let expect: String = (0..4 * EACH)
+        .map(|slot| format!("done {slot};\n"))
+        .collect();
+    assert_eq!(String::from_utf8(world.bytes("f")).expect("UTF-8"), expect);
+    world.assert_no_leftovers(".");
+}
+
+#[tokio::test]
+async fn a_path_that_ends_with_a_slash_is_no_file() {
+    let world = World::new();
+    let (category, _) = world
+        .fail("write", json!({"path": "new/", "content": "x"}))
+        .await;
+    assert_eq!(category, Category::InvalidParameters);
+    assert!(!world.root.join("new").exists());
 }
 
 #[tokio::test]
