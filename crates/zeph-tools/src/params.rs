@@ -35,7 +35,7 @@ pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
     }
     let mut repairs = Vec::new();
     let mut mended = into_object(params, &mut repairs)?;
-    rename_aliases(def, &mut mended, &mut repairs);
+    rename_aliases(def, &mut mended, &mut repairs)?;
     let mut mended = Value::Object(mended);
     mend(&def.parameters, &mut mended, "", &mut repairs);
     match violations(&def.parameters, &mended).as_slice() {
@@ -99,9 +99,28 @@ fn not_an_object(value: &Value) -> ToolError {
     }
 }
 
-fn rename_aliases(def: &ToolDef, params: &mut Map<String, Value>, repairs: &mut Vec<String>) {
+fn rename_aliases(
+    def: &ToolDef,
+    params: &mut Map<String, Value>,
+    repairs: &mut Vec<String>,
+) -> Result<(), ToolError> {
     for (alias, field) in def.param_aliases {
-        if params.contains_key(*field) {
+        if let Some(value) = params.get(*field) {
+            // Said twice is no contradiction, as long as it is the same.
+            match params.get(*alias) {
+                Some(other) if other == value => {
+                    params.shift_remove(*alias);
+                    repairs.push(format!("`{alias}` said the same as `{field}`"));
+                }
+                Some(_) => {
+                    return Err(ToolError::invalid(format!(
+                        "arguments of {}: `/{alias}` is another name of `/{field}`, and they \
+                         differ; give `/{field}` alone",
+                        def.id
+                    )));
+                }
+                None => {}
+            }
             continue;
         }
         if let Some(value) = params.shift_remove(*alias) {
@@ -109,6 +128,7 @@ fn rename_aliases(def: &ToolDef, params: &mut Map<String, Value>, repairs: &mut 
             repairs.push(format!("`{alias}` was taken as `{field}`"));
         }
     }
+    Ok(())
 }
 
 /// The declared types of a schema.
@@ -291,19 +311,16 @@ fn collect_object(
                 .unwrap_or_default();
             found.push(Violation {
                 wrong_type: false,
-                message: format!(
-                    "{} is missing: expects {kind}",
-                    at(&format!("{pointer}/{name}"))
-                ),
+                message: format!("{} is missing: expects {kind}", at(&below(pointer, name))),
             });
         }
     }
     for (name, field) in object {
         match properties.get(name) {
-            Some(schema) => collect(schema, field, &format!("{pointer}/{name}"), found),
+            Some(schema) => collect(schema, field, &below(pointer, name), found),
             None => found.push(Violation {
                 wrong_type: false,
-                message: unknown_field(properties, pointer, name),
+                message: unknown_field(properties, &below(pointer, name), name),
             }),
         }
     }
@@ -321,10 +338,7 @@ fn unknown_field(properties: &Map<String, Value>, pointer: &str, name: &str) -> 
         (None, false) => format!("known: {known}"),
         (None, true) => "it takes none".to_owned(),
     };
-    format!(
-        "{} is no known field; {help}",
-        at(&format!("{pointer}/{name}"))
-    )
+    format!("{} is no known field; {help}", at(pointer))
 }
 
 /// What is wrong with the size of `value`.
@@ -353,6 +367,11 @@ fn bound_violation(schema: &Value, value: &Value) -> Option<String> {
         Value::Array(items) => too_short("minItems", items.len()),
         _ => None,
     }
+}
+
+/// The JSON pointer (RFC 6901) of the field `name` of what is at `pointer`.
+fn below(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// The JSON pointer as it stands in messages.
@@ -429,6 +448,7 @@ mod tests {
             assert!(!prepared.repairs.is_empty());
         };
         check(json!({"file_path": "a"}), json!({"path": "a"}));
+        check(json!({"path": "a", "file_path": "a"}), json!({"path": "a"}));
         check(
             json!({"path": "a", "limit": "5"}),
             json!({"path": "a", "limit": 5}),
@@ -512,8 +532,9 @@ mod tests {
         check(
             json!({"path": "a", "file_path": "b"}),
             Invalid,
-            &["`/file_path`"],
+            &["`/file_path`", "differ", "`/path`"],
         );
+        check(json!({"path": "a", "a/b~c": 1}), Invalid, &["`/a~1b~0c`"]);
         check(json!([1]), Type, &["object", "array"]);
         check(json!("nonsense"), Invalid, &["not valid JSON"]);
     }

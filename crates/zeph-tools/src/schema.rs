@@ -46,6 +46,7 @@ fn slim(schema: &mut Value, root: bool) {
         object.shift_remove("description");
     }
     drop_null(object);
+    name_variants(object);
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
         for property in properties.values_mut() {
             slim(property, false);
@@ -80,6 +81,27 @@ fn drop_null(object: &mut Map<String, Value>) {
                 object.shift_remove(keyword);
             }
         }
+    }
+}
+
+/// A choice among constants, which is how an enum with documented variants comes, becomes `enum`:
+/// the names say it, and `enum` is what is checked.
+fn name_variants(object: &mut Map<String, Value>) {
+    let Some(Value::Array(choices)) = object.get("oneOf") else {
+        return;
+    };
+    let mut names = Vec::new();
+    for choice in choices {
+        match (choice.get("const"), choice.get("enum")) {
+            (Some(name @ Value::String(_)), _) => names.push(name.clone()),
+            (None, Some(Value::Array(several))) => names.extend(several.iter().cloned()),
+            _ => return,
+        }
+    }
+    if names.iter().all(Value::is_string) {
+        object.shift_remove("oneOf");
+        object.insert("type".to_owned(), Value::String("string".to_owned()));
+        object.insert("enum".to_owned(), Value::Array(names));
     }
 }
 
@@ -133,6 +155,37 @@ mod tests {
                     }}
                 },
                 "required": ["path", "inner"]
+            })
+        );
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(dead_code)]
+    enum Documented {
+        Bare,
+        /// Words for programmers.
+        First,
+        /// More of them.
+        Second,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Chosen {
+        /// Which one.
+        one: Documented,
+        maybe: Option<Documented>,
+    }
+
+    #[test]
+    fn variants_with_words_of_their_own_are_an_enum_too() {
+        let names = json!(["bare", "first", "second"]);
+        assert_eq!(
+            of::<Chosen>()["properties"],
+            json!({
+                "one": {"description": "Which one.", "type": "string", "enum": names},
+                "maybe": {"type": "string", "enum": names},
             })
         );
     }

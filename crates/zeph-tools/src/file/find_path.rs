@@ -30,9 +30,9 @@ const MOST: usize = 1000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FindPathParams {
+    path: String,
     /// Glob below path, as **/*.rs
     pattern: String,
-    path: Option<String>,
 }
 
 /// The tool `find_path`.
@@ -152,7 +152,7 @@ fn find(
         .build()
         .map_err(|error| ToolError::invalid(format!("`pattern` is no glob: {error}")))?
         .compile_matcher();
-    let place = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    let place = sandbox.resolve(&params.path)?;
     let dir = place.open_dir(sandbox)?;
     let kept = Mutex::new(Kept::default());
     let start = (!pattern.starts_with('/')).then_some(place.path());
@@ -207,7 +207,12 @@ mod tests {
         std::fs::write(dir.path().join("f"), "x").expect("a file");
         let sandbox = Arc::new(Sandbox::new(&[], dir.path()).expect("a sandbox"));
         let tool = FindPathTool::new(sandbox, Duration::ZERO);
-        let call = ToolCall::new("1", "find_path", json!({"pattern": "*"}), "test");
+        let call = ToolCall::new(
+            "1",
+            "find_path",
+            json!({"path": ".", "pattern": "*"}),
+            "test",
+        );
         let output = tool
             .run(&call, &CallContext::detached())
             .await

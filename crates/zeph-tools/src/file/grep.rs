@@ -45,10 +45,8 @@ struct GrepParams {
     path: Option<String>,
     case_sensitive: Option<bool>,
     glob: Option<String>,
-    // The bounds are left to deserialization: they would cost tokens and help no model.
-    #[schemars(with = "Option<i64>")]
     context: Option<usize>,
-    #[schemars(with = "Option<i64>")]
+    #[schemars(range(min = 1))]
     max_results: Option<usize>,
 }
 
@@ -293,11 +291,14 @@ fn report(
         return text;
     }
     if kept.matches > most {
+        let help = if most < MOST_RESULTS {
+            "narrow the pattern, or set `max_results`"
+        } else {
+            "narrow the pattern"
+        };
         notes.insert(
             0,
-            format!(
-                "the first {most} matches; there are more: narrow the pattern, or set `max_results`"
-            ),
+            format!("the first {most} matches; there are more: {help}"),
         );
     }
     let mut text = String::new();

@@ -31,8 +31,7 @@ const TIME: Duration = Duration::from_secs(10);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListDirectoryParams {
-    /// Default: working directory
-    path: Option<String>,
+    path: String,
 }
 
 /// The tool `list_directory`.
@@ -65,7 +64,7 @@ impl Tool for ListDirectoryTool {
         let params: ListDirectoryParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        blocking(move || list(&sandbox, params.path.as_deref().unwrap_or("."), &budget)).await
+        blocking(move || list(&sandbox, &params.path, &budget)).await
     }
 }
 

@@ -204,12 +204,7 @@ fn rules_above(sandbox: &Sandbox, path: &Path) -> Arc<Rules> {
 }
 
 /// What one thread does until nothing is left, or the budget is spent.
-fn work<V: Visitor>(
-    sandbox: &Sandbox,
-    queue: &Queue,
-    budget: &Budget,
-    visitor: &mut V,
-) -> Walked {
+fn work<V: Visitor>(sandbox: &Sandbox, queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
     let mut walked = Walked::default();
     while let Some((job, _busy)) = queue.next() {
         if let Some(stop) = budget.spent() {

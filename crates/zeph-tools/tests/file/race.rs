@@ -154,7 +154,7 @@ async fn names_outside_are_not_seen() {
     std::fs::write(world.outside.join("named-outside"), "").expect("a file");
     let swapper = Swapper::new(pairs);
     let calls = [
-        ("find_path", json!({"pattern": "**/*"})),
+        ("find_path", json!({"path": ".", "pattern": "**/*"})),
         ("find_path", json!({"pattern": "**", "path": "data"})),
         ("list_directory", json!({"path": "data"})),
         ("list_directory", json!({"path": "data/sub"})),

@@ -177,9 +177,9 @@ async fn a_cancelled_read_stops() {
     cx.cancel.cancel();
     for (tool, params) in [
         ("read", json!({"path": "f"})),
-        ("list_directory", json!({})),
+        ("list_directory", json!({"path": "."})),
         ("grep", json!({"pattern": "x"})),
-        ("find_path", json!({"pattern": "*"})),
+        ("find_path", json!({"path": ".", "pattern": "*"})),
         ("write", json!({"path": "f", "content": "y"})),
         (
             "edit",
@@ -208,7 +208,10 @@ async fn a_directory_is_listed_without_following_links() {
          [file] new\\nline (0 bytes)\n[symlink] out -> {}\n[fifo] pipe",
         world.outside.display()
     );
-    assert_eq!(world.text("list_directory", json!({})).await, expect);
+    assert_eq!(
+        world.text("list_directory", json!({"path": "."})).await,
+        expect
+    );
     assert_eq!(
         world.text("list_directory", json!({"path": "b"})).await,
         "[file] f (1 bytes)"

@@ -26,7 +26,7 @@ async fn grep_finds_lines_in_order() {
         assert_eq!(world.text("grep", params.clone()).await, expect, "{params}");
     };
     for _ in 0..20 {
-        check(json!({"pattern": "fn"}), all).await;
+        check(json!({"path": ".", "pattern": "fn"}), all).await;
     }
     check(
         json!({"pattern": r"fn \w+\(\) \{\}$", "glob": "*.rs", "path": "b"}),
@@ -53,7 +53,11 @@ async fn grep_finds_lines_in_order() {
         "b/two.rs:1:fn two() {}\nb/two.rs:3:fn three() {}",
     )
     .await;
-    check(json!({"pattern": "fn", "glob": "*.{rs,txt}"}), all).await;
+    check(
+        json!({"path": ".", "pattern": "fn", "glob": "*.{rs,txt}"}),
+        all,
+    )
+    .await;
     check(
         json!({"pattern": "^no", "context": 1}),
         "b/two.rs-1-fn two() {}\nb/two.rs:2:no\nb/two.rs-3-fn three() {}",
@@ -155,7 +159,7 @@ async fn ignored_and_hidden_files_are_left_out_and_counted() {
         "No matches in 4 files. Not searched: 6 ignored, 5 hidden (directories count once; name one as `path` to search it)."
     );
     let mut paths: Vec<String> = world
-        .text("find_path", json!({"pattern": "**/*"}))
+        .text("find_path", json!({"path": ".", "pattern": "**/*"}))
         .await
         .lines()
         .map(str::to_owned)
@@ -173,7 +177,9 @@ async fn ignored_and_hidden_files_are_left_out_and_counted() {
             "sub/f"
         ]
     );
-    let text = world.text("find_path", json!({"pattern": "*.tmp"})).await;
+    let text = world
+        .text("find_path", json!({"path": ".", "pattern": "*.tmp"}))
+        .await;
     assert!(
         text.contains("No paths match.") && text.contains("6 ignored, 5 hidden"),
         "{text}"
@@ -211,21 +217,29 @@ async fn paths_are_found_newest_first() {
         );
     };
     check(
-        json!({"pattern": "**/*.rs"}),
+        json!({"path": ".", "pattern": "**/*.rs"}),
         "new.rs\nsrc/sub/mid.rs\nsrc/old.rs",
     )
     .await;
-    check(json!({"pattern": "./*.rs"}), "new.rs").await;
-    check(json!({"pattern": "*.{rs,txt}"}), "x.txt\nnew.rs").await;
-    check(json!({"pattern": "*/*.rs"}), "src/old.rs").await;
-    check(json!({"pattern": "*.rs", "path": "src"}), "src/old.rs").await;
-    check(json!({"pattern": "**/s?b"}), "src/sub/").await;
+    check(json!({"path": ".", "pattern": "./*.rs"}), "new.rs").await;
+    check(
+        json!({"path": ".", "pattern": "*.{rs,txt}"}),
+        "x.txt\nnew.rs",
+    )
+    .await;
+    check(json!({"path": ".", "pattern": "*/*.rs"}), "src/old.rs").await;
+    check(json!({"path": "src", "pattern": "*.rs"}), "src/old.rs").await;
+    check(json!({"path": ".", "pattern": "**/s?b"}), "src/sub/").await;
     let absolute = format!("{}/**/mid.rs", world.root.display());
-    check(json!({"pattern": absolute}), "src/sub/mid.rs").await;
-    let text = world.text("find_path", json!({"pattern": "mid.rs"})).await;
+    check(json!({"path": ".", "pattern": absolute}), "src/sub/mid.rs").await;
+    let text = world
+        .text("find_path", json!({"path": ".", "pattern": "mid.rs"}))
+        .await;
     assert!(text.contains("`**/`"), "{text}");
     for pattern in ["", "../*", "[z-a]"] {
-        let (category, _) = world.fail("find_path", json!({"pattern": pattern})).await;
+        let (category, _) = world
+            .fail("find_path", json!({"path": ".", "pattern": pattern}))
+            .await;
         assert_eq!(category, Category::InvalidParameters, "{pattern}");
     }
 }
@@ -237,7 +251,9 @@ async fn many_paths_are_capped() {
     for number in 0..1010 {
         world.put(&format!("d/{number}"), "");
     }
-    let text = world.text("find_path", json!({"pattern": "d/*"})).await;
+    let text = world
+        .text("find_path", json!({"path": ".", "pattern": "d/*"}))
+        .await;
     assert_eq!(text.lines().count(), 1001);
     assert!(
         text.ends_with("(the newest 1000 of 1010 paths; narrow the pattern)"),
@@ -258,7 +274,7 @@ async fn searches_follow_no_link() {
         .await;
     assert_eq!(text, "in/f:1:nothing");
     let text = world
-        .text("find_path", json!({"pattern": "**/*.txt"}))
+        .text("find_path", json!({"path": ".", "pattern": "**/*.txt"}))
         .await;
     assert_eq!(text, "out.txt");
     assert!(!text.contains(SECRET));

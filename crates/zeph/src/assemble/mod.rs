@@ -95,8 +95,7 @@ fn build_stack(
     shell: &Arc<ShellExecutor>,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
-    let sandbox =
-        Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
+    let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
     let stack = stack::build(StackParts {
         executors: vec![
             ("shell", Arc::clone(shell) as _),
