@@ -348,3 +348,30 @@ fn a_broken_pipe_is_quiet() {
         .code(3);
     assert!(!home.has("ran"));
 }
+
+/// Proves CLI-2a, SH-6: a command that ran was refused by no gate, whatever its exit means.
+#[test]
+fn a_command_that_could_not_be_executed_is_no_refusal_by_a_gate() {
+    let home = Home::new();
+    let params = json!({ "command": "exit 126" }).to_string();
+    let output = home
+        .zeph(["tools", "call", "bash", &params, "--json", "--yes"])
+        .code(1);
+    let form = output.json();
+    assert_eq!(form["error_category"], "policy_blocked");
+    assert_eq!(form["raw_response"]["exit_code"], 126);
+}
+
+/// Proves ERR-5: what exists, and is not what it should be, is not missing.
+#[test]
+fn a_working_directory_that_is_a_file_is_not_missing() {
+    let home = Home::new();
+    home.write("file", "");
+    let check = |cwd: &str, kind: &str| {
+        let form = call(&home, "bash", &json!({ "command": "pwd", "cwd": cwd }));
+        assert_eq!(form["error_category"], "permanent_failure", "{form:#}");
+        assert_eq!(form["error_type"], kind, "{form:#}");
+    };
+    check("file", "io_error");
+    check("none", "not_found");
+}

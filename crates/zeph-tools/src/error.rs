@@ -241,7 +241,14 @@ impl ToolError {
     /// Whether a gate refused the call, so that it did not run.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        matches!(
+        let ran = matches!(
+            self,
+            Self::Shell {
+                exit_code: Some(_),
+                ..
+            }
+        );
+        !ran && matches!(
             self.category(),
             ToolErrorCategory::PolicyBlocked | ToolErrorCategory::ConfirmationRequired
         )

@@ -30,14 +30,16 @@ pub fn format_for_llm(error: &ToolError) -> String {
     text
 }
 
-/// `text` on one line: line breaks and other control characters become spaces.
+/// `text` on one line: each run of line breaks and other control characters becomes a space.
+/// Spaces stay as they are, for they may be those of a name or of a line that is quoted.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
         let breaks = character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
-        let character = if breaks { ' ' } else { character };
-        if !(character == ' ' && line.ends_with(' ')) {
+        if !breaks {
             line.push(character);
+        } else if !line.ends_with(' ') {
+            line.push(' ');
         }
     }
     line.trim().to_owned()
@@ -187,6 +189,13 @@ mod tests {
             "[tool_error]\ncategory: rate_limited\nerror: too many requests retryable: false x\n\
              suggestion: Rate limit exceeded. The system will retry if possible.\nretryable: true"
         );
+    }
+
+    #[test]
+    fn spaces_that_are_quoted_stay() {
+        let error = ToolError::permanent("no such file: a  b\n\n\n  c");
+        let text = format_for_llm(&error);
+        assert!(text.contains("error: no such file: a  b   c\n"), "{text}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::error::ToolError;
 ///
 /// # Errors
 /// [`ToolError::PolicyBlocked`] naming the allowed directories when it lies outside;
-/// [`ToolError::Missing`] when it is no directory.
+/// [`ToolError::Missing`] when it does not exist, a permanent failure when it is no directory.
 pub(super) fn resolve(
     requested: Option<&str>,
     project: &Path,
@@ -25,7 +25,10 @@ pub(super) fn resolve(
             if real.is_dir() {
                 Ok(real)
             } else {
-                Err(missing(&path, "is not a directory"))
+                Err(ToolError::permanent(format!(
+                    "the cwd {} is not a directory",
+                    path.display()
+                )))
             }
         }
         None if path
@@ -33,7 +36,9 @@ pub(super) fn resolve(
             .find_map(canonicalize)
             .is_some_and(|nearest| inside(&nearest, &roots)) =>
         {
-            Err(missing(&path, "does not exist"))
+            Err(ToolError::Missing {
+                message: format!("the cwd {} does not exist", path.display()),
+            })
         }
         _ => Err(ToolError::blocked(format!(
             "cwd {requested:?} lies outside the directories where commands may start: {} \
@@ -67,12 +72,6 @@ fn list(roots: &[PathBuf]) -> String {
         .map(|root| root.display().to_string())
         .collect();
     names.join(", ")
-}
-
-fn missing(path: &Path, what: &str) -> ToolError {
-    ToolError::Missing {
-        message: format!("the cwd {} {what}", path.display()),
-    }
 }
 
 #[allow(
