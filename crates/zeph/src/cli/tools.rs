@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -181,16 +180,17 @@ impl Calls {
 }
 
 /// One line of a script.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 struct ScriptLine {
     tool: String,
-    #[serde(default = "no_params")]
     params: Value,
 }
 
-fn no_params() -> Value {
-    json!({})
+/// Why a line is none: whether it is no JSON at all, and the sentence.
+#[derive(Debug)]
+struct LineFault {
+    unparsable: bool,
+    message: String,
 }
 
 /// Runs a script. A call that fails is a result; a line that cannot be understood ends the script.
@@ -213,8 +213,8 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
         let Some(line) = line else {
             return Ok(Exit::Done);
         };
-        let line = line.context("the script cannot be read")?;
         number += 1;
+        let line = line.with_context(|| format!("the script cannot be read at line {number}"))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -225,8 +225,8 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
             }
             Err(fault) => {
                 let failed = Err(ToolError::InvalidParameters {
-                    message: format!("line {number}: {fault}"),
-                    unparsable: true,
+                    message: format!("line {number}: {}", fault.message),
+                    unparsable: fault.unparsable,
                 });
                 let metadata = OutputMetadata {
                     timestamp: now_ms(),
@@ -235,7 +235,8 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
                 let form = MachineForm::new("", &caller.session, &failed, metadata);
                 print(&serde_json::to_string(&form)?)?;
                 stderr_line(&format!(
-                    "error: line {number}: {fault}; the lines after it did not run"
+                    "error: line {number}: {}; the lines after it did not run",
+                    fault.message
                 ));
                 return Ok(Exit::Usage);
             }
@@ -251,6 +252,12 @@ fn read_lines(reader: Box<dyn Read + Send>) -> mpsc::Receiver<std::io::Result<Ve
         loop {
             let mut line = Vec::new();
             let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line);
+            let read = match read {
+                Ok(bytes) if bytes as u64 == MAX_LINE && !line.ends_with(b"\n") => Err(
+                    std::io::Error::other(format!("a line is longer than {MAX_LINE} bytes")),
+                ),
+                read => read,
+            };
             let ended = !matches!(read, Ok(bytes) if bytes > 0);
             if matches!(read, Ok(0)) || sender.blocking_send(read.map(|_| line)).is_err() || ended {
                 return;
@@ -260,20 +267,34 @@ fn read_lines(reader: Box<dyn Read + Send>) -> mpsc::Receiver<std::io::Result<Ve
     receiver
 }
 
-fn understand(line: &[u8]) -> Result<ScriptLine, String> {
-    let value: Value = serde_json::from_slice(line).map_err(|error| {
-        format!("it is not a JSON object {{\"tool\": …, \"params\": {{…}}}}: {error}")
+/// The shape that a line must have.
+const SHAPE: &str = "an object {\"tool\": …, \"params\": {…}}";
+
+fn understand(line: &[u8]) -> Result<ScriptLine, LineFault> {
+    let misshapen = |message: String| LineFault {
+        unparsable: false,
+        message,
+    };
+    let value: Value = serde_json::from_slice(line).map_err(|error| LineFault {
+        unparsable: true,
+        message: format!("it is not JSON: {error}; expected {SHAPE}"),
     })?;
-    ScriptLine::deserialize(&value).map_err(|error| {
-        let unknown = value
-            .as_object()
-            .into_iter()
-            .flat_map(|object| object.keys())
-            .find(|key| !["tool", "params"].contains(&key.as_str()));
-        let near = unknown
-            .and_then(|key| nearest(key, ["tool", "params"].into_iter(), 1).pop())
-            .map(|near| format!("; did you mean {near:?}?"))
-            .unwrap_or_default();
-        format!("{error}{near}")
-    })
+    let Value::Object(mut fields) = value else {
+        return Err(misshapen(format!("expected {SHAPE}")));
+    };
+    let tool = match fields.shift_remove("tool") {
+        Some(Value::String(tool)) => tool,
+        Some(_) => return Err(misshapen("`/tool` expects a string".to_owned())),
+        None => return Err(misshapen(format!("`/tool` is missing; expected {SHAPE}"))),
+    };
+    let params = fields.shift_remove("params").unwrap_or_else(|| json!({}));
+    if let Some(unknown) = fields.keys().next() {
+        let near = nearest(unknown, ["tool", "params"].into_iter(), 1).pop();
+        let near = near.map_or_else(
+            || format!("expected {SHAPE}"),
+            |near| format!("did you mean {near:?}?"),
+        );
+        return Err(misshapen(format!("{unknown:?} is no known field; {near}")));
+    }
+    Ok(ScriptLine { tool, params })
 }
