@@ -225,3 +225,45 @@ fn an_interrupted_call_says_so_in_the_store() {
         "{stored:#}"
     );
 }
+
+/// Proves EXE-21, D-14: what a script's reader was told is on record, whenever it is killed.
+#[test]
+fn a_killed_script_has_audited_all_that_it_told() {
+    let line = |n: usize| {
+        let echo = json!({ "command": format!("echo {n} >> done.txt") });
+        json!({ "tool": "bash", "params": echo }).to_string() + "\n"
+    };
+    let script: String = (0..12).map(line).collect();
+    for told in [0, 1, 2, 5, 8, 11] {
+        let home = Home::new();
+        let mut running = home
+            .zeph(["tools", "run", "--yes"])
+            .stdin(script.clone())
+            .start();
+        for _ in 0..told {
+            running.next_line().unwrap();
+        }
+        running.kill();
+        home.wait_until_alone();
+        if told > 0 {
+            let entries = audit(&home.database());
+            assert!(
+                entries.len() >= told,
+                "{told} told, {} audited",
+                entries.len()
+            );
+            assert!(
+                entries.iter().all(|entry| entry.result == "success"),
+                "{entries:?}"
+            );
+            // One more may have run whose entry was not written yet.
+            let done = lines(&home).len();
+            assert!(
+                (entries.len()..=entries.len() + 1).contains(&done),
+                "{done} done"
+            );
+        }
+        // What was left is fit for use.
+        home.zeph(["tools", "call", "list_tasks"]).code(0);
+    }
+}

@@ -282,3 +282,24 @@ fn plan_mode_changes_nothing() {
         .prints(&["Only looked."]);
     assert!(!home.has("a.txt") && !home.has("b.txt"));
 }
+
+/// Proves CMD-1: the model forgets, the store keeps.
+#[test]
+fn clear_starts_the_conversation_over() {
+    let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
+    let home = Home::openai(&server);
+    home.zeph(["-p", "alpha"]).code(0);
+    home.zeph(["--continue", "-p", "/clear"]).code(0);
+    home.zeph(["--continue", "-p", "beta"]).code(0);
+    let said: Vec<_> = server.last().messages()[1..]
+        .iter()
+        .map(|m| m["content"].clone())
+        .collect();
+    assert_eq!(said, ["beta"]);
+    let ids = session_ids(&home.database());
+    assert_eq!(ids.len(), 1);
+    assert_eq!(
+        home.export(&ids[0])["messages"].as_array().unwrap().len(),
+        4
+    );
+}

@@ -100,3 +100,21 @@ fn agents_work_side_by_side() {
         assert_eq!(entry.result, "success", "{entry:?}");
     }
 }
+
+/// Proves CLI-2: a session that an agent works on is not removed under it.
+#[test]
+fn a_session_in_use_is_not_removed() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::hang(),
+        _ => Reply::text("ok"),
+    });
+    let home = Home::openai(&server);
+    let running = home.zeph(["-p", "think long"]).start();
+    server.wait_for_requests(1);
+    let id = session_ids(&home.database()).remove(0);
+    let output = home.zeph(["sessions", "rm", &id]).code(1);
+    assert_has(&output.stderr, &["in use"]);
+    running.signal(Signal::INT);
+    running.wait().code(130);
+    home.zeph(["sessions", "rm", &id]).code(0);
+}
