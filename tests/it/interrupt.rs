@@ -183,3 +183,16 @@ fn tools_run_can_be_interrupted() {
     home.wait_until_alone();
     assert!(!home.has("second"));
 }
+
+/// Proves CLI-2a, CLI-3: each line is answered when it comes, and waiting for the next one can be
+/// interrupted.
+#[test]
+fn a_script_that_waits_for_its_next_line_can_be_interrupted() {
+    let home = Home::new();
+    let line = json!({ "tool": "add_task", "params": { "content": "a" } });
+    let script = home.zeph(["tools", "run"]).open_stdin(format!("{line}\n"));
+    let mut running = script.start();
+    running.until_line("task_1");
+    running.signal(Signal::INT);
+    running.wait().code(130);
+}

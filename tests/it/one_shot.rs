@@ -79,12 +79,12 @@ fn prompts_come_from_where_they_are_said_to() {
 fn an_open_pipe_never_hangs() {
     let home = Home::scripted(HELLO);
     home.zeph(["-p", "hi"])
-        .open_stdin()
+        .open_stdin("")
         .code(0)
         .prints(&["Hello there."]);
     let home = Home::scripted(HELLO);
     home.zeph(["run", "hi"])
-        .open_stdin()
+        .open_stdin("")
         .code(0)
         .prints(&["Hello there."]);
 }

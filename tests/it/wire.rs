@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::rig::{Home, KEY, OpenAi, Reply, assert_has};
 
-/// Proves LLM-1, EXE-7: the request that every conversation begins with.
+/// Proves EXE-7: the request that every conversation begins with.
 #[test]
 fn the_first_request() {
     let server = OpenAi::replies([Reply::text("ok")]);

@@ -22,8 +22,8 @@ pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
 enum Stdin {
     Null,
     Bytes(Vec<u8>),
-    /// A pipe whose other end stays open, and says nothing.
-    Open,
+    /// A pipe whose other end stays open, and says nothing more after these bytes.
+    Open(Vec<u8>),
 }
 
 /// A run to be.
@@ -108,9 +108,9 @@ impl Zeph {
         self
     }
 
-    /// Standard input is a pipe that nobody closes.
-    pub(crate) fn open_stdin(mut self) -> Self {
-        self.stdin = Stdin::Open;
+    /// Standard input is a pipe with a few bytes in it that nobody closes.
+    pub(crate) fn open_stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Stdin::Open(bytes.into());
         self
     }
 
@@ -143,11 +143,15 @@ impl Zeph {
         let mut kept = None;
         if let Some(mut pipe) = child.stdin.take() {
             match self.stdin {
+                Stdin::Null => {}
                 Stdin::Bytes(bytes) => {
                     // A child that reads nothing closes the pipe: that is its right.
                     std::thread::spawn(move || pipe.write_all(&bytes));
                 }
-                _ => kept = Some(pipe),
+                Stdin::Open(bytes) => {
+                    pipe.write_all(&bytes).unwrap();
+                    kept = Some(pipe);
+                }
             }
         }
         Running::new(child, kept)
