@@ -220,7 +220,12 @@ fn the_template_is_the_file_in_the_repository() {
     let home = Home::new();
     let printed = home.zeph(["config", "init", "--print"]).code(0).stdout;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
-    assert_eq!(printed, std::fs::read_to_string(file).unwrap());
+    let stored = std::fs::read_to_string(file).unwrap();
+    let write = "`zeph config init --print > config/default.toml`";
+    assert!(
+        printed == stored,
+        "it is out of date: {write} writes it anew"
+    );
     assert!(!home.config_file().exists(), "--print writes nothing");
 
     home.zeph(["config", "init"]).code(0).prints(&["wrote"]);
@@ -260,7 +265,12 @@ fn the_reference_is_the_one_in_the_documentation() {
     let home = Home::new();
     let printed = home.zeph(["config", "reference"]).code(0).stdout;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
-    assert_eq!(printed, std::fs::read_to_string(file).unwrap());
+    let stored = std::fs::read_to_string(file).unwrap();
+    let write = "`zeph config reference > docs/configuration.md`";
+    assert!(
+        printed == stored,
+        "it is out of date: {write} writes it anew"
+    );
 }
 
 /// Proves CFG-5, CLI-2.

@@ -72,6 +72,10 @@ fn prompts_come_from_where_they_are_said_to() {
     check(&["run", "from", "words"], "not read", "from words");
     check(&["run"], "piped in", "piped in");
     check(&["run", "-"], "piped in", "piped in");
+    check(&["run", "say", "this", "-"], "both", "say this\n\nboth");
+    // What is piped in is another's text: what looks like a command in it is none.
+    check(&[], "/clear", "/clear");
+    check(&["run"], "!touch ran", "!touch ran");
 }
 
 /// Proves D-25: `-p TEXT` never waits for a pipe that stays open.

@@ -104,6 +104,7 @@ fn a_full_disk_behind_standard_output_is_a_failure() {
             .code(1)
             .says(&["error: ", "standard output"]);
     };
+    check(&["-p", "go"]);
     check(&["-p", "go", "--output-format", "json"]);
     check(&["-p", "go", "--output-format", "stream-json"]);
     check(&["tools", "list"]);
