@@ -91,12 +91,16 @@ pub fn decide(config: &RetryConfig, failed: FailedAttempt) -> Decision {
 }
 
 /// Reads a `Retry-After` header (RFC 9110, 10.2.3): seconds (fractions are taken too) or an HTTP
-/// date. `None` for anything else; a date that is past gives zero.
+/// date. `None` for anything else; a date that is past gives zero, and more seconds than a
+/// [`Duration`] holds the longest there is.
 #[must_use]
 pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
+        if seconds.is_nan() || seconds.is_sign_negative() {
+            return None;
+        }
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     // "GMT" is the zone that HTTP prescribes; RFC 2822 calls it obsolete, and reads it.
     let at = rfc2822::parse(value).ok()?.timestamp();
@@ -327,11 +331,14 @@ mod tests {
             ("Sun, 06 Nov 1994 08:48:00 GMT", Some(0.0)),
             ("-1", None),
             ("NaN", None),
-            ("1e300", None),
             ("soon", None),
             ("", None),
         ] {
             assert_eq!(parse_retry_after(value, now), expect.map(secs), "{value:?}");
+        }
+        for endless in ["99999999999999999999", "1e300"] {
+            let wait = parse_retry_after(endless, now);
+            assert_eq!(wait, Some(Duration::MAX), "{endless:?}");
         }
     }
 

@@ -101,7 +101,8 @@ impl From<WireUsage> for Usage {
 }
 
 /// A text, which may also come as `null` (empty), as an array of `{text}` parts (joined; parts
-/// without text are skipped) or, for arguments, as a JSON object (its text).
+/// without text are skipped), as a number or a boolean, or, for arguments, as a JSON object (its
+/// text).
 #[derive(Debug, Default)]
 pub(super) struct Text(pub(super) String);
 
@@ -112,7 +113,7 @@ impl<'de> Deserialize<'de> for Text {
             type Value = Text;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, null, an object, or an array of parts")
+                f.write_str("a text, null, a scalar, an object, or an array of parts")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
@@ -125,6 +126,22 @@ impl<'de> Deserialize<'de> for Text {
 
             fn visit_unit<E: Error>(self) -> Result<Text, E> {
                 Ok(Text::default())
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Text, E> {
+                Ok(Text(value.to_string()))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Text, E> {
+                Ok(Text(value.to_string()))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Text, E> {
+                Ok(Text(value.to_string()))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Text, E> {
+                Ok(Text(value.to_string()))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text, A::Error> {

@@ -163,6 +163,11 @@ fn dialects_of_calls() {
             one("a", json!({"n": 1})),
         ),
         (
+            "arguments as a number",
+            stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": 5}}])), finish("stop")]),
+            one("a", json!(5)),
+        ),
+        (
             "arguments that are no JSON",
             stream(&[delta(json!([{"index": 0, "function": {"name": "a", "arguments": "{n: 1"}}])), finish("tool_calls")]),
             one("a", json!("{n: 1")),
