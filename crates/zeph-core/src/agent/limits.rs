@@ -47,7 +47,7 @@ impl Limits {
     pub fn new(config: &AgentConfig, window: usize) -> Self {
         Self {
             max_iterations: config.max_tool_iterations,
-            context_budget: config.context_budget_tokens.unwrap_or(window),
+            context_budget: context_budget(config, window),
             iterations: 0,
             last: None,
             equal: 0,
@@ -87,6 +87,14 @@ impl Limits {
         }
         (self.equal >= DOOM_LOOP).then_some(Limit::DoomLoop)
     }
+}
+
+/// The tokens that a conversation may take: never more than the model's window.
+#[must_use]
+pub fn context_budget(config: &AgentConfig, window: usize) -> usize {
+    config
+        .context_budget_tokens
+        .map_or(window, |budget| budget.min(window))
 }
 
 /// Equal for iterations that made the same calls and read the same, call ids, durations and
@@ -214,11 +222,15 @@ mod tests {
         assert_eq!(limits.before_request(0), None);
         run(&mut limits, &json!(2), "b");
         assert_eq!(limits.before_request(0), Some(Limit::Iterations));
-        let window = AgentConfig::default();
-        assert_eq!(
-            Limits::new(&window, 1000).before_request(801),
-            Some(Limit::Context)
-        );
+        let beyond = AgentConfig {
+            context_budget_tokens: Some(99_999),
+            ..AgentConfig::default()
+        };
+        for config in [AgentConfig::default(), beyond] {
+            let limits = Limits::new(&config, 1000);
+            assert_eq!(limits.before_request(800), None);
+            assert_eq!(limits.before_request(801), Some(Limit::Context));
+        }
     }
 
     /// Proves AGT-3.

@@ -179,7 +179,7 @@ impl Agent {
 
     fn status(&self) -> String {
         let window = self.provider.context_window();
-        let budget = self.config.context_budget_tokens.unwrap_or(window);
+        let budget = limits::context_budget(&self.config, window);
         format!(
             "session     {}\n\
              directory   {}\n\

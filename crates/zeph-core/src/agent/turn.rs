@@ -296,6 +296,9 @@ impl Agent {
         outcome.text = message.text();
         let requests: Vec<_> = message.tool_uses().cloned().collect();
         if message.parts.is_empty() {
+            self.channel.emit(AgentEvent::Notice(
+                "the model gave an empty answer".to_owned(),
+            ));
             return Ok(requests);
         }
         self.history.push(message, Some(usage)).await?;
