@@ -19,6 +19,7 @@ mod loops;
 mod one_shot;
 mod one_shot_exit;
 mod one_shot_json;
+mod piped;
 mod terminal;
 mod together;
 mod tools_call;

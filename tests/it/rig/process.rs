@@ -227,6 +227,12 @@ impl Running {
         }
     }
 
+    /// What the kernel says of it: `/proc/PID/status`.
+    pub(crate) fn status(&self) -> String {
+        let file = format!("/proc/{}/status", self.pid.as_raw_nonzero());
+        std::fs::read_to_string(file).unwrap_or_default()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid, signal).expect("the child can be signalled");
     }

@@ -134,7 +134,7 @@ pub(crate) enum OutputFormat {
 pub(crate) enum Command {
     /// One turn: the same as -p
     Run {
-        /// What to say; `-` or nothing reads standard input
+        /// What to say; `-` or nothing reads standard input, a last `-` appends it
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
         #[command(flatten)]

@@ -56,6 +56,7 @@ pub(crate) fn main() -> Exit {
 
 async fn dispatch(cli: Cli) -> Exit {
     init_logging(cli.global.verbose);
+    signals::outlive_file_size_limit();
     if let Some(flag) = cli.idle_flag() {
         stderr_line(&format!(
             "error: {flag} means nothing before this command; leave it out"
@@ -84,6 +85,7 @@ async fn dispatch(cli: Cli) -> Exit {
             let source = match text.as_slice() {
                 [] => run::Prompt::Stdin,
                 [dash] if dash == "-" => run::Prompt::Stdin,
+                [words @ .., dash] if dash == "-" => run::Prompt::TextAndStdin(words.join(" ")),
                 words => run::Prompt::Text(words.join(" ")),
             };
             run::one_shot(&global, &turn, source).await

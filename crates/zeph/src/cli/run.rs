@@ -74,8 +74,16 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
                         let message = outcome.message.as_deref().unwrap_or("the turn failed");
                         channel.error(message);
                     }
-                    channel.finish_answer(&outcome.text);
-                    exit
+                    match channel.finish_answer(&outcome.text) {
+                        Ok(()) => exit,
+                        Err(error) => {
+                            channel.error(&format!(
+                                "the answer could not be written to standard output: {error}; \
+                                 it is kept in the session {session}"
+                            ));
+                            Exit::Failed
+                        }
+                    }
                 }
                 View::Json(recorder) => {
                     let calls = recorder.take_calls();
@@ -117,10 +125,23 @@ async fn turn_of(
 ) -> anyhow::Result<TurnOutcome> {
     let (loaded, env) = load_config(global)?;
     let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
+    let typed = matches!(prompt, Prompt::Text(_));
     let text = read_prompt(prompt)?;
+    // Before anything takes time; not before the prompt is there, which Ctrl-C has to end.
+    let cancel = CancellationToken::new();
+    let _signals = cancel_on_signals(cancel.clone());
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
-    let assembly = Assembly::new(loaded, env, global).await?;
-    let open = open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
+    let prepared = async {
+        let assembly = Assembly::new(loaded, env, global).await?;
+        let choice = session_choice(turn);
+        let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
+        anyhow::Ok((assembly, open))
+    };
+    let (assembly, open) = tokio::select! {
+        biased;
+        prepared = prepared => prepared?,
+        () = cancel.cancelled() => return Ok(outcome_of(TurnEnd::Cancelled, String::new())),
+    };
     session_id.clone_from(&open.id);
     match view {
         View::Json(recorder) => recorder.print(Event::SessionStarted {
@@ -146,10 +167,10 @@ async fn turn_of(
         response_schema: schema.as_ref().map(|schema| schema.schema.clone()),
     })
     .await?;
-    let cancel = CancellationToken::new();
-    let _signals = cancel_on_signals(cancel.clone());
     let outcome = match &schema {
-        None => handle(&mut agent, &text, &cancel).await,
+        None if typed => handle(&mut agent, &text, &cancel).await,
+        // What was piped in is another's text: a line in it that looks like a command is none.
+        None => agent.run_turn(&text, &cancel).await,
         Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
     };
     drop(open);
@@ -157,20 +178,25 @@ async fn turn_of(
     Ok(outcome)
 }
 
-/// One input, as the outcome of a turn.
+/// What a person typed, as the outcome of a turn.
 async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> TurnOutcome {
-    let told = |text: String| TurnOutcome {
-        end: TurnEnd::Done,
+    let told = |text| outcome_of(TurnEnd::Done, text);
+    match agent.handle(text, cancel).await {
+        Reply::Turn(outcome) => outcome,
+        Reply::Text(text) => told(text),
+        Reply::Nothing | Reply::Ran | Reply::Quit => told(String::new()),
+    }
+}
+
+/// An outcome without a request.
+fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
+    TurnOutcome {
+        end,
         text,
         iterations: 0,
         tool_calls: 0,
         usage: Usage::default(),
         message: None,
-    };
-    match agent.handle(text, cancel).await {
-        Reply::Turn(outcome) => outcome,
-        Reply::Text(text) => told(text),
-        Reply::Nothing | Reply::Ran | Reply::Quit => told(String::new()),
     }
 }
 

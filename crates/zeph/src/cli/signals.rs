@@ -1,4 +1,4 @@
-//! Signals that end the work.
+//! Signals: those that end the work, and the one that must not.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,13 @@ impl Drop for SignalTask {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// Lets a write beyond the shell's limit of file sizes fail with its error, where the signal's
+/// default would end the program without a word. Commands that we run get the default back.
+pub(crate) fn outlive_file_size_limit() {
+    // Once listened to, it stays so for the life of the process.
+    let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 
 /// The first SIGINT, SIGTERM or SIGHUP cancels the work; a second one leaves at once.

@@ -107,11 +107,14 @@ impl TerminalChannel {
 
     /// Prints the answer of a one-shot turn: exactly as it is and with one newline at its end, or,
     /// on a coloured terminal, rendered. An empty answer prints nothing.
-    pub(crate) fn finish_answer(&self, text: &str) {
+    ///
+    /// # Errors
+    /// What writing fails with; a reader that went away had all it wanted, and is none.
+    pub(crate) fn finish_answer(&self, text: &str) -> io::Result<()> {
         self.screen().end_turn();
         let text = text.trim_end_matches('\n');
         if text.is_empty() {
-            return;
+            return Ok(());
         }
         let style = self.options.stdout;
         let shown = if style.colour {
@@ -126,10 +129,13 @@ impl TerminalChannel {
             format!("{text}\n")
         };
         let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        // A reader that went away has all it wanted.
-        let _ = answer
+        match answer
             .write_all(shown.as_bytes())
-            .and_then(|()| answer.flush());
+            .and_then(|()| answer.flush())
+        {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 
     /// Shows why the turn failed, on what everything but the answer goes to.
@@ -321,7 +327,7 @@ mod tests {
         channel.emit(AgentEvent::Notice("watch out".to_owned()));
         channel.emit(AgentEvent::Requesting { iteration: 2 });
         text(&channel, "The *answer*\x1b[1m");
-        channel.finish_answer("The *answer*\x1b[1m\n\n");
+        channel.finish_answer("The *answer*\x1b[1m\n\n").unwrap();
         assert_eq!(out.text(), "The *answer*\x1b[1m\n");
         assert_eq!(
             err.text(),
@@ -342,7 +348,7 @@ mod tests {
         channel.emit(AgentEvent::Notice("watch out".to_owned()));
         channel.screen().remark("cost");
         channel.error("it broke");
-        channel.finish_answer("yes");
+        channel.finish_answer("yes").unwrap();
         assert_eq!(
             (err.text().as_str(), out.text().as_str()),
             ("error: it broke\n", "yes\n")
@@ -380,7 +386,7 @@ mod tests {
         let (channel, shown, out) = channel(options, Amount::All);
         text(&channel, "**a** \x1b[");
         text(&channel, "31mb\x1b[0m\n");
-        channel.finish_answer("**a** \x1b[31mb");
+        channel.finish_answer("**a** \x1b[31mb").unwrap();
         assert_eq!(shown.text(), "**a** b\n");
         assert_eq!(out.text(), "**a** b\n");
     }
@@ -427,7 +433,7 @@ mod tests {
         text(&channel, "a\n");
         call(&channel, "1", &["b\n"], "b");
         assert_eq!(*writes.lock().unwrap(), 1);
-        channel.finish_answer("answer");
+        channel.finish_answer("answer").unwrap();
         assert_eq!(*writes.lock().unwrap(), 2);
     }
 

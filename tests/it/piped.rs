@@ -1,0 +1,94 @@
+//! One turn at the edges of the process: what is piped in, where the answer goes, what comes early.
+
+use rustix::process::Signal;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, wait_for};
+
+/// Proves PERM-2, CLI-1: what is piped in is another's text, and no command of the person's.
+#[test]
+fn a_piped_prompt_is_never_a_command() {
+    let check = |args: &[&str], stdin: &str, expect: &str| {
+        let server = OpenAi::replies([Reply::text("seen")]);
+        let home = Home::openai(&server);
+        home.zeph(args).stdin(stdin).code(0).prints(&["seen"]);
+        let messages = server.last().messages();
+        assert_eq!(messages.last().unwrap()["content"], expect);
+        assert!(!home.has("ran"), "{args:?} {stdin:?}");
+    };
+    check(&[], "!touch ran", "!touch ran");
+    check(&["run"], "!touch ran", "!touch ran");
+    check(&["run", "-"], "/clear", "/clear");
+    check(&["-p", "!cat", "-"], "touch ran", "!cat\n\ntouch ran");
+}
+
+/// Proves CLI-1, D-25: `run` takes a lone dash as `-p` does.
+#[test]
+fn a_last_dash_of_run_appends_standard_input() {
+    let server = OpenAi::replies([Reply::text("seen")]);
+    let home = Home::openai(&server);
+    home.zeph(["run", "review", "this", "-"])
+        .stdin("a diff")
+        .code(0);
+    let messages = server.last().messages();
+    assert_eq!(messages.last().unwrap()["content"], "review this\n\na diff");
+}
+
+/// Proves CLI-3: an answer that was lost is a failure that says where it is kept.
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let home = Home::scripted("[[steps]]\ntext = \"the answer\"");
+    let words = ["could not be written", "No space left", "session"];
+    home.zeph(["-p", "hi"]).full().code(1).says(&words);
+    let listed = home.zeph(["sessions", "list"]).code(0).stdout;
+    let session = listed.split_whitespace().next().unwrap();
+    assert_has(&home.export(session).to_string(), &["the answer"]);
+}
+
+/// An answer of nothing is said to be one.
+#[test]
+fn an_empty_answer_is_told() {
+    let server = OpenAi::replies([Reply::text("")]);
+    let home = Home::openai(&server);
+    let words = ["the model gave an empty answer"];
+    home.zeph(["-p", "hi"]).code(0).says(&words);
+}
+
+/// Proves CLI-3: a limit of file sizes is an error that is told, never a silent death.
+#[test]
+fn a_limit_of_file_sizes_is_told() {
+    let home = Home::scripted("[[steps]]\ntext = \"ok\"");
+    let output = Zeph::through_bash(&home, r#"ulimit -f 8; exec "$0" "$@""#)
+        .args(["-p", "hi"])
+        .code(1);
+    assert_has(&output.stderr, &["error: ", "database"]);
+}
+
+/// Proves CLI-2b, CLI-3: an interrupt while the database is not there yet ends the turn as any other.
+#[test]
+fn an_interrupt_before_the_first_request_is_130() {
+    let home = Home::scripted("[[steps]]\ntext = \"ok\"");
+    home.zeph(["sessions", "list"]).code(0);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let options = SqliteConnectOptions::new().filename(home.database());
+    let mut held = runtime.block_on(options.connect()).unwrap();
+    let lock = sqlx::query("BEGIN EXCLUSIVE").execute(&mut held);
+    runtime.block_on(lock).unwrap();
+
+    let running = home.zeph(["-p", "hi", "--output-format", "json"]).start();
+    wait_for("the handler of SIGINT", || {
+        let status = running.status();
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))?;
+        let caught = u64::from_str_radix(caught.trim(), 16).unwrap();
+        (caught & 1 << (Signal::INT.as_raw() - 1) != 0).then_some(())
+    });
+    running.signal(Signal::INT);
+    let output = running.wait().code(130);
+    assert_eq!(output.json()["stop_reason"], "cancelled", "{output}");
+}
