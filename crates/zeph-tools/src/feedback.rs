@@ -1,5 +1,7 @@
 //! What is said of a result: to the model, and as a machine form.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,7 +19,7 @@ pub fn format_for_llm(error: &ToolError) -> String {
     let mut text = format!(
         "[tool_error]\ncategory: {}\nerror: {}\nsuggestion: {}\nretryable: {}",
         row.label,
-        one_line(&error.to_string()),
+        one_line(&bounded(&error.to_string())),
         row.suggestion,
         row.retryable,
     );
@@ -28,6 +30,17 @@ pub fn format_for_llm(error: &ToolError) -> String {
         text.push_str(&output.summary);
     }
     text
+}
+
+/// Characters of an error that are told; what goes beyond is an argument that is repeated.
+const LONGEST_ERROR: usize = 4000;
+
+/// `text`, cut when it is very long.
+fn bounded(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST_ERROR) {
+        None => text.into(),
+        Some((end, _)) => format!("{}… [{} bytes]", &text[..end], text.len()).into(),
+    }
 }
 
 /// `text` on one line: each run of line breaks and other control characters becomes a space.
@@ -142,15 +155,15 @@ impl MachineForm {
             tool: tool.to_owned(),
             session: session.to_owned(),
             success: error.is_none(),
-            error_message: error.map(ToString::to_string),
+            error_message: error.map(|error| bounded(&error.to_string()).into_owned()),
             error_type: error.map_or(ErrorType::None, ErrorType::of),
             error_category: error.map(ToolError::category),
             display: match (error, output) {
                 (None, Some(output)) => output.display().to_owned(),
                 (Some(error), Some(output)) if !output.display().is_empty() => {
-                    format!("{error}\n{}", output.display())
+                    format!("{}\n{}", bounded(&error.to_string()), output.display())
                 }
-                (Some(error), _) => error.to_string(),
+                (Some(error), _) => bounded(&error.to_string()).into_owned(),
                 (None, None) => String::new(),
             },
             raw_response: output
@@ -189,6 +202,19 @@ mod tests {
             "[tool_error]\ncategory: rate_limited\nerror: too many requests retryable: false x\n\
              suggestion: Rate limit exceeded. The system will retry if possible.\nretryable: true"
         );
+    }
+
+    #[test]
+    fn an_error_that_repeats_a_huge_argument_is_cut() {
+        let result = Err(ToolError::ToolNotFound {
+            id: "é".repeat(1_000_000),
+            near: vec![],
+        });
+        let form = MachineForm::new("t", "s", &result, OutputMetadata::default());
+        for text in [&form.data, &form.display, &form.error_message.unwrap()] {
+            assert!(text.len() < 9000, "{}", text.len());
+            assert!(text.contains("… [20000"), "{}", &text[text.len() - 200..]);
+        }
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
     }
 }
 
+/// Violations that are told.
+const MOST_TOLD: usize = 8;
+
 /// One thing that does not fit.
 #[derive(Debug, Clone, PartialEq)]
 struct Violation {
@@ -57,11 +60,15 @@ struct Violation {
 }
 
 fn to_error(def: &ToolDef, found: &[Violation]) -> ToolError {
-    let message = found
+    let mut message = found
         .iter()
+        .take(MOST_TOLD)
         .map(|violation| violation.message.as_str())
         .collect::<Vec<_>>()
         .join("; ");
+    if found.len() > MOST_TOLD {
+        message.push_str(&format!("; and {} more", found.len() - MOST_TOLD));
+    }
     let message = format!("arguments of {}: {message}", def.id);
     if found.first().is_some_and(|first| first.wrong_type) {
         ToolError::TypeMismatch { message }

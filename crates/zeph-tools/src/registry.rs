@@ -84,6 +84,9 @@ fn first_required(schema: &Value) -> Option<&str> {
     schema.get("required")?.as_array()?.first()?.as_str()
 }
 
+/// Bytes from which on a name is like none: comparing takes time and memory by its length.
+const LONGEST_NAME: usize = 256;
+
 /// The up to `most` candidates that are like `name`, the nearest first; ties in the order given.
 /// Likeness is the normalized Damerau-Levenshtein distance without case, at least one half, or
 /// containment.
@@ -93,6 +96,9 @@ pub fn nearest<'a>(
     candidates: impl Iterator<Item = &'a str>,
     most: usize,
 ) -> Vec<String> {
+    if name.len() > LONGEST_NAME {
+        return Vec::new();
+    }
     let wanted = name.to_lowercase();
     let mut scored: Vec<(f64, &str)> = candidates
         .filter_map(|candidate| {

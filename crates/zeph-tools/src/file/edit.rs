@@ -24,6 +24,8 @@ use crate::toolset::Tool;
 
 /// Bytes of a file that can be edited.
 const LARGEST: u64 = 64 << 20;
+/// Lines of a place that does not match that are compared.
+const MOST_DIFFED: usize = 100;
 /// Characters of a line that are shown of a first difference.
 const SHOWN: usize = 200;
 
@@ -186,6 +188,18 @@ fn refused(
     }
 }
 
+/// So many lines of `text`, `skipped` left out before them, at most [`MOST_DIFFED`]; each cut where
+/// it is long, and with an ending.
+fn excerpt(text: &str, skipped: usize, lines: usize) -> String {
+    let mut excerpt = String::new();
+    for line in text.lines().skip(skipped).take(lines.min(MOST_DIFFED)) {
+        let (line, more) = cut(line);
+        excerpt.push_str(line);
+        excerpt.push_str(if more { "…\n" } else { "\n" });
+    }
+    excerpt
+}
+
 /// The error that names the place that comes closest, with a diff from it to what was asked for.
 fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest) -> ToolError {
     let quote = |line: &Option<String>| match line {
@@ -214,21 +228,8 @@ fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest
             quote(&place.found)
         )
     };
-    let region: String = text
-        .split_inclusive('\n')
-        .skip(place.first - 1)
-        .take(place.last + 1 - place.first)
-        .map(|line| {
-            let (line, cut) = cut(line);
-            if cut {
-                format!("{line}…\n")
-            } else {
-                line.to_owned()
-            }
-        })
-        .collect();
-    let wanted = format!("{}\n", wanted.strip_suffix('\n').unwrap_or(wanted));
-    let region = format!("{}\n", region.strip_suffix('\n').unwrap_or(&region));
+    let region = excerpt(text, place.first - 1, place.last + 1 - place.first);
+    let wanted = excerpt(wanted, 0, usize::MAX);
     let diff = change::unified_text(
         &format!("{shown} lines {}-{}", place.first, place.last),
         &region,

@@ -16,10 +16,10 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, walk};
+use crate::file::{blocking, glob};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -147,6 +147,7 @@ fn find(
             "`pattern` matches below `path`: give the directory there instead of `..`",
         ));
     }
+    glob::check("pattern", pattern)?;
     let glob = GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()

@@ -19,12 +19,12 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::grep_sink::{Found, matcher, search, searcher};
 use crate::file::place::{self, open_regular};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::file::{blocking, glob};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -252,10 +252,11 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
 
 /// The globs that say which files below `start` are searched, as `.gitignore` has them: one
 /// without a slash holds in every directory, one with `!` leaves out.
-fn globs(start: &Path, glob: &str) -> Result<Override, ToolError> {
+fn globs(start: &Path, text: &str) -> Result<Override, ToolError> {
+    glob::check("glob", text)?;
     let mut builder = OverrideBuilder::new(start);
     builder
-        .add(glob)
+        .add(text)
         .and_then(|builder| builder.build())
         .map_err(|error| ToolError::invalid(format!("`glob` is no glob: {error}")))
 }

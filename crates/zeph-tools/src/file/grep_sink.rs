@@ -15,6 +15,8 @@ use crate::file::lines::cut;
 
 /// Bytes that a line may have; files with longer ones are not searched.
 const LONGEST_LINE: usize = 8 << 20;
+/// Bytes that a pattern may have.
+const LONGEST_PATTERN: usize = 32 << 10;
 /// Bytes that a compiled pattern may have.
 const LARGEST_PATTERN: usize = 10 << 20;
 
@@ -46,6 +48,12 @@ pub(super) struct Found {
 /// # Errors
 /// [`ToolError::InvalidParameters`] with what is wrong with the pattern.
 pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatcher, ToolError> {
+    if pattern.len() > LONGEST_PATTERN {
+        return Err(ToolError::invalid(format!(
+            "`/pattern` expects at most {LONGEST_PATTERN} bytes, got {}",
+            pattern.len()
+        )));
+    }
     RegexMatcherBuilder::new()
         .case_insensitive(!case_sensitive)
         .multi_line(true)

@@ -13,6 +13,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, openat};
 
+use crate::file::glob;
 use crate::file::place::open_regular;
 use crate::file::sandbox::PASS;
 
@@ -134,7 +135,9 @@ fn parse(dir: &OwnedFd, name: &str, path: &Path) -> Gitignore {
     }
     let mut builder = GitignoreBuilder::new(path);
     for line in String::from_utf8_lossy(&text).lines() {
-        let _ = builder.add_line(None, line.trim_start_matches('\u{FEFF}'));
+        if glob::is_bounded(line) {
+            let _ = builder.add_line(None, line.trim_start_matches('\u{FEFF}'));
+        }
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }

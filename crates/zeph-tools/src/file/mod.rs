@@ -17,6 +17,7 @@ pub mod config;
 mod content;
 mod edit;
 mod find_path;
+mod glob;
 mod grep;
 mod grep_sink;
 mod ignored;

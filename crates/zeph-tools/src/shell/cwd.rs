@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
 
+/// Bytes that a path may have.
+const LONGEST_PATH: usize = 4096;
+
 /// The directory in which a command starts: the project's, or `requested` (relative to it) when
 /// that lies inside one of `allowed` (relative ones likewise; none means the project's).
 ///
 /// # Errors
+/// [`ToolError::InvalidParameters`] for what is no path;
 /// [`ToolError::PolicyBlocked`] naming the allowed directories when it lies outside;
 /// [`ToolError::Missing`] when it does not exist, a permanent failure when it is no directory.
 pub(super) fn resolve(
@@ -18,6 +22,12 @@ pub(super) fn resolve(
     let Some(requested) = requested else {
         return Ok(project.to_owned());
     };
+    if requested.len() > LONGEST_PATH || requested.contains('\0') {
+        return Err(ToolError::invalid(format!(
+            "`/cwd` expects a path of at most {LONGEST_PATH} bytes without a NUL, got {} bytes",
+            requested.len()
+        )));
+    }
     let path = project.join(requested);
     let roots = roots(project, allowed);
     match canonicalize(&path) {
@@ -89,7 +99,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::category::ToolErrorCategory::{PermanentFailure, PolicyBlocked};
+    use crate::category::ToolErrorCategory::{InvalidParameters, PermanentFailure, PolicyBlocked};
 
     /// Proves SH-1.
     #[test]
@@ -125,6 +135,8 @@ mod tests {
         err("../project-two", &[], PolicyBlocked);
         err("../nowhere", &[], PolicyBlocked);
         err("src", &other, PolicyBlocked);
+        err(&"x".repeat(5000), &[], InvalidParameters);
+        err("a\0", &[], InvalidParameters);
         err("nowhere", &[], PermanentFailure);
         err("file", &[], PermanentFailure);
         err("src", &["/nonexistent-root".into()], PolicyBlocked);

@@ -283,6 +283,21 @@ async fn edits_of_several_processes_lose_nothing() {
 }
 
 #[tokio::test]
+async fn a_miss_is_told_in_bounds_however_much_was_asked_for() {
+    let world = World::new();
+    let lines = |word: &str| {
+        (0..5000)
+            .map(|n| format!("{word} {n}\n"))
+            .collect::<String>()
+    };
+    world.put("f", lines("line"));
+    let params = json!({"path": "f", "old_string": lines("lime"), "new_string": "x"});
+    let (_, text) = world.fail("edit", params).await;
+    assert!(text.contains("Closest: lines"), "{text}");
+    assert!(text.len() < 10_000, "{}", text.len());
+}
+
+#[tokio::test]
 async fn a_path_that_ends_with_a_slash_is_no_file() {
     let world = World::new();
     let (category, _) = world

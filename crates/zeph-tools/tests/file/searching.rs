@@ -279,3 +279,28 @@ async fn searches_follow_no_link() {
     assert_eq!(text, "out.txt");
     assert!(!text.contains(SECRET));
 }
+
+/// A glob is compiled by recursion over its braces: what would exhaust the stack is refused, and
+/// left out of ignore files.
+#[tokio::test]
+async fn globs_that_nest_without_end_harm_nobody() {
+    let world = World::new();
+    world.put("f", "x\n");
+    let deep = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
+    let calls = [
+        ("find_path", json!({"path": ".", "pattern": deep})),
+        (
+            "find_path",
+            json!({"path": ".", "pattern": "*p".repeat(100_000)}),
+        ),
+        ("grep", json!({"pattern": "x", "glob": deep})),
+        ("grep", json!({"pattern": "x".repeat(100_000)})),
+    ];
+    for (tool, params) in calls {
+        let (category, _) = world.fail(tool, params).await;
+        assert_eq!(category, Category::InvalidParameters, "{tool}");
+    }
+    world.put(".gitignore", format!("{deep}\nf\n"));
+    let text = world.text("grep", json!({"pattern": "x"})).await;
+    assert!(text.contains("1 ignored"), "{text}");
+}

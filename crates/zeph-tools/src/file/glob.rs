@@ -1,0 +1,43 @@
+//! Globs from calls and ignore files, kept within what the glob library takes: it descends into
+//! braces by recursion, and its compiled form grows with the text.
+
+use crate::error::ToolError;
+
+/// Bytes that a glob may have.
+const LONGEST: usize = 1024;
+/// Opening braces that a glob may have.
+const MOST_BRACES: usize = 32;
+
+/// Whether `glob` is one that can be compiled in bounded time and memory.
+pub(super) fn is_bounded(glob: &str) -> bool {
+    glob.len() <= LONGEST && glob.bytes().filter(|byte| *byte == b'{').count() <= MOST_BRACES
+}
+
+/// Refuses a glob that cannot; `field` is the argument that it came as.
+///
+/// # Errors
+/// [`ToolError::InvalidParameters`].
+pub(super) fn check(field: &str, glob: &str) -> Result<(), ToolError> {
+    if is_bounded(glob) {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!(
+        "`/{field}` expects a glob of at most {LONGEST} bytes and {MOST_BRACES} braces, got {} bytes",
+        glob.len()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_exhaust_the_glob_library_is_refused() {
+        let check = |glob: String, expect| assert_eq!(is_bounded(&glob), expect, "{glob}");
+        check("**/*.{rs,toml}".to_owned(), true);
+        check("?".repeat(1024), true);
+        check("?".repeat(1025), false);
+        check(format!("{}a{}", "{".repeat(32), "}".repeat(32)), true);
+        check(format!("{}a{}", "{".repeat(33), "}".repeat(33)), false);
+    }
+}
