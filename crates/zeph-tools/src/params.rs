@@ -47,9 +47,6 @@ pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
     }
 }
 
-/// Violations that are told.
-const MOST_TOLD: usize = 8;
-
 /// One thing that does not fit.
 #[derive(Debug, Clone, PartialEq)]
 struct Violation {
@@ -60,6 +57,7 @@ struct Violation {
 }
 
 fn to_error(def: &ToolDef, found: &[Violation]) -> ToolError {
+    const MOST_TOLD: usize = 8;
     let mut message = found
         .iter()
         .take(MOST_TOLD)
@@ -112,28 +110,24 @@ fn rename_aliases(
     repairs: &mut Vec<String>,
 ) -> Result<(), ToolError> {
     for (alias, field) in def.param_aliases {
-        if let Some(value) = params.get(*field) {
-            // Said twice is no contradiction, as long as it is the same.
-            match params.get(*alias) {
-                Some(other) if other == value => {
-                    params.shift_remove(*alias);
-                    repairs.push(format!("`{alias}` said the same as `{field}`"));
-                }
-                Some(_) => {
-                    return Err(ToolError::invalid(format!(
-                        "arguments of {}: `/{alias}` is another name of `/{field}`, and they \
-                         differ; give `/{field}` alone",
-                        def.id
-                    )));
-                }
-                None => {}
-            }
+        let Some(value) = params.shift_remove(*alias) else {
             continue;
+        };
+        match params.get(*field) {
+            None => repairs.push(format!("`{alias}` was taken as `{field}`")),
+            // Said twice is no contradiction, as long as it is the same.
+            Some(same) if *same == value => {
+                repairs.push(format!("`{alias}` said the same as `{field}`"));
+            }
+            Some(_) => {
+                return Err(ToolError::invalid(format!(
+                    "arguments of {}: `/{alias}` is another name of `/{field}`, and they differ; \
+                     give `/{field}` alone",
+                    def.id
+                )));
+            }
         }
-        if let Some(value) = params.shift_remove(*alias) {
-            params.insert((*field).to_owned(), value);
-            repairs.push(format!("`{alias}` was taken as `{field}`"));
-        }
+        params.entry(*field).or_insert(value);
     }
     Ok(())
 }

@@ -488,6 +488,10 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
     use ToolErrorCategory::{InvalidParameters, PermanentFailure};
     check(json!({"command": " \n"}), InvalidParameters, "/command").await;
     check(json!({"command": "a\0b"}), InvalidParameters, "NUL").await;
+    let longest = format!("true {}", "x".repeat(128 * 1024 - 6));
+    assert_eq!(shell.text(&longest).await, "(no output)");
+    let longer = json!({"command": format!("{longest}x")});
+    check(longer, InvalidParameters, "to a file").await;
     check(
         json!({"command": "a", "timeout_secs": 0}),
         InvalidParameters,
@@ -506,9 +510,11 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
         "does not exist",
     )
     .await;
-    let long = format!("echo {}", "x".repeat(200_000));
-    check(json!({ "command": long }), PermanentFailure, "too long").await;
-    assert_eq!(shell.text("echo on").await, "on");
+    // One variable that is longer than the kernel takes: the shell cannot be started.
+    let crowded = Shell::with(ShellConfig::default(), &[("HUGE", &"x".repeat(200_000))]);
+    let error = crowded.err(json!({"command": "true"})).await;
+    assert_eq!(error.category(), PermanentFailure);
+    assert!(error.to_string().contains("too long"), "{error}");
 
     let env = vec![("PATH".into(), "/nonexistent".into())];
     let (program, args) = this_binary("acts_as_supervisor");

@@ -93,6 +93,8 @@ struct Worker<'a> {
     glob: &'a GlobMatcher,
     /// What matches is the path below `start`, or the whole path for an absolute pattern.
     start: Option<&'a Path>,
+    /// Whether files are no results.
+    dirs_only: bool,
     kept: &'a Mutex<Kept>,
 }
 
@@ -106,7 +108,7 @@ impl Visitor for Worker<'_> {
             Some(start) => entry.path.strip_prefix(start).unwrap_or(entry.path),
             None => entry.path,
         };
-        if !self.glob.is_match(name) {
+        if self.dirs_only && entry.kind != FileType::Directory || !self.glob.is_match(name) {
             return;
         }
         // What is gone from its directory, or never was in it, is no result.
@@ -148,6 +150,11 @@ fn find(
         ));
     }
     glob::check("pattern", pattern)?;
+    // As in ignore files: with a slash at the end it is a directory that is meant.
+    let (pattern, dirs_only) = match pattern.strip_suffix('/') {
+        Some(directory) if !directory.is_empty() => (directory, true),
+        _ => (pattern, false),
+    };
     let glob = GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()
@@ -160,6 +167,7 @@ fn find(
     let walked = walk(sandbox, dir, place.path(), budget, || Worker {
         glob: &glob,
         start,
+        dirs_only,
         kept: &kept,
     });
     if walked.stopped == Some(Stop::Cancelled) {

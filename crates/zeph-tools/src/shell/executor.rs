@@ -30,6 +30,9 @@ use super::runner::{CommandRunner, CommandSpec, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::{cwd, env, program};
 
+/// Bytes of a command: what Linux takes as one argument (`MAX_ARG_STRLEN`), its end left out.
+const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+
 /// Runs `bash` calls.
 pub struct ShellExecutor {
     config: ShellConfig,
@@ -124,6 +127,13 @@ impl ShellExecutor {
             return Err(ToolError::invalid(
                 "/command: a NUL character cannot be passed to a shell",
             ));
+        }
+        if params.command.len() > LONGEST_COMMAND {
+            return Err(ToolError::invalid(format!(
+                "/command: expected at most {LONGEST_COMMAND} bytes, got {}; write a script to a \
+                 file and run that",
+                params.command.len()
+            )));
         }
         if params.timeout_secs == Some(0) || secs > max {
             return Err(ToolError::invalid(format!(

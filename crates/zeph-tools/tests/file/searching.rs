@@ -230,6 +230,7 @@ async fn paths_are_found_newest_first() {
     check(json!({"path": ".", "pattern": "*/*.rs"}), "src/old.rs").await;
     check(json!({"path": "src", "pattern": "*.rs"}), "src/old.rs").await;
     check(json!({"path": ".", "pattern": "**/s?b"}), "src/sub/").await;
+    check(json!({"path": ".", "pattern": "src/*/"}), "src/sub/").await;
     let absolute = format!("{}/**/mid.rs", world.root.display());
     check(json!({"path": ".", "pattern": absolute}), "src/sub/mid.rs").await;
     let text = world
