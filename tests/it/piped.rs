@@ -92,3 +92,15 @@ fn an_interrupt_before_the_first_request_is_130() {
     let output = running.wait().code(130);
     assert_eq!(output.json()["stop_reason"], "cancelled", "{output}");
 }
+
+/// Proves CFG-5: the server that the environment names is looked for too.
+#[test]
+fn doctor_looks_for_the_server_of_the_environment() {
+    let gone = OpenAi::replies([]).url();
+    let output = Home::new()
+        .zeph(["doctor"])
+        .env("OPENAI_API_KEY", "sk-0123456789")
+        .env("OPENAI_BASE_URL", &gone)
+        .code(1);
+    assert_has(&output.stdout, &["FAIL  provider", &gone]);
+}

@@ -367,6 +367,21 @@ fn leaving_at_the_prompt() {
     assert_eq!(terminal.ends().0.code(), Some(130));
 }
 
+/// Proves AGT-5, CLI-3: twice leaves, also when the turn has ended before the second Ctrl-C comes.
+#[test]
+fn ctrl_c_twice_at_once_leaves() {
+    let home = Home::scripted("[[steps]]\ntext = \"too late\"\ndelay_ms = 600000\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("a request\r");
+    terminal.shows("waiting for the model");
+    terminal.type_keys("\x03");
+    terminal.shows(CANCELLED);
+    terminal.prompts("");
+    terminal.type_keys("\x03");
+    assert_eq!(terminal.ends().0.code(), Some(130));
+}
+
 /// Proves CLI-4 for line editing: a paste of several lines is one input, a trailing backslash
 /// and Alt-Enter continue, commands are completed, and the reason of a refusal reaches the model.
 #[test]

@@ -20,7 +20,7 @@ use zeph_tools::{LayeredExecutor, Mode};
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded};
 
-pub(crate) use provider::choose_provider;
+pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 
 /// What every command that touches tools needs.

@@ -59,15 +59,18 @@ pub(crate) fn choose_provider(
     Ok(zeph_llm::config::build_provider(config, llm.retry, key)?)
 }
 
+/// The server of the provider that is made from the environment; `None` is OpenAI itself.
+pub(crate) fn openai_base_url(env: &Environment) -> Option<String> {
+    let url = env.var("OPENAI_BASE_URL")?.to_str()?;
+    Some(url.to_owned())
+}
+
 fn openai(env: &Environment, model: Option<&str>) -> ProviderConfig {
     ProviderConfig {
         name: "openai".to_owned(),
         kind: ProviderKind::Openai,
         model: model.unwrap_or(OPENAI_MODEL).to_owned(),
-        base_url: env
-            .var("OPENAI_BASE_URL")
-            .and_then(|url| url.to_str())
-            .map(str::to_owned),
+        base_url: openai_base_url(env),
         api_key_env: Some(OPENAI_KEY.to_owned()),
         context_window: None,
         max_output_tokens: None,

@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
@@ -82,7 +82,7 @@ fn init(
     let file = Paths::locate(env, flags.config.as_deref())
         .map_err(config::ConfigErrors::from)?
         .user_file;
-    let backup = file.with_added_extension("bak");
+    let backup = free_backup(&file);
     let exists = fs::symlink_metadata(&file).is_ok();
     if exists && !force {
         bail!(
@@ -97,6 +97,16 @@ fn init(
     }
     writeln!(out, "wrote {}", file.display())?;
     Ok(())
+}
+
+/// The first name for a backup that is not taken: `.bak`, `.bak.1`, …
+fn free_backup(file: &Path) -> PathBuf {
+    let first = file.with_added_extension("bak");
+    let later = (1_u32..).map(|number| first.with_added_extension(number.to_string()));
+    std::iter::once(first.clone())
+        .chain(later)
+        .find(|name| fs::symlink_metadata(name).is_err())
+        .unwrap_or(first)
 }
 
 /// Writes the template with mode 0600 under its name at once, or not at all.
@@ -234,6 +244,16 @@ mod tests {
         assert_eq!(fs::read_to_string(backup).unwrap(), "# mine");
         let left = fs::read_dir(home.file().parent().unwrap()).unwrap().count();
         assert_eq!(left, 2, "no temporary file is left");
+
+        // The first backup outlives a second one.
+        let again = ConfigCommand::Init {
+            force: true,
+            print: false,
+        };
+        let (out, _) = home.run(again).unwrap();
+        assert!(out.contains("config.toml.bak.1\n"), "{out}");
+        let backup = home.file().with_extension("toml.bak");
+        assert_eq!(fs::read_to_string(backup).unwrap(), "# mine");
     }
 
     /// Proves CLI-2, CFG-3.

@@ -9,7 +9,7 @@ use zeph_memory::Store;
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
-use crate::assemble::{Assembly, choose_provider};
+use crate::assemble::{Assembly, choose_provider, openai_base_url};
 use crate::config::{Environment, Loaded, load};
 
 /// How long a connection to a provider may take.
@@ -162,7 +162,7 @@ async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Ch
         .config
         .llm
         .chosen()
-        .and_then(|config| config.base_url.clone());
+        .map_or_else(|| openai_base_url(env), |config| config.base_url.clone());
     let Some(url) = base_url else {
         return check("provider", Verdict::Ok, named);
     };

@@ -69,7 +69,7 @@ pub(crate) async fn run(
     for notice in options.notice.iter().chain(&trouble) {
         channel.screen().notice(notice);
     }
-    let mut pressed: Option<Instant> = None;
+    let mut pressed: Option<Pressed> = None;
     loop {
         let input = tokio::select! {
             input = editor.read() => input.context("the terminal cannot be read")?,
@@ -82,14 +82,19 @@ pub(crate) async fn run(
             Input::End => break,
             Input::Interrupted { cleared } => {
                 let now = Instant::now();
-                let twice = pressed.is_some_and(|before| now.duration_since(before) <= TWICE);
-                if twice && !cleared {
-                    break;
+                if let Some(before) = pressed.take_if(|before| now - before.at <= TWICE)
+                    && !cleared
+                {
+                    editor.finish();
+                    return Ok(before.leaves);
                 }
                 if cleared {
                     pressed = None;
                 } else {
-                    pressed = Some(now);
+                    pressed = Some(Pressed {
+                        at: now,
+                        leaves: SessionEnd::Left,
+                    });
                     channel
                         .screen()
                         .remark("Ctrl-C once more, or Ctrl-D, leaves");
@@ -98,7 +103,7 @@ pub(crate) async fn run(
             Input::Text(text) => {
                 pressed = None;
                 let start = Instant::now();
-                let reply = turn(agent, &channel, &text, &mut signals).await;
+                let reply = turn(agent, &channel, &text, &mut signals, &mut pressed).await;
                 channel.screen().end_turn();
                 match reply {
                     None => {
@@ -108,6 +113,12 @@ pub(crate) async fn run(
                     Some(Reply::Quit) => break,
                     Some(reply) => show(&channel, &reply, start.elapsed()),
                 }
+                if let Some(before) = pressed
+                    && signals.interrupted()
+                {
+                    editor.finish();
+                    return Ok(before.leaves);
+                }
             }
         }
     }
@@ -115,17 +126,19 @@ pub(crate) async fn run(
     Ok(SessionEnd::Left)
 }
 
-/// Runs one input; `None` when the person wants to leave in the middle of it.
+/// Runs one input; `None` when the person wants to leave in the middle of it. `pressed` is when
+/// Ctrl-C cancelled it: the turn may end before the second one comes.
 async fn turn(
     agent: &mut Agent,
     channel: &TerminalChannel,
     text: &str,
     signals: &mut Signals,
+    pressed: &mut Option<Pressed>,
 ) -> Option<Reply> {
     let _echo = Mode::without_echo(std::io::stdin());
     let cancel = CancellationToken::new();
     // One that came while the prompt stood is none for this turn.
-    while signals.interrupt.recv().now_or_never().flatten().is_some() {}
+    while signals.interrupted() {}
     let mut turn = pin!(agent.handle(text, &cancel));
     loop {
         tokio::select! {
@@ -136,12 +149,23 @@ async fn turn(
                     return None;
                 }
                 cancel.cancel();
+                *pressed = Some(Pressed {
+                    at: Instant::now(),
+                    leaves: SessionEnd::Interrupted,
+                });
                 channel.screen().spinner.relabel("cancelling; Ctrl-C again leaves".to_owned());
             }
             _ = signals.terminate.recv() => return None,
             _ = signals.hangup.recv() => return None,
         }
     }
+}
+
+/// The last Ctrl-C, and how the session ends when another one follows.
+#[derive(Debug, Clone, Copy)]
+struct Pressed {
+    at: Instant,
+    leaves: SessionEnd,
 }
 
 struct Signals {
@@ -157,6 +181,11 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// Whether an interrupt came that nobody took yet; it is taken.
+    fn interrupted(&mut self) -> bool {
+        self.interrupt.recv().now_or_never().flatten().is_some()
     }
 
     /// Waits until the process is told to end. At the prompt Ctrl-C is a key, no signal.
