@@ -101,21 +101,14 @@ fn tools_run_has_the_gates() {
     is_denied(&home, home.zeph(args).stdin(line), "policy_blocked");
 }
 
-/// Proves PERM-2: the command that a person types as a prompt is that person's own act, and every
-/// gate but the question stands.
+/// A script may put another's text into `-p`: what looks like a person's own command is for the model.
 #[test]
-fn a_command_of_the_user_has_the_gates() {
-    let server = OpenAi::replies([]);
+fn no_prompt_of_one_turn_is_a_command() {
+    let server = OpenAi::replies([Reply::text("no")]);
     let home = Home::openai(&server);
-    is_denied(
-        &home,
-        home.zeph(["-p", "!touch ran", "--mode", "plan"]),
-        "policy_blocked",
-    );
-    home.zeph(["-p", "!touch ran"]).code(0);
-    assert!(home.has("ran"));
-    assert_eq!(audit(&home.database()).last().unwrap().result, "success");
-    assert_eq!(server.requests().len(), 0);
+    home.zeph(["-p", "!touch ran"]).code(0).prints(&["no"]);
+    assert!(!home.has("ran"));
+    assert!(server.last().json().to_string().contains("!touch ran"));
 }
 
 /// Proves PERM-8: full mode without an OS sandbox has to be asked for twice.

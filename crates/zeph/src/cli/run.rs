@@ -168,8 +168,11 @@ async fn turn_of(
     })
     .await?;
     let outcome = match &schema {
-        None if typed => handle(&mut agent, &text, &cancel).await,
-        // What was piped in is another's text: a line in it that looks like a command is none.
+        None if typed && !text.trim_start().starts_with('!') => {
+            handle(&mut agent, &text, &cancel).await
+        }
+        // What was piped in is another's text: a line in it that looks like a command is none. And
+        // a script may put another's text into -p: nothing in it runs a command unasked.
         None => agent.run_turn(&text, &cancel).await,
         Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
     };
