@@ -455,3 +455,24 @@ fn one_turn_asks_at_the_terminal() {
     assert_eq!(terminal.ends().0.code(), Some(0));
     assert_eq!(home.read("made"), "made\n");
 }
+
+/// What a command once printed does not steer the terminal when its session is looked at.
+#[test]
+fn a_stored_session_is_shown_without_escape_sequences() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = 'printf "\033]0;title\007\033[31mred\n"' } }]
+        [[steps]]
+        text = "seen"
+        "##,
+    );
+    home.zeph(["-p", "print it", "--yes"]).code(0);
+    let listed = home.zeph(["sessions", "list", "--json"]).code(0);
+    let id = listed.json()[0]["id"].as_str().unwrap().to_owned();
+    let terminal = Terminal::start(&home, &["sessions", "show", &id]);
+    terminal.shows("seen");
+    let (status, raw) = terminal.ends();
+    assert_eq!(status.code(), Some(0));
+    assert!(raw.contains("red") && !raw.contains('\x1b'), "{raw:?}");
+}

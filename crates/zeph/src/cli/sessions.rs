@@ -1,6 +1,7 @@
 //! `zeph sessions …`
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use zeph_memory::{SessionInfo, Store, StoredMessage};
 
 use super::args::{GlobalArgs, SessionsCommand};
 use super::{Exit, load_config, print};
+use crate::terminal::sanitize::clean;
 
 /// How many sessions `list` shows.
 const LISTED: u32 = 100;
@@ -25,13 +27,13 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
             print(&if json {
                 serde_json::to_string_pretty(&sessions)?
             } else {
-                list(&sessions, all)
+                shown(list(&sessions, all))
             })?;
         }
         SessionsCommand::Show { id } => {
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
-            print(&show(&session, &messages)?)?;
+            print(&shown(show(&session, &messages)?))?;
         }
         SessionsCommand::Export { id } => {
             let session = store.find_session(&id).await?;
@@ -50,6 +52,15 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
     }
     store.close().await?;
     Ok(Exit::Done)
+}
+
+/// What models and commands said, without what would steer a terminal; as it is for a program.
+fn shown(text: String) -> String {
+    if std::io::stdout().is_terminal() {
+        clean(&text)
+    } else {
+        text
+    }
 }
 
 fn list(sessions: &[SessionInfo], all: bool) -> String {

@@ -7,7 +7,7 @@ mod editor;
 pub(crate) mod interactive;
 mod keyboard;
 mod markdown;
-mod sanitize;
+pub(crate) mod sanitize;
 mod screen;
 mod spinner;
 mod style;
