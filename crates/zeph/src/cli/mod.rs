@@ -17,6 +17,8 @@ use anyhow::Context as _;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
+use zeph_tools::file::SandboxError;
+
 use crate::assemble::SessionChoice;
 use crate::config::{ConfigErrors, Environment, Loaded, load};
 use crate::output::stderr_line;
@@ -175,7 +177,9 @@ fn with_causes(error: &anyhow::Error) -> String {
 
 /// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.
 fn exit_of(error: &anyhow::Error) -> Exit {
-    if error.downcast_ref::<ConfigErrors>().is_some() {
+    let configured = error.downcast_ref::<ConfigErrors>().is_some()
+        || error.downcast_ref::<SandboxError>().is_some();
+    if configured {
         return Exit::Usage;
     }
     if is_closed_pipe(error) {
