@@ -4,7 +4,7 @@
 //! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
 //! features; the tools themselves are features: `file`, `shell`.
 //!
-//! A call enters [`LayeredExecutor`](layers::LayeredExecutor), passes the layers in the order that
+//! A call enters [`LayeredExecutor`], passes the layers in the order that
 //! [`layers::stack`] gives, and reaches the executor that owns it.
 
 #![deny(missing_docs)]
