@@ -9,6 +9,7 @@ mod config;
 mod crash;
 mod crash_shell;
 mod demo;
+mod diagnostics;
 mod doctor;
 mod entry_points;
 mod faults;

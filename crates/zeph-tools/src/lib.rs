@@ -29,6 +29,8 @@ pub mod schema;
 pub mod toolset;
 pub mod trust;
 
+#[cfg(feature = "shell")]
+pub mod diagnostics;
 #[cfg(feature = "file")]
 pub mod file;
 #[cfg(feature = "shell")]

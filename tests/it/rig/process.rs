@@ -92,6 +92,28 @@ impl Zeph {
         self
     }
 
+    /// Hands on the toolchain that builds these tests, for commands that compile.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the toolchain that builds the tests is handed on"
+    )]
+    pub(crate) fn with_toolchain(mut self) -> Self {
+        let named = ["RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+        for (name, value) in named
+            .into_iter()
+            .filter_map(|n| Some((n, std::env::var(n).ok()?)))
+        {
+            self = self.env(name, &value);
+        }
+        if std::env::var_os("RUSTUP_HOME").is_none()
+            && let Some(home) = std::env::var_os("HOME")
+        {
+            let rustup = std::path::Path::new(&home).join(".rustup");
+            self = self.env("RUSTUP_HOME", &rustup.display().to_string());
+        }
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self

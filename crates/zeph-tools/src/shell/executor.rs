@@ -14,6 +14,7 @@ use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::ToolDef;
+use crate::diagnostics::Diagnostics;
 use crate::error::ToolError;
 use crate::event::{OutputStream, ToolEvent};
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
@@ -79,6 +80,17 @@ impl ShellExecutor {
             runner,
             definition: bash::definition(),
         }
+    }
+
+    /// The tool `diagnostics`, whose processes run as this executor's commands do.
+    #[must_use]
+    pub fn diagnostics(&self) -> Diagnostics {
+        Diagnostics::new(
+            self.config.clone(),
+            self.cwd.clone(),
+            self.base_env.clone(),
+            Arc::clone(&self.runner),
+        )
     }
 
     /// Ends everything that commands left behind; the end of the session. Returns when it is gone.

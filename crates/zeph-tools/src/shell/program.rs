@@ -1,4 +1,4 @@
-//! Which shell runs commands.
+//! Which shell runs commands, and where programs are.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,15 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// skipped: what a project contains must not become the shell.
 #[must_use]
 pub fn find_shell(path: Option<&OsStr>) -> Option<PathBuf> {
+    find(&["bash", "sh"], path)
+}
+
+/// The first of `names` that is an executable file on `path` (the value of `PATH`). Relative
+/// entries are skipped.
+#[must_use]
+pub fn find(names: &[&str], path: Option<&OsStr>) -> Option<PathBuf> {
     let path = path.unwrap_or(OsStr::new(DEFAULT_PATH));
-    ["bash", "sh"].into_iter().find_map(|name| {
+    names.iter().find_map(|name| {
         std::env::split_paths(path)
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join(name))

@@ -15,7 +15,7 @@ use zeph_memory::{SqliteAudit, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
-use zeph_tools::{LayeredExecutor, Mode};
+use zeph_tools::{LayeredExecutor, Mode, ToolSet};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded};
@@ -100,6 +100,10 @@ fn build_stack(
         executors: vec![
             ("shell", Arc::clone(shell) as _),
             ("file", Arc::new(file_tools(Arc::new(sandbox)))),
+            (
+                "diagnostics",
+                Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
+            ),
             ("native", Arc::new(native_tools(store))),
         ],
         audit: Arc::new(SqliteAudit::new(store.clone())),

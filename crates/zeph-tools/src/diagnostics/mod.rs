@@ -1,0 +1,227 @@
+//! `diagnostics`: what `cargo check` or `cargo clippy` says of the project, as data.
+//!
+//! Build scripts and macros of the project run when it is checked, so this is no mere reading: it
+//! is asked about like a command, and its processes run below the same supervisor, with the same
+//! environment and the same time.
+
+pub mod parse;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::call::ToolCall;
+use crate::category::ToolErrorCategory;
+use crate::context::CallContext;
+use crate::def::{Annotations, Risk, ToolDef};
+use crate::error::ToolError;
+use crate::event::OutputStream;
+use crate::output::ToolOutput;
+use crate::shell::capture::{HeadTail, Limits};
+use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
+use crate::shell::{ShellConfig, env, program};
+use crate::toolset::Tool;
+use parse::{Collector, Diagnostic};
+
+/// How many diagnostics are returned unless the call says otherwise.
+const MOST: usize = 50;
+/// How much of standard error is kept: head and tail each.
+const KEPT_STDERR: usize = 4 * 1024;
+
+/// Which of cargo's commands runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    Check,
+    Clippy,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Params {
+    kind: Option<Kind>,
+    #[schemars(range(min = 1))]
+    max_diagnostics: Option<usize>,
+}
+
+/// The tool.
+pub struct Diagnostics {
+    def: ToolDef,
+    config: ShellConfig,
+    cwd: PathBuf,
+    base_env: Vec<(OsString, OsString)>,
+    runner: Arc<dyn CommandRunner>,
+}
+
+impl Diagnostics {
+    /// The tool for the project in `cwd`; commands run with `runner` and by the rules of `config`.
+    #[must_use]
+    pub fn new(
+        config: ShellConfig,
+        cwd: PathBuf,
+        base_env: Vec<(OsString, OsString)>,
+        runner: Arc<dyn CommandRunner>,
+    ) -> Self {
+        Self {
+            def: ToolDef::new::<Params>(
+                "diagnostics",
+                "Errors and warnings of a Cargo project, with file and line. Prefer it to cargo check in bash.",
+                Annotations {
+                    read_only: false,
+                    destructive: false,
+                    idempotent: true,
+                    open_world: false,
+                    risk: Risk::High,
+                },
+            ),
+            config,
+            cwd,
+            base_env,
+            runner,
+        }
+    }
+
+    fn cargo(&self) -> Option<PathBuf> {
+        let path = self.base_env.iter().find(|(name, _)| name == "PATH");
+        program::find(&["cargo"], path.map(|(_, value)| value.as_os_str()))
+    }
+
+    fn command(&self, cargo: &Path, kind: Kind) -> CommandSpec {
+        let subcommand = match kind {
+            Kind::Check => "check",
+            Kind::Clippy => "clippy",
+        };
+        CommandSpec {
+            argv: vec![
+                cargo.into(),
+                subcommand.into(),
+                "--message-format=json".into(),
+            ],
+            cwd: self.cwd.clone(),
+            env: env::select(&self.base_env, &self.config.env, None),
+            timeout: Duration::from_secs(self.config.timeout),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Diagnostics {
+    fn definition(&self) -> &ToolDef {
+        &self.def
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: Params = call.parse()?;
+        let Some(cargo) = self.cargo() else {
+            let warning = "cargo is not on PATH: there are no diagnostics to be had";
+            return Ok(
+                ToolOutput::text(format!("warning: {warning}")).with_raw(json!({
+                    "diagnostics": [], "errors": 0, "warnings": 0, "warning": warning,
+                })),
+            );
+        };
+        let kind = params.kind.unwrap_or_default();
+        let mut collector = Collector::new(params.max_diagnostics.unwrap_or(MOST));
+        let mut stderr = HeadTail::new(Limits {
+            head: KEPT_STDERR,
+            tail: KEPT_STDERR,
+        });
+        let ended = self
+            .runner
+            .run(
+                self.command(&cargo, kind),
+                &cx.cancel,
+                &mut |stream, bytes| match stream {
+                    OutputStream::Stdout => collector.push(bytes),
+                    OutputStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
+                },
+            )
+            .await
+            .map_err(|error| ToolError::permanent(format!("cargo could not be run: {error}")))?;
+        let said = stderr.finish().text;
+        conclude(collector, &ended, &said, &self.config)
+    }
+}
+
+fn conclude(
+    collector: Collector,
+    ended: &Ended,
+    said: &str,
+    config: &ShellConfig,
+) -> Result<ToolOutput, ToolError> {
+    let (errors, warnings) = collector.counts();
+    let found = collector.finish();
+    let output = output(&found, errors, warnings);
+    let stopped = |category, message: String| ToolError::Shell {
+        exit_code: Some(ended.exit.code),
+        category,
+        message,
+        output: Box::new(output.clone()),
+    };
+    match ended.cause {
+        Cause::TimedOut => Err(stopped(
+            ToolErrorCategory::Timeout,
+            format!(
+                "cargo took longer than {} s (`[tools.shell] timeout`); what it said until then follows",
+                config.timeout
+            ),
+        )),
+        Cause::Cancelled => Err(stopped(
+            ToolErrorCategory::Cancelled,
+            "the call was cancelled".to_owned(),
+        )),
+        Cause::Finished if ended.exit.code != 0 && errors == 0 => {
+            if said.contains("could not find `Cargo.toml`") {
+                return Err(ToolError::Missing {
+                    message: "this is no Cargo project: there is no Cargo.toml in the working \
+                              directory or above it"
+                        .to_owned(),
+                });
+            }
+            Err(ToolError::Shell {
+                exit_code: Some(ended.exit.code),
+                category: ToolErrorCategory::PermanentFailure,
+                message: format!(
+                    "cargo ended with exit code {} and no diagnostics",
+                    ended.exit.code
+                ),
+                output: Box::new(ToolOutput::text(said.trim())),
+            })
+        }
+        Cause::Finished => Ok(output),
+    }
+}
+
+fn output(found: &[Diagnostic], errors: usize, warnings: usize) -> ToolOutput {
+    let mut lines = vec![match (errors, warnings) {
+        (0, 0) => "No errors, no warnings.".to_owned(),
+        _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+    }];
+    lines.extend(found.iter().map(Diagnostic::line));
+    let left_out = errors + warnings - found.len();
+    if left_out > 0 {
+        lines.push(format!(
+            "[{left_out} more left out; raise max_diagnostics to see them]"
+        ));
+    }
+    let mut output = ToolOutput::text(lines.join("\n")).with_raw(json!({
+        "diagnostics": found, "errors": errors, "warnings": warnings, "left_out": left_out,
+    }));
+    for diagnostic in found {
+        if let Some(file) = &diagnostic.file {
+            output = output.at(file, diagnostic.line);
+        }
+    }
+    output
+}
+
+fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
