@@ -125,6 +125,22 @@ impl History {
         Ok(())
     }
 
+    /// Makes the window whole again after a turn that ended between calls and their results, as
+    /// when a result could not be stored.
+    ///
+    /// # Errors
+    /// [`HistoryError::Store`].
+    pub async fn mend(&mut self) -> Result<(), HistoryError> {
+        if is_settled(&self.messages) {
+            return Ok(());
+        }
+        self.id = HistoryId::unique();
+        match make_whole(&mut self.messages) {
+            Some(results) => self.push(results, None).await,
+            None => Ok(()),
+        }
+    }
+
     /// Starts the window over; the store keeps what was.
     ///
     /// # Errors
@@ -184,6 +200,24 @@ fn has_result(message: &Message) -> bool {
 
 fn is_result(part: &MessagePart) -> bool {
     matches!(part, MessagePart::ToolResult { .. })
+}
+
+/// Whether the last calls of a window have their results.
+fn is_settled(messages: &[Message]) -> bool {
+    let Some(at) = messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant)
+    else {
+        return true;
+    };
+    let has_result = |id: &str| {
+        messages[at + 1..].iter().flat_map(|message| &message.parts).any(|part| {
+            matches!(part, MessagePart::ToolResult { tool_use_id, .. } if tool_use_id == id)
+        })
+    };
+    messages[at]
+        .tool_uses()
+        .all(|request| has_result(&request.id))
 }
 
 /// Gives every call exactly one result. Strays and repeats of results go; a call in the middle
@@ -340,6 +374,28 @@ mod tests {
         };
         assert!(content.contains("category: cancelled") && content.contains("interrupted"));
         assert!(is_error);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_ended_before_its_results_is_mended_before_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("zeph.db");
+        let store = Store::open(&path, zeph_memory::Synchronous::Normal)
+            .await
+            .unwrap();
+        store.ensure_session("s", folder.path()).await.unwrap();
+        let mut history = History::open(store.clone(), "s", 0).await.unwrap();
+        history.push(Message::user("go"), None).await.unwrap();
+        history.push(calls(&["a", "b"]), None).await.unwrap();
+        history.push(results(&["a"]), None).await.unwrap();
+        history.mend().await.unwrap();
+        assert!(is_whole(history.messages()), "{:?}", history.messages());
+        let id = history.id();
+        history.push(Message::user("on"), None).await.unwrap();
+        history.mend().await.unwrap();
+        assert_eq!(history.id(), id, "a whole window is left alone");
+        let read = History::open(store, "s", 0).await.unwrap();
+        assert_eq!(read.messages(), history.messages());
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl Agent {
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
         let registry = self.refresh_tools();
+        self.history.mend().await?;
         let first = self.history.messages().is_empty();
         self.history.push(Message::user(text), None).await?;
         if first {
