@@ -21,7 +21,7 @@ use crate::error::ToolError;
 use crate::file::place::Target;
 
 /// How the names of temporary files begin.
-const TEMPORARY: &str = ".zeph-tmp-";
+pub(super) const TEMPORARY: &str = ".zeph-tmp-";
 
 /// A temporary file that is removed unless it was renamed.
 struct Temporary<'a> {
@@ -134,7 +134,7 @@ fn create(target: &Target, new: bool) -> Result<Temporary<'_>, Errno> {
 
 /// Gives `file` the owner and mode of `existing`. Where the owner or the group cannot be given,
 /// the mode is narrowed, so that nobody gains by it.
-fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
+pub(super) fn take_over(file: impl AsFd, existing: &Stat) -> Result<(), Errno> {
     let created = fstat(&file)?;
     let mode = kept_mode(
         existing.st_mode & 0o7777,

@@ -15,8 +15,13 @@ mod change;
 mod closest;
 pub mod config;
 mod content;
+mod copier;
+mod copy_path;
+mod create_directory;
+mod delete_path;
 mod edit;
 mod find_path;
+mod get_file_tree;
 mod glob;
 mod grep;
 mod grep_sink;
@@ -24,12 +29,14 @@ mod ignored;
 mod lines;
 mod list_directory;
 mod locks;
+mod move_path;
 mod near;
 mod place;
 mod read;
 mod resolve;
 mod sandbox;
 mod splice;
+mod tree;
 mod walk;
 mod write;
 
@@ -51,7 +58,17 @@ pub fn file_tools(sandbox: Arc<Sandbox>) -> ToolSet {
             Arc::clone(&sandbox),
             SEARCH_TIME,
         )),
-        Arc::new(list_directory::ListDirectoryTool::new(sandbox)),
+        Arc::new(list_directory::ListDirectoryTool::new(Arc::clone(&sandbox))),
+        Arc::new(get_file_tree::GetFileTreeTool::new(
+            Arc::clone(&sandbox),
+            SEARCH_TIME,
+        )),
+        Arc::new(create_directory::CreateDirectoryTool::new(Arc::clone(
+            &sandbox,
+        ))),
+        Arc::new(delete_path::DeletePathTool::new(Arc::clone(&sandbox))),
+        Arc::new(move_path::MovePathTool::new(Arc::clone(&sandbox))),
+        Arc::new(copy_path::CopyPathTool::new(sandbox)),
     ];
     ToolSet::new(tools)
 }

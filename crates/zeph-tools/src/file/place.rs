@@ -66,6 +66,11 @@ impl Place {
         &self.path
     }
 
+    /// Whether the place is an allowed directory itself, when it was resolved as an entry.
+    pub(super) fn is_root(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Opens the file or directory at the place for reading.
     ///
     /// # Errors
@@ -173,8 +178,34 @@ impl Place {
         })
     }
 
+    /// The directory at the place, which is made with its parents if need be; and whether it was.
+    ///
+    /// # Errors
+    /// When something else stands there, or a directory cannot be made.
+    pub(super) fn make_dir(&self, sandbox: &Sandbox) -> Result<bool, ToolError> {
+        if self.rest.is_empty() {
+            return Ok(false);
+        }
+        let target = self.target_with_parents(sandbox)?;
+        match mkdirat(&*target.dir, &target.name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => match target.stat()? {
+                Some((_, FileType::Directory)) => Ok(false),
+                _ => Err(ToolError::permanent(format!(
+                    "{} exists and is no directory",
+                    sandbox.shown(&target.path)
+                ))),
+            },
+            Err(error) => Err(ToolError::io(
+                "create the directory",
+                &target.path,
+                error.into(),
+            )),
+        }
+    }
+
     /// The error that says that nothing is here, and what is near.
-    fn missing(&self, sandbox: &Sandbox) -> ToolError {
+    pub(super) fn missing(&self, sandbox: &Sandbox) -> ToolError {
         let Some(absent) = self.rest.first() else {
             return ToolError::io("open", &self.path, Errno::NOENT.into());
         };
@@ -205,6 +236,18 @@ impl Place {
 }
 
 impl Target {
+    /// What stands at the target, by lstat: `None` when nothing does.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(super) fn stat(&self) -> Result<Option<(Stat, FileType)>, ToolError> {
+        match statat(&*self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some((stat, FileType::from_raw_mode(stat.st_mode)))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(ToolError::io("examine", &self.path, error.into())),
+        }
+    }
+
     /// What stands at the target: `None` when nothing does.
     ///
     /// # Errors
@@ -278,7 +321,7 @@ fn entries(dir: &OwnedFd) -> io::Result<impl Iterator<Item = OsString>> {
 }
 
 /// The refusal of what is no regular file.
-fn no_file(path: &Path, kind: FileType) -> ToolError {
+pub(super) fn no_file(path: &Path, kind: FileType) -> ToolError {
     let path = printable(path);
     let kind = match kind {
         FileType::Directory => {

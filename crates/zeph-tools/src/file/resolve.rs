@@ -35,9 +35,19 @@ enum Here {
     Inside(Vec<Arc<OwnedFd>>),
 }
 
+/// What becomes of a link that the path itself names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    /// It is followed: what it leads to is meant.
+    Followed,
+    /// It is meant itself.
+    Itself,
+}
+
 struct Walk<'a> {
     sandbox: &'a Sandbox,
-    given: &'a str,
+    given: &'a Path,
+    last: Last,
     here: Here,
     path: PathBuf,
     /// The last one is next.
@@ -46,16 +56,16 @@ struct Walk<'a> {
 }
 
 /// Resolves `given`; see [`Sandbox::resolve`].
-pub(super) fn resolve(sandbox: &Sandbox, given: &str) -> Result<Place, ToolError> {
+pub(super) fn resolve(sandbox: &Sandbox, given: &Path, last: Last) -> Result<Place, ToolError> {
     let mut walk = Walk {
         sandbox,
         given,
+        last,
         here: Here::Outside,
         path: PathBuf::new(),
         pending: Vec::new(),
         links: 0,
     };
-    let given = Path::new(given);
     if given.is_relative() {
         walk.push(given);
         walk.restart(sandbox.cwd());
@@ -122,6 +132,16 @@ impl Walk<'_> {
         }
         match self.here {
             Here::Inside(mut handles) => match handles.pop() {
+                // Below an allowed directory: its entry in the directory above is meant.
+                Some(_) if self.last == Last::Itself && !handles.is_empty() => {
+                    match (handles.pop(), self.path.file_name()) {
+                        (Some(above), Some(name)) => {
+                            let rest = vec![name.to_owned()];
+                            Ok(Place::new(above, rest, self.path))
+                        }
+                        _ => Err(self.sandbox.outside(self.given)),
+                    }
+                }
                 Some(dir) => Ok(Place::new(dir, Vec::new(), self.path)),
                 None => Err(self.sandbox.outside(self.given)),
             },
@@ -145,6 +165,7 @@ impl Walk<'_> {
     fn pass_outside(&mut self, name: &OsString) -> Result<(), ToolError> {
         let next = self.path.join(name);
         match readlinkat(CWD, &next, Vec::new()) {
+            Ok(_) if self.stays() => Err(self.sandbox.outside(self.given)),
             Ok(target) => self.follow(target.into_bytes()),
             // What does not exist has no allowed directory below it.
             Err(Errno::NOENT) => Err(self.sandbox.outside(self.given)),
@@ -162,6 +183,9 @@ impl Walk<'_> {
         dir: &Arc<OwnedFd>,
         name: OsString,
     ) -> Result<Option<Place>, ToolError> {
+        if self.stays() {
+            return self.end(dir, name).map(Some);
+        }
         if self.pending.is_empty() {
             return match readlinkat(dir, &name, Vec::new()) {
                 Ok(target) => self.follow(target.into_bytes()).map(|()| None),
@@ -188,15 +212,16 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether the component that was just taken is the last, and not to be followed.
+    fn stays(&self) -> bool {
+        self.last == Last::Itself && self.pending.is_empty()
+    }
+
     /// Walks the text of a link.
     fn follow(&mut self, target: Vec<u8>) -> Result<(), ToolError> {
         self.links += 1;
         if self.links > MOST_LINKS {
-            return Err(ToolError::io(
-                "resolve",
-                Path::new(self.given),
-                Errno::LOOP.into(),
-            ));
+            return Err(ToolError::io("resolve", self.given, Errno::LOOP.into()));
         }
         let target = PathBuf::from(OsString::from_vec(target));
         if target.is_absolute() {

@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use crate::error::ToolError;
 use crate::file::locks::PathLocks;
 use crate::file::place::Place;
-use crate::file::resolve;
+use crate::file::resolve::{self, Last};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
 #[cfg(target_os = "linux")]
@@ -125,6 +125,11 @@ impl Sandbox {
         })
     }
 
+    /// Whether something of the program's own lies in the directory `path` (canonical).
+    pub(super) fn holds_reserved(&self, path: &Path) -> bool {
+        self.reserved.iter().any(|own| own.starts_with(path))
+    }
+
     /// The directory where relative paths begin; canonical.
     #[must_use]
     pub fn cwd(&self) -> &Path {
@@ -150,29 +155,59 @@ impl Sandbox {
     /// [`ToolError::InvalidParameters`] for what is no path, [`ToolError::PolicyBlocked`] for what
     /// lies outside, [`ToolError::Io`] for what cannot be walked.
     pub(super) fn resolve(&self, given: &str) -> Result<Place, ToolError> {
+        self.checked("path", given, Last::Followed)
+    }
+
+    /// Where `given` leads when a link at its end is not followed: the entry itself is meant.
+    /// `field` is the argument that it came as.
+    ///
+    /// # Errors
+    /// As [`Sandbox::resolve`].
+    pub(super) fn resolve_entry(&self, field: &str, given: &str) -> Result<Place, ToolError> {
+        self.checked(field, given, Last::Itself)
+    }
+
+    fn checked(&self, field: &str, given: &str, last: Last) -> Result<Place, ToolError> {
         if given.is_empty() {
-            return Err(ToolError::invalid("`path` is empty"));
+            return Err(ToolError::invalid(format!("`{field}` is empty")));
         }
         if given.contains('\0') {
-            return Err(ToolError::invalid("`path` contains a NUL byte"));
+            return Err(ToolError::invalid(format!("`{field}` contains a NUL byte")));
         }
         if given.len() > LONGEST_PATH {
             return Err(ToolError::invalid(format!(
-                "`path` is longer than {LONGEST_PATH} bytes"
+                "`{field}` is longer than {LONGEST_PATH} bytes"
             )));
         }
-        let place = resolve::resolve(self, given)?;
+        self.walk(Path::new(given), last)
+    }
+
+    /// Where a link in the directory `dir` leads whose text is `target`.
+    ///
+    /// # Errors
+    /// As [`Sandbox::resolve`].
+    pub(super) fn resolve_link(&self, dir: &Path, target: &Path) -> Result<Place, ToolError> {
+        self.walk(&dir.join(target), Last::Followed)
+    }
+
+    fn walk(&self, given: &Path, last: Last) -> Result<Place, ToolError> {
+        let place = resolve::resolve(self, given, last)?;
         if self.is_reserved(place.path()) {
-            return Err(ToolError::blocked(format!(
-                "{} is this program's own database; file tools stay away from it",
-                printable(given)
-            )));
+            return Err(self.own(given));
         }
         Ok(place)
     }
 
+    /// The refusal of the program's own files.
+    pub(super) fn own(&self, given: &Path) -> ToolError {
+        ToolError::blocked(format!(
+            "{} is this program's own database; file tools stay away from it",
+            printable(given)
+        ))
+    }
+
     /// The refusal of a path that lies outside.
-    pub(super) fn outside(&self, given: &str) -> ToolError {
+    pub(super) fn outside(&self, given: &Path) -> ToolError {
         let roots: Vec<String> = self.allowed().map(printable).collect();
         ToolError::blocked(format!(
             "{} lies outside the directories that file tools may touch: {}",

@@ -23,7 +23,12 @@ fn definitions_are_small() {
             "edit",
             "grep",
             "find_path",
-            "list_directory"
+            "list_directory",
+            "get_file_tree",
+            "create_directory",
+            "delete_path",
+            "move_path",
+            "copy_path"
         ]
     );
     let mut total = 0;
@@ -33,15 +38,20 @@ fn definitions_are_small() {
         assert!(sent.len() <= 430, "{} has {} bytes", def.id, sent.len());
         total += sent.len();
     }
-    assert!(total <= 1900, "{total}");
+    assert!(total <= 2900, "{total}");
 }
 
 #[test]
 fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
     for def in World::new().tools.tool_definitions() {
-        let changes = matches!(&*def.id, "write" | "edit");
+        let contents = matches!(&*def.id, "write" | "edit");
+        let entries = matches!(
+            &*def.id,
+            "create_directory" | "delete_path" | "move_path" | "copy_path"
+        );
+        let changes = contents || entries;
         assert_eq!(def.annotations.read_only, !changes, "{}", def.id);
-        assert_eq!(!def.content_params.is_empty(), changes, "{}", def.id);
+        assert_eq!(!def.content_params.is_empty(), contents, "{}", def.id);
         let properties = def.parameters["properties"].as_object().expect("an object");
         for (alias, param) in def.param_aliases {
             assert!(properties.contains_key(*param), "{} {param}", def.id);

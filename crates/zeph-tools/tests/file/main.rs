@@ -4,6 +4,7 @@
 
 mod catalog;
 mod change;
+mod entries;
 mod place;
 mod race;
 mod reading;

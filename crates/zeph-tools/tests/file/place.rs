@@ -22,6 +22,21 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("grep", json!({"path": path, "pattern": "."})),
         ("find_path", json!({"path": path, "pattern": "**"})),
         ("list_directory", json!({"path": path})),
+        ("get_file_tree", json!({"path": path})),
+        ("create_directory", json!({"path": path})),
+    ]
+}
+
+/// A call on `path` of every tool that works on the entry itself, not on what it leads to.
+fn entry_calls(path: &str) -> Vec<(&'static str, Value)> {
+    let ends =
+        |source: &str, destination: &str| json!({"source": source, "destination": destination});
+    vec![
+        ("copy_path", ends(path, "copied")),
+        ("copy_path", ends("f", path)),
+        ("move_path", ends("f", path)),
+        ("move_path", ends(path, "moved")),
+        ("delete_path", json!({"path": path})),
     ]
 }
 
@@ -60,6 +75,25 @@ async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
             assert!(!text.contains(SECRET), "{text}");
         }
     }
+    world.put("f", "x");
+    for path in [
+        "/etc/passwd",
+        "/",
+        "..",
+        "../outside/secret.txt",
+        "out/secret.txt",
+        "out-relative/secret.txt",
+        "out/new/deep/file",
+        &format!("{outside}/secret.txt"),
+        &format!("{outside}/missing"),
+    ] {
+        for (tool, params) in entry_calls(path) {
+            let (category, text) = world.fail(tool, params).await;
+            assert_eq!(category, Category::PolicyBlocked, "{tool} {path}: {text}");
+            assert!(text.contains(&world.root.display().to_string()), "{text}");
+        }
+    }
+    assert_eq!(world.bytes("f"), b"x");
     world.assert_outside_untouched();
 }
 
@@ -67,14 +101,15 @@ async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
 #[tokio::test]
 async fn what_is_no_path_is_refused() {
     let world = World::new();
+    world.put("f", "x");
     for path in ["", "a\0b", &"x/".repeat(4000)] {
-        for (tool, params) in calls(path) {
+        for (tool, params) in calls(path).into_iter().chain(entry_calls(path)) {
             let (category, text) = world.fail(tool, params).await;
             assert_eq!(category, Category::InvalidParameters, "{tool}: {text}");
         }
     }
     for path in ["missing/../f", "missing/../../outside/secret.txt"] {
-        for (tool, params) in calls(path) {
+        for (tool, params) in calls(path).into_iter().chain(entry_calls(path)) {
             let (category, text) = world.fail(tool, params).await;
             assert_eq!(category, Category::PolicyBlocked, "{tool}: {text}");
         }
@@ -123,7 +158,7 @@ async fn a_loop_of_links_ends() {
     }
 }
 
-/// Proves FILE-6 for `read` and `grep`.
+/// Proves FILE-6.
 #[tokio::test]
 async fn devices_and_fifos_are_refused_without_blocking() {
     let world = World::with_roots(&[".", "/dev"]);
@@ -138,6 +173,14 @@ async fn devices_and_fifos_are_refused_without_blocking() {
             let (category, text) = world.fail(tool, params).await;
             assert_eq!(category, Category::PolicyBlocked, "{tool} {path}: {text}");
         }
+        let copy = json!({"source": path, "destination": "copied"});
+        let (category, text) = world.fail("copy_path", copy).await;
+        assert_eq!(
+            category,
+            Category::PolicyBlocked,
+            "copy_path {path}: {text}"
+        );
+        assert!(!world.root.join("copied").exists());
     }
     // On the way, too: as an ignore file, and among the files of a tree.
     fifo(&world.root.join(".gitignore"));
@@ -182,7 +225,7 @@ proptest! {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            for (tool, params) in calls(&path) {
+            for (tool, params) in calls(&path).into_iter().chain(entry_calls(&path)) {
                 let text = match world.call(tool, params).await {
                     Ok(output) => format!("{} {}", output.summary, output.display()),
                     Err(error) => zeph_tools::format_for_llm(&error),
@@ -241,4 +284,19 @@ async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
     }
     let text = world.text("grep", json!({"pattern": "found"})).await;
     assert_eq!(text, "zeph.dbx:1:found");
+    // Nor does it leave with the directory that it lies in, or as that directory.
+    world.put("data/own.db", "found");
+    let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
+    let sandbox = sandbox.reserving(&world.root.join("data/own.db"));
+    world.tools = zeph_tools::file::file_tools(Arc::new(sandbox.expect("a database")));
+    for path in ["data", "data/own.db"] {
+        for (tool, params) in entry_calls(path) {
+            if params["source"] != "f" {
+                let (category, text) = world.fail(tool, params).await;
+                assert_eq!(category, Category::PolicyBlocked, "{text}");
+                assert!(text.contains("own database"), "{text}");
+            }
+        }
+    }
+    assert_eq!(world.bytes("data/own.db"), b"found");
 }

@@ -83,14 +83,21 @@ fn world() -> (World, Vec<Pair>) {
 
 /// Runs `tool` again and again while the links are swapped; returns how often it succeeded.
 async fn race(tool: &str, params: &[Value]) -> usize {
+    let calls: Vec<_> = params.iter().map(|params| (tool, params.clone())).collect();
+    race_calls(&calls, ROUNDS).await.iter().sum()
+}
+
+/// Makes the calls one after another, again and again, while the links are swapped; returns how
+/// often each succeeded.
+async fn race_calls(calls: &[(&str, Value)], rounds: usize) -> Vec<usize> {
     let (world, pairs) = world();
     let swapper = Swapper::new(pairs);
-    let mut succeeded = 0;
-    for round in 0..ROUNDS {
-        let params = params[round % params.len()].clone();
+    let mut succeeded = vec![0; calls.len()];
+    for round in 0..rounds {
+        let (tool, params) = calls[round % calls.len()].clone();
         let text = match world.call(tool, params).await {
             Ok(output) => {
-                succeeded += 1;
+                succeeded[round % calls.len()] += 1;
                 format!("{}\n{}", output.summary, output.display())
             }
             Err(error) => format_for_llm(&error),
@@ -147,7 +154,7 @@ async fn grep_never_leaves() {
     assert!(race("grep", &searches).await > 0);
 }
 
-/// Proves FILE-3 for `find_path` and `list_directory`: names outside are not seen.
+/// Proves FILE-3 for `find_path`, `list_directory` and `get_file_tree`: names outside are not seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_outside_are_not_seen() {
     let (world, pairs) = world();
@@ -158,8 +165,10 @@ async fn names_outside_are_not_seen() {
         ("find_path", json!({"pattern": "**", "path": "data"})),
         ("list_directory", json!({"path": "data"})),
         ("list_directory", json!({"path": "data/sub"})),
+        ("get_file_tree", json!({})),
+        ("get_file_tree", json!({"path": "data"})),
     ];
-    let mut succeeded = [0; 4];
+    let mut succeeded = [0; 6];
     for round in 0..2 * ROUNDS {
         let (tool, params) = calls[round % calls.len()].clone();
         let text = match world.call(tool, params).await {
@@ -178,5 +187,66 @@ async fn names_outside_are_not_seen() {
         swapper.swaps.load(Ordering::Relaxed) > 100,
         "the swapper ran"
     );
+    assert!(succeeded.iter().all(|count| *count > 0), "{succeeded:?}");
+}
+
+/// Proves FILE-3 for `create_directory` and `delete_path`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn directories_are_made_and_deleted_inside_alone() {
+    let calls = [
+        ("create_directory", json!({"path": "data/new/deep"})),
+        ("delete_path", json!({"path": "data/new"})),
+        (
+            "write",
+            json!({"path": "data/secret.txt", "content": "harmless\n"}),
+        ),
+        ("delete_path", json!({"path": "data/secret.txt"})),
+        ("create_directory", json!({"path": "data/sub/../made"})),
+        ("delete_path", json!({"path": "data/made"})),
+    ];
+    let succeeded = race_calls(&calls, 3000).await;
+    assert!(succeeded.iter().all(|count| *count > 0), "{succeeded:?}");
+}
+
+/// Proves FILE-3 for `copy_path`: nothing from outside is copied in, and nothing is copied out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_never_leave() {
+    let ends =
+        |source: &str, destination: &str| json!({"source": source, "destination": destination});
+    let calls = [
+        ("copy_path", ends("data/secret.txt", "copied")),
+        ("read", json!({"path": "copied"})),
+        ("delete_path", json!({"path": "copied"})),
+        ("copy_path", ends("file", "data/copied")),
+        ("read", json!({"path": "data/copied"})),
+        ("delete_path", json!({"path": "data/copied"})),
+        ("copy_path", ends("data", "tree")),
+        (
+            "grep",
+            json!({"path": "tree", "pattern": "secret|harmless"}),
+        ),
+        ("delete_path", json!({"path": "tree"})),
+    ];
+    let succeeded = race_calls(&calls, 2700).await;
+    assert!(succeeded.iter().all(|count| *count > 0), "{succeeded:?}");
+}
+
+/// Proves FILE-3 for `move_path`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moves_never_leave() {
+    let ends =
+        |source: &str, destination: &str| json!({"source": source, "destination": destination});
+    let calls = [
+        (
+            "write",
+            json!({"path": "data/secret.txt", "content": "harmless\n"}),
+        ),
+        ("move_path", ends("data/secret.txt", "moved")),
+        ("read", json!({"path": "moved"})),
+        ("move_path", ends("moved", "data/back")),
+        ("delete_path", json!({"path": "data/back"})),
+        ("delete_path", json!({"path": "moved"})),
+    ];
+    let succeeded = race_calls(&calls, 3000).await;
     assert!(succeeded.iter().all(|count| *count > 0), "{succeeded:?}");
 }

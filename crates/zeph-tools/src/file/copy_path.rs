@@ -1,0 +1,144 @@
+//! `copy_path`: copies a file, a link or a directory tree.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rustix::fs::FileType;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::copier::{Copier, into_itself, taken};
+use crate::file::place::Target;
+use crate::file::sandbox::Sandbox;
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Parameters of `copy_path`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CopyPathParams {
+    source: String,
+    destination: String,
+}
+
+/// The tool `copy_path`.
+pub(super) struct CopyPathTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+/// Other names of `source` and `destination`.
+pub(super) const ENDS: &[(&str, &str)] = &[
+    ("from", "source"),
+    ("src", "source"),
+    ("source_path", "source"),
+    ("to", "destination"),
+    ("dst", "destination"),
+    ("destination_path", "destination"),
+];
+
+impl CopyPathTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<CopyPathParams>(
+                "copy_path",
+                "Copy a file or directory to a new path.",
+                Annotations {
+                    destructive: false,
+                    ..Annotations::MUTATE
+                },
+            )
+            .with_param_aliases(ENDS),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for CopyPathTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: CopyPathParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let cancel = cx.cancel.clone();
+        blocking(move || copy(&sandbox, &params, &cancel)).await
+    }
+}
+
+/// The free destination `given` of what stands at `source`; the directories above it are made.
+///
+/// # Errors
+/// When it is taken, or lies in `source`.
+pub(super) fn destination(
+    sandbox: &Sandbox,
+    source: &Target,
+    given: &str,
+) -> Result<Target, ToolError> {
+    let place = sandbox.resolve_entry("destination", given)?;
+    if place.is_root() || place.path() == source.path {
+        return Err(taken(sandbox, place.path()));
+    }
+    if place.path().starts_with(&source.path) {
+        return Err(into_itself());
+    }
+    let target = place.target_with_parents(sandbox)?;
+    match target.stat()? {
+        None => Ok(target),
+        Some(_) => Err(taken(sandbox, place.path())),
+    }
+}
+
+fn copy(
+    sandbox: &Sandbox,
+    params: &CopyPathParams,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let place = sandbox.resolve_entry("source", &params.source)?;
+    if place.is_root() {
+        return Err(ToolError::blocked(format!(
+            "{} is a directory of the sandbox itself; it is not copied",
+            place.path().display()
+        )));
+    }
+    if sandbox.holds_reserved(place.path()) {
+        return Err(ToolError::blocked(format!(
+            "this program's own database lies in {}; it is not copied",
+            sandbox.shown(place.path())
+        )));
+    }
+    let source = place.target(sandbox)?;
+    let Some((_, kind)) = source.stat()? else {
+        return Err(place.missing(sandbox));
+    };
+    let destination = destination(sandbox, &source, &params.destination)?;
+    let mut copier = Copier::new(sandbox, cancel, false);
+    copier.copy(&source, &destination)?;
+    let (from, to) = (
+        sandbox.shown(&source.path),
+        sandbox.shown(&destination.path),
+    );
+    let said = match kind {
+        FileType::Directory => {
+            let entries = match copier.entries - 1 {
+                1 => "1 entry".to_owned(),
+                many => format!("{many} entries"),
+            };
+            format!(
+                "Copied the directory {from} to {to} ({entries}, {} bytes).",
+                copier.bytes
+            )
+        }
+        FileType::Symlink => format!("Copied the link {from} to {to}, as a link."),
+        _ => format!("Copied {from} to {to} ({} bytes).", copier.bytes),
+    };
+    Ok(ToolOutput::text(said).at(&destination.path, None))
+}

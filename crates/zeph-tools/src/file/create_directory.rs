@@ -1,0 +1,76 @@
+//! `create_directory`: makes a directory and those above it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::sandbox::Sandbox;
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Parameters of `create_directory`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateDirectoryParams {
+    path: String,
+}
+
+/// The tool `create_directory`.
+pub(super) struct CreateDirectoryTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+impl CreateDirectoryTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<CreateDirectoryParams>(
+                "create_directory",
+                "Create a directory and its parents.",
+                Annotations {
+                    destructive: false,
+                    idempotent: true,
+                    ..Annotations::MUTATE
+                },
+            )
+            .with_aliases(&["mkdir"])
+            .with_param_aliases(&[("directory", "path"), ("dir", "path")]),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for CreateDirectoryTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: CreateDirectoryParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let cancel = cx.cancel.clone();
+        blocking(move || {
+            let place = sandbox.resolve(&params.path)?;
+            if cancel.is_cancelled() {
+                return Err(ToolError::cancelled());
+            }
+            let made = place.make_dir(&sandbox)?;
+            let shown = sandbox.shown(place.path());
+            let said = if made {
+                format!("Created the directory {shown}.")
+            } else {
+                format!("The directory {shown} exists already.")
+            };
+            Ok(ToolOutput::text(said).at(place.path(), None))
+        })
+        .await
+    }
+}

@@ -1,0 +1,228 @@
+//! `move_path`: moves or renames a file, a link or a directory tree.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::def::{Annotations, ToolDef};
+use crate::error::ToolError;
+use crate::file::copier::{Copier, into_itself, rename_new, sync_dir, taken};
+use crate::file::copy_path::{ENDS, destination};
+use crate::file::delete_path::movable;
+use crate::file::place::Target;
+use crate::file::sandbox::{Sandbox, printable};
+use crate::file::{blocking, locks, tree};
+use crate::output::ToolOutput;
+use crate::toolset::Tool;
+
+/// Parameters of `move_path`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MovePathParams {
+    source: String,
+    destination: String,
+}
+
+/// The tool `move_path`.
+pub(super) struct MovePathTool {
+    sandbox: Arc<Sandbox>,
+    definition: ToolDef,
+}
+
+impl MovePathTool {
+    pub(super) fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self {
+            sandbox,
+            definition: ToolDef::new::<MovePathParams>(
+                "move_path",
+                "Move or rename a file or directory to a new path.",
+                Annotations::MUTATE,
+            )
+            .with_aliases(&["rename_path"])
+            .with_param_aliases(ENDS),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for MovePathTool {
+    fn definition(&self) -> &ToolDef {
+        &self.definition
+    }
+
+    async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        let params: MovePathParams = call.parse()?;
+        let sandbox = Arc::clone(&self.sandbox);
+        let cancel = cx.cancel.clone();
+        blocking(move || relocate(&sandbox, &params, &cancel)).await
+    }
+}
+
+fn relocate(
+    sandbox: &Sandbox,
+    params: &MovePathParams,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let place = sandbox.resolve_entry("source", &params.source)?;
+    // An edit of the file at the same time is done before it, or finds nothing.
+    let _guard = sandbox.locks().hold(place.path());
+    let source = movable(sandbox, &place, "moved")?;
+    let to = destination(sandbox, &source, &params.destination)?;
+    let _held = match source.stat()? {
+        Some((_, FileType::RegularFile)) => locks::hold_file(&source, cancel)?,
+        _ => None,
+    };
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    match rename_new((&source.dir, &source.name), (&to.dir, &to.name)) {
+        Ok(()) => {
+            sync_dir(&to.dir);
+            sync_dir(&source.dir);
+        }
+        Err(Errno::XDEV) => across(sandbox, &source, &to, cancel)?,
+        Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(taken(sandbox, &to.path)),
+        Err(Errno::INVAL) => return Err(into_itself()),
+        Err(Errno::NOENT) => return Err(place.missing(sandbox)),
+        Err(error) => return Err(ToolError::io("move", &source.path, error.into())),
+    }
+    Ok(ToolOutput::text(format!(
+        "Moved {} to {}.",
+        sandbox.shown(&source.path),
+        sandbox.shown(&to.path)
+    ))
+    .at(&to.path, None))
+}
+
+/// Moves to another file system: a whole copy, synchronized to the disk, before anything is
+/// deleted; and of the source nothing is deleted that was not copied as it is now.
+fn across(
+    sandbox: &Sandbox,
+    source: &Target,
+    to: &Target,
+    cancel: &CancellationToken,
+) -> Result<(), ToolError> {
+    let mut copier = Copier::new(sandbox, cancel, true);
+    copier.copy(source, to)?;
+    clear(sandbox, source, to, &copier)
+}
+
+/// Deletes of `source` what `copier` has copied to `to`, as long as it is as it was then.
+fn clear(
+    sandbox: &Sandbox,
+    source: &Target,
+    to: &Target,
+    copier: &Copier<'_>,
+) -> Result<(), ToolError> {
+    // The copy is there: what is left to do is done, cancelled or not.
+    let go_on = CancellationToken::new();
+    tree::remove(source, &go_on, &mut 0, &|node| {
+        if node.kind == FileType::Directory || copier.has(node.stat) {
+            return Ok(());
+        }
+        Err(ToolError::permanent(format!(
+            "{} was changed or created meanwhile",
+            printable(node.path)
+        )))
+    })
+    .map_err(|error| ToolError::Failed {
+        category: error.category(),
+        message: format!(
+            "{} was copied to {} as a whole, but the source could not be deleted completely: \
+             {error}; compare the two, then delete what is left of the source",
+            sandbox.shown(&source.path),
+            sandbox.shown(&to.path)
+        ),
+    })?;
+    sync_dir(&source.dir);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    fn target(sandbox: &Sandbox, path: &str) -> Target {
+        let place = sandbox.resolve_entry("path", path).expect("a path");
+        place.target(sandbox).expect("a target")
+    }
+
+    /// Proves FILE-27 across file systems: whole, with mode and times.
+    #[test]
+    fn a_tree_is_copied_then_deleted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        let sandbox = Sandbox::new(&[], root).expect("a sandbox");
+        fs::create_dir_all(root.join("tree/.git/objects")).expect("directories");
+        fs::write(root.join("tree/.git/objects/f"), "one").expect("a file");
+        std::os::unix::fs::symlink("f", root.join("tree/.git/objects/link")).expect("a link");
+        let mode = PermissionsExt::from_mode(0o4711);
+        fs::set_permissions(root.join("tree/.git/objects/f"), mode).expect("a mode");
+        let before = fs::metadata(root.join("tree/.git/objects/f")).expect("metadata");
+        let (from, to) = (target(&sandbox, "tree"), target(&sandbox, "moved"));
+        across(&sandbox, &from, &to, &CancellationToken::new()).expect("moved");
+        assert!(!root.join("tree").exists());
+        let after = fs::metadata(root.join("moved/.git/objects/f")).expect("metadata");
+        assert_eq!(after.mode(), before.mode());
+        assert_eq!(after.modified().ok(), before.modified().ok());
+        let link = fs::read_link(root.join("moved/.git/objects/link")).expect("a link");
+        assert_eq!(link.to_str(), Some("f"));
+    }
+
+    /// Proves FILE-27: what another program puts into the source meanwhile is not lost.
+    #[test]
+    fn what_changed_after_it_was_copied_is_not_deleted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        let sandbox = Sandbox::new(&[], root).expect("a sandbox");
+        fs::create_dir(root.join("tree")).expect("a directory");
+        fs::write(root.join("tree/a"), "old").expect("a file");
+        let (from, to) = (target(&sandbox, "tree"), target(&sandbox, "moved"));
+        let go_on = CancellationToken::new();
+        let mut copier = Copier::new(&sandbox, &go_on, true);
+        copier.copy(&from, &to).expect("copied");
+        fs::write(root.join("tree/a"), "newer").expect("a file");
+        let error = clear(&sandbox, &from, &to, &copier).expect_err("changed");
+        assert!(error.to_string().contains("tree/a was changed"), "{error}");
+        fs::write(root.join("tree/b"), "new").expect("a file");
+        fs::remove_file(root.join("tree/a")).expect("removed");
+        clear(&sandbox, &from, &to, &copier).expect_err("created");
+        assert_eq!(fs::read(root.join("tree/b")).expect("a file"), b"new");
+        assert_eq!(fs::read(root.join("moved/a")).expect("a file"), b"old");
+    }
+
+    /// Proves FILE-27: a copy that fails leaves the source, and nothing at the destination.
+    #[test]
+    fn a_failure_loses_nothing() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        let sandbox = Sandbox::new(&[], root).expect("a sandbox");
+        fs::create_dir(root.join("tree")).expect("a directory");
+        fs::write(root.join("tree/a"), "old").expect("a file");
+        let socket = std::os::unix::net::UnixListener::bind(root.join("tree/z"));
+        let (from, to) = (target(&sandbox, "tree"), target(&sandbox, "moved"));
+        let go_on = CancellationToken::new();
+        across(&sandbox, &from, &to, &go_on).expect_err("a socket");
+        drop(socket);
+        fs::remove_file(root.join("tree/z")).expect("removed");
+        let cancelled = CancellationToken::new();
+        cancelled.cancel();
+        across(&sandbox, &from, &to, &cancelled).expect_err("cancelled");
+        // Taken meanwhile.
+        fs::create_dir(root.join("moved")).expect("a directory");
+        across(&sandbox, &from, &to, &go_on).expect_err("taken");
+        fs::remove_dir(root.join("moved")).expect("still empty");
+        assert_eq!(fs::read(root.join("tree/a")).expect("a file"), b"old");
+        assert_eq!(fs::read_dir(root).expect("a directory").count(), 1);
+    }
+}
