@@ -26,4 +26,5 @@ mod together;
 mod tools_call;
 mod tools_params;
 mod tools_run;
+mod web;
 mod wire;

@@ -2,7 +2,7 @@
 //! # How it fits
 //!
 //! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
-//! features; the tools themselves are features: `file`, `shell`.
+//! features; the tools themselves are features: `file`, `shell`, `web`.
 //!
 //! A call enters [`LayeredExecutor`], passes the layers in the order that
 //! [`layers::stack`] gives, and reaches the executor that owns it.
@@ -35,6 +35,8 @@ pub mod diagnostics;
 pub mod file;
 #[cfg(feature = "shell")]
 pub mod shell;
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use audit::{AuditEntry, AuditError, AuditResult, AuditSink};
 pub use call::{Phase, ToolCall};

@@ -42,7 +42,7 @@ struct Absent {
 const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-tools -e normal",
-        names: &["sqlx*", "libsqlite3-sys", "reqwest", "zeph-*"],
+        names: &["sqlx*", "libsqlite3-sys", "zeph-*"],
     },
     Absent {
         // The contract alone.
@@ -50,6 +50,8 @@ const ABSENT: &[Absent] = &[
         names: &[
             "reqwest",
             "hyper",
+            "hickory-resolver",
+            "scrape-core",
             "tokio feature \"process\"",
             "tokio feature \"full\"",
         ],

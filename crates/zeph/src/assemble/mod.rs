@@ -15,6 +15,7 @@ use zeph_memory::{SqliteAudit, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
+use zeph_tools::web::web_tools;
 use zeph_tools::{LayeredExecutor, Mode, ToolSet};
 
 use crate::cli::args::GlobalArgs;
@@ -100,6 +101,7 @@ fn build_stack(
         executors: vec![
             ("shell", Arc::clone(shell) as _),
             ("file", Arc::new(file_tools(Arc::new(sandbox)))),
+            ("web", Arc::new(web_tools(&tools.scrape)?)),
             (
                 "diagnostics",
                 Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),

@@ -27,6 +27,7 @@ use zeph_memory::MemoryConfig;
 use zeph_tools::Mode;
 use zeph_tools::file::FileConfig;
 use zeph_tools::shell::ShellConfig;
+use zeph_tools::web::ScrapeConfig;
 
 pub(crate) use env::Environment;
 pub(crate) use error::ConfigErrors;
@@ -90,4 +91,6 @@ pub(crate) struct ToolsConfig {
     pub(crate) file: FileConfig,
     /// The shell.
     pub(crate) shell: ShellConfig,
+    /// The web tools.
+    pub(crate) scrape: ScrapeConfig,
 }

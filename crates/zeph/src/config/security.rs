@@ -63,6 +63,11 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.env.block", Rule::More),
     // It could set `PATH` or `LD_PRELOAD`.
     ("tools.shell.env.set", Rule::Never),
+    ("tools.scrape.timeout", Rule::Lower),
+    ("tools.scrape.max_body_bytes", Rule::Lower),
+    // An empty list allows every domain, so that taking items away may loosen it.
+    ("tools.scrape.allowed_domains", Rule::Never),
+    ("tools.scrape.denied_domains", Rule::More),
 ];
 
 impl Rule {

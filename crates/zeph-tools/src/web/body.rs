@@ -1,0 +1,168 @@
+//! What a body is, by its type, and its text, by its charset.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use memchr::memmem;
+
+/// Where a `<meta>` that names the charset has to stand.
+const META_WITHIN: usize = 1024;
+
+/// What can be done with a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A page.
+    Html,
+    /// Text that is read as it is.
+    Text,
+    /// Anything else.
+    Other,
+}
+
+/// The type of a body by its header, or by its first bytes where there is no header.
+pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
+    let essence = essence(content_type);
+    match essence.as_str() {
+        "" => sniff(body),
+        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "application/json"
+        | "application/xml"
+        | "application/javascript"
+        | "application/ecmascript"
+        | "application/x-javascript"
+        | "application/ndjson"
+        | "application/x-ndjson"
+        | "application/jsonl"
+        | "application/yaml"
+        | "application/x-yaml"
+        | "application/toml"
+        | "application/sql"
+        | "application/x-sh"
+        | "application/graphql" => Kind::Text,
+        other
+            if other.starts_with("text/")
+                || other.ends_with("+json")
+                || other.ends_with("+xml")
+                || other.ends_with("+yaml") =>
+        {
+            Kind::Text
+        }
+        _ => Kind::Other,
+    }
+}
+
+/// `text/html` of `Text/HTML; charset=utf-8`.
+pub(super) fn essence(content_type: &str) -> String {
+    let end = content_type.find([';', ',']).unwrap_or(content_type.len());
+    content_type[..end].trim().to_ascii_lowercase()
+}
+
+fn sniff(body: &[u8]) -> Kind {
+    let head = &body[..body.len().min(META_WITHIN)];
+    let head = String::from_utf8_lossy(head).to_lowercase();
+    let head = head.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let tags = ["<!doctype html", "<html", "<head", "<body", "<title"];
+    if tags.iter().any(|tag| head.starts_with(tag)) {
+        Kind::Html
+    } else if head.contains('\0') || head.contains('\u{fffd}') {
+        Kind::Other
+    } else {
+        Kind::Text
+    }
+}
+
+/// The text of a body. Its charset is that of the byte order mark, else of the header, else (of a
+/// page) of `<meta>`; else it is UTF-8, or Windows-1252 for a page that is not UTF-8. Control
+/// characters other than tab and line feed are left out.
+pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> String {
+    let (encoding, mark) = match Encoding::for_bom(body) {
+        Some((encoding, length)) => (encoding, length),
+        None => (named(body, content_type, kind, cut), 0),
+    };
+    let body = &body[mark..];
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let room = decoder.max_utf8_buffer_length(body.len());
+    let mut text = String::with_capacity(room.unwrap_or_default());
+    // A character that the cut halved is no error: then the end is not the last.
+    let _ = decoder.decode_to_string(body, &mut text, !cut);
+    clean(text)
+}
+
+fn named(body: &[u8], content_type: &str, kind: Kind, cut: bool) -> &'static Encoding {
+    let header = parameter(content_type).and_then(label);
+    let meta = || (kind == Kind::Html).then(|| meta(body)).flatten();
+    header.or_else(meta).unwrap_or_else(|| {
+        // A cut may have halved the last character.
+        let is_utf8 = match std::str::from_utf8(body) {
+            Ok(_) => true,
+            Err(error) => cut && error.error_len().is_none(),
+        };
+        if is_utf8 || kind != Kind::Html {
+            UTF_8
+        } else {
+            WINDOWS_1252
+        }
+    })
+}
+
+fn label(label: &str) -> Option<&'static Encoding> {
+    Encoding::for_label_no_replacement(label.as_bytes())
+}
+
+/// The value of `charset` in a header.
+fn parameter(content_type: &str) -> Option<&str> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.trim().trim_matches(['"', '\'']))
+    })
+}
+
+/// The charset that a `<meta>` near the beginning names: `<meta charset="…">` or
+/// `<meta http-equiv="Content-Type" content="…; charset=…">`.
+fn meta(body: &[u8]) -> Option<&'static Encoding> {
+    let head = body[..body.len().min(META_WITHIN)].to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(found) = memmem::find(&head[at..], b"<") {
+        at += found;
+        let rest = &head[at..];
+        if rest.starts_with(b"<!--") {
+            at += memmem::find(rest, b"-->")?;
+            continue;
+        }
+        at += 1;
+        if !rest.starts_with(b"<meta") {
+            continue;
+        }
+        let tag = &rest[..memmem::find(rest, b">").unwrap_or(rest.len())];
+        if let Some(encoding) = charset(tag).and_then(label) {
+            // A page whose `<meta>` can be read as ASCII is no UTF-16.
+            let wide = encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE;
+            return Some(if wide { UTF_8 } else { encoding });
+        }
+    }
+    None
+}
+
+/// What follows `charset=` in a tag.
+fn charset(tag: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(tag).ok()?;
+    let after = &text[text.find("charset")? + "charset".len()..];
+    let value = after.trim_start().strip_prefix('=')?.trim_start();
+    let value = value.trim_start_matches(['"', '\'']);
+    let end = value.find(['"', '\'', ' ', ';', '/', '\t', '\n', '\r']);
+    Some(&value[..end.unwrap_or(value.len())])
+}
+
+/// Without control characters; line ends as line feeds.
+fn clean(text: String) -> String {
+    if !text.contains(is_control) {
+        return text;
+    }
+    let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
+    text.retain(|c| !is_control(c));
+    text
+}
+
+fn is_control(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}

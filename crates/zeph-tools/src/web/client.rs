@@ -1,0 +1,377 @@
+//! One `GET` of a public page: guarded, resolved once, pinned, capped.
+//!
+//! Every hop, the first and each redirect, goes the same way: [`UrlGuard`] judges the URL, its
+//! name is resolved and every address judged, and a client is made that can reach those addresses
+//! and nothing else. Nothing is carried from hop to hop but the URL.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::dns::{Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, ClientBuilder, Response, StatusCode};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::address::AddressRule;
+use super::body::essence;
+use super::config::ScrapeConfig;
+use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
+use super::url_guard::{DomainError, Refusal, Target, TargetHost, UrlGuard};
+use crate::category::{ToolErrorCategory, classify_http_status};
+use crate::error::ToolError;
+
+/// Redirects that are followed.
+const MOST_REDIRECTS: usize = 3;
+/// The time within which a connection has to stand.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// What a server answered.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Where it came from, after redirects.
+    pub(super) url: Url,
+    /// The header `Content-Type`, or nothing.
+    pub(super) content_type: String,
+    /// The body, decompressed.
+    pub(super) body: Vec<u8>,
+    /// Whether the body went on.
+    pub(super) cut: bool,
+}
+
+impl Page {
+    /// The host that it came from.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Says that the body went on, if it did.
+    pub(super) fn cut_note(&self) -> Option<String> {
+        self.cut.then(|| {
+            format!(
+                "the page goes on: only its first {} bytes were read, by \
+                 `tools.scrape.max_body_bytes`",
+                self.body.len()
+            )
+        })
+    }
+
+    /// The error for a body of a type that `reads` does not name.
+    pub(super) fn unreadable(&self, reads: &str) -> ToolError {
+        let kind = match essence(&self.content_type) {
+            kind if kind.is_empty() => "of no known type".to_owned(),
+            kind => kind,
+        };
+        ToolError::permanent(format!("{} is {kind}; {reads}", self.url))
+    }
+}
+
+/// Which certificates servers are checked against.
+#[derive(Clone)]
+enum Roots {
+    /// Those of the machine.
+    Platform,
+    /// One, of a server that a test runs.
+    #[cfg(test)]
+    Only(reqwest::Certificate),
+}
+
+/// Asks for pages of the public web.
+pub(super) struct WebClient {
+    guard: UrlGuard,
+    resolver: Arc<dyn HostResolver>,
+    roots: Roots,
+    timeout: Duration,
+    max_body: usize,
+}
+
+impl WebClient {
+    /// A client with the limits of `config`, which reaches public addresses alone.
+    pub(super) fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
+        Ok(Self {
+            guard: UrlGuard::new(config, AddressRule::Public)?,
+            resolver: Arc::new(HickoryResolver::default()),
+            roots: Roots::Platform,
+            timeout: Duration::from_secs(config.timeout.max(1)),
+            max_body: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// A client for a server that a test runs.
+    #[cfg(test)]
+    pub(super) fn for_test(
+        config: &ScrapeConfig,
+        rule: AddressRule,
+        resolver: Arc<dyn HostResolver>,
+        root: reqwest::Certificate,
+    ) -> Result<Self, DomainError> {
+        Ok(Self {
+            guard: UrlGuard::new(config, rule)?,
+            resolver,
+            roots: Roots::Only(root),
+            ..Self::new(config)?
+        })
+    }
+
+    /// Asks for `url`, following redirects.
+    ///
+    /// # Errors
+    /// A refused URL, redirect or address; a failure of the network; a status that is no success;
+    /// too much time; `cancel`.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Page, ToolError> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ToolError::cancelled()),
+            answer = tokio::time::timeout(self.timeout, self.follow(url)) => {
+                answer.unwrap_or_else(|_| Err(self.timed_out(url)))
+            }
+        }
+    }
+
+    async fn follow(&self, url: &str) -> Result<Page, ToolError> {
+        let mut target = self.guard.check(url).map_err(refused)?;
+        let mut redirects = 0;
+        loop {
+            let hop = self.hop(&target).await;
+            let response = hop.map_err(|error| name_hop(redirects, &target.url, error))?;
+            let Some(location) = location(&response)? else {
+                return self
+                    .page(target.url.clone(), response)
+                    .await
+                    .map_err(|error| name_hop(redirects, &target.url, error));
+            };
+            redirects += 1;
+            if redirects > MOST_REDIRECTS {
+                return Err(ToolError::permanent(format!(
+                    "redirect {redirects}, from {} to {location}, is not followed: \
+                     {MOST_REDIRECTS} is the limit",
+                    target.url
+                )));
+            }
+            target = self
+                .guard
+                .check_url(location.clone())
+                .map_err(|refusal| name_hop(redirects, &location, refused(refusal)))?;
+        }
+    }
+
+    /// Asks for one URL; redirects are answers here.
+    async fn hop(&self, target: &Target) -> Result<Response, ToolError> {
+        let pinned = match &target.host {
+            // An address in a URL is connected to as it stands: no name is looked up.
+            TargetHost::Address(_) => None,
+            TargetHost::Name(name) => {
+                let found = resolve_and_validate(self.resolver.as_ref(), &self.guard, name).await;
+                let addresses = found.map_err(|error| match error {
+                    ResolveError::NotFound(message) => network(message),
+                    ResolveError::Refused(reason) => ToolError::blocked(reason),
+                })?;
+                // Port 0 stands for the port of the URL.
+                let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
+                Some((name.clone(), addresses.collect::<Vec<_>>()))
+            }
+        };
+        let mut builder = self.builder();
+        if let Some((name, addresses)) = &pinned {
+            builder = builder.resolve_to_addrs(name, addresses);
+        }
+        let client = build(builder).await?;
+        let request = client.get(target.url.clone()).header(
+            ACCEPT,
+            "text/html,application/xhtml+xml,application/json,text/*;q=0.9,*/*;q=0.1",
+        );
+        request.send().await.map_err(|error| self.failed(&error))
+    }
+
+    fn builder(&self) -> ClientBuilder {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the one builder for pages of the public web"
+        )]
+        let builder = Client::builder()
+            .user_agent(concat!("zeph/", env!("CARGO_PKG_VERSION")))
+            .https_only(true)
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .dns_resolver(NoOtherName)
+            .connect_timeout(CONNECT_TIME.min(self.timeout));
+        match &self.roots {
+            Roots::Platform => builder,
+            #[cfg(test)]
+            Roots::Only(root) => builder.tls_certs_only([root.clone()]),
+        }
+    }
+
+    /// Reads the body of a success; the error of any other status.
+    async fn page(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+        let status = response.status();
+        if !status.is_success() {
+            return Err(ToolError::Failed {
+                category: classify_http_status(status.as_u16()),
+                message: format!("{url} answers {status}"),
+            });
+        }
+        // reqwest takes the header away when it decompresses.
+        if let Some(coding) = header(&response, CONTENT_ENCODING)
+            && !coding.eq_ignore_ascii_case("identity")
+        {
+            return Err(ToolError::permanent(format!(
+                "{url} is compressed with {coding:?}, which was not asked for"
+            )));
+        }
+        let content_type = header(&response, CONTENT_TYPE).unwrap_or_default();
+        let mut body = Vec::new();
+        let mut cut = false;
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.failed(&error))?
+        {
+            let room = self.max_body - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if chunk.len() > room {
+                cut = true;
+                break;
+            }
+        }
+        Ok(Page {
+            url,
+            content_type,
+            body,
+            cut,
+        })
+    }
+
+    fn timed_out(&self, url: &str) -> ToolError {
+        ToolError::Timeout {
+            what: format!("the request for {url}"),
+            limit: self.timeout,
+        }
+    }
+
+    /// The failure of a request.
+    fn failed(&self, error: &reqwest::Error) -> ToolError {
+        let category = if error.is_timeout() {
+            ToolErrorCategory::Timeout
+        } else if error.is_builder() || is_garbled(error) {
+            ToolErrorCategory::PermanentFailure
+        } else {
+            ToolErrorCategory::NetworkError
+        };
+        ToolError::Failed {
+            category,
+            message: innermost(error),
+        }
+    }
+}
+
+/// Beneath the pinned addresses: a name that is not pinned is not found.
+struct NoOtherName;
+
+impl Resolve for NoOtherName {
+    fn resolve(&self, name: Name) -> Resolving {
+        let message = format!("{} was not resolved for this request", name.as_str());
+        Box::pin(std::future::ready(Err(message.into())))
+    }
+}
+
+/// Builds a client; that reads the machine's certificates, so it is done where it may block.
+async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
+    static RING: Once = Once::new();
+    RING.call_once(|| {
+        // An error means that another provider stands already: then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    super::blocking(move || {
+        builder.build().map_err(|error| {
+            ToolError::permanent(format!("no HTTPS client: {}", innermost(&error)))
+        })
+    })
+    .await
+}
+
+/// Where a redirect leads; `None` for an answer that is none.
+fn location(response: &Response) -> Result<Option<Url>, ToolError> {
+    let status = response.status();
+    let redirects = matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    let (true, Some(value)) = (redirects, response.headers().get(LOCATION)) else {
+        return Ok(None);
+    };
+    let base = response.url();
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let next = base.join(text.trim());
+    next.map(Some).map_err(|error| {
+        ToolError::permanent(format!(
+            "{base} redirects to {text:?}, which is no URL: {error}"
+        ))
+    })
+}
+
+fn header(response: &Response, name: reqwest::header::HeaderName) -> Option<String> {
+    let value = response.headers().get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn network(message: String) -> ToolError {
+    ToolError::Failed {
+        category: ToolErrorCategory::NetworkError,
+        message,
+    }
+}
+
+fn refused(refusal: Refusal) -> ToolError {
+    match refusal {
+        Refusal::NoUrl(..) => ToolError::invalid(refusal.to_string()),
+        Refusal::Forbidden(reason) => ToolError::blocked(reason),
+    }
+}
+
+/// Says at which redirect `error` came up; nothing for the URL that was asked for.
+fn name_hop(redirects: usize, url: &Url, error: ToolError) -> ToolError {
+    if redirects == 0 {
+        return error;
+    }
+    ToolError::Failed {
+        category: error.category(),
+        message: format!("redirect {redirects}, to {url}: {error}"),
+    }
+}
+
+/// Whether a body cannot be decompressed; one that ends too early is a failure of the network.
+fn is_garbled(error: &reqwest::Error) -> bool {
+    let mut inner: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = inner {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            let kind = error.kind();
+            return matches!(
+                kind,
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::InvalidInput
+            );
+        }
+        inner = error.source();
+    }
+    false
+}
+
+/// What went wrong at the bottom, which the outer errors only circumscribe.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}

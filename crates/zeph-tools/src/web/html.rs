@@ -1,0 +1,192 @@
+//! HTML documents: parsing within limits, walking without recursion, writing out.
+
+use std::collections::BTreeMap;
+
+use scrape_core::{
+    Document, Html5everParser, NodeId, NodeKind, ParseConfig, ParseError, Parser as _, escape_attr,
+    escape_text, is_void_element,
+};
+
+use super::limit::Limit;
+use super::measure::{MOST_DEPTH, measure};
+use crate::error::ToolError;
+
+/// Elements whose text is no text of the page, and is written out as it is.
+const RAW: &[&str] = &[
+    "script", "style", "noscript", "iframe", "xmp", "noembed", "noframes",
+];
+/// How names of attributes that come from XML begin, and what they are written with.
+const NAMESPACES: &[(&str, &str)] = &[
+    ("http://www.w3.org/1999/xlink:", "xlink:"),
+    ("http://www.w3.org/XML/1998/namespace:", "xml:"),
+    ("http://www.w3.org/2000/xmlns/:", "xmlns:"),
+];
+
+/// Parses a page.
+///
+/// # Errors
+/// It is too large or too deeply nested to be parsed, or `limit` is reached.
+pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
+    measure(text, limit)?;
+    let config = ParseConfig {
+        max_depth: MOST_DEPTH,
+        preserve_whitespace: true,
+        include_comments: false,
+    };
+    match Html5everParser.parse_with_config(text, &config) {
+        Ok(document) => Ok(document),
+        Err(ParseError::EmptyInput) => Ok(Document::new()),
+        Err(error) => Err(ToolError::permanent(format!(
+            "the page cannot be parsed: {error}"
+        ))),
+    }
+}
+
+/// The name of an element; nothing for text.
+pub(super) fn name(document: &Document, id: NodeId) -> &str {
+    let node = document.get(id);
+    node.and_then(|node| node.kind.tag_name())
+        .unwrap_or_default()
+}
+
+/// An attribute of an element.
+pub(super) fn attribute<'a>(document: &'a Document, id: NodeId, name: &str) -> Option<&'a str> {
+    let attributes = document.get(id)?.kind.attributes()?;
+    attributes.get(name).map(String::as_str)
+}
+
+/// Whether the text in an element of this name is no text of the page.
+pub(super) fn is_raw(name: &str) -> bool {
+    RAW.contains(&name)
+}
+
+/// The text of all text nodes in `id`, as it is.
+pub(super) fn raw_text(
+    document: &Document,
+    id: NodeId,
+    limit: &Limit,
+) -> Result<String, ToolError> {
+    let mut text = String::new();
+    for node in document.descendants(id) {
+        limit.check()?;
+        if let Some(NodeKind::Text { content }) = document.get(node).map(|node| &node.kind) {
+            text.push_str(content);
+        }
+    }
+    Ok(text)
+}
+
+/// A step of a [`Walk`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A node begins.
+    Enter(NodeId),
+    /// It ends.
+    Leave(NodeId),
+}
+
+/// A walk through a node and all below it, in document order.
+pub(super) struct Walk<'a> {
+    document: &'a Document,
+    start: NodeId,
+    next: Option<Step>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that begins and ends with `start`.
+    pub(super) fn new(document: &'a Document, start: NodeId) -> Self {
+        Self {
+            document,
+            start,
+            next: Some(Step::Enter(start)),
+        }
+    }
+
+    /// Leaves out what is below the node that was just entered.
+    pub(super) fn leave_out(&mut self, entered: NodeId) {
+        self.next = Some(Step::Leave(entered));
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let step = self.next?;
+        self.next = match step {
+            Step::Enter(id) => Some(match self.document.first_child(id) {
+                Some(child) => Step::Enter(child),
+                None => Step::Leave(id),
+            }),
+            Step::Leave(id) if id == self.start => None,
+            Step::Leave(id) => match self.document.next_sibling(id) {
+                Some(sibling) => Some(Step::Enter(sibling)),
+                None => self.document.parent(id).map(Step::Leave),
+            },
+        };
+        Some(step)
+    }
+}
+
+/// An element as HTML, attributes sorted by name, until `most` bytes are written.
+pub(super) fn outer_html(
+    document: &Document,
+    start: NodeId,
+    most: usize,
+    limit: &Limit,
+) -> Result<String, ToolError> {
+    let mut out = String::new();
+    for step in Walk::new(document, start) {
+        limit.check()?;
+        if out.len() > most {
+            break;
+        }
+        match step {
+            Step::Enter(id) => match document.get(id).map(|node| &node.kind) {
+                Some(NodeKind::Element {
+                    name, attributes, ..
+                }) => {
+                    out.push('<');
+                    out.push_str(name);
+                    let sorted: BTreeMap<&String, &String> = attributes.iter().collect();
+                    for (name, value) in sorted {
+                        out.push(' ');
+                        out.push_str(&written(name));
+                        out.push_str("=\"");
+                        out.push_str(&escape_attr(value));
+                        out.push('"');
+                    }
+                    out.push('>');
+                }
+                Some(NodeKind::Text { content }) => {
+                    let parent = document.parent(id);
+                    if parent.is_some_and(|parent| is_raw(name(document, parent))) {
+                        out.push_str(content);
+                    } else {
+                        out.push_str(&escape_text(content));
+                    }
+                }
+                Some(NodeKind::Comment { .. }) | None => {}
+            },
+            Step::Leave(id) => {
+                let name = name(document, id);
+                if !name.is_empty() && !is_void_element(name) {
+                    out.push_str("</");
+                    out.push_str(name);
+                    out.push('>');
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The name of an attribute as it is written.
+fn written(name: &str) -> String {
+    for (namespace, prefix) in NAMESPACES {
+        if let Some(local) = name.strip_prefix(namespace) {
+            return format!("{prefix}{local}");
+        }
+    }
+    name.to_owned()
+}

@@ -1,0 +1,198 @@
+//! Measures what it costs to parse a page, before it is parsed for good.
+//!
+//! The HTML algorithm is quadratic in places: each tag may look through all open elements, each
+//! `</b>` may move a whole subtree, each `<p>` may repeat all open formatting. A page of 250 KB
+//! made for it takes a parser most of a minute, and a parser cannot be stopped. So the page goes
+//! through the same algorithm (html5ever) first, in small pieces, with a tree that holds names
+//! alone; the steps are counted and the clock is read between the pieces.
+
+use std::borrow::Cow;
+use std::cell::{Cell, Ref, RefCell};
+
+use html5ever::interface::{Attribute, ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::{ParseOpts, QualName, local_name, ns, parse_document};
+
+use super::limit::Limit;
+use crate::error::ToolError;
+
+/// Bytes between two looks at the counters.
+const PIECE: usize = 256;
+/// How deep elements may be nested. Browsers stop there too.
+pub(super) const MOST_DEPTH: usize = 512;
+/// Steps that parsing may take: about a second of the real parser.
+const MOST_STEPS: u64 = 10_000_000;
+/// Elements that a page may have; each takes some hundred bytes.
+const MOST_ELEMENTS: usize = 200_000;
+
+/// Refuses a page that is too costly to parse.
+pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
+    let mut parser = parse_document(Counter::new(), ParseOpts::default());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.ceil_char_boundary(PIECE));
+        rest = after;
+        parser.process(StrTendril::from(piece));
+        limit.check()?;
+        let counter = &parser.tokenizer.sink.sink;
+        if counter.deepest.get() > MOST_DEPTH {
+            return Err(ToolError::permanent(format!(
+                "the page cannot be parsed: its elements are nested more than {MOST_DEPTH} deep"
+            )));
+        }
+        if counter.steps.get() > MOST_STEPS || counter.nodes.borrow().len() > MOST_ELEMENTS {
+            return Err(ToolError::permanent(
+                "the page cannot be parsed: it has too many elements, or they are nested too deep",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is known of an element.
+struct Node {
+    name: QualName,
+    /// The node that holds what is in a `<template>`.
+    contents: Option<usize>,
+    /// How deep it stood when it was put into the tree; 0 before.
+    depth: usize,
+    /// Whether HTML may stand in it although it is MathML.
+    integrates: bool,
+}
+
+/// A tree of names that counts the steps. Handles are positions in `nodes`; 0 is the document.
+struct Counter {
+    nodes: RefCell<Vec<Node>>,
+    steps: Cell<u64>,
+    deepest: Cell<usize>,
+}
+
+/// The handle of the document, and of what is not kept: comments.
+const DOCUMENT: usize = 0;
+
+impl Counter {
+    fn new() -> Self {
+        let counter = Self {
+            nodes: RefCell::new(Vec::new()),
+            steps: Cell::new(0),
+            deepest: Cell::new(0),
+        };
+        counter.add(QualName::new(None, ns!(), local_name!("")), false);
+        counter
+    }
+
+    fn add(&self, name: QualName, integrates: bool) -> usize {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(Node {
+            name,
+            contents: None,
+            depth: 0,
+            integrates,
+        });
+        nodes.len() - 1
+    }
+
+    fn step(&self, steps: usize) {
+        self.steps.set(self.steps.get() + steps as u64);
+    }
+
+    /// A node is put below `parent`; one that moves takes up to all others with it.
+    fn place(&self, parent: usize, child: &NodeOrText<usize>) {
+        let NodeOrText::AppendNode(handle) = child else {
+            return;
+        };
+        if *handle == DOCUMENT {
+            return;
+        }
+        let mut nodes = self.nodes.borrow_mut();
+        let moves = nodes[*handle].depth > 0;
+        self.step(if moves { nodes.len() } else { 1 });
+        let depth = nodes[parent].depth + 1;
+        nodes[*handle].depth = depth;
+        self.deepest.set(self.deepest.get().max(depth));
+    }
+}
+
+impl TreeSink for Counter {
+    type Handle = usize;
+    type Output = ();
+    type ElemName<'a> = Ref<'a, QualName>;
+
+    fn finish(self) {}
+
+    fn parse_error(&self, _message: Cow<'static, str>) {}
+
+    fn get_document(&self) -> usize {
+        DOCUMENT
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a usize) -> Ref<'a, QualName> {
+        self.step(1);
+        // Handles are positions that `add` gave out.
+        Ref::map(self.nodes.borrow(), |nodes| &nodes[*target].name)
+    }
+
+    fn create_element(&self, name: QualName, _: Vec<Attribute>, flags: ElementFlags) -> usize {
+        let handle = self.add(name.clone(), flags.mathml_annotation_xml_integration_point);
+        if flags.template {
+            let contents = self.add(name, false);
+            self.nodes.borrow_mut()[handle].contents = Some(contents);
+        }
+        handle
+    }
+
+    fn create_comment(&self, _text: StrTendril) -> usize {
+        DOCUMENT
+    }
+
+    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> usize {
+        DOCUMENT
+    }
+
+    fn append(&self, parent: &usize, child: NodeOrText<usize>) {
+        self.place(*parent, &child);
+    }
+
+    fn append_based_on_parent_node(
+        &self,
+        _element: &usize,
+        previous: &usize,
+        child: NodeOrText<usize>,
+    ) {
+        self.place(*previous, &child);
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &usize) -> usize {
+        self.nodes.borrow()[*target].contents.unwrap_or(*target)
+    }
+
+    fn same_node(&self, a: &usize, b: &usize) -> bool {
+        self.step(1);
+        a == b
+    }
+
+    fn set_quirks_mode(&self, _mode: QuirksMode) {}
+
+    fn append_before_sibling(&self, _sibling: &usize, child: NodeOrText<usize>) {
+        // The parser that follows knows how deep that is.
+        self.place(DOCUMENT, &child);
+    }
+
+    fn add_attrs_if_missing(&self, _target: &usize, attributes: Vec<Attribute>) {
+        self.step(attributes.len());
+    }
+
+    fn remove_from_parent(&self, _target: &usize) {
+        self.step(1);
+    }
+
+    fn reparent_children(&self, _node: &usize, _new_parent: &usize) {
+        self.step(self.nodes.borrow().len());
+    }
+
+    fn is_mathml_annotation_xml_integration_point(&self, handle: &usize) -> bool {
+        self.nodes.borrow()[*handle].integrates
+    }
+}

@@ -1,0 +1,70 @@
+//! Web tools: `fetch` and `web_scrape`, for pages of the public web over HTTPS.
+//!
+//! Nothing in the configuration or the environment widens what they reach: the rule for addresses,
+//! the resolver and the certificates can be exchanged in this crate's own tests alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::def::Annotations;
+use crate::error::ToolError;
+use crate::toolset::{Tool, ToolSet};
+
+mod address;
+mod answer;
+mod body;
+mod client;
+pub mod config;
+mod fetch;
+mod html;
+mod limit;
+mod measure;
+mod render;
+mod resolve;
+mod scrape;
+mod select;
+#[cfg(test)]
+mod tests;
+mod url_guard;
+mod writer;
+
+pub use config::ScrapeConfig;
+pub use url_guard::DomainError;
+
+/// The time that parsing and searching a page may take.
+const PARSE_TIME: Duration = Duration::from_secs(5);
+
+/// The nature of both tools: they only look, but reach beyond this machine.
+const LOOKS_OUT: Annotations = Annotations {
+    open_world: true,
+    ..Annotations::READ
+};
+
+/// The web tools, within the limits of `config`.
+///
+/// # Errors
+/// An entry of `allowed_domains` or `denied_domains` that is no domain.
+pub fn web_tools(config: &ScrapeConfig) -> Result<ToolSet, DomainError> {
+    Ok(tools(client::WebClient::new(config)?))
+}
+
+fn tools(client: client::WebClient) -> ToolSet {
+    let client = Arc::new(client);
+    let tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(scrape::ScrapeTool::new(Arc::clone(&client), PARSE_TIME)),
+        Arc::new(fetch::FetchTool::new(client, PARSE_TIME)),
+    ];
+    ToolSet::new(tools)
+}
+
+/// Runs work on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(ToolError::permanent(format!(
+            "the tool broke off; this is a defect: {error}"
+        ))),
+    }
+}

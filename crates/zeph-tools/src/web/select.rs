@@ -1,0 +1,217 @@
+//! Matches elements against CSS selectors.
+//!
+//! The parser, and nearly all of the matching, is scrape-core's. But its elements tell the
+//! matcher the address of a short-lived wrapper as their identity, so that what is remembered of
+//! one element (`:nth-child` counts) is taken for another's. Here an element is identified by its
+//! node, which stays where it is as long as the document does.
+
+use scrape_core::query::{
+    ElementWrapper, NonTSPseudoClass, PseudoElement, ScrapeSelector, parse_selector,
+};
+use scrape_core::{Document, NodeId};
+use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
+use selectors::bloom::BloomFilter;
+use selectors::context::{
+    MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, QuirksMode,
+    SelectorCaches,
+};
+use selectors::matching::{ElementSelectorFlags, matches_selector};
+use selectors::parser::SelectorImpl;
+use selectors::{Element, OpaqueElement, SelectorList};
+
+use crate::error::ToolError;
+
+type Identifier = <ScrapeSelector as SelectorImpl>::Identifier;
+type LocalName = <ScrapeSelector as SelectorImpl>::BorrowedLocalName;
+type Namespace = <ScrapeSelector as SelectorImpl>::BorrowedNamespaceUrl;
+type Value = <ScrapeSelector as SelectorImpl>::AttrValue;
+
+/// Bytes that a selector may have.
+const LONGEST: usize = 1024;
+
+/// A list of selectors.
+pub(super) struct Selector(SelectorList<ScrapeSelector>);
+
+impl Selector {
+    /// Parses a selector.
+    ///
+    /// # Errors
+    /// [`ToolError::InvalidParameters`] with the parser's message.
+    pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
+        if text.len() > LONGEST {
+            return Err(ToolError::invalid(format!(
+                "`select` has {} bytes; {LONGEST} is the limit",
+                text.len()
+            )));
+        }
+        let parsed = parse_selector(text);
+        parsed.map(Self).map_err(|error| {
+            ToolError::invalid(format!("`select` {text:?} is no CSS selector: {error}"))
+        })
+    }
+
+    /// Matches elements of one document.
+    pub(super) fn matcher<'a>(&'a self, document: &'a Document) -> Matcher<'a> {
+        Matcher {
+            selector: self,
+            document,
+            caches: SelectorCaches::default(),
+        }
+    }
+}
+
+/// Matches elements of one document; remembers what it counted.
+pub(super) struct Matcher<'a> {
+    selector: &'a Selector,
+    document: &'a Document,
+    caches: SelectorCaches,
+}
+
+impl Matcher<'_> {
+    /// Whether a node is an element that matches.
+    pub(super) fn matches(&mut self, id: NodeId) -> bool {
+        let node = self.document.get(id);
+        if !node.is_some_and(|node| node.kind.is_element()) {
+            return false;
+        }
+        let element = Identified(ElementWrapper::new(self.document, id));
+        let mut context = MatchingContext::new(
+            MatchingMode::Normal,
+            None,
+            &mut self.caches,
+            QuirksMode::NoQuirks,
+            NeedsSelectorFlags::No,
+            MatchingForInvalidation::No,
+        );
+        let mut all = self.selector.0.slice().iter();
+        all.any(|selector| matches_selector(selector, 0, None, &element, &mut context))
+    }
+}
+
+/// An element that is identified by its node.
+#[derive(Debug, Clone, PartialEq)]
+struct Identified<'a>(ElementWrapper<'a>);
+
+impl Element for Identified<'_> {
+    type Impl = ScrapeSelector;
+
+    fn opaque(&self) -> OpaqueElement {
+        match self.0.document().get(self.0.node_id()) {
+            Some(node) => OpaqueElement::new(node),
+            None => OpaqueElement::new(self),
+        }
+    }
+
+    fn parent_element(&self) -> Option<Self> {
+        self.0.parent_element().map(Self)
+    }
+
+    fn parent_node_is_shadow_root(&self) -> bool {
+        self.0.parent_node_is_shadow_root()
+    }
+
+    fn containing_shadow_host(&self) -> Option<Self> {
+        self.0.containing_shadow_host().map(Self)
+    }
+
+    fn is_pseudo_element(&self) -> bool {
+        self.0.is_pseudo_element()
+    }
+
+    fn prev_sibling_element(&self) -> Option<Self> {
+        self.0.prev_sibling_element().map(Self)
+    }
+
+    fn next_sibling_element(&self) -> Option<Self> {
+        self.0.next_sibling_element().map(Self)
+    }
+
+    fn first_element_child(&self) -> Option<Self> {
+        self.0.first_element_child().map(Self)
+    }
+
+    fn is_html_element_in_html_document(&self) -> bool {
+        self.0.is_html_element_in_html_document()
+    }
+
+    fn has_local_name(&self, name: &LocalName) -> bool {
+        self.0.has_local_name(name)
+    }
+
+    fn has_namespace(&self, namespace: &Namespace) -> bool {
+        self.0.has_namespace(namespace)
+    }
+
+    fn is_same_type(&self, other: &Self) -> bool {
+        self.0.is_same_type(&other.0)
+    }
+
+    fn attr_matches(
+        &self,
+        namespace: &NamespaceConstraint<&Namespace>,
+        name: &LocalName,
+        operation: &AttrSelectorOperation<&Value>,
+    ) -> bool {
+        self.0.attr_matches(namespace, name, operation)
+    }
+
+    fn match_non_ts_pseudo_class(
+        &self,
+        class: &NonTSPseudoClass,
+        context: &mut MatchingContext<'_, ScrapeSelector>,
+    ) -> bool {
+        self.0.match_non_ts_pseudo_class(class, context)
+    }
+
+    fn match_pseudo_element(
+        &self,
+        element: &PseudoElement,
+        context: &mut MatchingContext<'_, ScrapeSelector>,
+    ) -> bool {
+        self.0.match_pseudo_element(element, context)
+    }
+
+    fn apply_selector_flags(&self, flags: ElementSelectorFlags) {
+        self.0.apply_selector_flags(flags);
+    }
+
+    fn is_link(&self) -> bool {
+        self.0.is_link()
+    }
+
+    fn is_html_slot_element(&self) -> bool {
+        self.0.is_html_slot_element()
+    }
+
+    fn has_id(&self, id: &Identifier, case: CaseSensitivity) -> bool {
+        self.0.has_id(id, case)
+    }
+
+    fn has_class(&self, name: &Identifier, case: CaseSensitivity) -> bool {
+        self.0.has_class(name, case)
+    }
+
+    fn has_custom_state(&self, name: &Identifier) -> bool {
+        self.0.has_custom_state(name)
+    }
+
+    fn imported_part(&self, name: &Identifier) -> Option<Identifier> {
+        self.0.imported_part(name)
+    }
+
+    fn is_part(&self, name: &Identifier) -> bool {
+        self.0.is_part(name)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn is_root(&self) -> bool {
+        self.0.is_root()
+    }
+
+    fn add_element_unique_hashes(&self, filter: &mut BloomFilter) -> bool {
+        self.0.add_element_unique_hashes(filter)
+    }
+}

@@ -1,0 +1,225 @@
+//! A TLS server on loopback, and a resolver that leads to it.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustls::pki_types::PrivateKeyDer;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::web::address::AddressRule;
+use crate::web::client::WebClient;
+use crate::web::config::ScrapeConfig;
+use crate::web::resolve::HostResolver;
+use crate::{CallContext, ToolCall, ToolError, ToolExecutor as _, ToolOutput};
+
+pub(super) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(super) const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
+
+/// What the server answers to a path.
+#[derive(Clone)]
+pub(super) enum Answer {
+    /// These bytes, then the end.
+    Bytes(Vec<u8>),
+    /// A head, then a byte every twenty milliseconds, without end.
+    Trickle,
+    /// Nothing; the connection stays open.
+    Silence,
+}
+
+pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
+    let body = body.as_ref();
+    let mut bytes = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        bytes.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let mut bytes = bytes.into_bytes();
+    bytes.extend_from_slice(b"connection: close\r\n\r\n");
+    bytes.extend_from_slice(body);
+    Answer::Bytes(bytes)
+}
+
+pub(super) fn page(html: impl AsRef<[u8]>) -> Answer {
+    answer(
+        "200 OK",
+        &[("content-type", "text/html; charset=utf-8")],
+        html,
+    )
+}
+
+pub(super) fn redirect(to: &str) -> Answer {
+    answer("302 Found", &[("location", to), ("set-cookie", "a=b")], "")
+}
+
+pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Answers names by lists that are gone through once; the last list stays.
+#[derive(Default)]
+pub(super) struct Names {
+    answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    pub(super) asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    pub(super) fn set(&self, name: &str, answers: &[&[IpAddr]]) {
+        let answers = answers.iter().map(|list| list.to_vec()).collect();
+        self.answers
+            .lock()
+            .unwrap()
+            .insert(name.to_owned(), answers);
+    }
+}
+
+#[async_trait]
+impl HostResolver for Names {
+    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, String> {
+        self.asked.lock().unwrap().push(name.to_owned());
+        let mut answers = self.answers.lock().unwrap();
+        let lists = answers.get_mut(name).ok_or("no such name")?;
+        Ok(if lists.len() > 1 {
+            lists.remove(0)
+        } else {
+            lists[0].clone()
+        })
+    }
+}
+
+/// The server and all that leads to it.
+pub(super) struct Server {
+    pub(super) port: u16,
+    pub(super) names: Arc<Names>,
+    pub(super) connections: Arc<AtomicUsize>,
+    /// The heads of requests, in lower case.
+    pub(super) requests: Arc<Mutex<Vec<String>>>,
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
+    root: reqwest::Certificate,
+}
+
+impl Server {
+    /// A server of `site.test.org` and `other.test.org`.
+    pub(super) async fn start() -> Self {
+        let names = ["site.test.org".to_owned(), "other.test.org".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let root = reqwest::Certificate::from_der(made.cert.der()).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind((LOOPBACK, 0)).await.unwrap();
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            names: Arc::default(),
+            connections: Arc::default(),
+            requests: Arc::default(),
+            answers: Arc::default(),
+            root,
+        };
+        server.names.set("site.test.org", &[&[LOOPBACK]]);
+        server.names.set("other.test.org", &[&[LOOPBACK]]);
+        let (connections, requests, answers) = (
+            Arc::clone(&server.connections),
+            Arc::clone(&server.requests),
+            Arc::clone(&server.answers),
+        );
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (acceptor, requests, answers) = (
+                    acceptor.clone(),
+                    Arc::clone(&requests),
+                    Arc::clone(&answers),
+                );
+                tokio::spawn(async move {
+                    let Ok(mut stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        match stream.read_u8().await {
+                            Ok(byte) => head.push(byte),
+                            Err(_) => return,
+                        }
+                    }
+                    let head = String::from_utf8_lossy(&head).to_lowercase();
+                    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+                    requests.lock().unwrap().push(head);
+                    let found = answers.lock().unwrap().get(&path).cloned();
+                    match found.unwrap_or_else(|| answer("404 Not Found", &[], "")) {
+                        Answer::Bytes(bytes) => {
+                            let _ = stream.write_all(&bytes).await;
+                            let _ = stream.shutdown().await;
+                        }
+                        Answer::Trickle => {
+                            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
+                            let _ = stream.write_all(head).await;
+                            while stream.write_all(b"x").await.is_ok() {
+                                let _ = stream.flush().await;
+                                tokio::time::sleep(Duration::from_millis(20)).await;
+                            }
+                        }
+                        Answer::Silence => {
+                            let _ = stream.read_u8().await;
+                        }
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    pub(super) fn on(&self, path: &str, answer: Answer) {
+        self.answers.lock().unwrap().insert(path.to_owned(), answer);
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("https://site.test.org:{}{path}", self.port)
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn client(&self, config: &ScrapeConfig, rule: AddressRule) -> WebClient {
+        let names = Arc::clone(&self.names);
+        WebClient::for_test(config, rule, names, self.root.clone()).unwrap()
+    }
+
+    pub(super) async fn call_with(
+        &self,
+        config: &ScrapeConfig,
+        cx: &CallContext,
+        tool: &str,
+        params: Value,
+    ) -> Result<ToolOutput, ToolError> {
+        let tools = crate::web::tools(self.client(config, AddressRule::PublicOrTestServer));
+        let call = ToolCall::new("1", tool, params, "test");
+        let output = tools.execute_tool_call(&call, cx).await?;
+        Ok(output.expect("the tool is known"))
+    }
+
+    pub(super) async fn call(&self, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
+        let cx = CallContext::detached();
+        self.call_with(&ScrapeConfig::default(), &cx, tool, params)
+            .await
+    }
+
+    pub(super) async fn fetch(&self, url: &str) -> Result<ToolOutput, ToolError> {
+        self.call("fetch", serde_json::json!({ "url": url })).await
+    }
+}

@@ -1,0 +1,219 @@
+//! Writes lines of text: white space collapsed, breaks merged, marks only around something.
+
+/// What stands between the last word and the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+enum Gap {
+    #[default]
+    None,
+    Space,
+    Line,
+    Paragraph,
+}
+
+/// What lines inside a list item or a quotation begin with.
+struct Indent {
+    /// On its first line, until that is written.
+    first: Option<String>,
+    /// On the lines that follow.
+    rest: String,
+}
+
+/// A mark such as `**` whose end is still to come.
+struct Mark {
+    text: &'static str,
+    written: bool,
+}
+
+/// The text so far.
+#[derive(Default)]
+pub(super) struct Writer {
+    out: String,
+    gap: Gap,
+    indents: Vec<Indent>,
+    marks: Vec<Mark>,
+    /// How many open elements have to stay on one line.
+    one_line: usize,
+    /// How many open elements keep white space as it is.
+    keep_spaces: usize,
+}
+
+impl Writer {
+    /// Bytes written.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The text, without white space at its end.
+    pub(super) fn finish(mut self) -> String {
+        self.out.truncate(self.out.trim_end().len());
+        self.out
+    }
+
+    /// A space comes next, unless a line ends anyway.
+    pub(super) fn space(&mut self) {
+        self.gap = self.gap.max(Gap::Space);
+    }
+
+    /// A new line comes next.
+    pub(super) fn line(&mut self) {
+        self.widen(Gap::Line);
+    }
+
+    /// An empty line comes next.
+    pub(super) fn paragraph(&mut self) {
+        self.widen(Gap::Paragraph);
+    }
+
+    fn widen(&mut self, gap: Gap) {
+        let gap = if self.one_line > 0 { Gap::Space } else { gap };
+        self.gap = self.gap.max(gap);
+    }
+
+    /// Whether line ends become spaces, as in headings, links and cells; may be nested.
+    pub(super) fn one_line(&mut self, on: bool) {
+        count(&mut self.one_line, on);
+    }
+
+    /// Whether white space is kept as it is; may be nested.
+    pub(super) fn keep_spaces(&mut self, on: bool) {
+        count(&mut self.keep_spaces, on);
+    }
+
+    /// The lines that follow begin with `first`, then with `rest`.
+    pub(super) fn indent(&mut self, first: String, rest: &str) {
+        self.indents.push(Indent {
+            first: Some(first),
+            rest: rest.to_owned(),
+        });
+    }
+
+    /// Ends the innermost [`Writer::indent`].
+    pub(super) fn outdent(&mut self) {
+        self.indents.pop();
+    }
+
+    /// Text of the page.
+    pub(super) fn text(&mut self, text: &str) {
+        if self.keep_spaces > 0 && self.one_line == 0 {
+            return self.lines(text);
+        }
+        for (at, word) in text.split(is_space).enumerate() {
+            if at > 0 {
+                self.space();
+            }
+            if !word.is_empty() {
+                self.begin();
+                self.out.push_str(word);
+            }
+        }
+    }
+
+    /// Text whose lines and spaces stay.
+    fn lines(&mut self, text: &str) {
+        for (at, line) in text.split('\n').enumerate() {
+            if at > 0 {
+                self.begin();
+                self.break_line();
+            }
+            if !line.is_empty() {
+                self.begin();
+                self.out.push_str(line);
+            }
+        }
+    }
+
+    /// Text in a Markdown fence that is longer than any run of backticks in it.
+    pub(super) fn fenced(&mut self, text: &str) {
+        let text = text.strip_prefix('\n').unwrap_or(text).trim_end();
+        if text.is_empty() {
+            return;
+        }
+        if self.one_line > 0 {
+            return self.text(text);
+        }
+        let longest = text.split(|c| c != '`').map(str::len).max();
+        let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
+        self.paragraph();
+        self.begin();
+        self.out.push_str(&fence);
+        for line in text.lines() {
+            self.break_line();
+            self.out.push_str(line);
+        }
+        self.break_line();
+        self.out.push_str(&fence);
+        self.paragraph();
+    }
+
+    /// Text that the form needs: `| `, `---`.
+    pub(super) fn mark(&mut self, text: &str) {
+        self.begin();
+        self.out.push_str(text);
+    }
+
+    /// A mark that is written before the next word, if one comes.
+    pub(super) fn open(&mut self, text: &'static str) {
+        self.marks.push(Mark {
+            text,
+            written: false,
+        });
+    }
+
+    /// The end of the last mark that was opened: `text`, if there was anything within.
+    pub(super) fn close(&mut self, text: &str) {
+        if self.marks.pop().is_some_and(|mark| mark.written) {
+            self.out.push_str(text);
+        }
+    }
+
+    /// Writes what stands between the last word and the next, and the marks that wait.
+    fn begin(&mut self) {
+        let gap = std::mem::take(&mut self.gap);
+        if self.out.is_empty() {
+            self.begin_line();
+        } else {
+            match gap {
+                Gap::None => {}
+                Gap::Space if self.out.ends_with([' ', '\n']) => {}
+                Gap::Space => self.out.push(' '),
+                Gap::Line => self.break_line(),
+                Gap::Paragraph => {
+                    self.out.push('\n');
+                    self.break_line();
+                }
+            }
+        }
+        for mark in self.marks.iter_mut().filter(|mark| !mark.written) {
+            self.out.push_str(mark.text);
+            mark.written = true;
+        }
+    }
+
+    fn break_line(&mut self) {
+        self.out.truncate(self.out.trim_end_matches(' ').len());
+        self.out.push('\n');
+        self.begin_line();
+    }
+
+    fn begin_line(&mut self) {
+        for indent in &mut self.indents {
+            match indent.first.take() {
+                Some(first) => self.out.push_str(&first),
+                None => self.out.push_str(&indent.rest),
+            }
+        }
+    }
+}
+
+fn count(level: &mut usize, on: bool) {
+    *level = if on {
+        *level + 1
+    } else {
+        level.saturating_sub(1)
+    };
+}
+
+/// What HTML collapses; a no-break space is none.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
+}
