@@ -61,7 +61,7 @@ impl Page {
     pub(super) fn unreadable(&self, reads: &str) -> ToolError {
         let kind = match essence(&self.content_type) {
             kind if kind.is_empty() => "of no known type".to_owned(),
-            kind => kind,
+            kind => brief(&kind),
         };
         ToolError::permanent(format!("{} is {kind}; {reads}", self.url))
     }
@@ -148,9 +148,10 @@ impl WebClient {
             redirects += 1;
             if redirects > MOST_REDIRECTS {
                 return Err(ToolError::permanent(format!(
-                    "redirect {redirects}, from {} to {location}, is not followed: \
+                    "redirect {redirects}, from {} to {}, is not followed: \
                      {MOST_REDIRECTS} is the limit",
-                    target.url
+                    brief(target.url.as_str()),
+                    brief(location.as_str())
                 )));
             }
             target = self
@@ -223,7 +224,8 @@ impl WebClient {
             && !coding.eq_ignore_ascii_case("identity")
         {
             return Err(ToolError::permanent(format!(
-                "{url} is compressed with {coding:?}, which was not asked for"
+                "{url} is compressed with {:?}, which was not asked for",
+                brief(&coding)
             )));
         }
         let content_type = header(&response, CONTENT_TYPE).unwrap_or_default();
@@ -316,7 +318,8 @@ fn location(response: &Response) -> Result<Option<Url>, ToolError> {
     let next = base.join(text.trim());
     next.map(Some).map_err(|error| {
         ToolError::permanent(format!(
-            "{base} redirects to {text:?}, which is no URL: {error}"
+            "{base} redirects to {:?}, which is no URL: {error}",
+            brief(&text)
         ))
     })
 }
@@ -347,8 +350,14 @@ fn name_hop(redirects: usize, url: &Url, error: ToolError) -> ToolError {
     }
     ToolError::Failed {
         category: error.category(),
-        message: format!("redirect {redirects}, to {url}: {error}"),
+        message: format!("redirect {redirects}, to {}: {error}", brief(url.as_str())),
     }
+}
+
+/// The beginning of what a server says of itself: errors stand outside of the mark that makes
+/// pages data.
+fn brief(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(120).collect()
 }
 
 /// Whether a body cannot be decompressed; one that ends too early is a failure of the network.

@@ -18,6 +18,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use zeph_tools::file::SandboxError;
+use zeph_tools::web::DomainError;
 
 use crate::assemble::SessionChoice;
 use crate::config::{ConfigErrors, Environment, Loaded, load};
@@ -178,7 +179,8 @@ fn with_causes(error: &anyhow::Error) -> String {
 /// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.
 fn exit_of(error: &anyhow::Error) -> Exit {
     let configured = error.downcast_ref::<ConfigErrors>().is_some()
-        || error.downcast_ref::<SandboxError>().is_some();
+        || error.downcast_ref::<SandboxError>().is_some()
+        || error.downcast_ref::<DomainError>().is_some();
     if configured {
         return Exit::Usage;
     }
