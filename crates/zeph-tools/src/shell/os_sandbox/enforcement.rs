@@ -1,0 +1,80 @@
+//! What a machine enforces, and what that leaves open.
+
+/// The first version of Landlock that lets no file outside be shortened (Linux 6.2).
+const WHOLE: u32 = 3;
+
+/// What a machine enforces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Enforcement {
+    /// The version of Landlock's interface; `None` where there is no Landlock.
+    pub landlock: Option<u32>,
+    /// Whether seccomp cuts the network.
+    pub seccomp: bool,
+}
+
+impl Enforcement {
+    /// Whether commands write only where they may.
+    #[must_use]
+    pub fn confines_writes(self) -> bool {
+        self.landlock.is_some_and(|version| version >= WHOLE)
+    }
+
+    /// What is not enforced of what is wanted, as a sentence without its full stop. `network` says
+    /// whether commands may use it.
+    #[must_use]
+    pub fn lacks(self, network: bool) -> Option<String> {
+        let mut lacks = Vec::new();
+        match self.landlock {
+            None => lacks.push(
+                "this system does not confine where commands write (it has no Landlock)".to_owned(),
+            ),
+            Some(version) if version < WHOLE => lacks.push(format!(
+                "this system confines where commands write, but lets them truncate files anywhere \
+                 (Landlock version {version}, {WHOLE} is needed)"
+            )),
+            Some(_) => {}
+        }
+        if !network && !self.seccomp {
+            lacks.push("this system does not cut the network (it has no seccomp)".to_owned());
+        }
+        (!lacks.is_empty()).then(|| lacks.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves SH-20.
+    #[test]
+    fn what_is_lacking_is_named() {
+        let check = |landlock, seccomp, network, expect: &[&str]| {
+            let found = Enforcement { landlock, seccomp };
+            let lacks = found.lacks(network);
+            assert_eq!(lacks.is_none(), expect.is_empty(), "{lacks:?}");
+            let text = lacks.unwrap_or_default();
+            for word in expect {
+                assert!(text.contains(word), "{word}: {text}");
+            }
+        };
+        check(Some(3), true, false, &[]);
+        check(Some(7), false, true, &[]);
+        check(Some(9), true, true, &[]);
+        check(Some(2), true, false, &["truncate", "version 2"]);
+        check(None, true, false, &["no Landlock"]);
+        check(Some(7), false, false, &["no seccomp"]);
+        check(None, false, false, &["no Landlock", "no seccomp"]);
+        check(None, false, true, &["no Landlock"]);
+        let confines = |landlock| {
+            Enforcement {
+                landlock,
+                seccomp: true,
+            }
+            .confines_writes()
+        };
+        assert_eq!(
+            [None, Some(1), Some(2), Some(3), Some(8)].map(confines),
+            [false, false, false, true, true]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! What the commands of a session may do to the machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::config::SandboxMode;
+use crate::shell::ShellConfig;
+
+/// Devices that keep nothing, and memory shared between processes. Neither terminals nor the
+/// making of new ones (`/dev/pts`, `/dev/ptmx`): what is written to one is typed, or shown, there.
+const DEVICES: [&str; 7] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/shm",
+];
+
+/// What commands may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The files and directories (with all below) that may be written: absolute, links resolved.
+    pub writable: Vec<PathBuf>,
+    /// Whether the network may be used.
+    pub network: bool,
+    /// Whether nothing runs where this cannot be enforced.
+    pub required: bool,
+}
+
+impl Plan {
+    /// The plan for commands that start in `cwd` with the environment `env`; `None` when the
+    /// sandbox is off. `resolve` follows links.
+    #[must_use]
+    pub fn new(
+        config: &ShellConfig,
+        cwd: &Path,
+        env: &[(OsString, OsString)],
+        resolve: impl Fn(&Path) -> PathBuf,
+    ) -> Option<Self> {
+        let required = match config.sandbox.mode {
+            SandboxMode::Off => return None,
+            SandboxMode::BestEffort => false,
+            SandboxMode::Required => true,
+        };
+        let mut writable = Vec::new();
+        let mut add = |path: &Path| {
+            let path = resolve(&cwd.join(path));
+            if !writable.contains(&path) {
+                writable.push(path);
+            }
+        };
+        if config.allowed_paths.is_empty() {
+            add(cwd);
+        }
+        for path in &config.allowed_paths {
+            add(path);
+        }
+        add(&temporary_directory(env));
+        for path in &config.sandbox.writable {
+            add(path);
+        }
+        writable.extend(DEVICES.iter().map(|device| resolve(Path::new(device))));
+        Some(Self {
+            writable,
+            network: config.allow_network,
+            required,
+        })
+    }
+
+    /// Whether a path (absolute, links resolved) may be written.
+    #[must_use]
+    pub fn allows(&self, path: &Path) -> bool {
+        self.writable.iter().any(|root| path.starts_with(root))
+    }
+
+    /// What may be written, but for devices, for a message.
+    pub(super) fn directories(&self) -> String {
+        let names: Vec<_> = self
+            .writable
+            .iter()
+            .filter(|path| !path.starts_with("/dev"))
+            .map(|path| path.display().to_string())
+            .collect();
+        names.join(", ")
+    }
+}
+
+/// `TMPDIR` as commands see it, else `/tmp`.
+fn temporary_directory(env: &[(OsString, OsString)]) -> PathBuf {
+    env.iter()
+        .find(|(name, _)| name == "TMPDIR")
+        .map(|(_, value)| PathBuf::from(value))
+        .filter(|path| path.is_absolute())
+        .unwrap_or_else(|| "/tmp".into())
+}
+
+/// The path with all links in what exists of it resolved.
+#[must_use]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the result is opened without following any link"
+)]
+pub fn resolve(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(real) = ancestor.canonicalize() {
+            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            // `join` with nothing would add a slash.
+            return if rest.as_os_str().is_empty() {
+                real
+            } else {
+                real.join(rest)
+            };
+        }
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::os_sandbox::SandboxConfig;
+
+    fn plan(config: &ShellConfig, env: &[(&str, &str)]) -> Option<Plan> {
+        let env: Vec<(OsString, OsString)> = env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let resolve = |path: &Path| match path.to_str() {
+            Some("/repo/link") => "/real".into(),
+            _ => path.to_owned(),
+        };
+        Plan::new(config, Path::new("/repo"), &env, resolve)
+    }
+
+    fn config(mode: SandboxMode, allowed: &[&str], writable: &[&str]) -> ShellConfig {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+        ShellConfig {
+            allowed_paths: paths(allowed),
+            sandbox: SandboxConfig {
+                mode,
+                writable: paths(writable),
+            },
+            ..ShellConfig::default()
+        }
+    }
+
+    /// Proves SH-20.
+    #[test]
+    fn commands_write_where_the_configuration_says() {
+        use SandboxMode::{BestEffort, Off, Required};
+        let check = |allowed: &[&str], writable: &[&str], env: &[(&str, &str)], expect: &str| {
+            let plan = plan(&config(BestEffort, allowed, writable), env).unwrap();
+            assert_eq!(plan.directories(), expect);
+        };
+        check(&[], &[], &[], "/repo, /tmp");
+        check(&[], &[], &[("TMPDIR", "/t")], "/repo, /t");
+        check(&[], &[], &[("TMPDIR", "")], "/repo, /tmp");
+        check(&[], &[], &[("TMPDIR", "t")], "/repo, /tmp");
+        check(&["src", "/x"], &[], &[], "/repo/src, /x, /tmp");
+        check(&["link"], &[], &[], "/real, /tmp");
+        check(&[], &["/h/.cargo"], &[], "/repo, /tmp, /h/.cargo");
+        check(&["."], &["/tmp", "/tmp"], &[], "/repo/., /tmp");
+
+        assert_eq!(plan(&config(Off, &[], &[]), &[]), None);
+        assert!(!plan(&config(BestEffort, &[], &[]), &[]).unwrap().required);
+        assert!(plan(&config(Required, &[], &[]), &[]).unwrap().required);
+        let cut = ShellConfig {
+            allow_network: false,
+            ..ShellConfig::default()
+        };
+        assert!(!plan(&cut, &[]).unwrap().network);
+        assert!(plan(&ShellConfig::default(), &[]).unwrap().network);
+    }
+
+    /// Proves SH-20.
+    #[test]
+    fn what_is_below_a_directory_or_is_a_harmless_device_may_be_written() {
+        let plan = plan(&ShellConfig::default(), &[]).unwrap();
+        for allowed in ["/repo", "/repo/a/b", "/tmp/x", "/dev/null", "/dev/shm/x"] {
+            assert!(plan.allows(Path::new(allowed)), "{allowed}");
+        }
+        for refused in [
+            "/",
+            "/repository",
+            "/etc/passwd",
+            "/dev/sda",
+            "/dev/pts/0",
+            "/dev",
+        ] {
+            assert!(!plan.allows(Path::new(refused)), "{refused}");
+        }
+    }
+
+    #[test]
+    fn links_are_resolved_as_far_as_there_are_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = resolve(dir.path());
+        std::fs::create_dir(base.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", base.join("link")).unwrap();
+        let check = |path: &str, expect: &str| {
+            assert_eq!(resolve(&base.join(path)), base.join(expect), "{path}");
+        };
+        check("link", "real");
+        check("link/a/b", "real/a/b");
+        check("none/b", "none/b");
+        assert_eq!(resolve(Path::new("/")), Path::new("/"));
+    }
+}

@@ -1,0 +1,304 @@
+//! Was it the sandbox that made a command fail?
+//!
+//! The kernel tells the command alone, as EACCES; all that is left of it is what the command
+//! printed. The decision errs on the side of "no": a path must be named, lie outside of what may be
+//! written, and be one that the user could write without the sandbox.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::plan::{Plan, resolve};
+
+/// How EACCES is called, in lower case.
+const DENIED: &str = "permission denied";
+/// What names a socket, in lower case: the word itself, and bash's files for the network.
+const SOCKETS: [&str; 3] = ["socket", "/dev/tcp/", "/dev/udp/"];
+/// How many lines above may name what the line with the error does not.
+const ABOVE: usize = 4;
+/// The exit code of what cannot be executed: no writing was refused then.
+const NOT_EXECUTABLE: i32 = 126;
+
+/// What the sandbox refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refusal {
+    /// To write there.
+    Write(PathBuf),
+    /// To use the network.
+    Network,
+}
+
+/// The message for a command that failed in `cwd` because of the sandbox, as far as that can be
+/// told from what it printed on standard error.
+pub(in crate::shell) fn message(
+    plan: &Plan,
+    cwd: &Path,
+    exit_code: i32,
+    stderr: &str,
+) -> Option<String> {
+    if matches!(exit_code, 0 | NOT_EXECUTABLE) {
+        return None;
+    }
+    let refused = |path: &Path| {
+        let real = resolve(path);
+        // Reading another process's files below /proc is refused as well.
+        !plan.allows(&real) && !real.starts_with("/proc") && user_could_write(&real)
+    };
+    Some(match find(stderr, cwd, plan.network, refused)? {
+        Refusal::Write(path) => format!(
+            "the OS sandbox kept the command from writing {}; commands write only below {}; the \
+             user can add files and directories in `[tools.shell.sandbox] writable`",
+            path.display(),
+            plan.directories()
+        ),
+        Refusal::Network => "the OS sandbox kept the command from the network; the user can allow \
+                             it with `[tools.shell] allow_network`"
+            .to_owned(),
+    })
+}
+
+/// Whether the file system alone would let this process write there.
+fn user_could_write(path: &Path) -> bool {
+    let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    match path.parent() {
+        Some(parent) if access(path, Access::EXISTS).is_err() => writable(parent),
+        _ => writable(path),
+    }
+}
+
+fn find(
+    stderr: &str,
+    cwd: &Path,
+    network: bool,
+    refused: impl Fn(&Path) -> bool,
+) -> Option<Refusal> {
+    let lines: Vec<&str> = stderr
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    for (number, line) in lines.iter().enumerate() {
+        let Some(at) = position(line, DENIED) else {
+            continue;
+        };
+        let above = &lines[number.saturating_sub(ABOVE)..number];
+        let names_socket = |line: &&str| SOCKETS.iter().any(|mark| position(line, mark).is_some());
+        if !network && (names_socket(line) || above.iter().any(names_socket)) {
+            return Some(Refusal::Network);
+        }
+        let named = named(line, at);
+        let candidates = if named.is_empty() && line[..at].trim().is_empty() {
+            // The nearest first.
+            above.iter().rev().flat_map(|line| quoted(line)).collect()
+        } else {
+            named
+        };
+        let mut paths = candidates.into_iter().map(|name| cwd.join(name));
+        if let Some(path) = paths.find(|path| refused(path)) {
+            return Some(Refusal::Write(path));
+        }
+    }
+    None
+}
+
+/// What a line names that says at `at` that permission was denied: `PROGRAM: /PATH: Permission
+/// denied`, else what stands in quotes, else `PROGRAM: NAME: …`, else words with a slash.
+fn named(line: &str, at: usize) -> Vec<&str> {
+    let before = line[..at].trim_end().trim_end_matches(':');
+    let name = before.rsplit_once(": ").map(|(_, name)| name);
+    if let Some(path) = name.filter(|name| name.starts_with('/')) {
+        return vec![path];
+    }
+    let quoted = quoted(line);
+    if !quoted.is_empty() {
+        return quoted;
+    }
+    if let Some(word) = name.filter(|name| !name.contains(char::is_whitespace)) {
+        return vec![word];
+    }
+    let words = line.split_ascii_whitespace();
+    words
+        .map(|word| word.trim_matches(|edge: char| "():,;[]".contains(edge)))
+        .filter(|word| word.contains('/'))
+        .collect()
+}
+
+/// What opens a quotation.
+const QUOTES: [char; 4] = ['\'', '"', '`', '‘'];
+
+/// What stands in quotes, if it may be a path.
+fn quoted(line: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    while let Some(open) = rest.find(QUOTES) {
+        let mut inside = rest[open..].chars();
+        let close: &[char] = match inside.next() {
+            Some('‘') => &['’'],
+            // `name' and `name`
+            Some('`') => &['`', '\''],
+            Some('"') => &['"'],
+            _ => &['\''],
+        };
+        let inside = inside.as_str();
+        let Some(end) = inside.find(close) else {
+            break;
+        };
+        let (name, after) = inside.split_at(end);
+        if !name.is_empty() {
+            found.push(name);
+        }
+        let mut after = after.chars();
+        after.next();
+        rest = after.as_str();
+    }
+    found
+}
+
+/// Where `phrase` (ASCII, lower case) stands in `text`, in any case.
+fn position(text: &str, phrase: &str) -> Option<usize> {
+    text.as_bytes()
+        .windows(phrase.len())
+        .position(|window| window.eq_ignore_ascii_case(phrase.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `/out` is outside and the user's; `/sys` is outside and nobody's; `link` leads outside.
+    fn refused(path: &Path) -> bool {
+        path.starts_with("/out") || path == Path::new("/repo/link")
+    }
+
+    fn found(stderr: &str, network: bool) -> Option<Refusal> {
+        find(stderr, Path::new("/repo"), network, refused)
+    }
+
+    /// Proves SH-21.
+    #[test]
+    fn the_path_that_was_refused_is_found() {
+        let check = |stderr: &str, expect: &str| {
+            let expect = Refusal::Write(expect.into());
+            assert_eq!(found(stderr, true), Some(expect), "{stderr}");
+        };
+        check("bash: line 1: /out/x: Permission denied", "/out/x");
+        check("bash: line 1: /out/a b: Permission denied", "/out/a b");
+        check("bash: line 1: link: Permission denied", "/repo/link");
+        check(
+            "warning: x\ntouch: cannot touch '/out/x': Permission denied\nmore",
+            "/out/x",
+        );
+        check(
+            "mkdir: cannot create directory ‘/out/ä’: Permission denied",
+            "/out/ä",
+        );
+        check(
+            "rm: cannot remove '/sys/x': Permission denied\nrm: cannot remove '/out/x': Permission denied",
+            "/out/x",
+        );
+        check(
+            "mv: cannot move 'a' to '/out/a': Permission denied",
+            "/out/a",
+        );
+        check(
+            "error: could not lock config file /out/.gitconfig: Permission denied",
+            "/out/.gitconfig",
+        );
+        check(
+            "Traceback:\n  File \"/sys/x.py\"\nPermissionError: [Errno 13] Permission denied: '/out/x'",
+            "/out/x",
+        );
+        check("Error: EACCES: permission denied, open '/out/x'", "/out/x");
+        check(
+            "npm error EACCES: permission denied, mkdir '/out/_cacache'",
+            "/out/_cacache",
+        );
+        check(
+            "error: failed to open: `/out/reg/x`\n\nCaused by:\n  Permission denied (os error 13)",
+            "/out/reg/x",
+        );
+        check("open /out/pkg/mod: PERMISSION DENIED", "/out/pkg/mod");
+    }
+
+    /// Proves SH-21.
+    #[test]
+    fn what_the_sandbox_did_not_refuse_is_not_blamed_on_it() {
+        for stderr in [
+            "",
+            "3 tests failed in /out",
+            "cat: /sys/shadow: Permission denied",
+            "bash: ./script: Permission denied",
+            "touch: cannot touch 'x': Permission denied",
+            "cat: /out/x: No such file or directory",
+            "reading /out/x\nPermission denied",
+            "at '/out/x'\nlogin: Permission denied (publickey)",
+            "Permission denied",
+            "'/out/1'\n1\n2\n3\n4\n  Permission denied",
+            "socket: Permission denied",
+        ] {
+            assert_eq!(found(stderr, true), None, "{stderr}");
+        }
+    }
+
+    /// Proves SH-21.
+    #[test]
+    fn a_refused_socket_is_found_when_the_network_is_cut() {
+        for stderr in [
+            "bash: socket: Permission denied\nbash: line 1: /dev/tcp/127.0.0.1/80: Permission denied",
+            "  File \"socket.py\", line 232, in __init__\n    _socket.socket.__init__(self)\nPermissionError: [Errno 13] Permission denied",
+        ] {
+            assert_eq!(found(stderr, false), Some(Refusal::Network), "{stderr}");
+            assert_eq!(found(stderr, true), None, "{stderr}");
+        }
+        let other = "bash: line 1: /out/x: Permission denied";
+        assert_eq!(
+            found(other, false),
+            Some(Refusal::Write("/out/x".into())),
+            "the network is not blamed for all"
+        );
+    }
+
+    #[test]
+    fn without_a_failure_there_is_no_refusal() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            writable: vec!["/nowhere".into()],
+            network: true,
+            required: false,
+        };
+        let file = dir.path().join("x");
+        let line = format!("bash: line 1: {}: Permission denied", file.display());
+        let said = message(&plan, Path::new("/"), 1, &line).unwrap();
+        for word in [&file.display().to_string(), "/nowhere", "writable`"] {
+            assert!(said.contains(word), "{said}");
+        }
+        assert_eq!(message(&plan, Path::new("/"), 0, &line), None);
+        assert_eq!(message(&plan, Path::new("/"), 126, &line), None);
+        let inside = Plan {
+            writable: vec![resolve(dir.path())],
+            ..plan
+        };
+        assert_eq!(message(&inside, Path::new("/"), 1, &line), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_output_is_survived(
+            parts in proptest::collection::vec(
+                prop_oneof![
+                    Just("permission denied".to_owned()), Just("Permission Denied".to_owned()),
+                    Just("'".to_owned()), Just("‘".to_owned()), Just("’".to_owned()),
+                    Just("`".to_owned()), Just(": ".to_owned()), Just("\n".to_owned()),
+                    Just("/out".to_owned()), Just("ä".to_owned()), ".{0,5}",
+                ],
+                0..20,
+            ),
+            network: bool,
+        ) {
+            let text: String = parts.concat();
+            let none = find(&text, Path::new("/repo"), network, |_| false);
+            prop_assert!(none != Some(Refusal::Write("/out".into())));
+            let _ = find(&text, Path::new("/repo"), network, |_| true);
+        }
+    }
+}
