@@ -16,6 +16,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::closest::{Closest, closest};
 use crate::file::lines::cut;
+use crate::file::retry::Ignored;
 use crate::file::sandbox::Sandbox;
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
 use crate::file::{atomic, blocking, change, locks};
@@ -116,8 +117,11 @@ fn edit(
         new: &params.new_string,
         all: params.replace_all.unwrap_or(false),
     };
-    let Spliced { bytes, lines } =
-        splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
+    let Spliced {
+        bytes,
+        lines,
+        ignored,
+    } = splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
     atomic::replace(&target, &bytes, Some(&stat), cancel)?;
 
     let count = match lines.as_slice() {
@@ -125,11 +129,18 @@ fn edit(
         [(first, last)] => format!("1 replacement, lines {first}-{last}"),
         several => format!("{} replacements", several.len()),
     };
+    let matched = ignored.map_or_else(String::new, |ignored| {
+        let again = match ignored {
+            Ignored::Indentation => ", new lines indented as there",
+            _ => "",
+        };
+        format!("; matched ignoring {}{again}", ignored.said())
+    });
     let line = lines
         .first()
         .and_then(|(first, _)| u32::try_from(*first).ok());
     Ok(ToolOutput::text(format!(
-        "Edited {shown} ({count}).\n{}",
+        "Edited {shown} ({count}{matched}).\n{}",
         change::numbered(&decoded(&bytes), &lines)
     ))
     .with_display(change::unified(&shown, &decoded(&old), &decoded(&bytes)))
@@ -167,6 +178,14 @@ fn refused(
             let on = if lines.len() == 1 { "line" } else { "lines" };
             ToolError::invalid(format!(
                 "`old_string` occurs several times in {shown}, on {on} {}; add surrounding lines until it is unique, or set `replace_all`",
+                lines.join(", ")
+            ))
+        }
+        Refusal::Alike(ignored, lines) => {
+            let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+            ToolError::invalid(format!(
+                "`old_string` does not occur in {shown}; ignoring {} it would in several places, on lines {}: give the text as it is in the file",
+                ignored.said(),
                 lines.join(", ")
             ))
         }

@@ -1,6 +1,10 @@
 //! The edit engine: bytes in, bytes out. Not one byte outside the replaced spans changes.
 
+use std::borrow::Cow;
+
 use memchr::memmem::Finder;
+
+use crate::file::retry::{Ignored, Retried, retry};
 
 /// Places that are named when there are several.
 const MOST_NAMED: usize = 20;
@@ -23,6 +27,8 @@ pub(super) struct Spliced {
     pub(super) bytes: Vec<u8>,
     /// Where in it the replacements stand: first and last line, from 1, in order.
     pub(super) lines: Vec<(usize, usize)>,
+    /// What was ignored to find the place; `None` when the text occurs as it was given.
+    pub(super) ignored: Option<Ignored>,
 }
 
 /// Why nothing was replaced.
@@ -34,6 +40,8 @@ pub(super) enum Refusal {
     EmptyOld,
     /// `old` occurs on these lines; the first twenty places are named.
     Several(Vec<usize>),
+    /// `old` does not occur, and on several lines when that is ignored.
+    Alike(Ignored, Vec<usize>),
     /// `new` stands on this line already, and `old` nowhere besides.
     Applied(usize),
     /// `old` does not occur.
@@ -65,6 +73,29 @@ impl Encoding {
             Self::Bytes => text.as_bytes().to_vec(),
             Self::Utf16Le => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
             Self::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+        }
+    }
+
+    /// `content` in UTF-8 where it is in UTF-16, as it is otherwise; `None` when it is malformed.
+    fn decode(self, content: &[u8]) -> Option<Cow<'_, [u8]>> {
+        let unit: fn([u8; 2]) -> u16 = match self {
+            Self::Bytes => return Some(content.into()),
+            Self::Utf16Le => u16::from_le_bytes,
+            Self::Utf16Be => u16::from_be_bytes,
+        };
+        if !content.len().is_multiple_of(2) {
+            return None;
+        }
+        let units = content.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        let text: Result<String, _> = char::decode_utf16(units).collect();
+        Some(text.ok()?.into_bytes().into())
+    }
+
+    /// What [`Encoding::decode`] gave, after a change, as it is written.
+    fn encode_all(self, text: Vec<u8>) -> Option<Vec<u8>> {
+        match self {
+            Self::Bytes => Some(text),
+            Self::Utf16Le | Self::Utf16Be => Some(self.encode(std::str::from_utf8(&text).ok()?)),
         }
     }
 
@@ -143,7 +174,8 @@ impl Encoding {
 
 /// Replaces text in `content`.
 ///
-/// The text must occur exactly once, unless all occurrences are meant. Line feeds in `new` beyond
+/// The text must occur exactly once, unless all occurrences are meant; one that does not occur is
+/// looked for again with differences ignored ([`retry`]). Line feeds in `new` beyond
 /// those of `old` take the ending of the line in which the match ends; a `new` or `old` with
 /// carriage returns of its own is taken as it is.
 ///
@@ -162,6 +194,7 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced,
         return Ok(Spliced {
             bytes: new.as_bytes().to_vec(),
             lines: vec![(1, last_line(1, new))],
+            ignored: None,
         });
     }
     let needle = encoding.encode(old);
@@ -169,10 +202,10 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced,
     let named = if all { 1 } else { MOST_NAMED };
     match encoding.places(content, &needle, named).as_slice() {
         [] => {
-            return Err(match stands(content, encoding, change) {
-                Some(place) => Refusal::Applied(line_at(place)),
-                None => Refusal::Absent,
-            });
+            return match stands(content, encoding, change) {
+                Some(place) => Err(Refusal::Applied(line_at(place))),
+                None => splice_alike(content, encoding, change),
+            };
         }
         [place] if !all => {
             if let Some(start) = inside_new(content, encoding, *place, change) {
@@ -203,7 +236,41 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced,
         line += inserted.matches('\n').count();
     }
     bytes.extend_from_slice(&content[from..]);
-    Ok(Spliced { bytes, lines })
+    Ok(Spliced {
+        bytes,
+        lines,
+        ignored: None,
+    })
+}
+
+/// Replaces the one place that matches when a difference is ignored; see [`retry`].
+fn splice_alike(
+    content: &[u8],
+    encoding: Encoding,
+    change: Replacement<'_>,
+) -> Result<Spliced, Refusal> {
+    let text = encoding.decode(content).ok_or(Refusal::Absent)?;
+    match retry(&text, change.old, change.new) {
+        Retried::One {
+            start,
+            end,
+            text: inserted,
+            line,
+            ignored,
+        } => {
+            let last = inserted.strip_suffix(b"\n").unwrap_or(&inserted);
+            let last = line + memchr::memchr_iter(b'\n', last).count();
+            let bytes = [&text[..start], &inserted, &text[end..]].concat();
+            Ok(Spliced {
+                bytes: encoding.encode_all(bytes).ok_or(Refusal::Absent)?,
+                lines: vec![(line, last)],
+                ignored: Some(ignored),
+            })
+        }
+        Retried::Several(ignored, lines) => Err(Refusal::Alike(ignored, lines)),
+        Retried::Applied(line) => Err(Refusal::Applied(line)),
+        Retried::Nothing => Err(Refusal::Absent),
+    }
 }
 
 /// The last line of `text` when its first is `first`.
@@ -324,6 +391,7 @@ mod tests {
             let expect = expect.map(|(text, lines)| Spliced {
                 bytes: text.as_bytes().to_vec(),
                 lines: lines.to_vec(),
+                ignored: None,
             });
             assert_eq!(got, expect, "{content:?} {change:?}");
         };

@@ -341,3 +341,47 @@ async fn an_edit_keeps_every_other_byte() {
         .collect();
     assert_eq!(world.bytes("wide"), expect);
 }
+
+/// Proves FILE-22: the result says what was ignored to find the place, whatever the encoding.
+#[tokio::test]
+async fn the_result_says_what_was_ignored() {
+    let world = World::new();
+    let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_string": old, "new_string": new});
+    world.put("f", b"caf\xe9\r\n    if x {  \r\n        y();\r\n    }\r\n");
+    let text = world
+        .text(
+            "edit",
+            edit("f", "if x {\n    y();\n}", "if x {\n    y();\n    z();\n}"),
+        )
+        .await;
+    assert!(
+        text.starts_with("Edited f (1 replacement, lines 2-5; matched ignoring indentation, new lines indented as there).\n"),
+        "{text}"
+    );
+    assert_eq!(
+        world.bytes("f"),
+        b"caf\xe9\r\n    if x {  \r\n        y();\r\n        z();\r\n    }\r\n"
+    );
+    let wide = |text: &str| -> Vec<u8> {
+        let units = "\u{FEFF}".encode_utf16().chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    world.put("wide", wide("say “x”\r\nend"));
+    let text = world
+        .text("edit", edit("wide", "say \"x\"", "tell \"x\""))
+        .await;
+    assert!(
+        text.contains("matched ignoring typographic quotes and dashes"),
+        "{text}"
+    );
+    assert_eq!(world.bytes("wide"), wide("tell “x”\r\nend"));
+
+    world.put("twice", "a\r\nb\r\na\r\nb\r\n");
+    let (category, text) = world.fail("edit", edit("twice", "a\nb", "x")).await;
+    assert_eq!(category, Category::InvalidParameters);
+    assert!(
+        text.contains("ignoring line endings") && text.contains("lines 1, 3"),
+        "{text}"
+    );
+    assert_eq!(world.bytes("twice"), b"a\r\nb\r\na\r\nb\r\n");
+}

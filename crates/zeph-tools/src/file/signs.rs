@@ -1,0 +1,130 @@
+//! The lines and characters of a content that is UTF-8, or nearly, as [`retry`](super::retry)
+//! compares them.
+
+use std::borrow::Cow;
+
+/// Contents with more lines are not taken apart.
+const MOST_LINES: usize = 200_000;
+
+/// A line of the content.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line {
+    pub(super) start: usize,
+    /// Where its ending begins.
+    pub(super) body: usize,
+    pub(super) end: usize,
+}
+
+/// The lines of `text` without their endings; after a final ending, an empty one.
+pub(super) fn segments(text: &str) -> Vec<&str> {
+    let mut segments: Vec<&str> = text.split('\n').collect();
+    let last = segments.len() - 1;
+    for segment in &mut segments[..last] {
+        *segment = segment.strip_suffix('\r').unwrap_or(segment);
+    }
+    segments
+}
+
+/// The lines of `content`, behind a byte order mark; `None` when there are too many.
+pub(super) fn lines(content: &[u8]) -> Option<Vec<Line>> {
+    let mut start = if content.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
+    let mut lines = Vec::new();
+    for feed in memchr::memchr_iter(b'\n', content) {
+        let cr = feed > start && content[feed - 1] == b'\r';
+        lines.push(Line {
+            start,
+            body: feed - usize::from(cr),
+            end: feed + 1,
+        });
+        start = feed + 1;
+        if lines.len() == MOST_LINES {
+            return None;
+        }
+    }
+    lines.push(Line {
+        start,
+        body: content.len(),
+        end: content.len(),
+    });
+    Some(lines)
+}
+
+/// `text` without white space at its end.
+pub(super) fn trimmed(text: &[u8]) -> &[u8] {
+    text.trim_ascii_end()
+}
+
+/// The white space that `text` begins with, and the rest.
+pub(super) fn indent(text: &[u8]) -> (&[u8], &[u8]) {
+    let width = text
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count();
+    text.split_at(width)
+}
+
+/// The plain sign in the place of a typographic one.
+fn plain_sign(sign: char) -> Option<char> {
+    match sign {
+        '\u{2018}'..='\u{201B}' | '\u{2032}' => Some('\''),
+        '\u{201C}'..='\u{201F}' | '\u{2033}' => Some('"'),
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
+        _ => None,
+    }
+}
+
+/// `text` with plain quotes and dashes; sign for sign.
+pub(super) fn plain(text: &[u8]) -> Cow<'_, [u8]> {
+    // What is replaced begins with this byte.
+    if memchr::memchr(0xe2, text).is_none() {
+        return text.into();
+    }
+    let mut plain = Vec::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        for sign in chunk.valid().chars() {
+            let sign = plain_sign(sign).unwrap_or(sign);
+            plain.extend_from_slice(sign.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        plain.extend_from_slice(chunk.invalid());
+    }
+    plain.into()
+}
+
+/// The lengths of the characters of `text`; a byte that is none counts as one.
+pub(super) fn widths(text: &[u8]) -> impl Iterator<Item = usize> {
+    text.utf8_chunks().flat_map(|chunk| {
+        let valid = chunk.valid().chars().map(char::len_utf8);
+        valid.chain(chunk.invalid().iter().map(|_| 1))
+    })
+}
+
+/// Where the character `count` of `text` begins.
+pub(super) fn offset(text: &[u8], count: usize) -> usize {
+    widths(text).take(count).sum()
+}
+
+/// `new` with the signs of `there` where it is as `old`: at its start and its end.
+pub(super) fn with_signs(there: &[u8], old: &str, new: &str) -> Vec<u8> {
+    let (asked, wanted): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
+    let count = widths(there).count();
+    if count != asked.len() {
+        return new.as_bytes().to_vec();
+    }
+    let room = asked.len().min(wanted.len());
+    let head = std::iter::zip(&asked, &wanted)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let tail = std::iter::zip(asked.iter().rev(), wanted.iter().rev())
+        .take(room - head)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let mut text = there[..offset(there, head)].to_vec();
+    let middle: String = wanted[head..wanted.len() - tail].iter().collect();
+    text.extend_from_slice(middle.as_bytes());
+    text.extend_from_slice(&there[offset(there, count - tail)..]);
+    text
+}
