@@ -5,6 +5,7 @@ mod rig;
 
 mod bad_disk;
 mod batches;
+mod blocklist;
 mod config;
 mod crash;
 mod crash_shell;

@@ -18,6 +18,12 @@ pub struct ShellConfig {
     pub max_timeout: u64,
     /// Directories in which commands may start; empty means the current working directory.
     pub allowed_paths: Vec<PathBuf>,
+    /// Beginnings of commands (`terraform destroy`; `*` stands for any characters) that never run, beyond those that are always blocked.
+    pub blocked_commands: Vec<String>,
+    /// Constructs that commands may use although they are blocked by default: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`.
+    pub allow_constructs: Vec<String>,
+    /// Whether commands that use the network (`curl`, `ssh`, `rsync`, …) may run.
+    pub allow_network: bool,
     /// Which environment variables commands see.
     pub env: ShellEnvConfig,
 }
@@ -28,6 +34,9 @@ impl Default for ShellConfig {
             timeout: 30,
             max_timeout: 600,
             allowed_paths: Vec::new(),
+            blocked_commands: Vec::new(),
+            allow_constructs: Vec::new(),
+            allow_network: true,
             env: ShellEnvConfig::default(),
         }
     }

@@ -69,6 +69,15 @@ fn roots(project: &Path, allowed: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The project and the directories below which commands may start, as they are named and resolved.
+pub(super) fn protected(project: &Path, allowed: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = vec![project.to_owned()];
+    all.extend(allowed.iter().map(|root| project.join(root)));
+    all.extend(canonicalize(project));
+    all.extend(roots(project, allowed));
+    all
+}
+
 fn inside(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }

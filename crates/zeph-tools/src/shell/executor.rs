@@ -1,7 +1,7 @@
 //! The executor of `bash`.
 //!
-//! One call: parameters → directory, environment, shell → runner → capture, live output → text,
-//! envelope, class.
+//! One call: parameters → blocklist → directory, environment, shell → runner → capture, live
+//! output → text, envelope, class.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,12 +12,13 @@ use arc_swap::ArcSwapOption;
 
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
-use crate::context::CallContext;
+use crate::context::{Answer, ApprovedBy, CallContext};
 use crate::def::ToolDef;
 use crate::diagnostics::Diagnostics;
-use crate::error::ToolError;
+use crate::error::{Confirmation, ToolError};
 use crate::event::{OutputStream, ToolEvent};
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
+use crate::layers::CallPath;
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 
@@ -27,6 +28,7 @@ use super::classify::classify;
 use super::config::ShellConfig;
 use super::live::LiveLimit;
 use super::local::LocalRunner;
+use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
 use super::runner::{CommandRunner, CommandSpec, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::{cwd, env, program};
@@ -43,35 +45,49 @@ pub struct ShellExecutor {
     skill_env: ArcSwapOption<SkillEnv>,
     runner: Arc<dyn CommandRunner>,
     definition: ToolDef,
+    policy: ShellPolicyHandle,
+    /// What must not be destroyed, wherever a command starts.
+    start: Start,
 }
 
 impl ShellExecutor {
     /// An executor whose commands start in `cwd` (absolute) on this machine, below the process
     /// that `supervisor` starts at the first of them. `base_env` is the environment of which
     /// `config` says what passes.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`PolicyError`]s when the blocklist of `config` is wrong.
     pub fn new(
         config: ShellConfig,
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         supervisor: SupervisorCommand,
-    ) -> Self {
+    ) -> Result<Self, Vec<PolicyError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
         let runner = Arc::new(LocalRunner::new(supervisor, tag));
         Self::with_runner(config, cwd, base_env, runner)
     }
 
     /// The same with another way of running commands.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`PolicyError`]s when the blocklist of `config` is wrong.
     pub fn with_runner(
         config: ShellConfig,
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         runner: Arc<dyn CommandRunner>,
-    ) -> Self {
+    ) -> Result<Self, Vec<PolicyError>> {
         let path = variable(&base_env, "PATH");
         let shell = program::find_shell(path.map(OsString::as_os_str));
-        Self {
+        let start = Start {
+            cwd: cwd.clone(),
+            home: variable(&base_env, "HOME").map(PathBuf::from),
+            roots: cwd::protected(&cwd, &config.allowed_paths),
+        };
+        Ok(Self {
+            policy: ShellPolicyHandle::new(&config)?,
+            start,
             config,
             cwd,
             base_env,
@@ -79,7 +95,13 @@ impl ShellExecutor {
             skill_env: ArcSwapOption::empty(),
             runner,
             definition: bash::definition(),
-        }
+        })
+    }
+
+    /// The blocklist; what is rebuilt through it holds for the calls that follow.
+    #[must_use]
+    pub fn policy(&self) -> ShellPolicyHandle {
+        self.policy.clone()
     }
 
     /// The tool `diagnostics`, whose processes run as this executor's commands do.
@@ -98,8 +120,14 @@ impl ShellExecutor {
         self.runner.shutdown().await;
     }
 
-    async fn bash(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
+    async fn bash(
+        &self,
+        path: CallPath,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> Result<ToolOutput, ToolError> {
         let params: BashParams = call.parse()?;
+        self.admit(path, &params, cx)?;
         let timeout_secs = self.check(&params)?;
         let command = self.prepare(&params, timeout_secs)?;
         if cx.cancel.is_cancelled() {
@@ -124,6 +152,58 @@ impl ShellExecutor {
         }
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.conclude(captured, &ended, duration_ms, timeout_secs)
+    }
+
+    /// What the blocklist says about a command; it stands on both paths.
+    fn decide(&self, params: &BashParams) -> Verdict {
+        let policy = self.policy.load();
+        match &params.cwd {
+            None => policy.decide(&params.command, &self.start),
+            Some(cwd) => {
+                let start = Start {
+                    cwd: self.cwd.join(cwd),
+                    ..self.start.clone()
+                };
+                policy.decide(&params.command, &start)
+            }
+        }
+    }
+
+    /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
+    /// agreed to.
+    fn admit(
+        &self,
+        path: CallPath,
+        params: &BashParams,
+        cx: &CallContext,
+    ) -> Result<(), ToolError> {
+        match self.decide(params) {
+            Verdict::Allow => Ok(()),
+            Verdict::Block { what } => Err(ToolError::blocked(format!(
+                "the shell's blocklist refuses this command: {what}"
+            ))),
+            Verdict::Ask { .. } if path == CallPath::Confirmed => {
+                cx.trace().approved_by = ApprovedBy::User;
+                Ok(())
+            }
+            Verdict::Ask { why } => match &cx.answer {
+                Answer::No(Some(told)) => Err(ToolError::blocked(format!(
+                    "the user refused this call and says: {told}"
+                ))),
+                Answer::No(None) => Err(ToolError::blocked("the user refused this call")),
+                answer => Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
+                    tool: BASH.to_owned(),
+                    subject: params.command.clone(),
+                    risk: self.definition.annotations.risk,
+                    reason: format!("{why}."),
+                    hint: if *answer == Answer::CanAsk {
+                        String::new()
+                    } else {
+                        "Nobody can be asked here: --yes allows every question once.".to_owned()
+                    },
+                }))),
+            },
+        }
     }
 
     /// Refuses parameters that no command can be run with. The time that holds, in seconds.
@@ -267,7 +347,7 @@ impl ToolExecutor for ShellExecutor {
         if call.tool != BASH {
             return Ok(None);
         }
-        self.bash(call, cx).await.map(Some)
+        self.bash(CallPath::Normal, call, cx).await.map(Some)
     }
 
     async fn execute_tool_call_confirmed(
@@ -275,7 +355,10 @@ impl ToolExecutor for ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
     ) -> ExecutorResult {
-        self.execute_tool_call(call, cx).await
+        if call.tool != BASH {
+            return Ok(None);
+        }
+        self.bash(CallPath::Confirmed, call, cx).await.map(Some)
     }
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
@@ -292,7 +375,10 @@ impl ToolExecutor for ShellExecutor {
         false
     }
 
-    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
-        false
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        call.tool == BASH
+            && call
+                .parse()
+                .is_ok_and(|params| matches!(self.decide(&params), Verdict::Ask { .. }))
     }
 }

@@ -9,7 +9,7 @@ mod session;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use zeph_core::native_tools;
 use zeph_memory::{SqliteAudit, Store};
 use zeph_tools::file::{Sandbox, file_tools};
@@ -50,12 +50,16 @@ impl Assembly {
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
-        let shell = Arc::new(ShellExecutor::new(
+        let shell = ShellExecutor::new(
             loaded.config.tools.shell.clone(),
             env.cwd.clone(),
             env.vars.clone().into_iter().collect(),
             SupervisorCommand::new(own_program()?),
-        ));
+        );
+        let shell = Arc::new(shell.map_err(|errors| {
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            anyhow!("[tools.shell]: {}", errors.join("; "))
+        })?);
         let stack = build_stack(&loaded, &env, &store, &shell)?;
         Ok(Self {
             loaded,

@@ -1,5 +1,8 @@
 //! What the schema cannot say about values: names that must be known, values that must agree.
 
+use zeph_tools::shell::policy::Construct;
+use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
+
 use super::error::{ConfigError, any_of, nearest};
 use super::origin::{Origin, Provenance};
 use super::{Config, LlmConfig};
@@ -28,6 +31,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
             "set both, `timeout` to no more than `max_timeout`",
         );
     }
+    check.blocklist(shell);
     check.errors
 }
 
@@ -85,6 +89,33 @@ impl Check<'_> {
         match self.provenance.of(&key) {
             Origin::Default => format!("{item}.name"),
             _ => key,
+        }
+    }
+
+    fn blocklist(&mut self, shell: &ShellConfig) {
+        for error in ShellPolicy::new(shell).err().into_iter().flatten() {
+            let (key, help) = match &error {
+                PolicyError::Entry { index, .. } => (
+                    format!("tools.shell.blocked_commands[{index}]"),
+                    "an entry is words, without quotes and operators".to_owned(),
+                ),
+                PolicyError::Construct { index, name } => {
+                    let names = Construct::ALL.map(Construct::name);
+                    let help = match nearest(name, names) {
+                        Some((near, likeness)) if likeness >= 0.6 => {
+                            format!("did you mean `{near}`?")
+                        }
+                        _ => format!("there is {}", any_of(names)),
+                    };
+                    (format!("tools.shell.allow_constructs[{index}]"), help)
+                }
+            };
+            let list = key.split('[').next().unwrap_or_default();
+            let key = match self.provenance.of(&key) {
+                Origin::Default => list,
+                _ => key.as_str(),
+            };
+            self.error(key, format!("`{list}`: {error}"), help);
         }
     }
 
@@ -190,6 +221,37 @@ mod tests {
         let found = errors("llm.default = 'a'");
         assert!(
             found[0].contains("there is no provider; add [[llm.providers]]"),
+            "{found:?}"
+        );
+    }
+
+    /// Proves SH-11.
+    #[test]
+    fn the_blocklist_is_words_and_known_names() {
+        let check = |text: &str, expect: &[&str]| {
+            let found = errors(text);
+            assert_eq!(found.len(), expect.len(), "{found:?}");
+            for (found, expect) in found.iter().zip(expect) {
+                assert!(found.starts_with(expect), "{found}");
+            }
+        };
+        check(
+            "[tools.shell]\nblocked_commands = ['terraform destroy', 'x*']\nallow_constructs = ['eval']",
+            &[],
+        );
+        check(
+            "[tools.shell]\nblocked_commands = ['a', '']",
+            &["c.toml:2:"],
+        );
+        check(
+            "[tools.shell]\nblocked_commands = ['a; b']",
+            &[
+                "c.toml:2:20: `tools.shell.blocked_commands`: \"a; b\" is not the beginning of a command",
+            ],
+        );
+        let found = errors("[tools.shell]\nallow_constructs = ['here_strings']");
+        assert!(
+            found[0].contains("did you mean `here_string`?") && found[0].starts_with("c.toml:2:"),
             "{found:?}"
         );
     }

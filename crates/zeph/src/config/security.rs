@@ -59,6 +59,13 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.timeout", Rule::Free),
     ("tools.shell.max_timeout", Rule::Lower),
     ("tools.shell.allowed_paths", Rule::Inside),
+    ("tools.shell.blocked_commands", Rule::More),
+    // What the user has admitted may be taken away again.
+    ("tools.shell.allow_constructs", Rule::Fewer),
+    (
+        "tools.shell.allow_network",
+        Rule::Towards(&["true", "false"]),
+    ),
     ("tools.shell.env.pass", Rule::Fewer),
     ("tools.shell.env.block", Rule::More),
     // It could set `PATH` or `LD_PRELOAD`.
@@ -414,6 +421,16 @@ mod tests {
             "tools.shell.env.block = ['A', 'B']",
         );
         check(
+            "tools.shell.blocked_commands = ['a b']",
+            "tools.shell.blocked_commands = ['c']",
+            "tools.shell.blocked_commands = ['a b', 'c']",
+        );
+        check(
+            "",
+            "tools.shell.allow_network = false",
+            "tools.shell.allow_network = false",
+        );
+        check(
             "agent.max_tool_iterations = 50",
             "agent.max_tool_iterations = 50",
             "agent.max_tool_iterations = 50",
@@ -485,6 +502,16 @@ mod tests {
             "tools.file.allowed_paths = ['/a']",
             "tools.file.allowed_paths = []",
             "/repo is outside",
+        );
+        check(
+            "",
+            "tools.shell.allow_constructs = ['eval']",
+            "\"eval\" is not in the list",
+        );
+        check(
+            "tools.shell.allow_network = false",
+            "tools.shell.allow_network = true",
+            "looser",
         );
         check("", "tools.shell.max_timeout = 601", "601 is more than 600");
     }

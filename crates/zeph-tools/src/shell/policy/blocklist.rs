@@ -1,0 +1,228 @@
+//! What is compiled from the configuration: the words that are blocked, the constructs that are
+//! admitted.
+
+use super::decide::{Decider, Start, Verdict};
+use super::parse::parse;
+use super::tree::Construct;
+use super::word::Word;
+use crate::shell::config::ShellConfig;
+
+/// What destroys or escalates; always blocked. Targets (`rm -r /`, block devices) are judged in
+/// `targets`.
+const DEFAULTS: &[&str] = &[
+    "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "mkfs*", "fdisk", "shutdown", "reboot",
+    "halt", "poweroff", "insmod", "rmmod",
+];
+/// What `allow_network = false` adds.
+const NETWORK: &[&str] = &[
+    "curl", "wget", "nc", "ncat", "ssh", "scp", "rsync", "telnet", "ftp",
+];
+
+/// What is wrong with `[tools.shell]`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// An entry of `blocked_commands` is no words.
+    #[error(
+        "{entry:?} is not the beginning of a command: expected words such as \"terraform destroy\""
+    )]
+    Entry {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The entry.
+        entry: String,
+    },
+    /// `allow_constructs` names something unknown.
+    #[error("{name:?} is not a construct")]
+    Construct {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The name.
+        name: String,
+    },
+}
+
+/// Which commands may run: compiled once, decides without I/O.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellPolicy {
+    entries: Vec<Vec<String>>,
+    constructs: Vec<Construct>,
+    network: bool,
+}
+
+impl Default for ShellPolicy {
+    fn default() -> Self {
+        Self {
+            entries: DEFAULTS
+                .iter()
+                .map(|name| vec![(*name).to_owned()])
+                .collect(),
+            constructs: Vec::new(),
+            network: true,
+        }
+    }
+}
+
+/// How the words of a command fit an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// They do not.
+    No,
+    /// They do if something that is not known yet turns out so.
+    Maybe,
+    /// They begin with it.
+    Yes,
+}
+
+impl ShellPolicy {
+    /// The defaults and what `config` adds.
+    ///
+    /// # Errors
+    /// [`PolicyError`]s, all of them.
+    pub fn new(config: &ShellConfig) -> Result<Self, Vec<PolicyError>> {
+        let mut policy = Self {
+            network: config.allow_network,
+            ..Self::default()
+        };
+        let mut errors = Vec::new();
+        for (index, entry) in config.blocked_commands.iter().enumerate() {
+            let words: Vec<String> = entry.split_whitespace().map(str::to_owned).collect();
+            let meta = |c: char| c.is_control() || ";|&<>()$`\\\"'".contains(c);
+            if words.is_empty() || entry.contains(meta) || words[0].starts_with('-') {
+                let entry = entry.clone();
+                errors.push(PolicyError::Entry { index, entry });
+            } else {
+                policy.entries.push(words);
+            }
+        }
+        for (index, name) in config.allow_constructs.iter().enumerate() {
+            match Construct::ALL.iter().find(|known| known.name() == name) {
+                Some(construct) => policy.constructs.push(*construct),
+                None => {
+                    let name = name.clone();
+                    errors.push(PolicyError::Construct { index, name });
+                }
+            }
+        }
+        if !policy.network {
+            let names = NETWORK.iter().map(|name| vec![(*name).to_owned()]);
+            policy.entries.extend(names);
+        }
+        if errors.is_empty() {
+            Ok(policy)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Decides about a command that starts at `start`.
+    #[must_use]
+    pub fn decide(&self, command: &str, start: &Start) -> Verdict {
+        let home = start.home.as_deref().and_then(|home| home.to_str());
+        match parse(command, home) {
+            Ok(list) => Decider::new(self, start).decide(&list),
+            Err(error) => Verdict::Block {
+                what: format!("a command that cannot be read is not run: {error}"),
+            },
+        }
+    }
+
+    /// What in a command is blocked, wherever it starts.
+    #[must_use]
+    pub fn find_blocked_command(&self, command: &str) -> Option<String> {
+        match self.decide(command, &Start::default()) {
+            Verdict::Block { what } => Some(what),
+            Verdict::Allow | Verdict::Ask { .. } => None,
+        }
+    }
+
+    pub(super) fn admits(&self, construct: Construct) -> bool {
+        self.constructs.contains(&construct)
+    }
+
+    pub(super) fn admits_network(&self) -> bool {
+        self.network
+    }
+
+    /// The first entry that a command begins with, or may begin with.
+    pub(super) fn entry(&self, words: &[Word]) -> Option<(Fit, String)> {
+        let fits = |wanted| {
+            self.entries
+                .iter()
+                .find(|entry| fit(entry, words) == wanted)
+                .map(|entry| (wanted, entry.join(" ")))
+        };
+        fits(Fit::Yes).or_else(|| fits(Fit::Maybe))
+    }
+}
+
+/// Compares with the words as they stand, and with the options left out.
+fn fit(entry: &[String], words: &[Word]) -> Fit {
+    let plain = prefix_fit(entry, words.iter());
+    if plain == Fit::Yes || entry.len() == 1 || entry.iter().any(|word| word.starts_with('-')) {
+        return plain;
+    }
+    let options_left_out = words.iter().filter(|word| !word.prefix().starts_with('-'));
+    match prefix_fit(entry, options_left_out) {
+        Fit::No => plain,
+        other => other,
+    }
+}
+
+fn prefix_fit<'w>(entry: &[String], words: impl Iterator<Item = &'w Word>) -> Fit {
+    let mut words = words;
+    let mut fit = Fit::Yes;
+    for (index, pattern) in entry.iter().enumerate() {
+        let Some(word) = words.next() else {
+            return Fit::No;
+        };
+        let Some(text) = word.known() else {
+            // What follows an unknown word may stand anywhere.
+            return Fit::Maybe;
+        };
+        let fits = if index == 0 {
+            matches_pattern(name_of(pattern), &fold(name_of(text)))
+        } else {
+            matches_pattern(pattern, text)
+        };
+        if !fits {
+            fit = Fit::No;
+            break;
+        }
+    }
+    fit
+}
+
+/// The file name of a command word.
+pub(super) fn name_of(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Names as the system that runs them compares them.
+pub(super) fn fold(name: &str) -> String {
+    if cfg!(target_os = "macos") {
+        name.to_lowercase()
+    } else {
+        name.to_owned()
+    }
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any characters.
+fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return text.ends_with(part);
+        }
+        match text.find(part) {
+            Some(at) => text = &text[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,227 @@
+//! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
+
+use super::cursor::{Cursor, SyntaxError};
+use super::parse::{is_name, plain};
+use super::quote::RawWord;
+use super::tree::{Command, Kind, List, Pipeline, Then};
+
+/// Those that begin a compound command.
+pub(super) const COMPOUND: &[&str] = &["[[", "case", "for", "if", "select", "until", "while", "{"];
+impl Cursor<'_> {
+    pub(super) fn coproc(&mut self) -> Result<Command, SyntaxError> {
+        self.eat_word("coproc");
+        self.skip_blanks();
+        let at = self.at;
+        if !self.begins_compound() {
+            self.word(false)?;
+            self.skip_blanks();
+            if !self.begins_compound() {
+                self.spend(self.at - at)?;
+                self.at = at;
+            }
+        }
+        let command = self.command()?;
+        let pipeline = Pipeline {
+            commands: vec![command],
+            then: Then::Background,
+        };
+        Ok(plain(Kind::Subshell(List {
+            pipelines: vec![pipeline],
+        })))
+    }
+
+    fn begins_compound(&mut self) -> bool {
+        self.peek() == Some(b'(') || self.reserved().is_some_and(|word| COMPOUND.contains(&word))
+    }
+
+    pub(super) fn function(&mut self, name: &RawWord) -> Result<Command, SyntaxError> {
+        let Some(name) = name.bare_text().filter(|name| !name.is_empty()) else {
+            return Err(self.fail("a function's name that is not plain"));
+        };
+        self.skip_lines()?;
+        if !self.begins_compound() {
+            return Err(self.fail("expected the body of a function"));
+        }
+        let body = Box::new(self.command()?);
+        Ok(plain(Kind::Function { name, body }))
+    }
+
+    pub(super) fn compound(&mut self, word: &'static str) -> Result<Command, SyntaxError> {
+        let mut raw = RawWord::default();
+        let kind = match word {
+            "(" => {
+                let at = self.at;
+                self.at += 1;
+                if self.peek() == Some(b'(') && self.arithmetic(&mut raw)? {
+                    self.check_documents()?;
+                    Kind::Expression
+                } else {
+                    self.at = at + 1;
+                    let list = self.list()?;
+                    self.expect(b')')?;
+                    Kind::Subshell(list)
+                }
+            }
+            "[[" => {
+                self.eat_word(word);
+                self.test(&mut raw)?;
+                Kind::Expression
+            }
+            _ => {
+                self.eat_word(word);
+                let mut lists = Vec::new();
+                match word {
+                    "{" => {
+                        lists.push(self.list()?);
+                        self.expect_word("}")?;
+                    }
+                    "if" => self.conditional(&mut lists)?,
+                    "while" | "until" => {
+                        lists.push(self.list()?);
+                        self.body(&mut lists)?;
+                    }
+                    "case" => self.case(&mut lists, &mut raw)?,
+                    _ => self.each(&mut lists, &mut raw)?,
+                }
+                Kind::Compound(lists)
+            }
+        };
+        let mut command = plain(kind);
+        command.substitutions = raw.substitutions;
+        loop {
+            self.skip_blanks();
+            if !self.redirect(&mut command)? {
+                return Ok(command);
+            }
+        }
+    }
+
+    fn body(&mut self, lists: &mut Vec<List>) -> Result<(), SyntaxError> {
+        self.expect_word("do")?;
+        lists.push(self.list()?);
+        self.expect_word("done")
+    }
+
+    fn conditional(&mut self, lists: &mut Vec<List>) -> Result<(), SyntaxError> {
+        loop {
+            lists.push(self.list()?);
+            self.expect_word("then")?;
+            lists.push(self.list()?);
+            match self.reserved() {
+                Some("elif") => self.eat_word("elif"),
+                Some("else") => {
+                    self.eat_word("else");
+                    lists.push(self.list()?);
+                    return self.expect_word("fi");
+                }
+                _ => return self.expect_word("fi"),
+            }
+        }
+    }
+
+    /// `for` and `select` from behind that word on.
+    fn each(&mut self, lists: &mut Vec<List>, raw: &mut RawWord) -> Result<(), SyntaxError> {
+        self.skip_blanks();
+        if self.peek() == Some(b'(') {
+            self.at += 1;
+            if self.peek() != Some(b'(') || !self.arithmetic(raw)? {
+                return Err(self.fail("expected `((` or a name"));
+            }
+        } else {
+            let name = self.word(false)?;
+            if !name.bare_text().is_some_and(|name| is_name(&name)) {
+                return Err(self.fail("expected the name of a variable"));
+            }
+            self.skip_lines()?;
+            if self.rest().starts_with("in") && self.ends_at(2) {
+                self.at += 2;
+                loop {
+                    self.skip_blanks();
+                    if matches!(self.peek(), None | Some(b'\n' | b';')) {
+                        break;
+                    }
+                    self.part(raw)?;
+                }
+            }
+        }
+        self.skip_blanks();
+        self.eat(b';');
+        self.skip_lines()?;
+        self.body(lists)
+    }
+
+    /// Reads a word of which only counts what is substituted into it.
+    pub(super) fn part(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
+        let at = self.at;
+        let mut word = self.word(false)?;
+        if self.at == at {
+            return Err(self.unexpected());
+        }
+        raw.substitutions.append(&mut word.substitutions);
+        Ok(())
+    }
+
+    fn case(&mut self, lists: &mut Vec<List>, raw: &mut RawWord) -> Result<(), SyntaxError> {
+        self.skip_blanks();
+        self.part(raw)?;
+        self.skip_lines()?;
+        if !(self.rest().starts_with("in") && self.ends_at(2)) {
+            return Err(self.fail("expected `in`"));
+        }
+        self.at += 2;
+        loop {
+            self.skip_lines()?;
+            if self.reserved() == Some("esac") {
+                self.eat_word("esac");
+                return Ok(());
+            }
+            self.eat(b'(');
+            loop {
+                self.skip_blanks();
+                self.part(raw)?;
+                self.skip_blanks();
+                if !self.eat(b'|') {
+                    break;
+                }
+            }
+            self.expect(b')')?;
+            lists.push(self.list()?);
+            self.skip_lines()?;
+            if self.eat(b';') {
+                if self.eat(b';') {
+                    self.eat(b'&');
+                } else {
+                    self.expect(b'&')?;
+                }
+            } else if self.reserved() != Some("esac") {
+                return Err(self.fail("expected `;;` or `esac`"));
+            }
+        }
+    }
+
+    /// `[[ … ]]` from behind the brackets on.
+    fn test(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
+        let mut regex = false;
+        loop {
+            self.skip_lines()?;
+            match self.peek() {
+                None => return Err(self.fail("a `[[` that is not closed")),
+                Some(b'(' | b')' | b'<' | b'>' | b'|' | b'&') if !regex => self.at += 1,
+                Some(b';') => return Err(self.unexpected()),
+                _ => {
+                    let at = self.at;
+                    let mut word = self.word(regex)?;
+                    if self.at == at {
+                        return Err(self.unexpected());
+                    }
+                    raw.substitutions.append(&mut word.substitutions);
+                    let text = word.bare_text();
+                    if text.as_deref() == Some("]]") {
+                        return Ok(());
+                    }
+                    regex = text.as_deref() == Some("=~");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Which commands may not run at all: the blocklist, decided on the parsed command.
+//!
+//! In the order of a decision: [`parse`] reads the text into the `tree` (`cursor`, `compound`, `quote`,
+//! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
+//! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, and
+//! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
+//! `handle` lets it be replaced while calls run. Nothing here does I/O. `paths` finds paths in
+//! a text.
+//!
+//! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
+//! what it reads would understand some commands otherwise than the shell that runs them.
+
+mod blocklist;
+mod compound;
+mod cursor;
+mod decide;
+mod escape;
+mod flow;
+mod handle;
+mod parse;
+mod paths;
+mod quote;
+mod redirect;
+mod runners;
+mod shells;
+mod targets;
+mod tree;
+mod word;
+mod wrappers;
+
+pub use blocklist::{PolicyError, ShellPolicy};
+pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
+pub use decide::{Start, Verdict};
+pub use handle::ShellPolicyHandle;
+pub use parse::parse;
+pub use paths::extract_paths;
+pub use tree::Construct;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The shell's blocklist from outside: what is blocked does not run, however it is spelled.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, Zeph, assert_has, audit};
+
+/// A home whose `PATH` has a `sudo` that leaves the file `marker` behind.
+fn home_with_sudo() -> Home {
+    let home = Home::new();
+    let marker = home.path("marker").display().to_string();
+    home.write("bin/sudo", &format!("#!/bin/sh\n: > '{marker}'\n"));
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(home.path("bin/sudo"), mode).unwrap();
+    home
+}
+
+#[allow(clippy::disallowed_methods, reason = "PATH alone is handed on")]
+fn bash(home: &Home, command: &str, more: &[&str]) -> Zeph {
+    let path = std::env::var("PATH").unwrap();
+    let params = json!({ "command": command }).to_string();
+    home.zeph(["tools", "call", "bash", &params, "--json"])
+        .args(more)
+        .env("PATH", &format!("{}:{path}", home.path("bin").display()))
+}
+
+fn form(home: &Home, command: &str, more: &[&str]) -> Value {
+    bash(home, command, more).run().json()
+}
+
+/// Proves SH-10, SH-12.
+#[test]
+fn what_is_blocked_does_not_run_even_with_yes() {
+    let home = home_with_sudo();
+    for command in [
+        "sudo x",
+        "V=1 sudo x",
+        "(sudo x)",
+        "bash -c 'sudo x'",
+        "timeout 5 sudo x",
+        "ls; su\"d\"o x",
+        "echo $'\\\\'; sudo x; echo \\'",
+    ] {
+        let form = form(&home, command, &["--yes"]);
+        assert_eq!(
+            form["error_category"], "policy_blocked",
+            "{command}: {form}"
+        );
+        let message = form["error_message"].as_str().unwrap();
+        assert_has(message, &["blocklist", "`sudo`"]);
+        assert!(!home.has("marker"), "{command}: it ran");
+    }
+    let entries = audit(&home.database());
+    assert!(entries.iter().all(|entry| entry.result == "blocked"));
+    // The fake one would have left its mark.
+    bash(&home, "mark=1 ./bin/../bin/s*o x", &["--yes"]).run();
+    assert!(home.has("marker"));
+}
+
+/// Proves SH-12.
+#[test]
+fn an_ordinary_compound_command_runs() {
+    let home = home_with_sudo();
+    let command = "for i in 1 2; do echo \"n $i\" >> out; done && grep -c 'n' out | tee count; \
+                   echo 'sudo x' > note";
+    let form = form(&home, command, &["--yes"]);
+    assert_eq!(form["success"], true, "{form}");
+    assert_eq!(home.read("count"), "2\n");
+    assert_eq!(home.read("note"), "sudo x\n");
+    assert!(!home.has("marker"));
+}
+
+/// Proves SH-12: no mode silences the question.
+#[test]
+fn what_cannot_be_known_asks_and_runs_when_agreed() {
+    let home = Home::new();
+    let full = ["--mode", "full", "--unsandboxed"];
+    let refused = form(&home, "X=touch; $X ran", &full);
+    assert_eq!(
+        refused["error_category"], "confirmation_required",
+        "{refused}"
+    );
+    assert!(!home.has("ran"));
+    let agreed = form(
+        &home,
+        "X=touch; $X ran",
+        &["--mode", "full", "--unsandboxed", "--yes"],
+    );
+    assert_eq!(agreed["success"], true, "{agreed}");
+    assert!(home.has("ran"));
+}
+
+/// Proves SH-11, SH-14.
+#[test]
+fn the_configuration_extends_the_blocklist() {
+    let home = Home::new();
+    home.config(
+        "[tools.shell]\nblocked_commands = [\"touch forbidden\"]\nallow_network = false\n\
+         allow_constructs = [\"command_substitution\"]\n",
+    );
+    let check = |command: &str, category: Value| {
+        let form = form(&home, command, &["--yes"]);
+        assert_eq!(form["error_category"], category, "{command}: {form}");
+    };
+    check("touch forbidden", json!("policy_blocked"));
+    check("curl --version", json!("policy_blocked"));
+    check("echo `date`", json!("policy_blocked"));
+    check("echo $(date)", Value::Null);
+    check("touch allowed", Value::Null);
+    assert!(!home.has("forbidden") && home.has("allowed"));
+    home.write(
+        ".zeph/config.toml",
+        "[tools.shell]\nallow_constructs = [\"eval\"]\n",
+    );
+    home.zeph(["config", "check"]).code(2);
+    home.write(".zeph/config.toml", "");
+    home.config("[tools.shell]\nallow_constructs = [\"evil\"]\n");
+    home.zeph(["config", "check"])
+        .code(2)
+        .says(&["config.toml:2:", "\"evil\" is not a construct"]);
+}
