@@ -267,9 +267,12 @@ impl WebClient {
         } else {
             ToolErrorCategory::NetworkError
         };
+        // A certificate names whatever its server likes.
+        let cause: String = innermost(error).chars().take(300).collect();
+        let host = error.url().and_then(Url::host_str).unwrap_or("the server");
         ToolError::Failed {
             category,
-            message: innermost(error),
+            message: format!("the request to {host} failed: {cause}"),
         }
     }
 }

@@ -41,7 +41,15 @@ impl HostResolver for HickoryResolver {
         let found = resolver
             .lookup_ip(format!("{name}."))
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| {
+                if error.is_nx_domain() {
+                    "there is no such name".to_owned()
+                } else if error.is_no_records_found() {
+                    "DNS knows none".to_owned()
+                } else {
+                    error.to_string()
+                }
+            })?;
         Ok(found.iter().collect())
     }
 }
