@@ -375,3 +375,55 @@ fn a_working_directory_that_is_a_file_is_not_missing() {
     check("file", "io_error");
     check("none", "not_found");
 }
+
+/// Proves FILE-4, FILE-26, FILE-27: the rules of reading hold in the built program, a
+/// project's rules are added to the user's, and a glob that cannot be used stops the start.
+#[test]
+fn read_rules_hold_and_are_checked() {
+    let home = Home::new();
+    home.config("[tools.file]\ndeny_read = ['~/.ssh', '**/*.pem']\n");
+    home.write(
+        ".zeph/config.toml",
+        "[tools.file]\ndeny_read = ['**/vault']\n",
+    );
+    home.write("vault/f", "hidden-1");
+    home.write("key.pem", "hidden-2");
+    home.write("open", "shown");
+    for (tool, params) in [
+        ("read", json!({ "path": "vault/f" })),
+        ("read", json!({ "path": "key.pem" })),
+        (
+            "move_path",
+            json!({ "source": "key.pem", "destination": "key" }),
+        ),
+        (
+            "copy_path",
+            json!({ "source": "vault", "destination": "copy" }),
+        ),
+    ] {
+        let form = call(&home, tool, &params);
+        assert_eq!(form["error_category"], "policy_blocked", "{form}");
+        assert_has(&form.to_string(), &["deny_read"]);
+        assert!(!form.to_string().contains("hidden-"), "{form}");
+    }
+    let form = call(&home, "grep", &json!({ "pattern": "hidden|shown" }));
+    assert_eq!(form["data"], "open:1:shown", "{form}");
+    let ends = json!({ "source": "open", "destination": "new/open" });
+    assert_eq!(call(&home, "move_path", &ends)["success"], true);
+    assert_eq!(home.read("new/open"), "shown");
+    let gone = call(&home, "delete_path", &json!({ "path": "new" }));
+    assert_eq!(gone["success"], true, "{gone}");
+    assert!(!home.has("new") && home.has("key.pem") && home.has("vault/f"));
+
+    home.config("[tools.file]\ndeny_read = ['secrets/**']\n");
+    let output = home.zeph(["tools", "list"]).code(2);
+    assert_has(
+        &output.stderr,
+        &[
+            "config.toml:2:13",
+            "deny_read",
+            "secrets/**",
+            "begin it with",
+        ],
+    );
+}

@@ -11,4 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct FileConfig {
     /// Directories that file tools may touch; empty means the current working directory.
     pub allowed_paths: Vec<PathBuf>,
+    /// Globs of files that no file tool reads, nor what lies in directories that they match: absolute (`*` and `?` stop at `/`, `**` crosses it), or beginning with `~/` or `**/`. They win over `allow_read`.
+    pub deny_read: Vec<String>,
+    /// Globs of the only files that file tools read; empty means all.
+    pub allow_read: Vec<String>,
 }

@@ -189,6 +189,7 @@ impl<'a> Copier<'a> {
         if self.sandbox.is_reserved(path) {
             return Err(self.sandbox.own(path));
         }
+        self.sandbox.check_read(path)?;
         let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| ToolError::io("examine", path, error.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {

@@ -115,6 +115,7 @@ fn copy(
             sandbox.shown(place.path())
         )));
     }
+    sandbox.check_read(place.path())?;
     let source = place.target(sandbox)?;
     let Some((_, kind)) = source.stat()? else {
         return Err(place.missing(sandbox));

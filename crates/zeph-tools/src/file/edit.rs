@@ -89,6 +89,7 @@ fn edit(
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
+    sandbox.check_read(place.path())?;
     let _guard = sandbox.locks().hold(place.path());
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());

@@ -161,6 +161,7 @@ fn find(
         .map_err(|error| ToolError::invalid(format!("`pattern` is no glob: {error}")))?
         .compile_matcher();
     let place = sandbox.resolve(&params.path)?;
+    sandbox.check_search(place.path())?;
     let dir = place.open_dir(sandbox)?;
     let kept = Mutex::new(Kept::default());
     let start = (!pattern.starts_with('/')).then_some(place.path());

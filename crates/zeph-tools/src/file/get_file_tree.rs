@@ -123,6 +123,7 @@ fn tree(
         return Err(ToolError::invalid("`depth` begins at 1"));
     }
     let place = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    sandbox.check_search(place.path())?;
     let dir = place.open_dir(sandbox)?;
     let kept = Mutex::new(Kept::default());
     let walked = walk(sandbox, dir, place.path(), budget, || Worker {

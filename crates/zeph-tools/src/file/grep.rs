@@ -199,6 +199,7 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
     let context = params.context.unwrap_or(0).min(MOST_CONTEXT);
     let matcher = matcher(&params.pattern, params.case_sensitive.unwrap_or(true))?;
     let start = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    sandbox.check_search(start.path())?;
     let globs = params
         .glob
         .as_deref()
@@ -226,6 +227,7 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
             searcher: searcher(context),
         }),
         place::Found::File(file, _) => {
+            sandbox.check_read(start.path())?;
             state.file(&mut searcher(context), start.path(), file);
             Walked::default()
         }

@@ -70,6 +70,7 @@ impl Tool for ListDirectoryTool {
 
 fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(path)?;
+    sandbox.check_read(place.path())?;
     let dir = place.open_dir(sandbox)?;
     let names = entries_with_types(&dir)
         .map_err(|error| ToolError::io("list", place.path(), error))?
@@ -77,6 +78,7 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
     // The first names in order, however many there are.
     let mut first = BTreeSet::new();
     let mut total: usize = 0;
+    let mut left_out: usize = 0;
     let mut partial = false;
     for name in names {
         match budget.spent() {
@@ -87,6 +89,10 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
             }
             None => {}
         }
+        if sandbox.rules().refusal(&place.path().join(&name)).is_some() {
+            left_out += 1;
+            continue;
+        }
         total += 1;
         first.insert(name);
         if first.len() > MOST {
@@ -94,7 +100,7 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
         }
     }
     let output = |text| ToolOutput::text(text).at(place.path(), None);
-    if total == 0 && !partial {
+    if total == 0 && left_out == 0 && !partial {
         return Ok(output(format!("{} is empty.", sandbox.shown(place.path()))));
     }
     let mut lines: Vec<String> = first.iter().map(|name| line(&dir, name)).collect();
@@ -102,6 +108,12 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
         lines.push(format!(
             "({} more entries are not listed; use find_path with a pattern)",
             total - first.len()
+        ));
+    }
+    if left_out > 0 {
+        let entries = if left_out == 1 { "entry" } else { "entries" };
+        lines.push(format!(
+            "({left_out} {entries} left out: rules of `[tools.file]` say that they may not be read)"
         ));
     }
     if partial {

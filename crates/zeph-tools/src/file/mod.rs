@@ -35,6 +35,7 @@ mod place;
 mod read;
 mod resolve;
 mod retry;
+mod rules;
 mod sandbox;
 mod signs;
 mod splice;
@@ -43,6 +44,7 @@ mod walk;
 mod write;
 
 pub use config::FileConfig;
+pub use rules::{ReadRules, RuleError};
 pub use sandbox::{Sandbox, SandboxError};
 
 /// The time after which a search ends with what it has.

@@ -73,7 +73,12 @@ fn relocate(
     let place = sandbox.resolve_entry("source", &params.source)?;
     // An edit of the file at the same time is done before it, or finds nothing.
     let _guard = sandbox.locks().hold(place.path());
+    sandbox.check_read(place.path())?;
     let source = movable(sandbox, &place, "moved")?;
+    if !sandbox.rules().is_empty() {
+        // Under another name, a rule might not hold any more.
+        tree::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
+    }
     let to = destination(sandbox, &source, &params.destination)?;
     let _held = match source.stat()? {
         Some((_, FileType::RegularFile)) => locks::hold_file(&source, cancel)?,

@@ -219,7 +219,12 @@ impl Place {
             parent.pop();
         }
         let near: Vec<String> = entries(&self.dir)
-            .map(|entries| near::near_names(absent, entries.take(MOST_NEAR)))
+            .map(|entries| {
+                let named = entries
+                    .take(MOST_NEAR)
+                    .filter(|name| sandbox.rules().refusal(&parent.join(name)).is_none());
+                near::near_names(absent, named)
+            })
             .unwrap_or_default()
             .into_iter()
             .map(|name| sandbox.shown(&parent.join(name)))

@@ -86,6 +86,7 @@ fn read(sandbox: &Sandbox, params: &ReadParams, budget: &Budget) -> Result<ToolO
         return Err(ToolError::invalid("`offset` and `limit` begin at 1"));
     }
     let place = sandbox.resolve(&params.path)?;
+    sandbox.check_read(place.path())?;
     let (mut file, stat) = place.open_file(sandbox, "use `list_directory` to see what is in it")?;
     let shown = sandbox.shown(place.path());
     let size = u64::try_from(stat.st_size).unwrap_or_default();

@@ -17,6 +17,7 @@ use crate::error::ToolError;
 use crate::file::locks::PathLocks;
 use crate::file::place::Place;
 use crate::file::resolve::{self, Last};
+use crate::file::rules::{self, ReadRules};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
 #[cfg(target_os = "linux")]
@@ -59,6 +60,7 @@ pub struct Sandbox {
     cwd: PathBuf,
     /// Canonical paths of the program's own databases.
     reserved: Vec<PathBuf>,
+    rules: ReadRules,
     locks: PathLocks,
 }
 
@@ -100,6 +102,7 @@ impl Sandbox {
             roots,
             cwd,
             reserved: Vec::new(),
+            rules: ReadRules::default(),
             locks: PathLocks::default(),
         })
     }
@@ -114,6 +117,40 @@ impl Sandbox {
     pub fn reserving(mut self, own: &Path) -> Result<Self, SandboxError> {
         self.reserved.push(canonical(own)?);
         Ok(self)
+    }
+
+    /// Sets which files may be read.
+    #[must_use]
+    pub fn with_rules(mut self, rules: ReadRules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Which files may be read.
+    pub(super) fn rules(&self) -> &ReadRules {
+        &self.rules
+    }
+
+    /// Refuses what may not be read; `path` is canonical.
+    ///
+    /// # Errors
+    /// [`ToolError::PolicyBlocked`], which names the rule.
+    pub(super) fn check_read(&self, path: &Path) -> Result<(), ToolError> {
+        match self.rules.refusal(path) {
+            None => Ok(()),
+            Some(reason) => Err(rules::refused(&self.shown(path), &reason)),
+        }
+    }
+
+    /// Refuses a directory in which nothing may be read; `path` is canonical.
+    ///
+    /// # Errors
+    /// [`ToolError::PolicyBlocked`], which names the rule.
+    pub(super) fn check_search(&self, path: &Path) -> Result<(), ToolError> {
+        match self.rules.denied(path) {
+            None => Ok(()),
+            Some(reason) => Err(rules::refused(&self.shown(path), &reason)),
+        }
     }
 
     /// Whether `path` (canonical) is the program's own.

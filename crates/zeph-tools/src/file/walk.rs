@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, openat, statat};
 use crate::file::budget::{Budget, Stop};
 use crate::file::ignored::{Rules, Verdict};
 use crate::file::place::{LIST, entries_with_types};
+use crate::file::rules;
 use crate::file::sandbox::Sandbox;
 
 /// Entries of one directory that a thread takes on at a time.
@@ -47,6 +48,8 @@ pub(super) struct Walked {
     pub(super) hidden: usize,
     /// Entries left out by ignore files.
     pub(super) ignored: usize,
+    /// Entries left out since rules say that they may not be read.
+    pub(super) denied: usize,
     /// Directories that could not be read.
     pub(super) unreadable: usize,
     /// Why it ended early.
@@ -57,6 +60,7 @@ impl Walked {
     fn add(&mut self, other: Self) {
         self.hidden += other.hidden;
         self.ignored += other.ignored;
+        self.denied += other.denied;
         self.unreadable += other.unreadable;
         self.stopped = self.stopped.or(other.stopped);
     }
@@ -66,6 +70,7 @@ impl Walked {
         let counts = [
             (self.ignored, "ignored"),
             (self.hidden, "hidden"),
+            (self.denied, "denied by rules"),
             (self.unreadable, "unreadable"),
         ];
         let counts: Vec<String> = counts
@@ -278,18 +283,28 @@ fn list<V: Visitor>(
             walked.hidden += 1;
             continue;
         }
+        let seen = match sandbox.rules().entry(&path) {
+            rules::Entry::Seen => true,
+            rules::Entry::Passed if is_dir => false,
+            rules::Entry::Passed | rules::Entry::LeftOut => {
+                walked.denied += 1;
+                continue;
+            }
+        };
         match rules.verdict(&path, is_dir) {
             Verdict::Hidden => walked.hidden += 1,
             Verdict::Ignored => walked.ignored += 1,
             // A repository is no text to be searched, whatever the rules take in.
             Verdict::Searched if is_dir && name == ".git" => walked.hidden += 1,
             Verdict::Searched if is_dir => {
-                visitor.visit(&Entry {
-                    dir: &dir,
-                    name: &name,
-                    path: &path,
-                    kind,
-                });
+                if seen {
+                    visitor.visit(&Entry {
+                        dir: &dir,
+                        name: &name,
+                        path: &path,
+                        kind,
+                    });
+                }
                 jobs.push(Job::Dir(Arc::clone(&dir), name, path, Arc::clone(&rules)));
             }
             Verdict::Searched => {

@@ -94,6 +94,10 @@ fn write(
     let target = place.target_with_parents(sandbox)?;
     let _held = locks::hold_file(&target, cancel)?;
     let existing = target.existing()?;
+    if existing.is_some() {
+        // The result would tell of the old content, and it would be gone unseen.
+        sandbox.check_read(&target.path)?;
+    }
     let old = match &existing {
         Some(stat) => old_content(&target, stat)?,
         None => Some(Vec::new()),

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod change;
+mod denied;
 mod entries;
 mod place;
 mod race;

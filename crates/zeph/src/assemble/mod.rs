@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::native_tools;
 use zeph_memory::{SqliteAudit, Store};
-use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::file::{ReadRules, Sandbox, file_tools};
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
@@ -100,7 +100,15 @@ fn build_stack(
     shell: &Arc<ShellExecutor>,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
-    let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
+    let home = env.home();
+    let rules = ReadRules::new(
+        &tools.file.deny_read,
+        &tools.file.allow_read,
+        home.as_deref(),
+    )?;
+    let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
+        .reserving(store.path())?
+        .with_rules(rules);
     let stack = stack::build(StackParts {
         executors: vec![
             ("shell", Arc::clone(shell) as _),

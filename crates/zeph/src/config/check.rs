@@ -3,6 +3,10 @@
 use zeph_tools::shell::policy::Construct;
 use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
 
+use std::path::Path;
+
+use zeph_tools::file::ReadRules;
+
 use super::error::{ConfigError, any_of, nearest};
 use super::origin::{Origin, Provenance};
 use super::{Config, LlmConfig};
@@ -33,6 +37,25 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     }
     check.blocklist(shell);
     check.errors
+}
+
+/// What is wrong with the rules of reading files; `home` is what `~` in them stands for.
+pub(crate) fn check_read_rules(
+    config: &Config,
+    provenance: &Provenance,
+    home: Option<&Path>,
+) -> Option<ConfigError> {
+    let file = &config.tools.file;
+    let fault = ReadRules::new(&file.deny_read, &file.allow_read, home).err()?;
+    let origin = provenance.of(&format!("tools.file.{}", fault.list)).clone();
+    let message = format!(
+        "`tools.file.{}` has the glob {:?}: {}",
+        fault.list, fault.glob, fault.reason
+    );
+    Some(
+        ConfigError::new(origin, message)
+            .help("mend it: a rule that cannot hold protects nothing"),
+    )
 }
 
 struct Check<'a> {
@@ -151,8 +174,6 @@ fn is_variable(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    use std::path::Path;
-
     use crate::config::layer::{FileLayer, Layer};
 
     fn errors(text: &str) -> Vec<String> {
@@ -269,5 +290,33 @@ mod tests {
         );
         let found = errors("[tools.shell]\nmax_timeout = 20\ntimeout = 21");
         assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+    }
+
+    /// Proves FILE-4 in part: a glob that cannot be used is told with file and line.
+    #[test]
+    fn read_rules_are_checked() {
+        let fault = |text: &str| {
+            let mut errors = Vec::new();
+            let layer = Layer::from_toml(text, Path::new("c.toml"), FileLayer::User, &mut errors);
+            assert!(errors.is_empty(), "{errors:?}");
+            let config: Config = layer.table.try_into().unwrap();
+            check_read_rules(&config, &layer.provenance, Some(Path::new("/h")))
+                .map(|error| error.to_string())
+        };
+        assert_eq!(
+            fault("[tools.file]\ndeny_read = ['~/.ssh', '**/*.{pem,key}']"),
+            None
+        );
+        let found = fault("[tools.file]\nallow_read = ['/a']\ndeny_read = ['/a/[b']").unwrap();
+        assert!(
+            found
+                .starts_with("c.toml:3:13: `tools.file.deny_read` has the glob \"/a/[b\": unclosed"),
+            "{found}"
+        );
+        let found = fault("[tools.file]\nallow_read = ['src/**']").unwrap();
+        assert!(
+            found.starts_with("c.toml:2:14: ") && found.contains("begin it with"),
+            "{found}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::Config;
-use super::check::check;
+use super::check::{check, check_read_rules};
 use super::env::Environment;
 use super::error::{ConfigError, ConfigErrors};
 use super::layer::{FileLayer, Layer};
@@ -70,6 +70,11 @@ fn load_from(
         choose_model(&mut config, &mut provenance, model);
     }
     let mut errors = check(&config, &provenance);
+    errors.extend(check_read_rules(
+        &config,
+        &provenance,
+        env.home().as_deref(),
+    ));
     absolute_paths(&mut config, &provenance, env, &mut errors);
     ConfigErrors::check(errors)?;
     if let Some(path) = &config.memory.path {

@@ -28,6 +28,8 @@ pub(crate) enum Rule {
     Fewer,
     /// Add items; those of the user stay.
     More,
+    /// Take items away, but not all; any items where there are none, since none means all.
+    Narrower,
     /// Nothing.
     Never,
 }
@@ -55,6 +57,8 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
     ),
     ("tools.file.allowed_paths", Rule::Inside),
+    ("tools.file.deny_read", Rule::More),
+    ("tools.file.allow_read", Rule::Narrower),
     // `max_timeout` bounds it.
     ("tools.shell.timeout", Rule::Free),
     ("tools.shell.max_timeout", Rule::Lower),
@@ -98,6 +102,7 @@ impl Rule {
             Self::Inside => "may only name directories inside the allowed ones".to_owned(),
             Self::Fewer => "may only take items away".to_owned(),
             Self::More => "only adds items".to_owned(),
+            Self::Narrower => "may only take items away, or name the first".to_owned(),
             Self::Never => "may not set it".to_owned(),
         }
     }
@@ -194,6 +199,19 @@ impl Bounds<'_> {
             Rule::Inside => self.inside(base, value).map(Some),
             Rule::Fewer => {
                 let base: BTreeSet<&str> = strings(base).collect();
+                match strings(Some(value)).find(|item| !base.contains(item)) {
+                    Some(item) => Err(format!("{item:?} is not in the list without it")),
+                    None => Ok(None),
+                }
+            }
+            Rule::Narrower => {
+                let base: BTreeSet<&str> = strings(base).collect();
+                if base.is_empty() {
+                    return Ok(None);
+                }
+                if strings(Some(value)).next().is_none() {
+                    return Err("an empty list would allow everything".to_owned());
+                }
                 match strings(Some(value)).find(|item| !base.contains(item)) {
                     Some(item) => Err(format!("{item:?} is not in the list without it")),
                     None => Ok(None),
@@ -343,6 +361,45 @@ mod tests {
         }
     }
 
+    /// Proves CFG-1, FILE-4: a project adds to what is denied, and takes from what is allowed.
+    #[test]
+    fn a_projects_read_rules_only_tighten() {
+        let check = |user: &str, project: &str, expect: Result<&str, &str>| match (
+            enforce(user, project),
+            expect,
+        ) {
+            (Ok(found), Ok(expect)) => assert_eq!(found, expect.parse().unwrap(), "{project}"),
+            (Err(found), Err(expect)) => assert!(found.contains(expect), "{found}"),
+            (found, _) => panic!("{project}: {found:?}"),
+        };
+        check(
+            "tools.file.deny_read = ['/a']",
+            "tools.file.deny_read = ['/b', '/a']",
+            Ok("tools.file.deny_read = ['/a', '/b']"),
+        );
+        check(
+            "tools.file.deny_read = ['/a']",
+            "tools.file.deny_read = []",
+            Ok("tools.file.deny_read = ['/a']"),
+        );
+        let allow = "tools.file.allow_read = ['/a/**', '/b/**']";
+        check(
+            allow,
+            "tools.file.allow_read = ['/b/**']",
+            Ok("tools.file.allow_read = ['/b/**']"),
+        );
+        check(
+            allow,
+            "tools.file.allow_read = []",
+            Err("would allow everything"),
+        );
+        check(
+            allow,
+            "tools.file.allow_read = ['/b/**', '/c']",
+            Err("\"/c\" is not in the list"),
+        );
+    }
+
     /// Proves CFG-1: no setting escapes the table.
     #[test]
     fn every_setting_has_a_rule() {
@@ -387,6 +444,7 @@ mod tests {
             "tools.shell.timeout = 500",
             "tools.shell.env.set = {}",
             "tools.file.allowed_paths = ['/repo/src']",
+            "tools.file.allow_read = ['/repo/**']",
         ] {
             check("", same, same);
         }
