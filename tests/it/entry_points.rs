@@ -111,9 +111,9 @@ fn no_prompt_of_one_turn_is_a_command() {
     assert!(server.last().json().to_string().contains("!touch ran"));
 }
 
-/// Proves PERM-8: full mode without an OS sandbox has to be asked for twice.
+/// Proves PERM-8, SH-20: full mode without an OS sandbox has to be asked for twice.
 #[test]
-fn full_mode_needs_its_second_flag() {
+fn full_mode_needs_a_sandbox_or_its_second_flag() {
     let home = Home::new();
     let args = [
         "tools",
@@ -123,8 +123,20 @@ fn full_mode_needs_its_second_flag() {
         "--mode",
         "full",
     ];
-    home.zeph(args).code(1).says(&["--unsandboxed"]);
+    home.config("[tools.shell.sandbox]\nmode = \"off\"\n");
+    home.zeph(args)
+        .code(1)
+        .says(&["--unsandboxed", "`[tools.shell.sandbox] mode`"]);
     assert!(!home.has("ran"));
     home.zeph(args).arg("--unsandboxed").code(0);
     assert!(home.has("ran"));
+
+    let home = Home::new();
+    let doctor = home.zeph(["doctor"]).run();
+    let enforced = doctor
+        .stdout
+        .lines()
+        .any(|line| line.starts_with("ok    sandbox"));
+    home.zeph(args).code(if enforced { 0 } else { 1 });
+    assert_eq!(home.has("ran"), enforced);
 }

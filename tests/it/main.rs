@@ -21,6 +21,7 @@ mod loops;
 mod one_shot;
 mod one_shot_exit;
 mod one_shot_json;
+mod os_sandbox;
 mod piped;
 mod terminal;
 mod together;

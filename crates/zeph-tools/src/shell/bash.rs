@@ -176,6 +176,7 @@ mod tests {
             cause: Cause::Finished,
             background: Vec::new(),
             lingering: false,
+            unconfined: None,
             restarted: false,
         }
     }

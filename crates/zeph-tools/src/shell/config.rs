@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::os_sandbox::SandboxConfig;
+
 /// How `bash` runs commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -26,6 +28,8 @@ pub struct ShellConfig {
     pub allow_network: bool,
     /// Which environment variables commands see.
     pub env: ShellEnvConfig,
+    /// What the operating system lets commands do.
+    pub sandbox: SandboxConfig,
 }
 
 impl Default for ShellConfig {
@@ -38,6 +42,7 @@ impl Default for ShellConfig {
             allow_constructs: Vec::new(),
             allow_network: true,
             env: ShellEnvConfig::default(),
+            sandbox: SandboxConfig::default(),
         }
     }
 }

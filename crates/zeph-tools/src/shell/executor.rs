@@ -28,6 +28,8 @@ use super::classify::classify;
 use super::config::ShellConfig;
 use super::live::LiveLimit;
 use super::local::LocalRunner;
+use super::os_sandbox::plan::{Plan, resolve};
+use super::os_sandbox::told::Told;
 use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
 use super::runner::{CommandRunner, CommandSpec, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
@@ -44,6 +46,7 @@ pub struct ShellExecutor {
     shell: Option<PathBuf>,
     skill_env: ArcSwapOption<SkillEnv>,
     runner: Arc<dyn CommandRunner>,
+    sandbox: Told,
     definition: ToolDef,
     policy: ShellPolicyHandle,
     /// What must not be destroyed, wherever a command starts.
@@ -64,8 +67,13 @@ impl ShellExecutor {
         supervisor: SupervisorCommand,
     ) -> Result<Self, Vec<PolicyError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
-        let runner = Arc::new(LocalRunner::new(supervisor, tag));
-        Self::with_runner(config, cwd, base_env, runner)
+        let env = env::select(&base_env, &config.env, None);
+        let sandbox = Plan::new(&config, &cwd, &env, resolve);
+        let runner = Arc::new(LocalRunner::new(supervisor, tag).confined(sandbox.clone()));
+        Ok(Self {
+            sandbox: Told::new(sandbox),
+            ..Self::with_runner(config, cwd, base_env, runner)?
+        })
     }
 
     /// The same with another way of running commands.
@@ -94,6 +102,7 @@ impl ShellExecutor {
             shell,
             skill_env: ArcSwapOption::empty(),
             runner,
+            sandbox: Told::default(),
             definition: bash::definition(),
         })
     }
@@ -133,6 +142,7 @@ impl ShellExecutor {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
+        let place = command.cwd.clone();
         let started = Instant::now();
         let mut recorder = Recorder::new(call, cx, started);
         let ended = self
@@ -151,7 +161,13 @@ impl ShellExecutor {
             });
         }
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.conclude(captured, &ended, duration_ms, timeout_secs)
+        if let Some(text) = self.sandbox.warning(&ended) {
+            let call_id = call.id.clone();
+            cx.emit(ToolEvent::Notice { call_id, text });
+        }
+        let stderr = &captured.stderr.text;
+        let refusal = self.sandbox.refusal(&ended, &place, stderr);
+        self.conclude(captured, &ended, refusal, duration_ms, timeout_secs)
     }
 
     /// What the blocklist says about a command; it stands on both paths.
@@ -261,12 +277,15 @@ impl ShellExecutor {
         &self,
         captured: Captured,
         ended: &Ended,
+        refusal: Option<String>,
         duration_ms: u64,
         timeout_secs: u64,
     ) -> Result<ToolOutput, ToolError> {
         let class = classify(ended.exit.code, &captured.stderr.text);
         let output = bash::output(captured, ended, duration_ms);
-        match bash::failure(ended, class, timeout_secs, self.config.max_timeout) {
+        let refused = refusal.map(|message| (ToolErrorCategory::PolicyBlocked, message));
+        let failure = || bash::failure(ended, class, timeout_secs, self.config.max_timeout);
+        match refused.or_else(failure) {
             None => Ok(output),
             Some((category, message)) => Err(ToolError::Shell {
                 exit_code: Some(ended.exit.code),
@@ -282,6 +301,7 @@ impl ShellExecutor {
 fn run_failed(error: RunError, captured: &Captured) -> ToolError {
     let category = match &error {
         RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
+        RunError::Unconfined(_) => ToolErrorCategory::PolicyBlocked,
         RunError::Lost => ToolErrorCategory::ServerError,
     };
     ToolError::Shell {

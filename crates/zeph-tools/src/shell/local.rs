@@ -15,6 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::os_sandbox::Plan;
 use super::runner::{
     BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, OutputFn, RunError,
 };
@@ -38,6 +39,7 @@ const PIECE: usize = 64 * 1024;
 pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
+    plan: Option<Plan>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
 }
@@ -50,9 +52,17 @@ impl LocalRunner {
         Self {
             supervisor,
             tag,
+            plan: None,
             next: AtomicU64::new(1),
             connection: Mutex::new(None),
         }
+    }
+
+    /// The same with a sandbox around each command.
+    #[must_use]
+    pub fn confined(mut self, plan: Option<Plan>) -> Self {
+        self.plan = plan;
+        self
     }
 
     /// The supervisor, and whether it took the place of one that had died.
@@ -83,7 +93,7 @@ impl CommandRunner for LocalRunner {
         let (mut pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
         let mut running = Running {
             replies: connection
-                .run(id, &command, ends)
+                .run(id, &command, self.plan.as_ref(), ends)
                 .map_err(RunError::Spawn)?
                 .ok_or(RunError::Lost)?,
             connection,
@@ -136,6 +146,7 @@ struct Progress {
     exit: Option<(Exit, Vec<BackgroundProcess>)>,
     stopped: Option<Cause>,
     gone: Option<bool>,
+    unconfined: Option<String>,
 }
 
 impl Running {
@@ -154,7 +165,14 @@ impl Running {
             tokio::select! {
                 biased;
                 reply = self.replies.recv() => match reply {
-                    Some(Reply::Exited { exit, background, .. }) => progress.exit = Some((exit, background)),
+                    Some(Reply::Exited { exit, background, unconfined, .. }) => {
+                        progress.exit = Some((exit, background));
+                        progress.unconfined = unconfined;
+                    }
+                    Some(Reply::Unconfined { message, .. }) => {
+                        self.over = true;
+                        return Err(RunError::Unconfined(message));
+                    }
                     Some(Reply::Gone { clean, .. }) => progress.gone = Some(clean),
                     Some(Reply::Failed { errno, message, .. }) => {
                         self.over = true;
@@ -211,6 +229,7 @@ impl Progress {
                 Vec::new()
             },
             lingering,
+            unconfined: self.unconfined.take(),
             restarted: false,
         })
     }

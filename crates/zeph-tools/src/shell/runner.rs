@@ -75,6 +75,8 @@ pub struct Ended {
     pub background: Vec<BackgroundProcess>,
     /// Whether something of a stopped command could not be ended.
     pub lingering: bool,
+    /// What of the sandbox that is wanted around commands this machine does not enforce.
+    pub unconfined: Option<String>,
     /// Whether background processes of earlier commands were lost, because what holds them had
     /// died and was started anew for this command.
     pub restarted: bool,
@@ -86,6 +88,9 @@ pub enum RunError {
     /// The program could not be started.
     #[error("the shell could not be started: {0}")]
     Spawn(#[source] io::Error),
+    /// The sandbox that must stand around the command cannot be had.
+    #[error("the command was not run: {0}")]
+    Unconfined(String),
     /// What runs commands could not be started.
     #[error("the process that runs shell commands could not be started: {0}")]
     Unavailable(#[source] io::Error),

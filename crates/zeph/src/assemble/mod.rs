@@ -13,7 +13,8 @@ use anyhow::{Context as _, anyhow, bail};
 use zeph_core::native_tools;
 use zeph_memory::{SqliteAudit, Store};
 use zeph_tools::file::{ReadRules, Sandbox, file_tools};
-use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
+use zeph_tools::shell::os_sandbox::probe;
+use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
 use zeph_tools::{LayeredExecutor, Mode, ToolSet};
@@ -81,15 +82,24 @@ impl Assembly {
     }
 }
 
-/// Without an OS sandbox, `full` has to be asked for twice.
+/// Without an OS sandbox around commands, `full` has to be asked for twice.
 fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> {
-    if loaded.config.tools.mode == Mode::Full && !global.unsandboxed {
-        bail!(
-            "mode `full` runs every command without a question, and there is no OS sandbox around \
-             commands yet; add --unsandboxed to accept that, or use --mode auto-edit"
-        );
+    if loaded.config.tools.mode != Mode::Full || global.unsandboxed {
+        return Ok(());
     }
-    Ok(())
+    let lack = if loaded.config.tools.shell.sandbox.mode == SandboxMode::Off {
+        Some("`[tools.shell.sandbox] mode` is \"off\"".to_owned())
+    } else {
+        let found = probe().context("it cannot be found out what sandbox this system has")?;
+        found.lacks(loaded.config.tools.shell.allow_network)
+    };
+    match lack {
+        None => Ok(()),
+        Some(lack) => bail!(
+            "mode `full` runs every command without a question, and there is no OS sandbox around \
+             commands: {lack}; add --unsandboxed to accept that, or use --mode auto-edit"
+        ),
+    }
 }
 
 /// Builds the executors and the layers around them.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use zeph_memory::Store;
+use zeph_tools::shell::SandboxMode;
+use zeph_tools::shell::os_sandbox::{Enforcement, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
@@ -79,7 +81,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(database(&loaded).await);
     checks.push(stack(&loaded, &env, global).await);
     checks.push(shell(&env));
-    checks.push(file_sandbox());
+    checks.push(sandbox(&loaded));
     checks.push(provider(&loaded, &env, global).await);
     checks
 }
@@ -137,19 +139,62 @@ fn shell(env: &Environment) -> Check {
     }
 }
 
-fn file_sandbox() -> Check {
+/// What the operating system enforces around commands.
+fn sandbox(loaded: &Loaded) -> Check {
     if cfg!(target_os = "linux") && !Path::new("/proc/self/fd").exists() {
         return check(
-            "file sandbox",
+            "sandbox",
             Verdict::Warning,
             "/proc is not mounted: orphaned grandchildren of commands cannot be found",
         );
     }
-    check(
-        "sandbox",
-        Verdict::Warning,
-        "file tools are confined to their directories; commands run without an OS sandbox",
-    )
+    let shell = &loaded.config.tools.shell;
+    let mode = shell.sandbox.mode;
+    match probe() {
+        Err(error) => check(
+            "sandbox",
+            Verdict::Failed,
+            format!("the OS sandbox cannot be set up, so that commands are refused: {error}"),
+        ),
+        Ok(found) => {
+            let (verdict, detail) = sandbox_words(mode, shell.allow_network, found);
+            check("sandbox", verdict, detail)
+        }
+    }
+}
+
+fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdict, String) {
+    if mode == SandboxMode::Off {
+        let has = if found.confines_writes() {
+            "off by `[tools.shell.sandbox] mode`, though this system has it"
+        } else {
+            "off by `[tools.shell.sandbox] mode`"
+        };
+        let detail = format!("commands run without an OS sandbox: {has}");
+        return (Verdict::Warning, detail);
+    }
+    match (found.lacks(network), mode) {
+        (None, _) => {
+            let version = found.landlock.unwrap_or_default();
+            let network = if network {
+                "the network is open to them"
+            } else {
+                "seccomp cuts the network"
+            };
+            let detail = format!(
+                "commands write only below their directories (Landlock version {version}); {network}"
+            );
+            (Verdict::Ok, detail)
+        }
+        (Some(lack), SandboxMode::Required) => (
+            Verdict::Failed,
+            format!("{lack}; `[tools.shell.sandbox] mode` is \"required\": no command runs"),
+        ),
+        (Some(lack), _) => (
+            Verdict::Warning,
+            format!("{lack}; commands run without that"),
+        ),
+    }
 }
 
 async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
@@ -211,5 +256,39 @@ async fn reach(url: &str) -> Result<(), String> {
         Ok(Ok(result)) => result,
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("it took too long".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves SH-20.
+    #[test]
+    fn the_sandbox_line_says_what_this_machine_enforces() {
+        use SandboxMode::{BestEffort, Off, Required};
+        let check = |mode, network, landlock, seccomp, verdict, words: &[&str]| {
+            let found = Enforcement { landlock, seccomp };
+            let (said, detail) = sandbox_words(mode, network, found);
+            assert_eq!(said, verdict, "{detail}");
+            for word in words {
+                assert!(detail.contains(word), "{word}: {detail}");
+            }
+        };
+        use Verdict::{Failed, Ok, Warning};
+        check(BestEffort, true, Some(7), true, Ok, &["version 7", "open"]);
+        check(Required, false, Some(5), true, Ok, &["seccomp cuts"]);
+        check(BestEffort, true, None, true, Warning, &["no Landlock"]);
+        check(BestEffort, false, Some(7), false, Warning, &["no seccomp"]);
+        check(Required, true, None, true, Failed, &["no command runs"]);
+        check(
+            Off,
+            true,
+            Some(7),
+            true,
+            Warning,
+            &["without an OS", "has it"],
+        );
+        check(Off, true, None, false, Warning, &["without an OS sandbox"]);
     }
 }

@@ -222,6 +222,9 @@ fn absolute_paths(
     for path in &mut config.tools.shell.allowed_paths {
         mend(path, "tools.shell.allowed_paths");
     }
+    for path in &mut config.tools.shell.sandbox.writable {
+        mend(path, "tools.shell.sandbox.writable");
+    }
     for (number, provider) in config.llm.providers.iter_mut().enumerate() {
         if let Some(path) = &mut provider.scenario {
             mend(path, &format!("llm.providers[{number}].scenario"));

@@ -74,6 +74,12 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.env.block", Rule::More),
     // It could set `PATH` or `LD_PRELOAD`.
     ("tools.shell.env.set", Rule::Never),
+    (
+        "tools.shell.sandbox.mode",
+        Rule::Towards(&["off", "best-effort", "required"]),
+    ),
+    // It could let its own build write into the user's home.
+    ("tools.shell.sandbox.writable", Rule::Never),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.
@@ -437,6 +443,7 @@ mod tests {
         for same in [
             "tools.mode = 'plan'",
             "tools.mode = 'ask'",
+            "tools.shell.sandbox.mode = 'required'",
             "agent.max_tool_iterations = 3",
             "agent.context_budget_tokens = 100",
             "memory.synchronous = 'full'",
@@ -572,5 +579,16 @@ mod tests {
             "looser",
         );
         check("", "tools.shell.max_timeout = 601", "601 is more than 600");
+        check("", "tools.shell.sandbox.mode = 'off'", "\"off\" is looser");
+        check(
+            "tools.shell.sandbox.mode = 'required'",
+            "tools.shell.sandbox.mode = 'best-effort'",
+            "looser than \"required\"",
+        );
+        check(
+            "tools.shell.sandbox.writable = ['~/.cargo']",
+            "tools.shell.sandbox.writable = ['~/.cargo']",
+            "may not set it",
+        );
     }
 }

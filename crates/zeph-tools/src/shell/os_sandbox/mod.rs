@@ -4,7 +4,8 @@
 //! The supervisor applies a plan to the thread that starts a command: what a thread is not allowed,
 //! nothing that it starts is allowed, and there is no way back. On Linux, Landlock confines where is
 //! written (`landlock`) and seccomp cuts the network (`seccomp`); other systems have `disabled`.
-//! [`refusal`] finds in what a failed command printed that it was the sandbox that refused.
+//! `refusal` finds in what a failed command printed that it was the sandbox that refused, `told` says
+//! what is told of it.
 
 pub mod config;
 #[cfg(not(target_os = "linux"))]
@@ -13,9 +14,10 @@ mod enforcement;
 #[cfg(target_os = "linux")]
 mod landlock;
 pub mod plan;
-pub mod refusal;
+mod refusal;
 #[cfg(target_os = "linux")]
 mod seccomp;
+pub(super) mod told;
 
 #[cfg(not(target_os = "linux"))]
 use disabled as landlock;
@@ -56,6 +58,11 @@ pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError>
         landlock: landlock::confine_writes(&plan.writable)?,
         seccomp: !plan.network && seccomp::cut_network()?,
     };
+    judge(found, plan)
+}
+
+/// What a plan wants and was not found, or that it must not lack it.
+fn judge(found: Enforcement, plan: &Plan) -> Result<Option<String>, ApplyError> {
     match found.lacks(plan.network) {
         Some(lack) if plan.required => Err(ApplyError::Lacking(lack)),
         lack => Ok(lack),
@@ -76,4 +83,38 @@ pub fn probe() -> io::Result<Enforcement> {
     thread
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the probe ended unexpectedly")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves SH-20.
+    #[test]
+    fn what_is_required_must_be_there() {
+        let check = |landlock, required, expect: Result<bool, ()>| {
+            let plan = Plan {
+                writable: Vec::new(),
+                network: true,
+                required,
+            };
+            let found = Enforcement {
+                landlock,
+                seccomp: false,
+            };
+            let judged = judge(found, &plan);
+            if let Err(error) = &judged {
+                let text = error.to_string();
+                assert!(
+                    text.contains("no Landlock") && text.contains("`[tools.shell.sandbox] mode`"),
+                    "{text}"
+                );
+            }
+            assert_eq!(judged.map(|lack| lack.is_some()).map_err(|_| ()), expect);
+        };
+        check(Some(7), true, Ok(false));
+        check(Some(7), false, Ok(false));
+        check(None, false, Ok(true));
+        check(None, true, Err(()));
+    }
 }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::protocol::{Frames, Reply, Request, Run, encode};
 use super::{CALL_TAG, SupervisorCommand, tree};
+use crate::shell::os_sandbox::Plan;
 use crate::shell::runner::CommandSpec;
 
 /// Between SIGTERM and SIGKILL.
@@ -94,9 +95,10 @@ impl Connection {
         &self,
         id: u64,
         command: &CommandSpec,
+        plan: Option<&Plan>,
         pipes: [OwnedFd; 2],
     ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
-        let frame = encode(&Request::Run(Run::new(id, command)))?;
+        let frame = encode(&Request::Run(Run::new(id, command, plan)))?;
         let (sender, replies) = unbounded_channel();
         match &mut *lock(&self.calls) {
             Some(calls) => calls.insert(id, sender),

@@ -4,10 +4,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::shell::os_sandbox::Plan;
 use crate::shell::runner::{BackgroundProcess, CommandSpec, Exit};
 
 /// The most bytes of one message. The kernel's own limit for arguments and environment is lower.
@@ -48,10 +50,41 @@ pub(super) struct Run {
     pub(super) argv: Vec<Text>,
     pub(super) cwd: Text,
     pub(super) env: Vec<(Text, Text)>,
+    pub(super) confinement: Option<Confinement>,
+}
+
+/// What a command may do: a [`Plan`] on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Confinement {
+    writable: Vec<Text>,
+    network: bool,
+    required: bool,
+}
+
+impl From<&Plan> for Confinement {
+    fn from(plan: &Plan) -> Self {
+        let text = |path: &PathBuf| Text::from(path.as_os_str());
+        Self {
+            writable: plan.writable.iter().map(text).collect(),
+            network: plan.network,
+            required: plan.required,
+        }
+    }
+}
+
+impl From<Confinement> for Plan {
+    fn from(sent: Confinement) -> Self {
+        let path = |text: Text| PathBuf::from(OsString::from(text));
+        Self {
+            writable: sent.writable.into_iter().map(path).collect(),
+            network: sent.network,
+            required: sent.required,
+        }
+    }
 }
 
 impl Run {
-    pub(super) fn new(id: u64, command: &CommandSpec) -> Self {
+    pub(super) fn new(id: u64, command: &CommandSpec, plan: Option<&Plan>) -> Self {
         let text = |text: &OsString| Text::from(text.as_os_str());
         Self {
             id,
@@ -62,6 +95,7 @@ impl Run {
                 .iter()
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
+            confinement: plan.map(Confinement::from),
         }
     }
 }
@@ -86,10 +120,13 @@ pub(in crate::shell) enum Reply {
         errno: Option<i32>,
         message: String,
     },
-    /// The command's first process exited.
+    /// The command was not started, for lack of the sandbox that must stand around it.
+    Unconfined { id: u64, message: String },
+    /// The command's first process exited. `unconfined` says what of the sandbox was not enforced.
     Exited {
         id: u64,
         exit: Exit,
+        unconfined: Option<String>,
         background: Vec<BackgroundProcess>,
     },
     /// The command was ended on request; `clean` says whether nothing is left of it.
@@ -99,7 +136,10 @@ pub(in crate::shell) enum Reply {
 impl Reply {
     pub(super) fn id(&self) -> u64 {
         match self {
-            Self::Failed { id, .. } | Self::Exited { id, .. } | Self::Gone { id, .. } => *id,
+            Self::Failed { id, .. }
+            | Self::Unconfined { id, .. }
+            | Self::Exited { id, .. }
+            | Self::Gone { id, .. } => *id,
         }
     }
 }
@@ -168,7 +208,14 @@ mod tests {
                 env: vec![("A".into(), OsString::from_vec(vec![0xFF, 1]))],
                 timeout: std::time::Duration::ZERO,
             };
-            let run = Run::new(7, &command);
+            let plan = Plan {
+                writable: command.argv.iter().map(PathBuf::from).collect(),
+                network: cut % 2 == 0,
+                required: cut % 3 == 0,
+            };
+            let run = Run::new(7, &command, Some(&plan));
+            let sent = run.confinement.clone().map(Plan::from);
+            prop_assert_eq!(sent, Some(plan));
             let back: Vec<OsString> = run.argv.iter().cloned().map(OsString::from).collect();
             prop_assert_eq!(back, command.argv);
             let sent = [Request::Run(run), Request::Kill { id: 9 }];

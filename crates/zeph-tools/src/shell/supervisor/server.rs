@@ -1,8 +1,7 @@
 //! The supervisor itself: plain threads around one table of calls.
 //!
-//! The main thread reads requests. Each command has a thread that starts it, waits for it and
-//! tells how it exited; whatever shall hold for one command alone (restrictions that a thread
-//! hands on to what it starts) is applied on that thread. A request to end a call has a thread
+//! The main thread reads requests. Each command has a thread that has it started, waits for it and
+//! tells how it exited. A request to end a call has a thread
 //! too, since it takes up to the grace time. One thread reaps adopted processes.
 
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +19,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 
 use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
-use super::spawn::{exit, spawn};
+use super::spawn::{SpawnError, exit, spawn};
 use super::tree::{self, Mark};
 
 /// Between SIGTERM and SIGKILL when the agent has gone.
@@ -196,19 +195,25 @@ impl Server {
     fn run(&self, run: Run, stdout: OwnedFd, stderr: OwnedFd) {
         let id = run.id;
         let spawned = if self.table().closing {
-            Err(io::ErrorKind::BrokenPipe.into())
+            Err(SpawnError::System(io::ErrorKind::BrokenPipe.into()))
         } else {
             spawn(run, stdout, stderr)
         };
-        let mut child = match spawned {
-            Ok(child) => child,
+        let mut started = match spawned {
+            Ok(started) => started,
             Err(error) => {
                 self.started(id, None);
-                return self.failed(id, &error);
+                return match error {
+                    SpawnError::System(error) => self.failed(id, &error),
+                    SpawnError::Unconfined(error) => self.reply(&Reply::Unconfined {
+                        id,
+                        message: error.to_string(),
+                    }),
+                };
             }
         };
-        let leader = self.started(id, Some(&child));
-        let status = child.wait();
+        let leader = self.started(id, Some(&started.child));
+        let status = started.child.wait();
         let (mark, leaders) = {
             let mut table = self.table();
             if let Some(call) = table.calls.get_mut(&id) {
@@ -232,6 +237,7 @@ impl Server {
             Ok(status) => self.reply(&Reply::Exited {
                 id,
                 exit: exit(status),
+                unconfined: started.unconfined.take(),
                 background,
             }),
             Err(error) => self.failed(id, &error),

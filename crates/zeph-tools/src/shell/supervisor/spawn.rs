@@ -1,18 +1,84 @@
-//! Starting one command, on the thread that then waits for it.
+//! Starting one command.
+//!
+//! A command that is confined is started by a thread of its own, which is restricted first: for
+//! good, so it does nothing else. It lives as long as the command, whose parent-death signal is
+//! bound to it.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use super::protocol::Run;
 use super::{CALL_TAG, tree};
+use crate::shell::os_sandbox::{self, ApplyError, Plan};
 use crate::shell::runner::Exit;
 use crate::shell::sys;
 
-/// Starts a command as the leader of a process group. Its standard input is closed.
-pub(super) fn spawn(run: Run, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
+/// A command's first process.
+#[derive(Debug)]
+pub(super) struct Leader {
+    pub(super) child: Child,
+    /// What of its sandbox is not enforced.
+    pub(super) unconfined: Option<String>,
+    /// Ends the thread that started it, when dropped.
+    _starter: Option<mpsc::Sender<()>>,
+}
+
+/// Why a command was not started.
+#[derive(Debug)]
+pub(super) enum SpawnError {
+    /// The system refused.
+    System(io::Error),
+    /// For lack of its sandbox.
+    Unconfined(ApplyError),
+}
+
+impl From<io::Error> for SpawnError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Starts a command as the leader of a process group, in its sandbox if it has one. Its standard
+/// input is closed.
+pub(super) fn spawn(mut run: Run, stdout: OwnedFd, stderr: OwnedFd) -> Result<Leader, SpawnError> {
+    let Some(plan) = run.confinement.take().map(Plan::from) else {
+        return Ok(Leader {
+            child: start(run, stdout, stderr)?,
+            unconfined: None,
+            _starter: None,
+        });
+    };
+    let (sender, started) = mpsc::channel();
+    let (starter, over) = mpsc::channel();
+    thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(move || {
+            let result = match os_sandbox::apply(&plan) {
+                Ok(unconfined) => start(run, stdout, stderr)
+                    .map(|child| (child, unconfined))
+                    .map_err(SpawnError::System),
+                Err(error) => Err(SpawnError::Unconfined(error)),
+            };
+            let _ = sender.send(result);
+            // Nothing is ever sent: it ends with the other end.
+            let _ = over.recv();
+        })?;
+    let (child, unconfined) = started
+        .recv()
+        .map_err(|_| io::Error::other("the thread that starts the command ended"))??;
+    Ok(Leader {
+        child,
+        unconfined,
+        _starter: Some(starter),
+    })
+}
+
+fn start(run: Run, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
     let mut argv = run.argv.into_iter().map(OsString::from);
     let program = argv.next().ok_or(io::ErrorKind::InvalidInput)?;
     #[allow(

@@ -59,7 +59,7 @@ impl Sample {
             .prefix("zeph-demo-")
             .tempdir()
             .context("a temporary folder cannot be made (TMPDIR says where)")?;
-        for name in ["tmp", "cargo"] {
+        for name in ["tmp", "tmp/cargo"] {
             make(&folder.path().join(name))?;
         }
         let project = match keep {
@@ -123,8 +123,9 @@ fn environment(outer: &Environment, folder: &Path, project: &Path, cargo: &Path)
         ("XDG_STATE_HOME", "state"),
         ("XDG_CACHE_HOME", "cache"),
         ("TMPDIR", "tmp"),
-        ("CARGO_HOME", "cargo"),
-        ("CARGO_TARGET_DIR", "target"),
+        // The sandbox lets commands write below the temporary directory.
+        ("CARGO_HOME", "tmp/cargo"),
+        ("CARGO_TARGET_DIR", "tmp/target"),
     ] {
         set(name, folder.join(part).into());
     }

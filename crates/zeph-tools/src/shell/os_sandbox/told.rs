@@ -1,0 +1,103 @@
+//! What is told of the sandbox around the commands of a session.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::plan::Plan;
+use super::refusal;
+use crate::shell::runner::{Cause, Ended};
+
+/// The sandbox of a session's commands, and whether the user knows what of it is lacking.
+#[derive(Debug, Default)]
+pub(in crate::shell) struct Told {
+    /// `None`: there is no sandbox.
+    plan: Option<Plan>,
+    warned: AtomicBool,
+}
+
+impl Told {
+    pub(in crate::shell) fn new(plan: Option<Plan>) -> Self {
+        Self {
+            plan,
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// For the user, once: what of the sandbox this machine does not enforce.
+    pub(in crate::shell) fn warning(&self, ended: &Ended) -> Option<String> {
+        let lack = ended.unconfined.as_ref()?;
+        let first = !self.warned.swap(true, Ordering::Relaxed);
+        first.then(|| {
+            format!(
+                "Commands run without the whole OS sandbox: {lack}. \
+                 `[tools.shell.sandbox] mode` says what to do about that."
+            )
+        })
+    }
+
+    /// For the model: what the sandbox refused to a command that started in `place` and failed.
+    pub(in crate::shell) fn refusal(
+        &self,
+        ended: &Ended,
+        place: &Path,
+        stderr: &str,
+    ) -> Option<String> {
+        let plan = self.plan.as_ref()?;
+        if ended.cause != Cause::Finished || ended.unconfined.is_some() {
+            return None;
+        }
+        refusal::message(plan, place, ended.exit.code, stderr)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::runner::Exit;
+
+    fn ended(unconfined: Option<&str>, cause: Cause) -> Ended {
+        Ended {
+            exit: Exit {
+                code: 1,
+                signal: None,
+            },
+            cause,
+            background: Vec::new(),
+            lingering: false,
+            unconfined: unconfined.map(str::to_owned),
+            restarted: false,
+        }
+    }
+
+    /// Proves SH-20.
+    #[test]
+    fn the_user_is_warned_once() {
+        let told = Told::new(None);
+        assert_eq!(told.warning(&ended(None, Cause::Finished)), None);
+        let lacking = ended(Some("it lacks much"), Cause::Finished);
+        let warning = told.warning(&lacking).unwrap();
+        assert!(warning.contains("it lacks much"), "{warning}");
+        assert_eq!(told.warning(&lacking), None);
+    }
+
+    /// Proves SH-21: nothing is blamed on a sandbox that does not stand, nor on a stopped command.
+    #[test]
+    fn only_a_sandbox_that_stands_refuses() {
+        let dir = tempfile::tempdir().unwrap();
+        let line = format!("sh: 1: {}/x: Permission denied", dir.path().display());
+        let plan = Plan {
+            writable: vec!["/nowhere".into()],
+            network: true,
+            required: false,
+        };
+        let check = |plan: Option<&Plan>, unconfined, cause, expect| {
+            let told = Told::new(plan.cloned());
+            let refusal = told.refusal(&ended(unconfined, cause), Path::new("/"), &line);
+            assert_eq!(refusal.is_some(), expect, "{refusal:?}");
+        };
+        check(Some(&plan), None, Cause::Finished, true);
+        check(Some(&plan), Some("all"), Cause::Finished, false);
+        check(Some(&plan), None, Cause::TimedOut, false);
+        check(None, None, Cause::Finished, false);
+    }
+}
