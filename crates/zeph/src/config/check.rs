@@ -267,7 +267,7 @@ mod tests {
         check(
             "[tools.shell]\nblocked_commands = ['a; b']",
             &[
-                "c.toml:2:20: `tools.shell.blocked_commands`: \"a; b\" is not the beginning of a command",
+                "c.toml:2:21: `tools.shell.blocked_commands`: \"a; b\" is not the beginning of a command",
             ],
         );
         let found = errors("[tools.shell]\nallow_constructs = ['here_strings']");
