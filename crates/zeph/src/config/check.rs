@@ -53,8 +53,7 @@ pub(crate) fn check_read_rules(
         fault.list, fault.glob, fault.reason
     );
     Some(
-        ConfigError::new(origin, message)
-            .help("mend it: a rule that cannot hold protects nothing"),
+        ConfigError::new(origin, message).help("mend it: a rule that cannot hold protects nothing"),
     )
 }
 
@@ -309,8 +308,9 @@ mod tests {
         );
         let found = fault("[tools.file]\nallow_read = ['/a']\ndeny_read = ['/a/[b']").unwrap();
         assert!(
-            found
-                .starts_with("c.toml:3:13: `tools.file.deny_read` has the glob \"/a/[b\": unclosed"),
+            found.starts_with(
+                "c.toml:3:13: `tools.file.deny_read` has the glob \"/a/[b\": unclosed"
+            ),
             "{found}"
         );
         let found = fault("[tools.file]\nallow_read = ['src/**']").unwrap();
