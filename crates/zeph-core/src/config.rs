@@ -16,7 +16,7 @@ pub struct AgentConfig {
     /// How many read-only calls of one answer run at the same time.
     #[schemars(range(min = 1))]
     pub max_parallel_calls: usize,
-    /// Tokens that the conversation may take; empty, or more than that, means the model's window. The turn stops at 80 %.
+    /// Tokens that the conversation may take; empty means the model's window. The turn stops at 80 %.
     #[schemars(range(min = 1))]
     pub context_budget_tokens: Option<usize>,
 }

@@ -89,12 +89,11 @@ impl Limits {
     }
 }
 
-/// The tokens that a conversation may take: never more than the model's window.
+/// The tokens that a conversation may take: what is configured, else the model's window. The
+/// window of a model that is not known is a guess, so it does not bound what was said outright.
 #[must_use]
 pub fn context_budget(config: &AgentConfig, window: usize) -> usize {
-    config
-        .context_budget_tokens
-        .map_or(window, |budget| budget.min(window))
+    config.context_budget_tokens.unwrap_or(window)
 }
 
 /// Equal for iterations that made the same calls and read the same, call ids, durations and
@@ -222,15 +221,14 @@ mod tests {
         assert_eq!(limits.before_request(0), None);
         run(&mut limits, &json!(2), "b");
         assert_eq!(limits.before_request(0), Some(Limit::Iterations));
-        let beyond = AgentConfig {
-            context_budget_tokens: Some(99_999),
+        let unset = Limits::new(&AgentConfig::default(), 1000);
+        assert_eq!(unset.before_request(800), None);
+        assert_eq!(unset.before_request(801), Some(Limit::Context));
+        let said = AgentConfig {
+            context_budget_tokens: Some(2000),
             ..AgentConfig::default()
         };
-        for config in [AgentConfig::default(), beyond] {
-            let limits = Limits::new(&config, 1000);
-            assert_eq!(limits.before_request(800), None);
-            assert_eq!(limits.before_request(801), Some(Limit::Context));
-        }
+        assert_eq!(Limits::new(&said, 1000).before_request(1600), None);
     }
 
     /// Proves AGT-3.
