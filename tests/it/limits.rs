@@ -190,3 +190,27 @@ fn the_context_budget_stops_before_a_request() {
         .says(&["/clear"]);
     assert_eq!(server.requests().len(), count);
 }
+
+/// Proves CFG-1, AGT-4: a budget of the user's holds as said; a project's only lowers the window's.
+#[test]
+fn a_project_raises_no_context_budget() {
+    let long = "word ".repeat(120_000);
+    let check = |project: bool, stop: &str| {
+        let server = OpenAi::replies([Reply::text("fits")]);
+        let home = Home::openai(&server);
+        let budget = "[agent]\ncontext_budget_tokens = 1000000\n";
+        if project {
+            home.write(".zeph/config.toml", budget);
+        } else {
+            home.more_config(budget);
+        }
+        let object = home
+            .zeph(["--output-format", "json"])
+            .stdin(long.as_bytes())
+            .run()
+            .json();
+        assert_eq!(object["stop_reason"], stop);
+    };
+    check(false, "done");
+    check(true, "context_budget");
+}

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use zeph_core::native_tools;
+use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteAudit, Store};
 use zeph_tools::file::{ReadRules, Sandbox, file_tools};
 use zeph_tools::shell::os_sandbox::probe;
@@ -20,7 +20,7 @@ use zeph_tools::web::web_tools;
 use zeph_tools::{LayeredExecutor, Mode, ToolSet};
 
 use crate::cli::args::GlobalArgs;
-use crate::config::{Environment, Loaded};
+use crate::config::{Environment, Loaded, Origin};
 
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
@@ -69,6 +69,19 @@ impl Assembly {
             stack: Arc::new(stack),
             shell,
         })
+    }
+
+    /// `[agent]` for a model with this window. A project's file may only lower the budget, also
+    /// where nobody else set one.
+    pub(crate) fn agent_config(&self, window: usize) -> AgentConfig {
+        let mut config = self.loaded.config.agent.clone();
+        let origin = self.loaded.provenance.of("agent.context_budget_tokens");
+        if matches!(origin, Origin::Project(_)) {
+            config.context_budget_tokens = config
+                .context_budget_tokens
+                .map(|budget| budget.min(window));
+        }
+        config
     }
 
     /// Ends what commands left running, then closes the database.

@@ -156,7 +156,7 @@ async fn turn_of(
             .emit(zeph_core::AgentEvent::Notice(notice.clone()));
     }
     let mut agent = Agent::open(AgentParts {
-        config: assembly.loaded.config.agent.clone(),
+        config: assembly.agent_config(provider.context_window()),
         provider,
         executor: Arc::clone(&assembly.stack) as _,
         channel: view.channel(),
@@ -345,7 +345,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         global.yes,
     )));
     let mut agent = Agent::open(AgentParts {
-        config: assembly.loaded.config.agent.clone(),
+        config: assembly.agent_config(provider.context_window()),
         provider: Arc::clone(&provider),
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(&channel) as _,

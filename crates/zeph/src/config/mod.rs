@@ -32,6 +32,7 @@ use zeph_tools::web::ScrapeConfig;
 pub(crate) use env::Environment;
 pub(crate) use error::ConfigErrors;
 pub(crate) use load::{Loaded, check_file, load};
+pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
 pub(crate) use paths::Paths;
 pub(crate) use reference::reference;
