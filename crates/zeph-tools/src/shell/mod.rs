@@ -1,14 +1,17 @@
 //! The shell: `bash` and the processes it starts.
 //!
-//! One call, from the outside in: [`executor`] decides ([`policy`], `cwd`, [`mod@env`],
-//! [`program`]) and renders ([`capture`], [`live`], [`envelope`], [`classify`]); [`runner`] is the port through which a
-//! command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
+//! One call, from the outside in: [`executor`] has it judged (`admit`, by [`policy`]), prepared
+//! (`command`: `cwd`, [`mod@env`], [`program`]), run and recorded (`recorder`: [`capture`],
+//! [`live`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
+//! through which a command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
 //! what the operating system lets commands do.
 
+mod admit;
 pub mod bash;
 pub mod capture;
 pub mod classify;
+mod command;
 pub mod config;
 mod cwd;
 pub mod env;
@@ -19,6 +22,7 @@ pub mod local;
 pub mod os_sandbox;
 pub mod policy;
 pub mod program;
+mod recorder;
 pub mod runner;
 pub mod supervisor;
 mod sys;

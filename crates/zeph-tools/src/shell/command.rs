@@ -1,0 +1,118 @@
+//! From the parameters of a call to the command as it runs: shell, directory, environment, time.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+
+use crate::error::ToolError;
+use crate::executor::SkillEnv;
+
+use super::bash::BashParams;
+use super::config::ShellConfig;
+use super::runner::CommandSpec;
+use super::{cwd, env, program};
+
+/// Bytes of a command: what Linux takes as one argument (`MAX_ARG_STRLEN`), its end left out.
+const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+
+/// How the commands of a session run.
+pub(super) struct Commands {
+    pub(super) config: ShellConfig,
+    /// Where they start; absolute.
+    pub(super) cwd: PathBuf,
+    /// The environment of which `config` says what passes.
+    pub(super) base_env: Vec<(OsString, OsString)>,
+    shell: Option<PathBuf>,
+    skill_env: ArcSwapOption<SkillEnv>,
+}
+
+impl Commands {
+    pub(super) fn new(
+        config: ShellConfig,
+        cwd: PathBuf,
+        base_env: Vec<(OsString, OsString)>,
+    ) -> Self {
+        let path = variable(&base_env, "PATH");
+        Self {
+            shell: program::find_shell(path.map(OsString::as_os_str)),
+            config,
+            cwd,
+            base_env,
+            skill_env: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Sets or clears what a skill adds to the environment.
+    pub(super) fn set_skill_env(&self, env: Option<SkillEnv>) {
+        self.skill_env.store(env.map(Arc::new));
+    }
+
+    /// Refuses parameters that no command can be run with. The time that holds, in seconds.
+    pub(super) fn check(&self, params: &BashParams) -> Result<u64, ToolError> {
+        let max = self.config.max_timeout;
+        let secs = params
+            .timeout_secs
+            .unwrap_or(self.config.timeout.clamp(1, max.max(1)));
+        if params.command.trim().is_empty() {
+            return Err(ToolError::invalid("/command: expected a command, got none"));
+        }
+        if params.command.contains('\0') {
+            return Err(ToolError::invalid(
+                "/command: a NUL character cannot be passed to a shell",
+            ));
+        }
+        if params.command.len() > LONGEST_COMMAND {
+            return Err(ToolError::invalid(format!(
+                "/command: expected at most {LONGEST_COMMAND} bytes, got {}; write a script to a \
+                 file and run that",
+                params.command.len()
+            )));
+        }
+        if params.timeout_secs == Some(0) || secs > max {
+            return Err(ToolError::invalid(format!(
+                "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
+            )));
+        }
+        Ok(secs)
+    }
+
+    /// The command of a call.
+    ///
+    /// # Errors
+    /// When there is no shell, or `cwd` is not to be had.
+    pub(super) fn prepare(
+        &self,
+        params: &BashParams,
+        timeout_secs: u64,
+    ) -> Result<CommandSpec, ToolError> {
+        let Some(shell) = &self.shell else {
+            return Err(ToolError::permanent(
+                "neither bash nor sh was found on PATH; no command can be run",
+            ));
+        };
+        let cwd = cwd::resolve(params.cwd.as_deref(), &self.cwd, &self.config.allowed_paths)?;
+        let skill = self.skill_env.load();
+        Ok(CommandSpec {
+            // Without `--` a command that starts with a dash would be taken for options.
+            argv: vec![
+                shell.into(),
+                "-c".into(),
+                "--".into(),
+                params.command.as_str().into(),
+            ],
+            cwd,
+            env: env::select(&self.base_env, &self.config.env, skill.as_deref()),
+            timeout: Duration::from_secs(timeout_secs),
+        })
+    }
+}
+
+/// The value of a variable of an environment.
+pub(super) fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsString> {
+    env.iter()
+        .find(|(candidate, _)| candidate == name)
+        .map(|(_, value)| value)
+}
