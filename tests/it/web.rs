@@ -39,7 +39,7 @@ fn refused(home: &Home, tool: &str, url: &str, expect: &str) {
     assert!(message.contains(expect), "{url}: {message}");
 }
 
-/// Proves WEB-3, WEB-4, WEB-8.
+/// Proves WEB-3, WEB-4, WEB-8, and WEB-9 for what is refused.
 #[test]
 fn what_is_not_public_is_refused_before_any_socket() {
     let home = Home::new();
@@ -77,6 +77,13 @@ fn what_is_not_public_is_refused_before_any_socket() {
     let entries = audit(&home.database());
     assert_eq!(entries.len(), 14);
     assert!(entries.iter().all(|entry| entry.result == "blocked"));
+    // The host is known also where nothing was asked.
+    for entry in &entries {
+        let source = entry.claim_source.as_deref().unwrap_or_default();
+        assert!(source.starts_with("web:"), "{entry:?}");
+    }
+    assert_eq!(entries[0].claim_source.as_deref(), Some("web:127.0.0.1"));
+    assert_eq!(entries[6].claim_source.as_deref(), Some("web:example.org"));
 }
 
 /// Proves WEB-5, WEB-8: no variable of the environment and no key opens a way.

@@ -34,9 +34,9 @@ impl AuditSink for SqliteAudit {
         let insert = query(
             "INSERT INTO tool_audit (ts, session, call_id, tool, call, result, result_digest,
                  result_size, trust, approved_by, phase, duration_ms, exit_code, truncated,
-                 error_category, attempts, cached, repairs, caller_id)
+                 error_category, attempts, cached, claim_source, repairs, caller_id)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                 ?18, ?19)",
+                 ?18, ?19, ?20)",
         )
         .bind(entry.ts)
         .bind(entry.session.as_str())
@@ -55,6 +55,7 @@ impl AuditSink for SqliteAudit {
         .bind(entry.error_category)
         .bind(entry.attempts)
         .bind(entry.cached)
+        .bind(entry.claim_source.as_deref())
         .bind(repairs)
         .bind(entry.caller_id.as_deref());
         match self.store.write(insert, bytes).await {
@@ -87,6 +88,7 @@ pub struct StoredAudit {
     pub error_category: Option<String>,
     pub attempts: u32,
     pub cached: bool,
+    pub claim_source: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +119,7 @@ fn entry_of(row: &SqliteRow) -> Result<StoredAudit, sqlx::Error> {
         error_category: row.try_get("error_category")?,
         attempts: row.try_get("attempts")?,
         cached: row.try_get("cached")?,
+        claim_source: row.try_get("claim_source")?,
         repairs: serde_json::from_value(json("repairs")?)
             .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
         caller_id: row.try_get("caller_id")?,

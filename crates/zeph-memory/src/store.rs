@@ -19,7 +19,10 @@ use crate::config::Synchronous;
 use crate::error::StoreError;
 
 /// The scripts that make the tables; the n-th leads from version n - 1 to n (`PRAGMA user_version`).
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_sessions_tasks_audit.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_sessions_tasks_audit.sql"),
+    include_str!("../migrations/0005_audit_claim_source.sql"),
+];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".
 const APPLICATION_ID: i64 = 0x5A45_5048;

@@ -75,6 +75,10 @@ pub struct AuditEntry {
     pub attempts: u32,
     /// Whether the result came from the cache.
     pub cached: bool,
+    /// Where what the call read comes from: `web:HOST` for a page, HOST being the last one asked;
+    /// `shell:PATH,PATH,…` for a command, the paths that its text names. Null where a call is of
+    /// neither kind, names no host or path, or was refused before it reached its tool.
+    pub claim_source: Option<String>,
     /// What was repaired in the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,

@@ -59,6 +59,8 @@ pub struct CallTrace {
     pub attempts: u32,
     /// What was repaired in its arguments.
     pub repairs: Vec<String>,
+    /// Where what it reads comes from, as [`crate::AuditEntry::claim_source`] says.
+    pub claim_source: Option<String>,
     /// The tool's own id and its validated arguments, once known.
     pub resolved: Option<(String, serde_json::Value)>,
 }

@@ -17,6 +17,7 @@ pub(crate) struct Audit {
     pub(crate) error_category: Option<String>,
     pub(crate) approved_by: String,
     pub(crate) phase: String,
+    pub(crate) claim_source: Option<String>,
     pub(crate) repairs: Value,
     pub(crate) caller_id: Option<String>,
 }
@@ -36,6 +37,7 @@ pub(crate) fn audit(database: &Path) -> Vec<Audit> {
             error_category: row.get("error_category"),
             approved_by: row.get("approved_by"),
             phase: row.get("phase"),
+            claim_source: row.get("claim_source"),
             repairs: json(row.get("repairs")),
             caller_id: row.get("caller_id"),
         })

@@ -28,6 +28,7 @@ pub(crate) fn entry(session: &str, call_id: &str) -> AuditEntry {
         error_category: None,
         attempts: 1,
         cached: false,
+        claim_source: None,
         repairs: vec![],
         caller_id: None,
     }
@@ -66,6 +67,7 @@ async fn every_field_of_an_entry_comes_back() {
             error_category: Some("policy_blocked"),
             attempts: u32::MAX,
             cached: true,
+            claim_source: Some("web:example.org".into()),
             repairs: vec!["a \"b\"".into(), "c".into()],
             caller_id: Some("ide".into()),
             ..entry("s", "c2")
@@ -138,6 +140,41 @@ async fn entries_can_be_neither_changed_nor_deleted() {
         assert!(error.to_string().contains("append-only"), "{error}");
     }
     assert_eq!(store.audit_entries(None, 10).await.unwrap()[0].tool, "bash");
+}
+
+/// Entries from before `claim_source` was kept are read, and stay as they are.
+#[tokio::test]
+async fn a_trail_of_the_first_version_goes_on() {
+    let (_folder, path) = crate::place();
+    let mut old = raw(&path).await;
+    for sql in [
+        include_str!("../../migrations/0001_sessions_tasks_audit.sql"),
+        "INSERT INTO tool_audit VALUES (1, 2, 's', 'c', 'read', '{}', 'success', 'd', 3, 'trusted',
+            'auto', 'executor', 4, NULL, NULL, NULL, 1, 0, '[]', NULL)",
+        "PRAGMA user_version = 1",
+        "PRAGMA application_id = 0x5A455048",
+    ] {
+        raw_sql(sql).execute(&mut old).await.unwrap();
+    }
+    drop(old);
+    let store = open(&path).await;
+    let sink = SqliteAudit::new(store.clone());
+    let new = AuditEntry {
+        claim_source: Some("web:example.org".into()),
+        ..entry("s", "c2")
+    };
+    sink.append(&new).await.unwrap();
+    let entries = store.audit_entries(Some("s"), 10).await.unwrap();
+    let sources: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.id, entry.claim_source.as_deref()))
+        .collect();
+    assert_eq!(sources, [(1, None), (2, Some("web:example.org"))]);
+    let error = raw_sql("UPDATE tool_audit SET claim_source = NULL")
+        .execute(&mut raw(&path).await)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("append-only"), "{error}");
 }
 
 /// An entry is there for another process as soon as `append` returns, without any closing.

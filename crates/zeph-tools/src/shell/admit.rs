@@ -11,7 +11,7 @@ use crate::layers::CallPath;
 use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
-use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
+use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict, claim_source};
 
 /// The gate before every command, on both paths.
 pub(super) struct Admission {
@@ -55,7 +55,7 @@ impl Admission {
     }
 
     /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
-    /// agreed to.
+    /// agreed to. The paths that the command names are noted in any case.
     ///
     /// # Errors
     /// A refusal, or the question.
@@ -65,6 +65,7 @@ impl Admission {
         params: &BashParams,
         cx: &CallContext,
     ) -> Result<(), ToolError> {
+        cx.trace().claim_source = claim_source(&params.command);
         match self.decide(params) {
             Verdict::Allow => Ok(()),
             Verdict::Block { what } => Err(ToolError::blocked(format!(

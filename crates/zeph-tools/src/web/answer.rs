@@ -6,7 +6,7 @@ pub(super) const MOST_CONTENT: usize = 48 * 1024;
 /// The name of the mark; content that holds it is defused.
 const MARK: &str = "untrusted_web_content";
 
-/// Who says what stands in the content, in audit entries and machine forms.
+/// Who says what stands in the content: for audit entries and machine forms.
 pub(super) fn claim_source(host: &str) -> String {
     format!("web:{host}")
 }

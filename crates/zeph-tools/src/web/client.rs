@@ -11,15 +11,16 @@ use std::time::Duration;
 use reqwest::dns::{Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::address::AddressRule;
+use super::answer::claim_source;
 use super::body::essence;
 use super::config::ScrapeConfig;
 use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
-use super::url_guard::{DomainError, Refusal, Target, TargetHost, UrlGuard};
+use super::url_guard::{DomainError, LONGEST_NAME, Refusal, Target, TargetHost, UrlGuard};
 use crate::category::{ToolErrorCategory, classify_http_status};
+use crate::context::CallContext;
 use crate::error::ToolError;
 
 /// Redirects that are followed.
@@ -114,29 +115,30 @@ impl WebClient {
         })
     }
 
-    /// Asks for `url`, following redirects.
+    /// Asks for `url`, following redirects. The host of the last URL that was judged becomes the
+    /// call's source, whatever comes of it.
     ///
     /// # Errors
     /// A refused URL, redirect or address; a failure of the network; a status that is no success;
-    /// too much time; `cancel`.
-    pub(super) async fn get(
-        &self,
-        url: &str,
-        cancel: &CancellationToken,
-    ) -> Result<Page, ToolError> {
+    /// too much time; a cancel.
+    pub(super) async fn get(&self, url: &str, cx: &CallContext) -> Result<Page, ToolError> {
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(ToolError::cancelled()),
-            answer = tokio::time::timeout(self.timeout, self.follow(url)) => {
+            () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
+            answer = tokio::time::timeout(self.timeout, self.follow(url, cx)) => {
                 answer.unwrap_or_else(|_| Err(self.timed_out(url)))
             }
         }
     }
 
-    async fn follow(&self, url: &str) -> Result<Page, ToolError> {
+    async fn follow(&self, url: &str, cx: &CallContext) -> Result<Page, ToolError> {
+        if let Ok(url) = Url::parse(url.trim()) {
+            note_source(cx, &url);
+        }
         let mut target = self.guard.check(url).map_err(refused)?;
         let mut redirects = 0;
         loop {
+            note_source(cx, &target.url);
             let hop = self.hop(&target).await;
             let response = hop.map_err(|error| name_hop(redirects, &target.url, error))?;
             let Some(location) = location(&response)? else {
@@ -154,6 +156,7 @@ impl WebClient {
                     brief(location.as_str())
                 )));
             }
+            note_source(cx, &location);
             target = self
                 .guard
                 .check_url(location.clone())
@@ -300,6 +303,15 @@ async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
         })
     })
     .await
+}
+
+/// Notes the host of `url` as the source of what the call reads; nothing for a URL without one, or
+/// with what no host can be called.
+fn note_source(cx: &CallContext, url: &Url) {
+    let host = url.host_str().unwrap_or_default();
+    if (1..=LONGEST_NAME).contains(&host.len()) {
+        cx.trace().claim_source = Some(claim_source(host));
+    }
 }
 
 /// Where a redirect leads; `None` for an answer that is none.

@@ -65,7 +65,7 @@ impl Tool for FetchTool {
 
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: FetchParams = call.parse()?;
-        let page = self.client.get(&params.url, &cx.cancel).await?;
+        let page = self.client.get(&params.url, cx).await?;
         let limit = Limit::new(cx.cancel.clone(), self.time);
         blocking(move || read(&page, &limit)).await
     }

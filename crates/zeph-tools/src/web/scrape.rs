@@ -110,7 +110,7 @@ impl Tool for ScrapeTool {
             return Err(ToolError::invalid("`limit` begins at 1"));
         }
         let selector = Selector::parse(&params.select)?;
-        let page = self.client.get(&params.url, &cx.cancel).await?;
+        let page = self.client.get(&params.url, cx).await?;
         let limit = Limit::new(cx.cancel.clone(), self.time);
         blocking(move || scrape(&page, &params.select, &selector, &extract, most, &limit)).await
     }

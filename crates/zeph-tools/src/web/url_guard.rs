@@ -15,6 +15,8 @@ use super::config::ScrapeConfig;
 const LOCAL_ENDINGS: &[&str] = &["localhost", "local", "internal"];
 /// Bytes of a URL that is taken.
 const LONGEST_URL: usize = 8 * 1024;
+/// Bytes of the name of a host (RFC 1035, 2.3.4), without the dot of the root.
+pub(super) const LONGEST_NAME: usize = 253;
 
 /// A URL that may be asked for, as far as that shows without resolving its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +157,7 @@ fn public_name(name: &str) -> Result<&str, Refusal> {
     if bare.is_empty() {
         return Err(forbidden("the URL has no host"));
     }
-    if bare.len() > 253
+    if bare.len() > LONGEST_NAME
         || bare
             .split('.')
             .any(|label| label.is_empty() || label.len() > 63)

@@ -33,6 +33,7 @@ pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
 pub use decide::{Start, Verdict};
 pub use handle::ShellPolicyHandle;
 pub use parse::parse;
+pub(in crate::shell) use paths::claim_source;
 pub use paths::extract_paths;
 pub use tree::Construct;
 

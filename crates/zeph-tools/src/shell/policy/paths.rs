@@ -1,10 +1,17 @@
 //! Finds paths in a command or a text.
 
+use std::collections::HashSet;
+
 /// Marks around a word that do not belong to it.
 const OPENING: &[char] = &['"', '\'', '`', '(', '[', '{', '<', '=', ','];
 const CLOSING: &[char] = &[
     '"', '\'', '`', ')', ']', '}', '>', '.', ',', ';', ':', '!', '?', '|', '&',
 ];
+
+/// Paths that [`claim_source`] names.
+const MOST_CLAIMED: usize = 16;
+/// Bytes of [`claim_source`], the number of further paths left out.
+const LONGEST_CLAIM: usize = 1024;
 
 /// The absolute and relative paths in `text`, each once, in order of appearance: words that begin
 /// with `/`, `./`, `../` or `~/`, and words with a `/` in them that are no URL. Quotes around and
@@ -12,15 +19,42 @@ const CLOSING: &[char] = &[
 #[must_use]
 pub fn extract_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
+    let mut seen: HashSet<String> = HashSet::new();
     for word in words(text) {
         // `--file=PATH`, `NAME=PATH`, `2>PATH`
         for part in parts(&word) {
-            if is_path(part) && !paths.iter().any(|path| path == part) {
+            if is_path(part) && seen.insert(part.to_owned()) {
                 paths.push(part.to_owned());
             }
         }
     }
     paths
+}
+
+/// What a command's audit entry says of where its output comes from: `shell:PATH,PATH,…`, the
+/// paths that the command names, a comma in one written `\,`. Bounded: of paths beyond that the
+/// number is told (`,+7`). `None` when it names none.
+pub(in crate::shell) fn claim_source(command: &str) -> Option<String> {
+    let paths = extract_paths(command);
+    let mut source = String::from("shell:");
+    let mut told = 0;
+    for path in paths.iter().take(MOST_CLAIMED) {
+        let path = path.replace(',', "\\,");
+        if source.len() + path.len() > LONGEST_CLAIM {
+            break;
+        }
+        if told > 0 {
+            source.push(',');
+        }
+        source.push_str(&path);
+        told += 1;
+    }
+    match paths.len() - told {
+        0 => {}
+        more if told == 0 => source.push_str(&format!("+{more}")),
+        more => source.push_str(&format!(",+{more}")),
+    }
+    (!paths.is_empty()).then_some(source)
 }
 
 /// The words of a text; quotes hold blanks together.

@@ -1,17 +1,22 @@
 //! Requests: what is connected to, what is followed, when it ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::{Answer, LOOPBACK, PUBLIC, Server, answer, gzip, page, redirect};
 use crate::category::ToolErrorCategory as Category;
+use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
-use crate::{Answer as UserAnswer, CallContext, NoEvents, ToolError, ToolOutput};
+use crate::{
+    Answer as UserAnswer, AuditEntry, AuditError, AuditSink, CallContext, Mode, NoEvents, ToolCall,
+    ToolError, ToolExecutor as _, ToolOutput,
+};
 
 fn failure(result: Result<ToolOutput, ToolError>) -> (Category, String) {
     match result {
@@ -36,10 +41,8 @@ async fn a_name_with_one_refused_address_is_refused_before_any_connection() {
     ] {
         server.names.set("site.test.org", &[&addresses]);
         let url = server.url("/");
-        let error = client
-            .get(&url, &CancellationToken::new())
-            .await
-            .unwrap_err();
+        let cx = CallContext::detached();
+        let error = client.get(&url, &cx).await.unwrap_err();
         assert_eq!(error.category(), Category::PolicyBlocked, "{addresses:?}");
         let text = error.to_string();
         assert!(text.contains("site.test.org is refused: "), "{text}");
@@ -157,6 +160,76 @@ async fn each_redirect_is_judged_as_the_first_url_is() {
     assert!(text.contains("which is no URL"), "{text}");
     let knocked = tokio::time::timeout(Duration::from_millis(50), trap.accept()).await;
     assert!(knocked.is_err(), "a refused redirect was connected to");
+}
+
+/// Keeps the entries of the audit trail.
+#[derive(Default)]
+struct Trail(Mutex<Vec<AuditEntry>>);
+
+#[async_trait]
+impl AuditSink for Trail {
+    async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
+        self.0.lock().unwrap().push(entry.clone());
+        Ok(())
+    }
+}
+
+/// Proves WEB-9: whoever a page is from stands in the audit entry, also when nothing came of it.
+#[tokio::test]
+async fn the_audit_entry_names_the_last_host() {
+    let server = Server::start().await;
+    let other = |path: &str| format!("https://Other.test.org:{}{path}", server.port);
+    server.on("/page", page("<p>hello</p>"));
+    server.on("/away", redirect(&other("/page")));
+    server.on("/gone", redirect(&other("/missing")));
+    server.on(
+        "/picture",
+        answer("200 OK", &[("content-type", "image/png")], "x"),
+    );
+    server.on("/inside", redirect("https://10.0.0.1/"));
+    server.on("/file", redirect("file:///etc/passwd"));
+    let trail = Arc::new(Trail::default());
+    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let stack = stack::build(StackParts {
+        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        audit: Arc::clone(&trail) as _,
+        mode: Mode::Full,
+    })
+    .unwrap();
+    let (site, else_where) = (Some("web:site.test.org"), Some("web:other.test.org"));
+    let long = format!("https://{}.org/", "a".repeat(300));
+    for (url, result, expect) in [
+        (server.url("/page"), "success", site),
+        (server.url("/away"), "success", else_where),
+        (server.url("/gone"), "error", else_where),
+        (server.url("/picture"), "error", site),
+        (server.url("/inside"), "blocked", Some("web:10.0.0.1")),
+        (server.url("/file"), "blocked", site),
+        (
+            "https://nobody.test.org./".to_owned(),
+            "error",
+            Some("web:nobody.test.org"),
+        ),
+        ("https://[::1]/".to_owned(), "blocked", Some("web:[::1]")),
+        ("http://127.1/".to_owned(), "blocked", Some("web:127.0.0.1")),
+        ("file:///etc/passwd".to_owned(), "blocked", None),
+        ("no url".to_owned(), "error", None),
+        (long, "blocked", None),
+    ] {
+        for tool in ["fetch", "web_scrape"] {
+            let mut params = json!({ "url": url });
+            if tool == "web_scrape" {
+                params["select"] = "p".into();
+            }
+            let call = ToolCall::new("1", tool, params, "test");
+            let _ = stack
+                .execute_tool_call(&call, &CallContext::detached())
+                .await;
+            let entry = trail.0.lock().unwrap().pop().unwrap();
+            let found = (entry.result.as_str(), entry.claim_source.as_deref());
+            assert_eq!(found, (result, expect), "{tool} {url}");
+        }
+    }
 }
 
 /// Proves WEB-9: what is denied is denied on the way too.
