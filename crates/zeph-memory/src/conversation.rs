@@ -195,7 +195,7 @@ impl Store {
         self.sessions(select).await
     }
 
-    /// Deletes a session with its messages and tasks. Its audit entries stay.
+    /// Deletes a session with its messages, tasks and what it saw of files. Its audit entries stay.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], [`StoreError::SessionInUse`], or a failure of the database.

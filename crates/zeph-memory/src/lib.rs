@@ -5,6 +5,7 @@
 //! - [`conversation`]: sessions; [`messages`]: what is said in them.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
+//! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.
 //! - [`audit`]: the audit trail, behind `zeph_tools::AuditSink`.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
@@ -15,6 +16,7 @@ pub mod conversation;
 pub mod error;
 pub mod lock;
 pub mod messages;
+pub mod seen;
 pub mod store;
 pub mod tasks;
 
@@ -24,5 +26,6 @@ pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;
 pub use lock::SessionLock;
 pub use messages::{NewMessage, StoredMessage, Usage};
+pub use seen::SqliteSeenFiles;
 pub use store::Store;
 pub use tasks::{Task, TaskStatus};

@@ -21,6 +21,7 @@ use crate::error::StoreError;
 /// The scripts that make the tables; the n-th leads from version n - 1 to n (`PRAGMA user_version`).
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions_tasks_audit.sql"),
+    include_str!("../migrations/0002_seen_files.sql"),
     include_str!("../migrations/0005_audit_claim_source.sql"),
 ];
 

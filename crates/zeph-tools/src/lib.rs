@@ -26,6 +26,7 @@ pub mod params;
 pub mod permissions;
 pub mod registry;
 pub mod schema;
+pub mod seen;
 pub mod toolset;
 pub mod trust;
 
@@ -52,5 +53,6 @@ pub use layers::{LayeredExecutor, stack};
 pub use mode::Mode;
 pub use output::{FileLocation, FilterStats, OutputMetadata, ToolOutput};
 pub use registry::ToolRegistry;
+pub use seen::{ContentDigest, SeenError, SeenFiles, SeenInMemory};
 pub use toolset::{Tool, ToolSet};
 pub use trust::TrustLevel;

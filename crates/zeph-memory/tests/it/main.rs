@@ -9,6 +9,7 @@ mod durability;
 mod latency;
 mod lock;
 mod open;
+mod seen;
 mod tasks;
 
 use std::path::{Path, PathBuf};

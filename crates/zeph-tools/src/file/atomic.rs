@@ -11,13 +11,14 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, fsync, openat, renameat, statat,
-    unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync,
+    openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
+use crate::file::copier::rename_new;
 use crate::file::place::Target;
 
 /// How the names of temporary files begin.
@@ -27,7 +28,6 @@ pub(super) const TEMPORARY: &str = ".zeph-tmp-";
 struct Temporary<'a> {
     target: &'a Target,
     name: OsString,
-    file: File,
     renamed: bool,
 }
 
@@ -43,15 +43,19 @@ impl Drop for Temporary<'_> {
 /// Writes `content` to `target`. Owner and mode of `existing`, the file that is replaced, are kept;
 /// a new file gets those that the process gives. `cancel` is obeyed up to the rename.
 ///
+/// The new file is returned, locked as by `locks::hold_file` where it can be: no process of this
+/// program changes it before the handle is dropped.
+///
 /// # Errors
 /// When the target is not writable, the disk is full, the call is cancelled, or `existing` is not
-/// what stands there any more. No content of ours is there then, and no temporary file.
+/// what stands there any more; [`io::ErrorKind::AlreadyExists`] when there should be nothing and is
+/// something. No content of ours is there then, and no temporary file.
 pub(super) fn replace(
     target: &Target,
     content: &[u8],
     existing: Option<&Stat>,
     cancel: &CancellationToken,
-) -> Result<(), ToolError> {
+) -> Result<File, ToolError> {
     let failed = |error: io::Error| {
         if error.kind() == io::ErrorKind::StorageFull
             || error.kind() == io::ErrorKind::QuotaExceeded
@@ -67,12 +71,15 @@ pub(super) fn replace(
     if existing.is_some() {
         writable(target).map_err(|error| failed(error.into()))?;
     }
-    let mut temporary = create(target, existing.is_none()).map_err(|error| failed(error.into()))?;
-    temporary.file.write_all(content).map_err(failed)?;
+    let (mut temporary, mut file) =
+        create(target, existing.is_none()).map_err(|error| failed(error.into()))?;
+    // Without a lock, on a file system that has none, the new file is as safe as the old one was.
+    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    file.write_all(content).map_err(failed)?;
     if let Some(existing) = existing {
-        take_over(&temporary.file, existing).map_err(|error| failed(error.into()))?;
+        take_over(&file, existing).map_err(|error| failed(error.into()))?;
     }
-    temporary.file.sync_all().map_err(failed)?;
+    file.sync_all().map_err(failed)?;
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
@@ -82,8 +89,11 @@ pub(super) fn replace(
             target.path.display()
         )));
     }
-    renameat(&*target.dir, &temporary.name, &*target.dir, &target.name)
-        .map_err(|error| failed(error.into()))?;
+    let renamed = match existing {
+        Some(_) => renameat(&*target.dir, &temporary.name, &*target.dir, &target.name),
+        None => rename_new((&target.dir, &temporary.name), (&target.dir, &target.name)),
+    };
+    renamed.map_err(|error| failed(error.into()))?;
     temporary.renamed = true;
     // The content is in place. A directory that cannot be opened or synchronized (some network
     // file systems) makes it no less so, only less certain after a power cut.
@@ -91,11 +101,11 @@ pub(super) fn replace(
     if let Ok(dir) = openat(&*target.dir, ".", flags, Mode::empty()) {
         let _ = fsync(dir);
     }
-    Ok(())
+    Ok(file)
 }
 
 /// Whether the file at `target` is still the one that `seen` describes, with that content.
-fn stands(target: &Target, seen: &Stat) -> bool {
+pub(super) fn stands(target: &Target, seen: &Stat) -> bool {
     let content = |stat: &Stat| {
         (
             (stat.st_dev, stat.st_ino, stat.st_size),
@@ -119,17 +129,17 @@ fn writable(target: &Target) -> Result<(), Errno> {
 }
 
 /// Creates the temporary file: with the mode of any new file, or one that shows it to nobody.
-fn create(target: &Target, new: bool) -> Result<Temporary<'_>, Errno> {
+fn create(target: &Target, new: bool) -> Result<(Temporary<'_>, File), Errno> {
     let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(if new { 0o666 } else { 0o600 });
     let file = openat(&*target.dir, &name, flags, mode)?;
-    Ok(Temporary {
+    let temporary = Temporary {
         target,
         name,
-        file: File::from(file),
         renamed: false,
-    })
+    };
+    Ok((temporary, File::from(file)))
 }
 
 /// Gives `file` the owner and mode of `existing`. Where the owner or the group cannot be given,

@@ -20,19 +20,27 @@ const MOST_SHOWN: usize = 30;
 
 /// The unified diff from `old` to `new` of the file that `name` names, or the reason why there is
 /// none.
-pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> String {
+pub(super) fn display(name: &str, old: &[u8], new: &[u8]) -> String {
+    unified(name, old, new).unwrap_or_else(|| {
+        format!(
+            "{name}: {} bytes before, {} bytes now; too long to show a diff",
+            old.len(),
+            new.len()
+        )
+    })
+}
+
+/// The unified diff from `old` to `new` of the file that `name` names; `None` when they are too
+/// long to be compared.
+pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
     let too_long = |bytes: &[u8]| {
         bytes.len() > MOST_BYTES || memchr::memchr_iter(b'\n', bytes).count() > MOST_LINES
     };
     if too_long(old) || too_long(new) {
-        return format!(
-            "{name}: {} bytes before, {} bytes now; too long to show a diff",
-            old.len(),
-            new.len()
-        );
+        return None;
     }
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    unified_text(name, &old, &new)
+    Some(unified_text(name, &old, &new))
 }
 
 /// The unified diff from `old` to `new` of what `name` names.
@@ -163,14 +171,14 @@ mod tests {
     /// Proves FILE-24.
     #[test]
     fn a_diff_is_unified_and_has_a_cap() {
-        let diff = unified("f.txt", b"a\nb\nc\n", b"a\nx\nc\n");
+        let diff = display("f.txt", b"a\nb\nc\n", b"a\nx\nc\n");
         assert_eq!(
             diff,
             "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"
         );
         let long = vec![b'x'; MOST_BYTES + 1];
-        assert!(unified("f", &long, b"").contains("too long to show a diff"));
+        assert!(display("f", &long, b"").contains("too long to show a diff"));
         let many = b"\n".repeat(MOST_LINES + 1);
-        assert!(unified("f", b"", &many).contains("too long to show a diff"));
+        assert!(display("f", b"", &many).contains("too long to show a diff"));
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What file tools may touch.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FileConfig {
     /// Directories that file tools may touch; empty means the current working directory.
@@ -15,4 +15,17 @@ pub struct FileConfig {
     pub deny_read: Vec<String>,
     /// Globs of the only files that file tools read; empty means all.
     pub allow_read: Vec<String>,
+    /// Whether `edit`, and `write` over a file that exists, are refused where the content is not what the conversation read or wrote last.
+    pub read_before_write: bool,
+}
+
+impl Default for FileConfig {
+    fn default() -> Self {
+        Self {
+            allowed_paths: Vec::new(),
+            deny_read: Vec::new(),
+            allow_read: Vec::new(),
+            read_before_write: true,
+        }
+    }
 }

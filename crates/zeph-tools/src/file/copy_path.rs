@@ -16,6 +16,7 @@ use crate::file::blocking;
 use crate::file::copier::{Copier, into_itself, taken};
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
+use crate::file::seen::Ledger;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -70,7 +71,8 @@ impl Tool for CopyPathTool {
         let params: CopyPathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let cancel = cx.cancel.clone();
-        blocking(move || copy(&sandbox, &params, &cancel)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || copy(&sandbox, &params, &cancel, &ledger)).await
     }
 }
 
@@ -101,6 +103,7 @@ fn copy(
     sandbox: &Sandbox,
     params: &CopyPathParams,
     cancel: &CancellationToken,
+    ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("source", &params.source)?;
     if place.is_root() {
@@ -123,6 +126,7 @@ fn copy(
     let destination = destination(sandbox, &source, &params.destination)?;
     let mut copier = Copier::new(sandbox, cancel, false);
     copier.copy(&source, &destination)?;
+    ledger.carried(&source.path, &destination.path, false);
     let (from, to) = (
         sandbox.shown(&source.path),
         sandbox.shown(&destination.path),

@@ -14,6 +14,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::place::{Place, Target};
 use crate::file::sandbox::Sandbox;
+use crate::file::seen::Ledger;
 use crate::file::tree::{self, Node};
 use crate::file::{blocking, locks};
 use crate::output::ToolOutput;
@@ -59,7 +60,8 @@ impl Tool for DeletePathTool {
         let params: DeletePathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let cancel = cx.cancel.clone();
-        blocking(move || delete(&sandbox, &params, &cancel)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || delete(&sandbox, &params, &cancel, &ledger)).await
     }
 }
 
@@ -121,6 +123,7 @@ fn delete(
     sandbox: &Sandbox,
     params: &DeletePathParams,
     cancel: &CancellationToken,
+    ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("path", &params.path)?;
     let _guard = sandbox.locks().hold(place.path());
@@ -146,6 +149,7 @@ fn delete(
             }
         });
     }
+    ledger.gone(&target.path);
     let said = match kind {
         FileType::Directory => {
             let entries = match removed.saturating_sub(1) {

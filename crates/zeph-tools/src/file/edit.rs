@@ -18,6 +18,7 @@ use crate::file::closest::{Closest, closest};
 use crate::file::lines::cut;
 use crate::file::retry::Ignored;
 use crate::file::sandbox::Sandbox;
+use crate::file::seen::{Ledger, Standing};
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
 use crate::file::{atomic, blocking, change, locks};
 use crate::output::ToolOutput;
@@ -79,7 +80,8 @@ impl Tool for EditTool {
         let params: EditParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let cancel = cx.cancel.clone();
-        blocking(move || edit(&sandbox, &params, &cancel)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || edit(&sandbox, &params, &cancel, &ledger)).await
     }
 }
 
@@ -87,6 +89,7 @@ fn edit(
     sandbox: &Sandbox,
     params: &EditParams,
     cancel: &CancellationToken,
+    ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
     sandbox.check_read(place.path())?;
@@ -113,6 +116,12 @@ fn edit(
             stat.st_size
         )));
     }
+    let standing = Standing {
+        target: &target,
+        stat: &stat,
+        content: Some(&old),
+    };
+    ledger.check(sandbox, &standing, "edit again", cancel)?;
     let replacement = Replacement {
         old: &params.old_string,
         new: &params.new_string,
@@ -123,7 +132,8 @@ fn edit(
         lines,
         ignored,
     } = splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
-    atomic::replace(&target, &bytes, Some(&stat), cancel)?;
+    let _new = atomic::replace(&target, &bytes, Some(&stat), cancel)?;
+    ledger.left(&target.path, &bytes);
 
     let count = match lines.as_slice() {
         [(first, last)] if first == last => format!("1 replacement, line {first}"),
@@ -144,12 +154,12 @@ fn edit(
         "Edited {shown} ({count}{matched}).\n{}",
         change::numbered(&decoded(&bytes), &lines)
     ))
-    .with_display(change::unified(&shown, &decoded(&old), &decoded(&bytes)))
+    .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)))
     .at(&target.path, line))
 }
 
 /// `content` in UTF-8 where it is in UTF-16; as it is otherwise.
-fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+pub(super) fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
     if !content.starts_with(b"\xff\xfe") && !content.starts_with(b"\xfe\xff") {
         return content.into();
     }

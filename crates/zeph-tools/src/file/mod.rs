@@ -37,6 +37,7 @@ mod resolve;
 mod retry;
 mod rules;
 mod sandbox;
+mod seen;
 mod signs;
 mod splice;
 mod tree;

@@ -18,6 +18,7 @@ use crate::file::copy_path::{ENDS, destination};
 use crate::file::delete_path::movable;
 use crate::file::place::Target;
 use crate::file::sandbox::{Sandbox, printable};
+use crate::file::seen::Ledger;
 use crate::file::{blocking, locks, tree};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
@@ -61,7 +62,8 @@ impl Tool for MovePathTool {
         let params: MovePathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let cancel = cx.cancel.clone();
-        blocking(move || relocate(&sandbox, &params, &cancel)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || relocate(&sandbox, &params, &cancel, &ledger)).await
     }
 }
 
@@ -69,6 +71,7 @@ fn relocate(
     sandbox: &Sandbox,
     params: &MovePathParams,
     cancel: &CancellationToken,
+    ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("source", &params.source)?;
     // An edit of the file at the same time is done before it, or finds nothing.
@@ -98,6 +101,7 @@ fn relocate(
         Err(Errno::NOENT) => return Err(place.missing(sandbox)),
         Err(error) => return Err(ToolError::io("move", &source.path, error.into())),
     }
+    ledger.carried(&source.path, &to.path, true);
     Ok(ToolOutput::text(format!(
         "Moved {} to {}.",
         sandbox.shown(&source.path),

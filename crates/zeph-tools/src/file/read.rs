@@ -19,6 +19,7 @@ use crate::file::budget::Budget;
 use crate::file::content::{Content, SNIFF, sniff};
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
+use crate::file::seen::{Hashing, Ledger};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -75,11 +76,17 @@ impl Tool for ReadTool {
         let params: ReadParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        blocking(move || read(&sandbox, &params, &budget)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || read(&sandbox, &params, &budget, &ledger)).await
     }
 }
 
-fn read(sandbox: &Sandbox, params: &ReadParams, budget: &Budget) -> Result<ToolOutput, ToolError> {
+fn read(
+    sandbox: &Sandbox,
+    params: &ReadParams,
+    budget: &Budget,
+    ledger: &Ledger,
+) -> Result<ToolOutput, ToolError> {
     let offset = params.offset.unwrap_or(1);
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     if offset == 0 || limit == 0 {
@@ -119,12 +126,17 @@ fn read(sandbox: &Sandbox, params: &ReadParams, budget: &Budget) -> Result<ToolO
             "{shown} has {size} bytes; files over {LARGE} bytes need `offset` or `limit`, or use `grep` to find the lines"
         )));
     }
+    let mut file = Hashing::new(Cursor::new(head).chain(file), size, ledger.is_on());
     let stream = DecodeReaderBytesBuilder::new()
         .utf8_passthru(true)
         .strip_bom(true)
-        .build(Cursor::new(head).chain(file));
+        .build(&mut file);
     let mut stream = BufReader::with_capacity(1 << 16, stream);
-    let window = match window(&mut stream, offset, limit, budget).map_err(failed)? {
+    let window = window(&mut stream, offset, limit, budget).map_err(failed)?;
+    if window.is_ok() || size == 0 {
+        ledger.read(sandbox, &place.target(sandbox)?, &stat, file);
+    }
+    let window = match window {
         Ok(window) => window,
         Err(0) if offset == 1 => {
             return Ok(ToolOutput::text(format!("{shown} is empty.")).at(place.path(), None));

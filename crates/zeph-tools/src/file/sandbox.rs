@@ -18,6 +18,7 @@ use crate::file::locks::PathLocks;
 use crate::file::place::Place;
 use crate::file::resolve::{self, Last};
 use crate::file::rules::{self, ReadRules};
+use crate::seen::{SeenFiles, SeenInMemory};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
 #[cfg(target_os = "linux")]
@@ -54,7 +55,6 @@ pub(super) struct Root {
 }
 
 /// The directories that file tools may touch, and where relative paths begin.
-#[derive(Debug)]
 pub struct Sandbox {
     roots: Vec<Root>,
     cwd: PathBuf,
@@ -62,6 +62,7 @@ pub struct Sandbox {
     reserved: Vec<PathBuf>,
     rules: ReadRules,
     locks: PathLocks,
+    seen: Option<Arc<dyn SeenFiles>>,
 }
 
 impl Sandbox {
@@ -104,6 +105,7 @@ impl Sandbox {
             reserved: Vec::new(),
             rules: ReadRules::default(),
             locks: PathLocks::default(),
+            seen: Some(Arc::new(SeenInMemory::default())),
         })
     }
 
@@ -124,6 +126,19 @@ impl Sandbox {
     pub fn with_rules(mut self, rules: ReadRules) -> Self {
         self.rules = rules;
         self
+    }
+
+    /// Sets where it is kept what a conversation has seen of files; `None` lets file tools change
+    /// what was never read. Without this it is kept in memory.
+    #[must_use]
+    pub fn with_seen(mut self, seen: Option<Arc<dyn SeenFiles>>) -> Self {
+        self.seen = seen;
+        self
+    }
+
+    /// What conversations have seen of files, where that matters.
+    pub(super) fn seen(&self) -> Option<&Arc<dyn SeenFiles>> {
+        self.seen.as_ref()
     }
 
     /// Which files may be read.
@@ -260,6 +275,15 @@ impl Sandbox {
             Ok(rest) => printable(rest),
             Err(_) => printable(path),
         }
+    }
+}
+
+impl std::fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sandbox")
+            .field("roots", &self.roots)
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
     }
 }
 

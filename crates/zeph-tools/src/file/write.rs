@@ -1,6 +1,6 @@
 //! `write`: creates a file, or replaces it as a whole.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,6 +15,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
+use crate::file::seen::{Ledger, Standing};
 use crate::file::{atomic, blocking, change, locks};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
@@ -72,7 +73,8 @@ impl Tool for WriteTool {
         let params: WriteParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let cancel = cx.cancel.clone();
-        blocking(move || write(&sandbox, &params, &cancel)).await
+        let ledger = Ledger::of(call, &sandbox);
+        blocking(move || write(&sandbox, &params, &cancel, &ledger)).await
     }
 }
 
@@ -80,6 +82,7 @@ fn write(
     sandbox: &Sandbox,
     params: &WriteParams,
     cancel: &CancellationToken,
+    ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
     if params.path.ends_with('/') {
@@ -92,21 +95,51 @@ fn write(
         return Err(ToolError::cancelled());
     }
     let target = place.target_with_parents(sandbox)?;
-    let _held = locks::hold_file(&target, cancel)?;
+    loop {
+        match put(sandbox, &target, &params.content, cancel, ledger) {
+            // Another process has created it in the meantime: now it is one that exists.
+            Err(ToolError::Io { source, .. })
+                if source.kind() == io::ErrorKind::AlreadyExists && !cancel.is_cancelled() => {}
+            done => return done,
+        }
+    }
+}
+
+/// Writes `content` to `target`, as what stands there allows.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] when the file was created meanwhile.
+fn put(
+    sandbox: &Sandbox,
+    target: &Target,
+    content: &str,
+    cancel: &CancellationToken,
+    ledger: &Ledger,
+) -> Result<ToolOutput, ToolError> {
+    let _held = locks::hold_file(target, cancel)?;
     let existing = target.existing()?;
     if existing.is_some() {
         // The result would tell of the old content, and it would be gone unseen.
         sandbox.check_read(&target.path)?;
     }
     let old = match &existing {
-        Some(stat) => old_content(&target, stat)?,
+        Some(stat) => old_content(target, stat)?,
         None => Some(Vec::new()),
     };
-    let new = params.content.as_bytes();
-    atomic::replace(&target, new, existing.as_ref(), cancel)?;
+    if let Some(stat) = &existing {
+        let standing = Standing {
+            target,
+            stat,
+            content: old.as_deref(),
+        };
+        ledger.check(sandbox, &standing, "write again", cancel)?;
+    }
+    let new = content.as_bytes();
+    let _new = atomic::replace(target, new, existing.as_ref(), cancel)?;
+    ledger.left(&target.path, new);
 
     let shown = sandbox.shown(&target.path);
-    let size = match params.content.lines().count() {
+    let size = match content.lines().count() {
         1 => format!("1 line, {} bytes", new.len()),
         lines => format!("{lines} lines, {} bytes", new.len()),
     };
@@ -128,7 +161,7 @@ fn write(
         _ => said,
     };
     let display = match (&old, &existing) {
-        (Some(old), _) => change::unified(&shown, old, new),
+        (Some(old), _) => change::display(&shown, old, new),
         (None, Some(stat)) => format!(
             "{shown}: {} bytes before, {} bytes now; too long to show a diff",
             stat.st_size,
@@ -152,15 +185,13 @@ fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolErro
     }
     let (file, _) = match target.open() {
         Ok(opened) => opened,
-        Err(ToolError::Io { source, .. })
-            if source.kind() == std::io::ErrorKind::PermissionDenied =>
-        {
+        Err(ToolError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
     let mut old = Vec::new();
-    file.take(LARGE.unsigned_abs())
+    file.take(LARGE.unsigned_abs() + 1)
         .read_to_end(&mut old)
         .map_err(|error| ToolError::io("read", &target.path, error))?;
     Ok(Some(old))

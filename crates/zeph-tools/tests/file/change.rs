@@ -260,7 +260,9 @@ async fn edits_of_several_processes_lose_nothing() {
     world.put("f", slots);
     let mut processes = tokio::task::JoinSet::new();
     for process in 0..4 {
-        let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
+        let sandbox = Sandbox::new(&[], &world.root)
+            .expect("a sandbox")
+            .with_seen(None);
         let tools = file_tools(std::sync::Arc::new(sandbox));
         processes.spawn(async move {
             for slot in process * EACH..(process + 1) * EACH {

@@ -22,7 +22,7 @@ fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> World {
     let (deny, allow) = of(&world.root.display().to_string());
     let rules = ReadRules::new(&deny, &allow, Some(Path::new("/home"))).expect("globs");
     let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
-    world.tools = file_tools(Arc::new(sandbox.with_rules(rules)));
+    world.tools = file_tools(Arc::new(sandbox.with_rules(rules).with_seen(None)));
     world
 }
 

@@ -10,4 +10,5 @@ mod place;
 mod race;
 mod reading;
 mod searching;
+mod seen;
 mod world;

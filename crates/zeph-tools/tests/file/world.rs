@@ -27,7 +27,16 @@ impl World {
         Self::with_roots(&[])
     }
 
-    /// `roots` are the allowed paths, relative to `root`, which is the working directory.
+    /// One where what was seen of a file matters: it is kept in memory.
+    pub(crate) fn seeing() -> Self {
+        let mut world = Self::new();
+        let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
+        world.tools = file_tools(Arc::new(sandbox));
+        world
+    }
+
+    /// `roots` are the allowed paths, relative to `root`, which is the working directory. Files
+    /// may be changed unread.
     pub(crate) fn with_roots(roots: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
@@ -38,7 +47,9 @@ impl World {
             std::fs::create_dir_all(root.join(path)).expect("an allowed directory");
         }
         let allowed: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
-        let sandbox = Sandbox::new(&allowed, &root).expect("a sandbox");
+        let sandbox = Sandbox::new(&allowed, &root)
+            .expect("a sandbox")
+            .with_seen(None);
         Self {
             root: sandbox.cwd().to_owned(),
             outside: sandbox.cwd().parent().expect("a parent").join("outside"),

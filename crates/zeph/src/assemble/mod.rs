@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
-use zeph_memory::{SqliteAudit, Store};
+use zeph_memory::{SqliteAudit, SqliteSeenFiles, Store};
 use zeph_tools::file::{ReadRules, Sandbox, file_tools};
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
@@ -129,9 +129,11 @@ fn build_stack(
         &tools.file.allow_read,
         home.as_deref(),
     )?;
+    let seen = SqliteSeenFiles::new(store.clone());
     let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
         .reserving(store.path())?
-        .with_rules(rules);
+        .with_rules(rules)
+        .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _));
     let stack = stack::build(StackParts {
         executors: vec![
             ("shell", Arc::clone(shell) as _),

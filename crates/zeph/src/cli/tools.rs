@@ -31,7 +31,11 @@ const MAX_LINE: u64 = 32 * 1024 * 1024;
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::Result<Exit> {
-    let (loaded, env) = load_config(global)?;
+    let (mut loaded, env) = load_config(global)?;
+    if matches!(command, ToolsCommand::Call { session: None, .. }) {
+        // A person's own act, with nothing before it that could have been read.
+        loaded.config.tools.file.read_before_write = false;
+    }
     let assembly = Assembly::new(loaded, env, global).await?;
     let exit = match command {
         ToolsCommand::List { json, catalog } => {

@@ -59,6 +59,10 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.file.allowed_paths", Rule::Inside),
     ("tools.file.deny_read", Rule::More),
     ("tools.file.allow_read", Rule::Narrower),
+    (
+        "tools.file.read_before_write",
+        Rule::Towards(&["false", "true"]),
+    ),
     // `max_timeout` bounds it.
     ("tools.shell.timeout", Rule::Free),
     ("tools.shell.max_timeout", Rule::Lower),

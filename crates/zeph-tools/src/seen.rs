@@ -1,0 +1,259 @@
+//! What a conversation has seen of files: the port, and an implementation in memory.
+//!
+//! A file tool that changes a file asks whether the content that stands there is the one that the
+//! conversation read or left last. This is where it asks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+/// SHA-256 of a content; of the marks of a file (size, time, inode) that is too long to be read as
+/// a whole.
+pub type ContentDigest = [u8; 32];
+
+/// What was seen cannot be looked up or noted.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("what this conversation has seen of files cannot be kept: {0}")]
+pub struct SeenError(pub String);
+
+/// Keeps, for each conversation, what it saw last of each file. Paths are canonical and absolute.
+#[async_trait]
+pub trait SeenFiles: Send + Sync {
+    /// The digest of what `conversation` saw last of `path`; `None` when it saw nothing of it.
+    ///
+    /// # Errors
+    /// [`SeenError`] when it cannot be looked up.
+    async fn digest(
+        &self,
+        conversation: &str,
+        path: &Path,
+    ) -> Result<Option<ContentDigest>, SeenError>;
+
+    /// The content of that digest; `None` when it was not kept.
+    ///
+    /// # Errors
+    /// [`SeenError`] when it cannot be looked up.
+    async fn content(&self, conversation: &str, path: &Path) -> Result<Option<Vec<u8>>, SeenError>;
+
+    /// Notes that `conversation` has seen `path` with a content of this digest. `content` is what
+    /// a later difference is shown against, where it is worth keeping.
+    ///
+    /// # Errors
+    /// [`SeenError`] when it is not on record; what was on record before may be lost then.
+    async fn note(
+        &self,
+        conversation: &str,
+        path: &Path,
+        digest: &ContentDigest,
+        content: Option<&[u8]>,
+    ) -> Result<(), SeenError>;
+
+    /// Notes that `from` stands at `to` now, too; and where it `moved`, no longer at `from`. Of a
+    /// directory it holds for all that lies below it.
+    ///
+    /// # Errors
+    /// [`SeenError`] when it is not on record.
+    async fn carry(
+        &self,
+        conversation: &str,
+        from: &Path,
+        to: &Path,
+        moved: bool,
+    ) -> Result<(), SeenError>;
+
+    /// Forgets `path` and all that lies below it.
+    ///
+    /// # Errors
+    /// [`SeenError`] when it is not on record.
+    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), SeenError>;
+}
+
+/// Bytes of contents that [`SeenInMemory`] keeps; the digests of others stay.
+const MOST_KEPT: usize = 32 << 20;
+
+/// What is kept of a file.
+#[derive(Debug, Clone)]
+struct Seen {
+    digest: ContentDigest,
+    content: Option<Vec<u8>>,
+    /// Rises with each note.
+    turn: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    files: BTreeMap<(String, PathBuf), Seen>,
+    bytes: usize,
+    turn: u64,
+}
+
+/// [`SeenFiles`] for as long as the process lives.
+#[derive(Debug, Default)]
+pub struct SeenInMemory {
+    kept: Mutex<Kept>,
+}
+
+impl SeenInMemory {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn find(&self, conversation: &str, path: &Path) -> Option<&Seen> {
+        self.files.get(&(conversation.to_owned(), path.to_owned()))
+    }
+
+    fn insert(&mut self, key: (String, PathBuf), mut seen: Seen) {
+        self.turn += 1;
+        seen.turn = self.turn;
+        self.bytes += seen.content.as_ref().map_or(0, Vec::len);
+        if let Some(old) = self.files.insert(key, seen) {
+            self.bytes -= old.content.map_or(0, |content| content.len());
+        }
+        while self.bytes > MOST_KEPT {
+            let kept = self.files.values_mut();
+            let Some(oldest) = kept
+                .filter(|seen| seen.content.is_some())
+                .min_by_key(|seen| seen.turn)
+            else {
+                return;
+            };
+            self.bytes -= oldest.content.take().map_or(0, |content| content.len());
+        }
+    }
+
+    /// What is known of `path` and below, which is taken out.
+    fn take(&mut self, conversation: &str, path: &Path) -> Vec<(PathBuf, Seen)> {
+        let bytes = &mut self.bytes;
+        self.files
+            .extract_if(.., |(of, at), _| of == conversation && at.starts_with(path))
+            .map(|((_, at), seen)| {
+                *bytes -= seen.content.as_ref().map_or(0, Vec::len);
+                (at, seen)
+            })
+            .collect()
+    }
+}
+
+#[async_trait]
+impl SeenFiles for SeenInMemory {
+    async fn digest(
+        &self,
+        conversation: &str,
+        path: &Path,
+    ) -> Result<Option<ContentDigest>, SeenError> {
+        Ok(self.kept().find(conversation, path).map(|seen| seen.digest))
+    }
+
+    async fn content(&self, conversation: &str, path: &Path) -> Result<Option<Vec<u8>>, SeenError> {
+        let kept = self.kept();
+        Ok(kept
+            .find(conversation, path)
+            .and_then(|seen| seen.content.clone()))
+    }
+
+    async fn note(
+        &self,
+        conversation: &str,
+        path: &Path,
+        digest: &ContentDigest,
+        content: Option<&[u8]>,
+    ) -> Result<(), SeenError> {
+        let seen = Seen {
+            digest: *digest,
+            content: content.map(<[u8]>::to_vec),
+            turn: 0,
+        };
+        let key = (conversation.to_owned(), path.to_owned());
+        self.kept().insert(key, seen);
+        Ok(())
+    }
+
+    async fn carry(
+        &self,
+        conversation: &str,
+        from: &Path,
+        to: &Path,
+        moved: bool,
+    ) -> Result<(), SeenError> {
+        let mut kept = self.kept();
+        kept.take(conversation, to);
+        for (at, seen) in kept.take(conversation, from) {
+            let below = at.strip_prefix(from).unwrap_or(Path::new(""));
+            let there = if below.as_os_str().is_empty() {
+                to.to_owned()
+            } else {
+                to.join(below)
+            };
+            if !moved {
+                kept.insert((conversation.to_owned(), at), seen.clone());
+            }
+            kept.insert((conversation.to_owned(), there), seen);
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), SeenError> {
+        self.kept().take(conversation, path);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn run<T>(work: impl Future<Output = Result<T, SeenError>>) -> T {
+        tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap()
+            .block_on(work)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_directory_is_carried_with_what_lies_below_it() {
+        let seen = SeenInMemory::default();
+        let note = |path: &str, byte| {
+            run(seen.note("a", Path::new(path), &[byte; 32], Some(&[byte])));
+        };
+        note("/d/x", 1);
+        note("/d/y/z", 2);
+        note("/dd", 3);
+        let digest = |of: &str, path: &str| run(seen.digest(of, Path::new(path)));
+        run(seen.carry("a", Path::new("/d"), Path::new("/e"), true));
+        assert_eq!(digest("a", "/d/x"), None);
+        assert_eq!(digest("a", "/e/x"), Some([1; 32]));
+        assert_eq!(digest("a", "/e/y/z"), Some([2; 32]));
+        assert_eq!(digest("a", "/dd"), Some([3; 32]));
+        assert_eq!(digest("b", "/dd"), None);
+        run(seen.carry("a", Path::new("/e/x"), Path::new("/f"), false));
+        assert_eq!(digest("a", "/e/x"), Some([1; 32]));
+        assert_eq!(run(seen.content("a", Path::new("/f"))), Some(vec![1]));
+        run(seen.forget("a", Path::new("/e")));
+        assert_eq!(digest("a", "/e/y/z"), None);
+        assert_eq!(digest("a", "/f"), Some([1; 32]));
+    }
+
+    #[test]
+    fn old_contents_make_room_and_digests_stay() {
+        let seen = SeenInMemory::default();
+        let large = vec![0; MOST_KEPT / 2];
+        for byte in 0..3 {
+            let path = format!("/{byte}");
+            run(seen.note("a", Path::new(&path), &[byte; 32], Some(&large)));
+        }
+        let content = |path: &str| run(seen.content("a", Path::new(path))).is_some();
+        assert_eq!(
+            [content("/0"), content("/1"), content("/2")],
+            [false, true, true]
+        );
+        assert_eq!(run(seen.digest("a", Path::new("/0"))), Some([0; 32]));
+        assert_eq!(seen.kept().bytes, MOST_KEPT);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a session has seen of files, over processes.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, results_of};
+
+/// One call of the session `s`, in a process of its own.
+#[track_caller]
+fn call(home: &Home, tool: &str, params: Value) -> Value {
+    let params = params.to_string();
+    home.zeph([
+        "tools",
+        "call",
+        tool,
+        &params,
+        "--session",
+        "s",
+        "--yes",
+        "--json",
+    ])
+    .run()
+    .json()
+}
+
+#[track_caller]
+fn succeeds(home: &Home, tool: &str, params: Value) {
+    let form = call(home, tool, params);
+    assert_eq!(form["success"], true, "{form:#}");
+}
+
+#[track_caller]
+fn refused(home: &Home, tool: &str, params: Value, words: &[&str]) {
+    let form = call(home, tool, params);
+    assert_eq!(form["error_category"], "invalid_parameters", "{form:#}");
+    assert_has(form["data"].as_str().unwrap(), words);
+}
+
+fn edit(old: &str, new: &str) -> Value {
+    json!({ "path": "a.txt", "old_string": old, "new_string": new })
+}
+
+/// Proves FILE-23: over processes, with the difference, and nobody else is bound by it.
+#[test]
+fn a_session_changes_what_it_has_seen() {
+    let home = Home::new();
+    home.write("a.txt", "one\ntwo\n");
+    refused(
+        &home,
+        "edit",
+        edit("one", "1"),
+        &["not read", "`read` it first"],
+    );
+    let write = json!({ "path": "a.txt", "content": "x\n" });
+    refused(&home, "write", write.clone(), &["not read"]);
+    succeeds(&home, "read", json!({ "path": "a.txt", "limit": 1 }));
+    succeeds(&home, "edit", edit("one", "1"));
+    // Another program.
+    home.write("a.txt", "1\nzwei\n");
+    refused(
+        &home,
+        "edit",
+        edit("two", "2"),
+        &["changed since", "-two\n+zwei\n"],
+    );
+    assert_eq!(home.read("a.txt"), "1\nzwei\n");
+    succeeds(&home, "edit", edit("zwei", "2"));
+    let moved = json!({ "source": "a.txt", "destination": "b/a.txt" });
+    succeeds(&home, "move_path", moved);
+    let params = json!({ "path": "b/a.txt", "old_string": "2", "new_string": "two" });
+    succeeds(&home, "edit", params);
+    // A new file of its own is known.
+    succeeds(&home, "write", write.clone());
+    succeeds(&home, "write", write.clone());
+
+    // A person's own act is not bound, nor does it tell the session anything.
+    let person = |params: Value| {
+        let params = params.to_string();
+        home.zeph(["tools", "call", "edit", &params, "--yes"])
+            .code(0);
+    };
+    person(edit("x", "y"));
+    refused(&home, "write", write.clone(), &["-x\n+y\n"]);
+    home.zeph(["sessions", "rm", "s"]).code(0);
+    refused(&home, "write", write, &["not read"]);
+}
+
+/// Proves FILE-23: `zeph tools run` is bound, and it can be switched off; not by a project.
+#[test]
+fn a_script_is_bound_unless_the_user_says_otherwise() {
+    let home = Home::new();
+    let line = json!({ "tool": "edit", "params": edit("one", "two") }).to_string();
+    let run = |extra: &[&str]| {
+        home.write("a.txt", "one\n");
+        let args = ["tools", "run", "--yes"].iter().chain(extra);
+        let run = home.zeph(args).stdin(line.as_str()).code(0);
+        run.json_lines().remove(0)["success"] == true
+    };
+    assert!(!run(&[]));
+    assert!(run(&["--set", "tools.file.read_before_write=false"]));
+    home.config("[tools.file]\nread_before_write = false\n");
+    assert!(run(&[]));
+    home.write(
+        ".zeph/config.toml",
+        "[tools.file]\nread_before_write = true\n",
+    );
+    assert!(!run(&[]), "a project may tighten it");
+    home.config("");
+    home.write(
+        ".zeph/config.toml",
+        "[tools.file]\nread_before_write = false\n",
+    );
+    let loosened = home.zeph(["tools", "run", "--yes"]).stdin(line.as_str());
+    loosened
+        .code(2)
+        .says(&["tools.file.read_before_write", "looser"]);
+}
+
+/// Proves FILE-23: a conversation that is continued knows what it read, and after `/clear` no more.
+#[test]
+fn a_conversation_remembers_until_it_is_cleared() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls("a", &[("read", json!({ "path": "a.txt" }))]),
+        2 => Reply::calls("b", &[("edit", edit("one", "two"))]),
+        4 => Reply::calls("c", &[("edit", edit("two", "three"))]),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::openai(&server);
+    home.write("a.txt", "one\n");
+    home.zeph(["-p", "look"]).code(0);
+    home.zeph(["--continue", "--yes", "-p", "change"]).code(0);
+    assert_eq!(home.read("a.txt"), "two\n");
+    home.zeph(["--continue", "-p", "/clear"]).code(0);
+    home.zeph(["--continue", "--yes", "-p", "once more"])
+        .code(0);
+    assert_eq!(home.read("a.txt"), "two\n");
+    let results = results_of(&server.last().messages());
+    assert_has(&results[0].1, &["category: invalid_parameters", "not read"]);
+}
+
+/// Proves FILE-23: calls of one session in several processes at once lose nothing, and take
+/// each other's changes for their own.
+#[test]
+fn processes_of_one_session_know_of_each_other() {
+    let home = Home::new();
+    let slots: String = (0..6).map(|n| format!("open {n};\n")).collect();
+    home.write("a.txt", &slots);
+    succeeds(&home, "read", json!({ "path": "a.txt" }));
+    let running: Vec<_> = (0..6)
+        .map(|n| {
+            let params = edit(&format!("open {n};"), &format!("done {n};")).to_string();
+            home.zeph(["tools", "call", "edit", &params, "--session", "s", "--yes"])
+                .start()
+        })
+        .collect();
+    for child in running {
+        child.wait().code(0);
+    }
+    assert_eq!(home.read("a.txt"), slots.replace("open", "done"));
+}
