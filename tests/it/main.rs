@@ -24,6 +24,7 @@ mod one_shot_exit;
 mod one_shot_json;
 mod os_sandbox;
 mod piped;
+mod reload;
 mod seen;
 mod terminal;
 mod together;

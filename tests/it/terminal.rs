@@ -25,7 +25,7 @@ const CANCELLED: &str = "cancelled; what was said is kept";
 type Modes = (InputModes, OutputModes, LocalModes);
 
 /// The binary at a terminal. It is killed when dropped.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     keys: File,
     /// The child's side, kept open so that its mode can be looked at.
@@ -37,7 +37,7 @@ struct Terminal {
 
 impl Terminal {
     #[track_caller]
-    fn start(home: &Home, args: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&main).unwrap();
         unlockpt(&main).unwrap();
@@ -95,23 +95,23 @@ impl Terminal {
         }
     }
 
-    fn type_keys(&mut self, keys: &str) {
+    pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }
 
     /// Waits until the screen shows `words`.
     #[track_caller]
-    fn shows(&self, words: &str) {
+    pub(crate) fn shows(&self, words: &str) {
         self.until(&format!("{words:?}"), |text| text.contains(words));
     }
 
     /// Waits until a prompt stands in the last line, with `text` in it.
     #[track_caller]
-    fn prompts(&self, text: &str) {
+    pub(crate) fn prompts(&self, text: &str) {
         let expect = format!("› {text}");
         self.until(&format!("the prompt {expect:?}"), |text| {
             let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
@@ -127,7 +127,7 @@ impl Terminal {
 
     /// Waits until the screen is as it has to be.
     #[track_caller]
-    fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
+    pub(crate) fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
         let start = Instant::now();
         loop {
             let text = self.text();
@@ -144,7 +144,7 @@ impl Terminal {
 
     /// Waits for the end; the terminal has to be as it was.
     #[track_caller]
-    fn ends(mut self) -> (ExitStatus, String) {
+    pub(crate) fn ends(mut self) -> (ExitStatus, String) {
         let status = wait_for("the end", || self.child.try_wait().unwrap());
         assert_eq!(
             modes(&self.side),

@@ -61,6 +61,8 @@ pub enum AgentEvent {
     },
     /// Something a person should know.
     Notice(String),
+    /// Something is wrong beside the turn; shown however quiet it is to be.
+    Warning(String),
     /// The tokens of one request.
     Usage(Usage),
 }

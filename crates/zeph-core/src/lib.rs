@@ -11,6 +11,7 @@ pub mod agent;
 pub mod channel;
 pub mod config;
 pub mod native;
+pub mod reload;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::dispatch::{BatchLimits, Caller, Dispatcher, person_text};
@@ -20,3 +21,4 @@ pub use agent::{Agent, AgentParts, Reply};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::AgentConfig;
 pub use native::native_tools;
+pub use reload::{ConfigNews, ConfigReload};

@@ -201,7 +201,7 @@ pub(crate) struct Running {
     lines: Receiver<String>,
     seen: String,
     stderr: Option<JoinHandle<String>>,
-    _stdin: Option<std::process::ChildStdin>,
+    stdin: Option<std::process::ChildStdin>,
 }
 
 impl Running {
@@ -245,7 +245,7 @@ impl Running {
             lines,
             seen: String::new(),
             stderr: Some(stderr),
-            _stdin: stdin,
+            stdin,
         }
     }
 
@@ -257,6 +257,18 @@ impl Running {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid, signal).expect("the child can be signalled");
+    }
+
+    /// Writes a line to standard input, which has to be open.
+    #[track_caller]
+    pub(crate) fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("standard input is open");
+        writeln!(stdin, "{line}").unwrap();
+    }
+
+    /// Closes standard input.
+    pub(crate) fn hush(&mut self) {
+        self.stdin = None;
     }
 
     /// The next line of standard output; `None` at its end.

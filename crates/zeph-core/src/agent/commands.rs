@@ -33,6 +33,8 @@ pub enum Command {
     Tools,
     /// `/sessions`
     Sessions,
+    /// `/reload`
+    Reload,
     /// `/quit`
     Quit,
 }
@@ -55,6 +57,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/sessions",
         Command::Sessions,
         "the sessions of this directory",
+    ),
+    (
+        "/reload",
+        Command::Reload,
+        "read the configuration again; says what holds at once",
     ),
     ("/quit", Command::Quit, "leave (also Ctrl-D)"),
 ];

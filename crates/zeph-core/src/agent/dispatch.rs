@@ -1,6 +1,6 @@
 //! Runs the calls of one model response.
 //!
-//! The sequence of one call: tell that it begins → the stack → when the stack asks, ask the
+//! The sequence of one call: take over what changed in the configuration → tell that it begins → the stack → when the stack asks, ask the
 //! person → the confirmed path or the refusal, through the stack again → tell that it ended.
 //! A batch of read-only calls runs at the same time, bounded; a batch with a mutation in it runs
 //! in order. Results come in call order in either case.
@@ -18,6 +18,7 @@ use zeph_tools::{
 };
 
 use crate::channel::{AgentEvent, Channel, UserAnswer};
+use crate::reload::{ConfigNews, ConfigReload};
 
 /// Who asks for calls, and in which conversation.
 #[derive(Debug, Clone)]
@@ -35,6 +36,7 @@ pub struct Dispatcher {
     executor: Arc<dyn ErasedToolExecutor>,
     channel: Arc<dyn Channel>,
     caller: Caller,
+    reload: Option<Arc<dyn ConfigReload>>,
     /// One question at a time.
     asking: Mutex<()>,
 }
@@ -60,7 +62,25 @@ impl Dispatcher {
             executor,
             channel,
             caller,
+            reload: None,
             asking: Mutex::new(()),
+        }
+    }
+
+    /// The same, keeping the tools in step with the configuration.
+    #[must_use]
+    pub fn reloading(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
+        self.reload = reload;
+        self
+    }
+
+    /// Takes over what changed in the configuration, and tells of it.
+    pub async fn refresh(&self) {
+        let Some(reload) = &self.reload else { return };
+        match reload.refresh().await {
+            None => {}
+            Some(ConfigNews::Taken(text)) => self.channel.emit(AgentEvent::Notice(text)),
+            Some(ConfigNews::Refused(text)) => self.channel.emit(AgentEvent::Warning(text)),
         }
     }
 
@@ -129,6 +149,7 @@ impl Dispatcher {
 
     /// Runs a call that the person typed: nothing is asked, every gate stands.
     pub async fn run_user_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
+        self.refresh().await;
         self.tell_started(call);
         let start = Instant::now();
         let cx = self.context(cancel, Answer::Nobody);
@@ -143,6 +164,7 @@ impl Dispatcher {
 
     /// Runs a call that the model (or a script) asks for; the stack may ask.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
+        self.refresh().await;
         self.tell_started(call);
         let start = Instant::now();
         let can_ask = self.channel.can_ask();
@@ -163,6 +185,7 @@ impl Dispatcher {
             let asked = Instant::now();
             let answer = self.ask(question, call, cancel).await;
             waited = asked.elapsed();
+            self.refresh().await;
             result = match answer {
                 Some(UserAnswer::Once) => owned(
                     call,

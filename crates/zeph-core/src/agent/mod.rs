@@ -19,6 +19,7 @@ use zeph_tools::{ErasedToolExecutor, Phase, ToolCall, ToolRegistry, content_for_
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
+use crate::reload::{ConfigNews, ConfigReload};
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
@@ -42,6 +43,8 @@ pub struct AgentParts {
     pub project: PathBuf,
     /// The channel's own id of the caller; `None` for the command line's user.
     pub caller_id: Option<String>,
+    /// Where the configuration changes from; `None` where it cannot.
+    pub reload: Option<Arc<dyn ConfigReload>>,
     /// JSON Schema that the answer has to follow.
     pub response_schema: Option<Value>,
 }
@@ -58,6 +61,7 @@ pub struct Agent {
     project: PathBuf,
     system: String,
     tools: Vec<ToolDefinition>,
+    reload: Option<Arc<dyn ConfigReload>>,
     response_schema: Option<Value>,
 }
 
@@ -94,7 +98,8 @@ impl Agent {
                 caller_id: parts.caller_id,
                 phase: Phase::Executor,
             },
-        );
+        )
+        .reloading(parts.reload.clone());
         Ok(Self {
             config: parts.config,
             provider: parts.provider,
@@ -106,6 +111,7 @@ impl Agent {
             project: parts.project,
             system,
             tools: Vec::new(),
+            reload: parts.reload,
             response_schema: parts.response_schema,
         })
     }
@@ -173,6 +179,13 @@ impl Agent {
             Command::Status => self.status(),
             Command::Tools => self.tool_list(),
             Command::Sessions => self.session_list().await?,
+            Command::Reload => match &self.reload {
+                Some(reload) => match reload.reload().await {
+                    ConfigNews::Taken(text) => text,
+                    ConfigNews::Refused(text) => format!("error: {text}"),
+                },
+                None => "error: there is no configuration to read again".to_owned(),
+            },
             Command::Quit => String::new(),
         })
     }

@@ -1,6 +1,6 @@
 //! One turn: ask the model, run the calls, append the results, ask again.
 //!
-//! 1. The user's message is stored.
+//! 1. What changed in the configuration is taken over; the user's message is stored.
 //! 2. The limits are checked; the request is sent; text streams to the channel.
 //! 3. The answer is stored, *then* its calls run: history first, then act.
 //! 4. Each result is stored before the next call begins, those of a batch of readers when all
@@ -102,6 +102,7 @@ impl Agent {
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
+        self.dispatcher.refresh().await;
         let registry = self.refresh_tools();
         self.history.mend().await?;
         let first = self.history.messages().is_empty();

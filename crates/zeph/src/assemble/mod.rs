@@ -4,6 +4,7 @@
 //! same gates stand before every call.
 
 mod provider;
+mod reload;
 mod session;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
 
 pub(crate) use provider::{choose_provider, openai_base_url};
+pub(crate) use reload::Reloader;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 
 /// What every command that touches tools needs.
@@ -35,6 +37,8 @@ pub(crate) struct Assembly {
     pub(crate) store: Store,
     /// The tools behind their gates.
     pub(crate) stack: Arc<LayeredExecutor>,
+    /// Keeps the blocklist in step with the configuration.
+    pub(crate) reload: Arc<Reloader>,
     /// Owns the processes of commands.
     shell: Arc<ShellExecutor>,
 }
@@ -62,11 +66,13 @@ impl Assembly {
             anyhow!("[tools.shell]: {}", errors.join("; "))
         })?);
         let stack = build_stack(&loaded, &env, &store, &shell)?;
+        let reload = Reloader::new(&loaded, &env, global.overrides(), shell.policy());
         Ok(Self {
             loaded,
             env,
             store,
             stack: Arc::new(stack),
+            reload: Arc::new(reload),
             shell,
         })
     }

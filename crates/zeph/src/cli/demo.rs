@@ -174,6 +174,7 @@ async fn work(
         session: open.id.clone(),
         project: project.clone(),
         caller_id: None,
+        reload: None,
         response_schema: None,
     })
     .await?;

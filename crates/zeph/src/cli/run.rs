@@ -164,6 +164,7 @@ async fn turn_of(
         session: open.id.clone(),
         project: assembly.env.cwd.clone(),
         caller_id: None,
+        reload: Some(Arc::clone(&assembly.reload) as _),
         response_schema: schema.as_ref().map(|schema| schema.schema.clone()),
     })
     .await?;
@@ -353,6 +354,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         session: id.clone(),
         project: assembly.env.cwd.clone(),
         caller_id: None,
+        reload: Some(Arc::clone(&assembly.reload) as _),
         response_schema: None,
     })
     .await?;

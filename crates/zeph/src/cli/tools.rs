@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Caller, Dispatcher};
+use zeph_core::{Caller, ConfigNews, ConfigReload as _, Dispatcher};
 use zeph_memory::new_session_id;
 use zeph_tools::layers::now_ms;
 use zeph_tools::registry::nearest;
@@ -22,7 +22,7 @@ use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
 use super::{Exit, is_closed_pipe, load_config, print};
-use crate::assemble::Assembly;
+use crate::assemble::{Assembly, Reloader};
 use crate::output::stderr_line;
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
@@ -133,6 +133,8 @@ struct Calls {
     dispatcher: Dispatcher,
     session: String,
     cancel: CancellationToken,
+    reload: Arc<Reloader>,
+    quiet: bool,
     _signals: SignalTask,
 }
 
@@ -164,11 +166,19 @@ impl Calls {
             dispatcher,
             session,
             cancel,
+            reload: Arc::clone(&assembly.reload),
+            quiet: global.quiet,
             _signals: signals,
         })
     }
 
     async fn call(&self, tool: &str, params: Value) -> (ToolResult, MachineForm) {
+        // Standard output is the calls'; a script goes on for as long as its input is open.
+        match self.reload.refresh().await {
+            Some(ConfigNews::Refused(text)) => stderr_line(&format!("error: {text}")),
+            Some(ConfigNews::Taken(text)) if !self.quiet => stderr_line(&text),
+            _ => {}
+        }
         let id = format!("call_{}", uuid::Uuid::new_v4().simple());
         let call = ToolCall::new(id, tool, params, &self.session);
         let start = Instant::now();

@@ -14,6 +14,7 @@ use super::origin::{Origin, Provenance};
 use super::overrides::{FlagOverrides, from_environment};
 use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
 use super::security::Bounds;
+use super::stamps::{Stamp, Stamps};
 
 /// A configuration that was loaded and checked.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
     /// Where things are.
     pub(crate) paths: Paths,
+    /// What the files were just before they were read.
+    pub(crate) stamps: Stamps,
 }
 
 /// Loads the configuration: flags over environment over project over user over defaults.
@@ -33,16 +36,39 @@ pub(crate) struct Loaded {
 /// # Errors
 /// All faults that were found. Nothing was run and nothing was written.
 pub(crate) fn load(env: &Environment, flags: &FlagOverrides) -> Result<Loaded, ConfigErrors> {
-    load_from(Paths::locate(env, flags.config.as_deref())?, env, flags)
+    let paths = Paths::locate(env, flags.config.as_deref())?;
+    load_from(paths, env, flags, Reading::First)
+}
+
+/// Loads the configuration once more, in the middle of a session.
+///
+/// # Errors
+/// As [`load`]; and for a user's file that is a pipe or the like: what it held was read already.
+pub(crate) fn reload(env: &Environment, flags: &FlagOverrides) -> Result<Loaded, ConfigErrors> {
+    let paths = Paths::locate(env, flags.config.as_deref())?;
+    load_from(paths, env, flags, Reading::Again)
+}
+
+/// Which time the files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    First,
+    Again,
 }
 
 fn load_from(
     mut paths: Paths,
     env: &Environment,
     flags: &FlagOverrides,
+    reading: Reading,
 ) -> Result<Loaded, ConfigErrors> {
+    let stamps = Stamps::of(&paths);
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     let must_exist = flags.config.is_some();
+    if reading == Reading::Again && stamps.user.stamp == Stamp::Special {
+        let once = io::Error::other("it is not a regular file, so it can be read only once");
+        return Err(unreadable(&paths.user_file, &once).into());
+    }
     let mut layers = read_file(&paths.user_file, FileLayer::User, must_exist, &mut errors);
     if let Some(file) = paths.project_file.clone() {
         let mut project = read_file(&file, FileLayer::Project, true, &mut errors);
@@ -85,6 +111,7 @@ fn load_from(
         provenance,
         warnings,
         paths,
+        stamps,
     })
 }
 
@@ -118,7 +145,7 @@ pub(crate) fn check_file(
         config,
         ..FlagOverrides::default()
     };
-    load_from(paths, &env, &flags).map(drop)
+    load_from(paths, &env, &flags, Reading::First).map(drop)
 }
 
 fn read_file(

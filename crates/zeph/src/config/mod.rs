@@ -3,6 +3,7 @@
 //! Each section is a struct beside the code that it configures; [`Config`] composes them. A new
 //! section is one field here; its settings then need their rule in `security`.
 
+mod changes;
 mod check;
 mod env;
 mod error;
@@ -15,6 +16,7 @@ mod reader;
 mod reference;
 mod schema;
 mod security;
+mod stamps;
 mod template;
 #[cfg(test)]
 mod unused;
@@ -29,14 +31,16 @@ use zeph_tools::file::FileConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::web::ScrapeConfig;
 
+pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
 pub(crate) use error::ConfigErrors;
-pub(crate) use load::{Loaded, check_file, load};
+pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
 pub(crate) use paths::Paths;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
+pub(crate) use stamps::{Stamp, Stamped, Stamps};
 pub(crate) use template::{effective, template};
 
 /// The configuration of Zeph.

@@ -47,6 +47,24 @@ name file, line and column, what was expected and the nearest known key. All tha
 reported at once, nothing runs, and the exit status is 2. `zeph config check [FILE]` only checks;
 `zeph config schema` prints the JSON Schema for editors.
 
+## When it changes while a session runs
+
+The files are looked at before every turn and every call, and read again when one has changed, has
+come or has gone. `/reload` reads them whether they changed or not. It then holds
+
+- for the calls that follow: `tools.shell.blocked_commands`, `tools.shell.allow_constructs`, and
+  what `tools.shell.allow_network` blocks by name (the OS sandbox cuts the network from the next
+  start on);
+- after a restart: everything else. The keys that differ are named.
+
+A configuration that is not valid changes nothing: the faults are told with file and line, and what
+held before still holds. Environment and flags are those of the start.
+
+Two changes that loosen the blocklist are refused until `/reload` asks for them, since the model
+could have made them: one in a file that lies where the tools write (the working directory, above
+all the project's file, and `allowed_paths`), and the loss of the user's file. A file that was given
+as a pipe is read at the start alone.
+
 ## What a project may set
 
 A repository that was cloned is not trusted: its file may tighten what protects you, never loosen

@@ -12,7 +12,7 @@ use zeph_llm::Usage;
 use zeph_tools::{Confirmation, OutputStream};
 
 use super::events::{Event, Line};
-use super::stdout_line;
+use super::{stderr_line, stdout_line};
 
 /// One call of a turn.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -211,6 +211,10 @@ impl Channel for Recorder {
                 decision: if allowed { "allowed" } else { "refused" }.to_owned(),
             }),
             AgentEvent::Notice(text) => self.print(Event::Notice { text }),
+            AgentEvent::Warning(text) => {
+                stderr_line(&format!("error: {text}"));
+                self.print(Event::Notice { text });
+            }
             AgentEvent::Requesting { .. } | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => {}
         }
     }

@@ -117,6 +117,10 @@ impl Screen {
                 self.notice(&text);
                 None
             }
+            AgentEvent::Warning(text) => {
+                self.error(&text);
+                None
+            }
             // The question and what follows it say the first; the end of the turn sums up the second.
             AgentEvent::Permission { .. } | AgentEvent::Usage(_) => None,
         }

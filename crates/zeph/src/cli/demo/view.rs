@@ -88,7 +88,7 @@ impl Channel for View {
                 };
                 self.says("", &format!("{end}, {}", seconds(duration_ms)));
             }
-            AgentEvent::Notice(text) => self.says("notice", &text),
+            AgentEvent::Notice(text) | AgentEvent::Warning(text) => self.says("notice", &text),
             AgentEvent::Requesting { .. }
             | AgentEvent::Reasoning(_)
             | AgentEvent::ToolOutput { .. }
