@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::ToolError;
 use crate::file::glob;
@@ -29,6 +29,8 @@ struct List {
     set: GlobSet,
     /// For every glob of the set, the one that it was written as.
     written: Vec<String>,
+    /// The globs of the set: absolute, or beginning with `**`.
+    globs: Vec<String>,
 }
 
 /// The rules of reading; without any, everything may be read.
@@ -85,8 +87,24 @@ impl ReadRules {
         ))
     }
 
+    /// Whether something is denied, wherever it lies.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        !self.deny.written.is_empty()
+    }
+
+    /// The globs of `deny_read`: absolute, or beginning with `**`.
+    pub(crate) fn deny_globs(&self) -> &[String] {
+        &self.deny.globs
+    }
+
+    /// Whether `deny_read` matches `path` itself, not only a directory above it.
+    pub(crate) fn denies_itself(&self, path: &Path) -> bool {
+        self.deny.set.is_match(path)
+    }
+
     /// Why nothing at or below `path` may be read.
-    pub(super) fn denied(&self, path: &Path) -> Option<String> {
+    pub(crate) fn denied(&self, path: &Path) -> Option<String> {
         if self.deny.written.is_empty() {
             return None;
         }
@@ -119,6 +137,7 @@ impl List {
     fn new(list: &'static str, globs: &[String], home: Option<&Path>) -> Result<Self, RuleError> {
         let mut set = GlobSetBuilder::new();
         let mut written = Vec::new();
+        let mut all = Vec::new();
         for text in globs {
             let failed = |reason: String| RuleError {
                 list,
@@ -126,14 +145,9 @@ impl List {
                 reason,
             };
             for glob in forms(text, home).map_err(failed)? {
-                let glob = GlobBuilder::new(&glob)
-                    .literal_separator(true)
-                    .backslash_escape(true)
-                    .empty_alternates(true)
-                    .build()
-                    .map_err(|error| failed(error.kind().to_string()))?;
-                set.add(glob);
+                set.add(compile(&glob).map_err(|error| failed(error.kind().to_string()))?);
                 written.push(text.clone());
+                all.push(glob);
             }
         }
         let set = set.build().map_err(|error| RuleError {
@@ -141,7 +155,11 @@ impl List {
             glob: error.glob().unwrap_or_default().to_owned(),
             reason: error.kind().to_string(),
         })?;
-        Ok(Self { set, written })
+        Ok(Self {
+            set,
+            written,
+            globs: all,
+        })
     }
 
     /// The glob, as written, that matches `path`.
@@ -149,6 +167,15 @@ impl List {
         let first = self.set.matches(path).into_iter().min()?;
         self.written.get(first).map(String::as_str)
     }
+}
+
+/// A glob over paths: `*` and `?` stop at `/`.
+pub(crate) fn compile(glob: &str) -> Result<Glob, globset::Error> {
+    GlobBuilder::new(glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build()
 }
 
 /// The globs that stand for `text`: absolute, with and without its final `/**`, and with the real
@@ -193,16 +220,21 @@ fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
     Ok(forms)
 }
 
-/// `glob` with the real path of the directories that it begins with, where that is another one.
-fn real_form(glob: &str) -> Option<String> {
+/// The directories that a glob begins with, as far as they are plain names; the whole when all is.
+pub(crate) fn plain_base(glob: &Path) -> PathBuf {
     let is_plain = |part: &Component<'_>| match part {
         Component::Normal(name) => name
             .to_str()
             .is_some_and(|name| !name.contains(['*', '?', '[', ']', '{', '}', ',', '\\'])),
         _ => true,
     };
+    glob.components().take_while(is_plain).collect()
+}
+
+/// `glob` with the real path of the directories that it begins with, where that is another one.
+fn real_form(glob: &str) -> Option<String> {
     let path = Path::new(glob);
-    let plain: PathBuf = path.components().take_while(is_plain).collect();
+    let plain = plain_base(path);
     let (there, real) = plain
         .ancestors()
         .find_map(|above| Some((above, real_path(above)?)))?;
@@ -221,7 +253,7 @@ fn real_form(glob: &str) -> Option<String> {
     clippy::disallowed_methods,
     reason = "rules are held against real paths, and what they begin with is looked up once"
 )]
-fn real_path(path: &Path) -> Option<PathBuf> {
+pub(super) fn real_path(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 

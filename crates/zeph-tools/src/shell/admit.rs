@@ -1,7 +1,10 @@
 //! Whether a command may run: the blocklist's verdict, as an error or as a question.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::{Answer, ApprovedBy, CallContext};
 use crate::def::Risk;
@@ -12,12 +15,17 @@ use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
 use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict, claim_source};
+use super::reads::Reads;
 
 /// The gate before every command, on both paths.
 pub(super) struct Admission {
     policy: ShellPolicyHandle,
     /// What must not be destroyed, wherever a command starts.
     start: Start,
+    /// What commands may not read.
+    reads: Arc<Reads>,
+    /// Whether that is hidden from them.
+    hidden: AtomicBool,
     /// How much a command can harm.
     risk: Risk,
 }
@@ -40,8 +48,25 @@ impl Admission {
                 home: home.map(PathBuf::from),
                 roots: cwd::protected(project, &config.allowed_paths),
             },
+            reads: Arc::default(),
+            hidden: AtomicBool::new(false),
             risk,
         })
+    }
+
+    /// The gate that also refuses commands that name what may not be read.
+    pub(super) fn guarding(self, reads: Arc<Reads>) -> Self {
+        Self { reads, ..self }
+    }
+
+    /// What commands may not read.
+    pub(super) fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    /// Whether what is denied is hidden from commands; until this is said, it is taken not to be.
+    pub(super) fn set_hidden(&self, hidden: bool) {
+        self.hidden.store(hidden, Ordering::Relaxed);
     }
 
     /// The blocklist; what is rebuilt through it holds for the calls that follow.
@@ -66,11 +91,17 @@ impl Admission {
         cx: &CallContext,
     ) -> Result<(), ToolError> {
         cx.trace().claim_source = claim_source(&params.command);
-        match self.decide(params) {
-            Verdict::Allow => Ok(()),
-            Verdict::Block { what } => Err(ToolError::blocked(format!(
+        let verdict = self.decide(params);
+        if let Verdict::Block { what } = &verdict {
+            return Err(ToolError::blocked(format!(
                 "the shell's blocklist refuses this command: {what}"
-            ))),
+            )));
+        }
+        if let Some(why) = self.reading(params) {
+            return Err(ToolError::blocked(why));
+        }
+        match verdict {
+            Verdict::Allow | Verdict::Block { .. } => Ok(()),
             Verdict::Ask { .. } if path == CallPath::Confirmed => {
                 cx.trace().approved_by = ApprovedBy::User;
                 Ok(())
@@ -98,15 +129,28 @@ impl Admission {
     /// What the blocklist says about a command; it stands on both paths.
     fn decide(&self, params: &BashParams) -> Verdict {
         let policy = self.policy.load();
+        policy.decide(&params.command, &self.start_of(params))
+    }
+
+    /// What a command names that may not be read; it stands on both paths.
+    fn reading(&self, params: &BashParams) -> Option<String> {
+        if self.reads.is_empty() {
+            return None;
+        }
+        let start = self.start_of(params);
+        let named = self.policy.load().named(&params.command, &start);
+        let hidden = self.hidden.load(Ordering::Relaxed);
+        self.reads.refusal(&start.cwd, &named, hidden)
+    }
+
+    /// Where a command starts.
+    fn start_of(&self, params: &BashParams) -> Cow<'_, Start> {
         match &params.cwd {
-            None => policy.decide(&params.command, &self.start),
-            Some(cwd) => {
-                let start = Start {
-                    cwd: self.start.cwd.join(cwd),
-                    ..self.start.clone()
-                };
-                policy.decide(&params.command, &start)
-            }
+            None => Cow::Borrowed(&self.start),
+            Some(cwd) => Cow::Owned(Start {
+                cwd: self.start.cwd.join(cwd),
+                ..self.start.clone()
+            }),
         }
     }
 }

@@ -30,6 +30,7 @@ use super::local::LocalRunner;
 use super::os_sandbox::plan::{Plan, resolve};
 use super::os_sandbox::told::Told;
 use super::policy::{PolicyError, ShellPolicyHandle};
+use super::reads::Reads;
 use super::recorder::Recorder;
 use super::runner::{CommandRunner, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
@@ -46,7 +47,7 @@ pub struct ShellExecutor {
 impl ShellExecutor {
     /// An executor whose commands start in `cwd` (absolute) on this machine, below the process
     /// that `supervisor` starts at the first of them. `base_env` is the environment of which
-    /// `config` says what passes.
+    /// `config` says what passes, `reads` says what commands may not read.
     ///
     /// # Errors
     /// [`PolicyError`]s when the blocklist of `config` is wrong.
@@ -55,14 +56,20 @@ impl ShellExecutor {
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         supervisor: SupervisorCommand,
+        reads: Reads,
     ) -> Result<Self, Vec<PolicyError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
         let env = env::select(&base_env, &config.env, None);
         let sandbox = Plan::new(&config, &cwd, &env, resolve);
-        let runner = Arc::new(LocalRunner::new(supervisor, tag).confined(sandbox.clone()));
+        let reads = Arc::new(reads);
+        let runner = LocalRunner::new(supervisor, tag)
+            .confined(sandbox.clone())
+            .hiding(Arc::clone(&reads));
+        let executor = Self::with_runner(config, cwd, base_env, Arc::new(runner))?;
         Ok(Self {
-            sandbox: Told::new(sandbox),
-            ..Self::with_runner(config, cwd, base_env, runner)?
+            sandbox: Told::new(sandbox, Arc::clone(&reads)),
+            admission: executor.admission.guarding(reads),
+            ..executor
         })
     }
 
@@ -104,6 +111,19 @@ impl ShellExecutor {
         )
     }
 
+    /// Whether what the rules of reading deny is hidden from commands, as far as it is there when
+    /// they start. Finds it out, where there are such rules, by starting what runs commands.
+    pub async fn hides_denied(&self) -> bool {
+        self.admission.reads().denies() && self.runner.hides().await
+    }
+
+    /// The gate is stricter where nothing is hidden.
+    async fn find_out_what_is_hidden(&self) {
+        if self.admission.reads().denies() {
+            self.admission.set_hidden(self.runner.hides().await);
+        }
+    }
+
     /// Ends everything that commands left behind; the end of the session. Returns when it is gone.
     pub async fn shutdown(&self) {
         self.runner.shutdown().await;
@@ -116,6 +136,7 @@ impl ShellExecutor {
         cx: &CallContext,
     ) -> Result<ToolOutput, ToolError> {
         let params: BashParams = call.parse()?;
+        self.find_out_what_is_hidden().await;
         self.admission.admit(path, &params, cx)?;
         let timeout_secs = self.commands.check(&params)?;
         let command = self.commands.prepare(&params, timeout_secs)?;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::os_sandbox::Plan;
+use super::reads::Reads;
 use super::runner::{
     BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, OutputFn, RunError,
 };
@@ -40,6 +41,7 @@ pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
     plan: Option<Plan>,
+    reads: Arc<Reads>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
 }
@@ -53,6 +55,7 @@ impl LocalRunner {
             supervisor,
             tag,
             plan: None,
+            reads: Arc::default(),
             next: AtomicU64::new(1),
             connection: Mutex::new(None),
         }
@@ -65,13 +68,49 @@ impl LocalRunner {
         self
     }
 
+    /// The same with what `reads` denies hidden from commands, where there is a sandbox around them.
+    #[must_use]
+    pub fn hiding(mut self, reads: Arc<Reads>) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    /// Whether something is to be hidden.
+    fn is_hiding(&self) -> bool {
+        self.plan.is_some() && self.reads.denies()
+    }
+
+    /// The plan for a command that starts now, and what of it cannot be had.
+    ///
+    /// # Errors
+    /// When it must be had.
+    async fn plan_now(&self) -> Result<(Option<Plan>, Option<String>), RunError> {
+        let plan = self.plan.clone();
+        let (Some(plan), true) = (plan.clone(), self.is_hiding()) else {
+            return Ok((plan, None));
+        };
+        let reads = Arc::clone(&self.reads);
+        let found = tokio::task::spawn_blocking(move || reads.find()).await;
+        let found = found.map_err(|error| RunError::Unconfined(error.to_string()))?;
+        match found.missed {
+            Some(missed) if plan.required => Err(RunError::Unconfined(missed)),
+            missed => Ok((
+                Some(Plan {
+                    hidden: Some(found.paths),
+                    ..plan
+                }),
+                missed,
+            )),
+        }
+    }
+
     /// The supervisor, and whether it took the place of one that had died.
     async fn connect(&self) -> Result<(Arc<Connection>, bool), RunError> {
         let mut connection = self.connection.lock().await;
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
             return Ok((Arc::clone(running), false));
         }
-        let started = Connection::start(&self.supervisor, self.tag.as_ref())
+        let started = Connection::start(&self.supervisor, self.tag.as_ref(), self.is_hiding())
             .map(Arc::new)
             .map_err(RunError::Unavailable)?;
         let before = connection.replace(Arc::clone(&started));
@@ -89,11 +128,12 @@ impl CommandRunner for LocalRunner {
     ) -> Result<Ended, RunError> {
         let deadline = Instant::now() + command.timeout;
         let (connection, restarted) = self.connect().await?;
+        let (plan, missed) = self.plan_now().await?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (mut pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
         let mut running = Running {
             replies: connection
-                .run(id, &command, self.plan.as_ref(), ends)
+                .run(id, &command, plan.as_ref(), ends)
                 .map_err(RunError::Spawn)?
                 .ok_or(RunError::Lost)?,
             connection,
@@ -102,6 +142,8 @@ impl CommandRunner for LocalRunner {
         };
         let mut ended = running.wait(&mut pipes, deadline, cancel, output).await?;
         ended.restarted = restarted;
+        let lacks: Vec<String> = ended.unconfined.take().into_iter().chain(missed).collect();
+        ended.unconfined = (!lacks.is_empty()).then(|| lacks.join("; "));
         running.over = true;
         let patience = if ended.background.is_empty() {
             LAST_OUTPUT
@@ -114,6 +156,14 @@ impl CommandRunner for LocalRunner {
             tokio::spawn(pipes.discard());
         }
         Ok(ended)
+    }
+
+    async fn hides(&self) -> bool {
+        self.is_hiding()
+            && match self.connect().await {
+                Ok((connection, _)) => connection.hides().await,
+                Err(_) => false,
+            }
     }
 
     async fn shutdown(&self) {
@@ -174,6 +224,7 @@ impl Running {
                         return Err(RunError::Unconfined(message));
                     }
                     Some(Reply::Gone { clean, .. }) => progress.gone = Some(clean),
+                    Some(Reply::Hides { .. }) => {}
                     Some(Reply::Failed { errno, message, .. }) => {
                         self.over = true;
                         return Err(RunError::Spawn(match errno {

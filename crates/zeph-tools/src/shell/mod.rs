@@ -5,7 +5,7 @@
 //! [`live`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
 //! through which a command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
-//! what the operating system lets commands do.
+//! what the operating system lets commands do, [`reads`] what they may not read.
 
 mod admit;
 pub mod bash;
@@ -22,6 +22,7 @@ pub mod local;
 pub mod os_sandbox;
 pub mod policy;
 pub mod program;
+pub mod reads;
 mod recorder;
 pub mod runner;
 pub mod supervisor;
@@ -33,5 +34,6 @@ pub use executor::ShellExecutor;
 pub use local::LocalRunner;
 pub use os_sandbox::{SandboxConfig, SandboxMode};
 pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
+pub use reads::Reads;
 pub use runner::{BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -121,6 +121,9 @@ pub trait CommandRunner: Send + Sync {
         output: OutputFn<'_>,
     ) -> Result<Ended, RunError>;
 
+    /// Whether what may not be read is hidden from commands, as far as it is there when they start.
+    async fn hides(&self) -> bool;
+
     /// Ends everything that commands left behind. Returns when it is gone.
     async fn shutdown(&self);
 }

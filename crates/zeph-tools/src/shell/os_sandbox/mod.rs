@@ -2,8 +2,9 @@
 //!
 //! [`config`] is what the user sets, [`plan`] what follows from it for the commands of a session.
 //! The supervisor applies a plan to the thread that starts a command: what a thread is not allowed,
-//! nothing that it starts is allowed, and there is no way back. On Linux, Landlock confines where is
-//! written (`landlock`) and seccomp cuts the network (`seccomp`); other systems have `disabled`.
+//! nothing that it starts is allowed, and there is no way back. On Linux, mounts of its own hide what may
+//! not be read (`mask`), Landlock confines where is written (`landlock`) and seccomp cuts the network
+//! (`seccomp`); other systems have `disabled`.
 //! `refusal` finds in what a failed command printed that it was the sandbox that refused, `told` says
 //! what is told of it.
 
@@ -13,6 +14,8 @@ mod disabled;
 mod enforcement;
 #[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod mask;
 pub mod plan;
 mod refusal;
 #[cfg(target_os = "linux")]
@@ -22,6 +25,8 @@ pub(super) mod told;
 #[cfg(not(target_os = "linux"))]
 use disabled as landlock;
 #[cfg(not(target_os = "linux"))]
+use disabled as mask;
+#[cfg(not(target_os = "linux"))]
 use disabled as seccomp;
 
 use std::io;
@@ -30,6 +35,11 @@ use std::thread;
 pub use config::{SandboxConfig, SandboxMode};
 pub use enforcement::Enforcement;
 pub use plan::Plan;
+
+/// What is lacking where nothing can be hidden.
+pub(in crate::shell) const NOT_HIDDEN: &str =
+    "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
+     user make no mount namespace), and only commands that name it are refused";
 
 /// Why a command must not be started.
 #[derive(Debug, thiserror::Error)]
@@ -54,19 +64,41 @@ pub(in crate::shell) enum ApplyError {
 /// # Errors
 /// [`ApplyError`]; the thread may be restricted in part then.
 pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
+    // First, since a thread that Landlock restricts does not mount.
+    let hides = match &plan.hidden {
+        Some(paths) => mask::cover(paths)?,
+        None => true,
+    };
     let found = Enforcement {
         landlock: landlock::confine_writes(&plan.writable)?,
         seccomp: !plan.network && seccomp::cut_network()?,
     };
-    judge(found, plan)
+    judge(found, hides, plan)
 }
 
 /// What a plan wants and was not found, or that it must not lack it.
-fn judge(found: Enforcement, plan: &Plan) -> Result<Option<String>, ApplyError> {
-    match found.lacks(plan.network) {
-        Some(lack) if plan.required => Err(ApplyError::Lacking(lack)),
-        lack => Ok(lack),
+fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>, ApplyError> {
+    let lacks: Vec<String> = found
+        .lacks(plan.network)
+        .into_iter()
+        .chain((!hides).then(|| NOT_HIDDEN.to_owned()))
+        .collect();
+    match lacks.join("; ") {
+        none if none.is_empty() => Ok(None),
+        lacks if plan.required => Err(ApplyError::Lacking(lacks)),
+        lacks => Ok(Some(lacks)),
     }
+}
+
+/// Lets the threads of this process hide files from commands, where that takes a user namespace.
+/// For a process with one thread. Whether they may then.
+///
+/// # Errors
+/// When the process is of no use any more.
+pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
+    mask::allow()?;
+    let thread = thread::Builder::new().spawn(|| mask::cover(&[]).unwrap_or(false))?;
+    Ok(thread.join().unwrap_or(false))
 }
 
 /// What this machine enforces, found by enforcing it on a thread that ends thereafter.
@@ -97,12 +129,13 @@ mod tests {
                 writable: Vec::new(),
                 network: true,
                 required,
+                hidden: None,
             };
             let found = Enforcement {
                 landlock,
                 seccomp: false,
             };
-            let judged = judge(found, &plan);
+            let judged = judge(found, true, &plan);
             if let Err(error) = &judged {
                 let text = error.to_string();
                 assert!(

@@ -27,6 +27,9 @@ pub struct Plan {
     pub network: bool,
     /// Whether nothing runs where this cannot be enforced.
     pub required: bool,
+    /// What is hidden: files and directories, real paths. `None` where nothing ever is; a list, even
+    /// an empty one, wants mounts of the command's own.
+    pub hidden: Option<Vec<PathBuf>>,
 }
 
 impl Plan {
@@ -66,6 +69,7 @@ impl Plan {
             writable,
             network: config.allow_network,
             required,
+            hidden: None,
         })
     }
 

@@ -4,6 +4,7 @@ use super::cursor::{Cursor, SyntaxError};
 use super::parse::{is_name, plain};
 use super::quote::RawWord;
 use super::tree::{Command, Kind, List, Pipeline, Then};
+use super::word::{expand, single};
 
 /// Those that begin a compound command.
 pub(super) const COMPOUND: &[&str] = &["[[", "case", "for", "if", "select", "until", "while", "{"];
@@ -88,6 +89,7 @@ impl Cursor<'_> {
         };
         let mut command = plain(kind);
         command.substitutions = raw.substitutions;
+        command.others = raw.others;
         loop {
             self.skip_blanks();
             if !self.redirect(&mut command)? {
@@ -150,13 +152,16 @@ impl Cursor<'_> {
         self.body(lists)
     }
 
-    /// Reads a word of which only counts what is substituted into it.
+    /// Reads a word that is no argument.
     pub(super) fn part(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let at = self.at;
         let mut word = self.word(false)?;
         if self.at == at {
             return Err(self.unexpected());
         }
+        let substituted = !word.substitutions.is_empty();
+        raw.others
+            .extend(expand(&word.atoms, self.home, substituted));
         raw.substitutions.append(&mut word.substitutions);
         Ok(())
     }
@@ -215,6 +220,7 @@ impl Cursor<'_> {
                         return Err(self.unexpected());
                     }
                     raw.substitutions.append(&mut word.substitutions);
+                    raw.others.push(single(&word.atoms, self.home, false));
                     let text = word.bare_text();
                     if text.as_deref() == Some("]]") {
                         return Ok(());

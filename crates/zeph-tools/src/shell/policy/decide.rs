@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::blocklist::{Fit, ShellPolicy, name_of};
 use super::flow::{calls_of, list_downloads, runs_download};
+use super::named::{Named, Role};
 use super::parse::parse;
 use super::targets::{Places, is_block_device};
 use super::tree::{Command, Construct, Kind, List, Pipeline, Redirect, Then};
@@ -74,6 +75,8 @@ pub(super) struct Decider<'p> {
     judged: usize,
     script_bytes: usize,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
+    /// What is named, where that is asked for.
+    pub(super) named: Option<Vec<Named>>,
 }
 
 impl<'p> Decider<'p> {
@@ -85,10 +88,16 @@ impl<'p> Decider<'p> {
             judged: 0,
             script_bytes: 0,
             functions: BTreeMap::new(),
+            named: None,
         }
     }
 
     pub(super) fn decide(mut self, list: &List) -> Verdict {
+        self.walk(list);
+        self.verdict
+    }
+
+    pub(super) fn walk(&mut self, list: &List) {
         let around = Around {
             input: Input::Closed,
             downloads: false,
@@ -96,7 +105,6 @@ impl<'p> Decider<'p> {
         };
         self.list(list, &around);
         self.fork_bomb();
-        self.verdict
     }
 
     pub(super) fn block(&mut self, what: impl Into<String>) {
@@ -165,9 +173,13 @@ impl<'p> Decider<'p> {
         for redirect in &command.redirects {
             self.redirect(redirect, &mut around);
         }
+        self.name(Role::Argument, &command.others);
         match &command.kind {
             Kind::Simple { assignments, words } => {
                 for assignment in assignments {
+                    if let Some(value) = &assignment.value {
+                        self.name(Role::Argument, &[Word::literal(value)]);
+                    }
                     if matches!(assignment.name.as_str(), "BASH_ENV" | "ENV") {
                         self.ask(format!(
                             "`{}` names a script that shells run first",
@@ -215,8 +227,12 @@ impl<'p> Decider<'p> {
 
     fn redirect(&mut self, redirect: &Redirect, around: &mut Around) {
         match redirect {
-            Redirect::Output(word) => self.output(word),
+            Redirect::Output(word) => {
+                self.name(Role::Target, std::slice::from_ref(word));
+                self.output(word);
+            }
             Redirect::Input(word) => {
+                self.name(Role::Argument, std::slice::from_ref(word));
                 let device = word.pattern().is_some_and(|path| {
                     path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
                 });
@@ -298,6 +314,7 @@ impl<'p> Decider<'p> {
             return;
         }
         let Some(text) = first.known() else {
+            self.name_all("", words, around);
             self.ask(format!(
                 "which command `{}` is cannot be known before it runs",
                 first.shown()
@@ -317,6 +334,7 @@ impl<'p> Decider<'p> {
             _ => {}
         }
         let name = name_of(text).to_owned();
+        self.name_all(&name, words, around);
         self.destroys(&name, words);
         self.builtins(&name, words, around);
         self.scripts(&name, words, around);

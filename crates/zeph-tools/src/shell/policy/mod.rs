@@ -4,8 +4,8 @@
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
 //! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, and
 //! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
-//! `handle` lets it be replaced while calls run. Nothing here does I/O. `paths` finds paths in
-//! a text.
+//! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
+//! reading. Nothing here does I/O. `paths` finds paths in a text.
 //!
 //! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
 //! what it reads would understand some commands otherwise than the shell that runs them.
@@ -17,6 +17,7 @@ mod decide;
 mod escape;
 mod flow;
 mod handle;
+mod named;
 mod parse;
 mod paths;
 mod quote;
@@ -32,9 +33,11 @@ pub use blocklist::{PolicyError, ShellPolicy};
 pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
 pub use decide::{Start, Verdict};
 pub use handle::ShellPolicyHandle;
+pub(in crate::shell) use named::{Named, Role};
 pub use parse::parse;
 pub(in crate::shell) use paths::claim_source;
 pub use paths::extract_paths;
+pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 
 #[cfg(test)]

@@ -346,6 +346,7 @@ impl Cursor<'_> {
             self.skip_lines()?;
             if self.eat(b')') {
                 command.substitutions.append(&mut raw.substitutions);
+                command.others.append(&mut raw.others);
                 return Ok(None);
             }
             self.part(&mut raw)?;
@@ -358,6 +359,7 @@ pub(super) fn plain(kind: Kind) -> Command {
         kind,
         redirects: Vec::new(),
         substitutions: Vec::new(),
+        others: Vec::new(),
     }
 }
 

@@ -3,13 +3,15 @@
 use super::cursor::{Cursor, SyntaxError, ends_word};
 use super::parse::parse_nested;
 use super::tree::{Construct, List, Substitution};
-use super::word::Atom;
+use super::word::{Atom, Word};
 
 /// A word as it stands.
 #[derive(Debug, Default)]
 pub(super) struct RawWord {
     pub(super) atoms: Vec<Atom>,
     pub(super) substitutions: Vec<Substitution>,
+    /// Words that stand in it and are no arguments.
+    pub(super) others: Vec<Word>,
     /// Whether nothing in it is quoted or expanded.
     pub(super) bare: bool,
 }

@@ -124,6 +124,16 @@ fn interpreter(name: &str) -> Option<&'static Interpreter> {
     INTERPRETERS.iter().find(|known| known.name == plain)
 }
 
+/// Whether a command with this name takes programs or scripts as arguments or input, in which
+/// files may be named.
+pub(super) fn takes_programs(name: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "ex", "vi", "vim", "nvim", "emacs", "jq",
+        "sqlite3", "psql", "mysql", "duckdb", "deno", "bun", "gdb", "lldb", "m4", "bc", "make",
+    ];
+    interpreter(name).is_some() || OTHERS.contains(&name)
+}
+
 /// Files that stand for standard input or another open file.
 fn is_descriptor(path: &str) -> bool {
     path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/")

@@ -42,6 +42,11 @@ impl Places {
         self.home.as_ref()?.to_str().map(str::to_owned)
     }
 
+    /// The directories in which it may work; `None` is any.
+    pub(super) fn now(&self) -> &[Option<PathBuf>] {
+        &self.now
+    }
+
     /// A `cd` with these arguments.
     pub(super) fn change(&mut self, words: &[Word]) {
         let operand = words
@@ -178,7 +183,7 @@ fn without_all(text: &str) -> &str {
 }
 
 /// The path without `.`, `..` and doubled slashes; links are not followed.
-fn normal(path: &Path) -> PathBuf {
+pub(in crate::shell) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

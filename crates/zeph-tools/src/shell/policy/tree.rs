@@ -40,6 +40,8 @@ pub struct Command {
     pub redirects: Vec<Redirect>,
     /// What is substituted into its own words and redirections.
     pub substitutions: Vec<Substitution>,
+    /// Words that are no arguments: of `for … in`, `case`, `[[ … ]]` and arrays.
+    pub others: Vec<Word>,
 }
 
 /// The kinds of commands.

@@ -13,11 +13,12 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 use super::protocol::{Frames, Reply, Request, Run, encode};
-use super::{CALL_TAG, SupervisorCommand, tree};
+use super::{CALL_TAG, HIDING_ARG, SupervisorCommand, tree};
 use crate::shell::os_sandbox::Plan;
 use crate::shell::runner::CommandSpec;
 
@@ -40,14 +41,16 @@ pub(in crate::shell) struct Connection {
     outgoing: UnboundedSender<Outgoing>,
     calls: Calls,
     ended: CancellationToken,
+    hides: watch::Receiver<Option<bool>>,
 }
 
 impl Connection {
     /// Starts a supervisor. `tag` is the tag of the call that this very process belongs to, if
-    /// it runs below another supervisor.
+    /// it runs below another supervisor. `hiding` says whether it is to hide files from commands.
     pub(in crate::shell) fn start(
         supervisor: &SupervisorCommand,
         tag: Option<&OsString>,
+        hiding: bool,
     ) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -60,6 +63,7 @@ impl Connection {
         // The agent's environment holds secrets, and commands can read their parent's.
         command
             .args(&supervisor.args)
+            .args(hiding.then_some(HIDING_ARG))
             .env_clear()
             .envs(tag.map(|tag| (CALL_TAG, tag)))
             .stdin(OwnedFd::from(theirs))
@@ -71,17 +75,28 @@ impl Connection {
         let (outgoing, queue) = unbounded_channel();
         let calls: Calls = Arc::new(Mutex::new(Some(HashMap::new())));
         let ended = CancellationToken::new();
+        let (told, hides) = watch::channel(None);
         tokio::spawn(write(Arc::clone(&stream), queue));
         let end = End {
             calls: Arc::clone(&calls),
             ended: ended.clone(),
+            hides: told,
         };
         tokio::spawn(read(stream, child, end));
         Ok(Self {
             outgoing,
             calls,
             ended,
+            hides,
         })
+    }
+
+    /// Whether it can hide files from commands, for one that was started to hide them.
+    pub(in crate::shell) async fn hides(&self) -> bool {
+        let mut hides = self.hides.clone();
+        // An error when it ended before it said so.
+        let told = hides.wait_for(Option::is_some).await;
+        told.is_ok_and(|told| *told == Some(true))
     }
 
     /// Whether the supervisor has ended.
@@ -137,6 +152,8 @@ fn lock(calls: &Calls) -> MutexGuard<'_, Option<HashMap<u64, UnboundedSender<Rep
 struct End {
     calls: Calls,
     ended: CancellationToken,
+    /// What it said of hiding files.
+    hides: watch::Sender<Option<bool>>,
 }
 
 impl Drop for End {
@@ -193,8 +210,10 @@ async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
     while let Ok(count @ 1..) = receive(&stream, &mut buffer).await {
         frames.push(&buffer[..count]);
         while let Ok(Some(reply)) = frames.next::<Reply>() {
-            if let Some(calls) = &*lock(&end.calls)
-                && let Some(call) = calls.get(&reply.id())
+            if let Reply::Hides { can } = reply {
+                let _ = end.hides.send(Some(can));
+            } else if let Some(calls) = &*lock(&end.calls)
+                && let Some(call) = reply.id().and_then(|id| calls.get(&id))
             {
                 let _ = call.send(reply);
             }

@@ -29,6 +29,9 @@ pub use server::supervisor_main;
 /// The hidden first argument with which a program is asked to be the supervisor.
 pub const SUPERVISOR_ARG: &str = "__shell-supervisor";
 
+/// The argument behind it with which a supervisor hides files from commands.
+pub(super) const HIDING_ARG: &str = "hiding";
+
 /// The variable by which processes are known as a call's: `<supervisor's pid>.<call>`.
 pub(super) const CALL_TAG: &str = "ZEPH_CALL_ID";
 

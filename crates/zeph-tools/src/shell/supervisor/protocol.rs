@@ -59,6 +59,7 @@ pub(super) struct Confinement {
     writable: Vec<Text>,
     network: bool,
     required: bool,
+    hidden: Option<Vec<Text>>,
 }
 
 impl From<&Plan> for Confinement {
@@ -68,6 +69,10 @@ impl From<&Plan> for Confinement {
             writable: plan.writable.iter().map(text).collect(),
             network: plan.network,
             required: plan.required,
+            hidden: plan
+                .hidden
+                .as_ref()
+                .map(|hidden| hidden.iter().map(text).collect()),
         }
     }
 }
@@ -79,6 +84,9 @@ impl From<Confinement> for Plan {
             writable: sent.writable.into_iter().map(path).collect(),
             network: sent.network,
             required: sent.required,
+            hidden: sent
+                .hidden
+                .map(|hidden| hidden.into_iter().map(path).collect()),
         }
     }
 }
@@ -114,6 +122,8 @@ pub(super) enum Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::shell) enum Reply {
+    /// Told first by a supervisor that hides files: whether it can. It concerns no call.
+    Hides { can: bool },
     /// The command could not be started.
     Failed {
         id: u64,
@@ -134,12 +144,14 @@ pub(in crate::shell) enum Reply {
 }
 
 impl Reply {
-    pub(super) fn id(&self) -> u64 {
+    /// The call that it concerns.
+    pub(super) fn id(&self) -> Option<u64> {
         match self {
+            Self::Hides { .. } => None,
             Self::Failed { id, .. }
             | Self::Unconfined { id, .. }
             | Self::Exited { id, .. }
-            | Self::Gone { id, .. } => *id,
+            | Self::Gone { id, .. } => Some(*id),
         }
     }
 }
@@ -212,6 +224,7 @@ mod tests {
                 writable: command.argv.iter().map(PathBuf::from).collect(),
                 network: cut % 2 == 0,
                 required: cut % 3 == 0,
+                hidden: (cut % 5 > 0).then(|| vec!["/a".into(); cut % 5]),
             };
             let run = Run::new(7, &command, Some(&plan));
             let sent = run.confinement.clone().map(Plan::from);

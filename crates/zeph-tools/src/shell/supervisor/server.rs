@@ -21,6 +21,8 @@ use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
 use super::spawn::{SpawnError, exit, spawn};
 use super::tree::{self, Mark};
+use super::HIDING_ARG;
+use crate::shell::os_sandbox;
 
 /// Between SIGTERM and SIGKILL when the agent has gone.
 const LAST_GRACE: Duration = Duration::from_millis(500);
@@ -47,6 +49,12 @@ fn serve() -> io::Result<()> {
     // Out of the terminal's reach: neither Ctrl-C nor its closing gets here. It fails for the
     // leader of a group, which the agent does not make of it.
     let _ = rustix::process::setsid();
+    // While there is one thread.
+    let hides = if std::env::args_os().any(|argument| argument == HIDING_ARG) {
+        Some(os_sandbox::allow_hiding()?)
+    } else {
+        None
+    };
     tree::adopt_orphans()?;
     // Handlers, since what is ignored would be ignored by the commands as well. The supervisor
     // ends with the agent, never before it.
@@ -69,6 +77,9 @@ fn serve() -> io::Result<()> {
         table: Mutex::default(),
         changed: Condvar::new(),
     });
+    if let Some(can) = hides {
+        server.reply(&Reply::Hides { can });
+    }
     let reaper = Arc::clone(&server);
     thread::Builder::new().spawn(move || reaper.reap())?;
     // An unreadable request ends the session like a closed socket: nothing may be left over.

@@ -1,0 +1,275 @@
+//! What is there of what `deny_read` denies: found by a bounded walk, so that it can be hidden from
+//! commands.
+//!
+//! A glob that is a plain path is looked up, one that begins with plain directories is searched for
+//! below these, one that begins with `**` below the given roots. Links are not followed: rules hold
+//! for what links lead to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::rules::{ReadRules, plain_base, real_path};
+
+/// What one search may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Entries that are looked at.
+    pub entries: usize,
+    /// Paths that are found.
+    pub found: usize,
+    /// How long.
+    pub time: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            entries: 250_000,
+            found: 2_000,
+            time: Duration::from_millis(500),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Files and directories, sorted, none in another; real paths.
+    pub paths: Vec<PathBuf>,
+    /// What the search could not do within its bounds, as a sentence without its full stop.
+    pub missed: Option<String>,
+}
+
+/// What is there of what `rules` deny, below `roots` (real, absolute) for globs that begin with
+/// `**`.
+#[must_use]
+pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
+    let mut search = Search {
+        rules,
+        bounds,
+        until: Instant::now() + bounds.time,
+        seen: 0,
+        paths: Vec::new(),
+        missed: None,
+    };
+    let mut places = BTreeMap::new();
+    if rules.deny_globs().iter().any(|glob| glob.starts_with("**")) {
+        for root in roots {
+            // The directories above count as well, when they are denied themselves.
+            for above in root.ancestors() {
+                search.look_up(above);
+            }
+            places.insert(root.clone(), usize::MAX);
+        }
+    }
+    for glob in rules.deny_globs().iter().filter(|glob| glob.starts_with('/')) {
+        let base = plain_base(Path::new(glob));
+        // Where it leads through a link there is another glob with what the link leads to.
+        if real_path(&base).as_ref() != Some(&base) {
+            continue;
+        }
+        if base.as_os_str().len() == glob.len() {
+            search.look_up(&base);
+            continue;
+        }
+        let depth = depth_below(glob, &base);
+        let known = places.entry(base).or_insert(0);
+        *known = depth.max(*known);
+    }
+    let mut done: Option<PathBuf> = None;
+    for (place, depth) in places {
+        // Sorted, so a directory comes after the one that it lies in.
+        if done.as_ref().is_some_and(|done| place.starts_with(done)) {
+            continue;
+        }
+        search.walk(&place, depth);
+        if depth == usize::MAX {
+            done = Some(place);
+        }
+    }
+    search.finish()
+}
+
+/// How many levels below `base` a glob can match.
+fn depth_below(glob: &str, base: &Path) -> usize {
+    let crosses = glob.contains("**") || (glob.contains('{') && glob.contains('}'));
+    if crosses {
+        return usize::MAX;
+    }
+    glob.matches('/')
+        .count()
+        .saturating_sub(base.components().count() - 1)
+}
+
+struct Search<'r> {
+    rules: &'r ReadRules,
+    bounds: Bounds,
+    until: Instant,
+    seen: usize,
+    paths: Vec<PathBuf>,
+    missed: Option<String>,
+}
+
+impl Search<'_> {
+    fn look_up(&mut self, path: &Path) {
+        if self.rules.denies_itself(path) {
+            self.paths.push(path.to_owned());
+        }
+    }
+
+    /// Looks at the entries below `place`, `depth` levels deep.
+    fn walk(&mut self, place: &Path, depth: usize) {
+        let mut waiting = vec![(place.to_owned(), depth)];
+        while let Some((mut directory, depth)) = waiting.pop() {
+            // What cannot be listed by this user cannot be searched by commands either.
+            let Ok(entries) = fs::read_dir(&directory) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                if !self.within_bounds(place) {
+                    return;
+                }
+                let Ok(kind) = entry.file_type() else {
+                    continue;
+                };
+                if kind.is_symlink() {
+                    continue;
+                }
+                directory.push(entry.file_name());
+                if self.rules.denies_itself(&directory) {
+                    self.paths.push(directory.clone());
+                } else if kind.is_dir() && depth > 1 && !is_kernels(&directory) {
+                    waiting.push((directory.clone(), depth.saturating_sub(1)));
+                }
+                directory.pop();
+            }
+        }
+    }
+
+    fn within_bounds(&mut self, place: &Path) -> bool {
+        self.seen += 1;
+        let late = self.seen.is_multiple_of(256) && Instant::now() > self.until;
+        let within = !late
+            && self.seen <= self.bounds.entries
+            && self.paths.len() < self.bounds.found
+            && self.missed.is_none();
+        if !within && self.missed.is_none() {
+            self.missed = Some(format!(
+                "{} holds too much to find all that `[tools.file] deny_read` denies in it ({} \
+                 entries seen, {} denied)",
+                place.display(),
+                self.seen,
+                self.paths.len()
+            ));
+        }
+        within
+    }
+
+    fn finish(mut self) -> Found {
+        self.paths.sort();
+        let mut paths: Vec<PathBuf> = Vec::with_capacity(self.paths.len());
+        for path in self.paths {
+            if !paths.last().is_some_and(|last| path.starts_with(last)) {
+                paths.push(path);
+            }
+        }
+        Found {
+            paths,
+            missed: self.missed,
+        }
+    }
+}
+
+/// Directories in which the kernel shows itself.
+fn is_kernels(directory: &Path) -> bool {
+    directory == Path::new("/proc") || directory == Path::new("/sys")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn world() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let base = real_path(dir.path()).expect("a directory");
+        for file in [
+            ".env",
+            "a/.env",
+            "a/b/key.pem",
+            "a/b/other",
+            "secrets/deep/x",
+            "secrets/.env",
+        ] {
+            let file = base.join(file);
+            fs::create_dir_all(file.parent().expect("a directory")).expect("a directory");
+            fs::write(file, "").expect("a file");
+        }
+        symlink(base.join("a/.env"), base.join("link")).expect("a link");
+        symlink(base.join("a"), base.join("dir")).expect("a link");
+        (dir, base)
+    }
+
+    fn found(globs: &[&str], base: &Path, bounds: Bounds) -> Found {
+        let globs: Vec<String> = globs
+            .iter()
+            .map(|glob| glob.replace("BASE", &base.display().to_string()))
+            .collect();
+        let rules = ReadRules::new(&globs, &[], None).expect("globs");
+        find(&rules, &[base.to_owned()], bounds)
+    }
+
+    /// Proves SH-20a: what is there is found, whichever way a glob begins.
+    #[test]
+    fn what_is_denied_is_found() {
+        let (_dir, base) = world();
+        let check = |globs: &[&str], expect: &[&str]| {
+            let found = found(globs, &base, Bounds::default());
+            let expect: Vec<PathBuf> = expect.iter().map(|path| base.join(path)).collect();
+            assert_eq!(found.paths, expect, "{globs:?}");
+            assert_eq!(found.missed, None);
+        };
+        check(&["**/.env"], &[".env", "a/.env", "secrets/.env"]);
+        check(&["**/secrets", "**/.env"], &[".env", "a/.env", "secrets"]);
+        check(&["BASE/secrets/**"], &["secrets"]);
+        check(&["BASE/secrets/deep"], &["secrets/deep"]);
+        check(&["BASE/.env"], &[".env"]);
+        check(&["BASE/*/.env"], &["a/.env", "secrets/.env"]);
+        check(&["BASE/a/*/*.pem"], &["a/b/key.pem"]);
+        check(&["BASE/{a/b,secrets/deep}/*"], &["a/b/key.pem", "a/b/other", "secrets/deep/x"]);
+        check(&["BASE/**/*.pem"], &["a/b/key.pem"]);
+        check(&["BASE/?/b"], &["a/b"]);
+        check(&["BASE/nothing", "BASE/*.none", "**/none"], &[]);
+        // The rule holds for what the link leads to; a link itself is nothing to hide.
+        check(&["BASE/dir/.env"], &["a/.env"]);
+        check(&["BASE/link"], &["a/.env"]);
+        check(&["**/link"], &[]);
+    }
+
+    /// Proves SH-20a: a search that did not come to its end says so.
+    #[test]
+    fn what_is_beyond_the_bounds_is_said() {
+        let (_dir, base) = world();
+        let few = |entries, found| Bounds {
+            entries,
+            found,
+            ..Bounds::default()
+        };
+        for bounds in [few(3, 100), few(100, 1)] {
+            let missed = found(&["**/.env"], &base, bounds).missed.expect("said");
+            assert!(missed.contains(&base.display().to_string()), "{missed}");
+        }
+        assert_eq!(found(&["BASE/.env"], &base, few(0, 0)).missed, None);
+    }
+
+    #[test]
+    fn a_root_that_lies_in_a_denied_directory_is_denied_with_it() {
+        let (_dir, base) = world();
+        let rules = ReadRules::new(&["**/secrets".to_owned()], &[], None).expect("globs");
+        let found = find(&rules, &[base.join("secrets/deep")], Bounds::default());
+        assert_eq!(found.paths, [base.join("secrets")]);
+    }
+}

@@ -1,0 +1,366 @@
+//! The rules of reading, for commands: a command that names what may not be read does not run.
+//!
+//! What a command names is known from its parsed text (`policy/named.rs`); here it is held against
+//! the file system and the rules. This is the first layer of two. The second hides what is denied
+//! (`os_sandbox/mask.rs`), so that also a program that finds it by itself does not read it. Where the
+//! second cannot be had, the first is stricter: `hidden` is false then.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use globset::GlobMatcher;
+
+use super::os_sandbox::plan::resolve;
+use super::policy::{Named, Role, extract_paths, normal};
+use crate::file::ReadRules;
+use crate::file::denied::{Bounds, Found, find};
+use crate::file::rules::{compile, plain_base};
+
+/// How many entries are looked at for one pattern of a command.
+const MOST_ENTRIES: usize = 10_000;
+/// How many parts of one word are looked at.
+const MOST_PARTS: usize = 256;
+/// What separates paths from other things in a word: `--file=PATH`, `if=PATH`, `HEAD:PATH`,
+/// `@PATH`, lists.
+const SEPARATORS: &[char] = &['=', ':', '@', ','];
+/// What makes a pattern.
+const WILD: &[char] = &['*', '?', '['];
+
+/// What commands may not read.
+#[derive(Debug, Clone, Default)]
+pub struct Reads {
+    rules: ReadRules,
+    /// Where rules that begin with `**` are looked up, real paths.
+    roots: Vec<PathBuf>,
+    home: Option<PathBuf>,
+}
+
+impl Reads {
+    /// The rules for commands. What is there of what they deny is searched for below `roots`; `~` is
+    /// `home`.
+    #[must_use]
+    pub fn new(
+        rules: ReadRules,
+        roots: impl IntoIterator<Item = PathBuf>,
+        home: Option<PathBuf>,
+    ) -> Self {
+        let mut roots: Vec<PathBuf> = roots.into_iter().map(|root| resolve(&root)).collect();
+        roots.sort();
+        roots.dedup();
+        Self { rules, roots, home }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether there is something to hide.
+    pub(super) fn denies(&self) -> bool {
+        self.rules.denies()
+    }
+
+    /// What is there to hide.
+    pub(super) fn find(&self) -> Found {
+        find(&self.rules, &self.roots, Bounds::default())
+    }
+
+    /// Why nothing at or below `path` may be read.
+    pub(super) fn denied(&self, path: &Path) -> Option<String> {
+        self.rules.denied(path)
+    }
+
+    /// Why a command must not run that names this and starts in `cwd`. `hidden` says whether what is
+    /// denied is hidden from commands.
+    pub(super) fn refusal(&self, cwd: &Path, named: &[Named], hidden: bool) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
+        if let Some(rule) = self.rules.denied(&resolve(cwd)) {
+            return Some(refused(cwd.display(), &rule));
+        }
+        let check = Check {
+            reads: self,
+            hidden,
+            dots: named.iter().any(|named| named.word.prefix() == "dotglob"),
+            known: if hidden { Vec::new() } else { self.find().paths },
+        };
+        named.iter().find_map(|named| check.named(named))
+    }
+}
+
+/// Which rule it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// `deny_read`; what it denies can be hidden.
+    Denied,
+    /// `allow_read`.
+    NotAllowed,
+}
+
+fn refused(what: impl std::fmt::Display, rule: &str) -> String {
+    format!("the command names {what}, which may not be read: {rule}")
+}
+
+/// One check of a command.
+struct Check<'r> {
+    reads: &'r Reads,
+    hidden: bool,
+    /// Whether `*` may match names that begin with a dot.
+    dots: bool,
+    /// What is there and denied; found only when it is not hidden.
+    known: Vec<PathBuf>,
+}
+
+impl Check<'_> {
+    fn named(&self, named: &Named) -> Option<String> {
+        let word = &named.word;
+        if let Some(text) = word.known() {
+            return self.text(text, named);
+        }
+        if let Some(pattern) = word.pattern() {
+            return parts(pattern)
+                .into_iter()
+                .find_map(|part| self.pattern(part, named));
+        }
+        // What follows is not known: the directory it begins with is, and what it may become.
+        let prefix = word.prefix();
+        let directory = prefix.rfind('/').map(|end| &prefix[..=end]);
+        let refusal = directory.and_then(|directory| self.text(directory, named));
+        if refusal.is_some() || self.hidden {
+            return refusal;
+        }
+        let begun: Vec<&str> = parts(prefix);
+        begun
+            .into_iter()
+            .filter(|part| !part.ends_with('/'))
+            .find_map(|part| self.pattern(&format!("{}*", literal(part)), named))
+    }
+
+    fn text(&self, text: &str, named: &Named) -> Option<String> {
+        let is_text = text.contains([' ', '\t', '\n', '"', '\'', '(', ';']);
+        let inside = if is_text {
+            extract_paths(text)
+        } else {
+            Vec::new()
+        };
+        let tokens = if is_text && named.role == Role::Program {
+            tokens(text)
+        } else {
+            Vec::new()
+        };
+        parts(text)
+            .into_iter()
+            .chain(inside.iter().map(String::as_str))
+            .chain(tokens)
+            .find_map(|part| self.part(part, named))
+    }
+
+    /// A part of a word that may be a path.
+    fn part(&self, part: &str, named: &Named) -> Option<String> {
+        let given = self.at_home(part);
+        let refusal = self.from_places(&given, named).find_map(|path| {
+            let (_, rule) = self.path(&path, part, named.role)?;
+            Some(refused(part, &rule))
+        });
+        refusal.or_else(|| self.suffix(part))
+    }
+
+    fn at_home(&self, part: &str) -> PathBuf {
+        match (part.strip_prefix("~/"), &self.reads.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(part),
+        }
+    }
+
+    /// What `given` may mean, as far as that is known.
+    fn from_places<'n>(
+        &self,
+        given: &'n Path,
+        named: &'n Named,
+    ) -> impl Iterator<Item = PathBuf> + 'n {
+        let places = named.places.iter();
+        places.filter_map(move |place| match place {
+            Some(place) => Some(place.join(given)),
+            None => given.is_absolute().then(|| given.to_owned()),
+        })
+    }
+
+    /// Why `path` (absolute) may not be named as `part`.
+    fn path(&self, path: &Path, part: &str, role: Role) -> Option<(Why, String)> {
+        let rules = &self.reads.rules;
+        // Whatever links there are: as it is written, and as the kernel walks it.
+        let written = normal(path);
+        let real = resolve(path);
+        let there = [path, &written].map(|path| fs::symlink_metadata(path).is_ok());
+        let there = there.contains(&true);
+        // A plain word that is no file is just a word.
+        if there || part.contains('/') || part.starts_with('.') {
+            let denied = rules.denied(&written).or_else(|| rules.denied(&real));
+            if let Some(rule) = denied {
+                return Some((Why::Denied, rule));
+            }
+        }
+        // What is not among the only ones to be read: an existing file that is neither run nor
+        // written.
+        let is_read = matches!(role, Role::Argument | Role::Program);
+        if is_read && there && fs::metadata(&real).is_ok_and(|found| found.is_file()) {
+            return rules.refusal(&real).map(|rule| (Why::NotAllowed, rule));
+        }
+        None
+    }
+
+    /// A pattern that the shell replaces by the names of files.
+    fn pattern(&self, pattern: &str, named: &Named) -> Option<String> {
+        let base = plain_base(Path::new(pattern));
+        let rest = Path::new(pattern).strip_prefix(&base).ok()?;
+        let base = self.at_home(base.to_str()?);
+        let mut permitted = false;
+        let mut denied = None;
+        for base in self.from_places(&base, named) {
+            for path in self.expand(&normal(&base), rest) {
+                match self.path(&path, "/", named.role) {
+                    None => permitted = true,
+                    Some((Why::Denied, rule)) => denied = denied.or(Some((path, rule))),
+                    Some((Why::NotAllowed, rule)) => return Some(refused(path.display(), &rule)),
+                }
+            }
+        }
+        // What is hidden stays unread, so that the others may be read.
+        if let Some((path, rule)) = denied.filter(|_| !(self.hidden && permitted)) {
+            let what = format_args!("{} by {pattern}", path.display()).to_string();
+            return Some(refused(what, &rule));
+        }
+        let anywhere = named.places.contains(&None);
+        anywhere.then(|| self.suffix(pattern)).flatten()
+    }
+
+    /// Whether what is there and denied ends with `part`, wherever it lies: `find -name`, `tar -C`.
+    fn suffix(&self, part: &str) -> Option<String> {
+        if self.known.is_empty() {
+            return None;
+        }
+        let relative = part.trim_start_matches("./").trim_start_matches('/');
+        let ends: Vec<&Path> = Path::new(relative)
+            .ancestors()
+            .filter(|end| !end.as_os_str().is_empty())
+            .collect();
+        let wild: Vec<GlobMatcher> = ends
+            .iter()
+            .filter_map(|end| end.to_str())
+            .filter(|end| end.contains(WILD) && !end.chars().all(|c| "*?./".contains(c)))
+            .filter_map(|end| compile(&format!("**/{}", braces_escaped(end))).ok())
+            .map(|glob| glob.compile_matcher())
+            .collect();
+        let hit = self.known.iter().find(|known| {
+            ends.iter().any(|end| known.ends_with(end))
+                || wild.iter().any(|wild| wild.is_match(known))
+        })?;
+        let rule = self.reads.rules.denied(hit)?;
+        Some(refused(
+            format_args!("{part}, as {} is called", hit.display()),
+            &rule,
+        ))
+    }
+
+    /// The files below `base` that the pattern `rest` stands for.
+    fn expand(&self, base: &Path, rest: &Path) -> Vec<PathBuf> {
+        let Some(rest_text) = rest.to_str() else {
+            return Vec::new();
+        };
+        if rest.components().any(|part| part == Component::ParentDir) {
+            return Vec::new();
+        }
+        let Ok(glob) = compile(&braces_escaped(rest_text)) else {
+            return Vec::new();
+        };
+        let depth = if rest_text.contains("**") {
+            usize::MAX
+        } else {
+            rest.components().count()
+        };
+        let dotted: Vec<bool> = rest
+            .components()
+            .map(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
+            .collect();
+        let matcher = glob.compile_matcher();
+        let mut found = Vec::new();
+        let mut left = MOST_ENTRIES;
+        let mut waiting = vec![(base.to_owned(), 0)];
+        while let Some((directory, level)) = waiting.pop() {
+            let Ok(entries) = fs::read_dir(&directory) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                if left == 0 {
+                    return found;
+                }
+                left -= 1;
+                let name = entry.file_name();
+                let dot = name.as_encoded_bytes().starts_with(b".");
+                if dot && !self.dots && !dotted.get(level).copied().unwrap_or(false) {
+                    continue;
+                }
+                let path = directory.join(name);
+                if path
+                    .strip_prefix(base)
+                    .is_ok_and(|path| matcher.is_match(path))
+                {
+                    found.push(path.clone());
+                }
+                // Patterns go through links to directories.
+                if level + 1 < depth && path.is_dir() {
+                    waiting.push((path, level + 1));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What in a word may be a path: the whole, what stands behind a separator or between two of them,
+/// what follows a short option, and the path of a `file:` URL; of other URLs nothing.
+fn parts(word: &str) -> Vec<&str> {
+    let (word, behind) = match word.split_once("://") {
+        None => (word, None),
+        Some((before, path)) => {
+            let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+            let scheme = before.rsplit(|c| !is_scheme(c)).next().unwrap_or_default();
+            let is_file = scheme.eq_ignore_ascii_case("file");
+            let before = &before[..before.len() - scheme.len()];
+            (before, path.find('/').filter(|_| is_file).map(|at| &path[at..]))
+        }
+    };
+    let mut parts = vec![word];
+    parts.extend(behind);
+    let short = word
+        .strip_prefix('-')
+        .filter(|rest| !rest.starts_with('-'))
+        .and_then(|rest| rest.char_indices().nth(1).map(|(at, _)| &rest[at..]));
+    parts.extend(short);
+    for (at, _) in word.match_indices(SEPARATORS).take(MOST_PARTS) {
+        parts.push(&word[at + 1..]);
+    }
+    if word.contains(SEPARATORS) {
+        parts.extend(word.split(SEPARATORS).take(MOST_PARTS));
+    }
+    parts.retain(|part| !part.is_empty() && !part.contains('\0'));
+    parts
+}
+
+/// The tokens of a program that may be names of files.
+fn tokens(text: &str) -> Vec<&str> {
+    text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))
+        .filter(|token| !token.is_empty())
+        .take(4 * MOST_PARTS)
+        .collect()
+}
+
+/// A text as a shell's pattern that stands for itself.
+fn literal(text: &str) -> String {
+    text.replace('[', "[[]").replace('*', "[*]").replace('?', "[?]")
+}
+
+/// A shell's pattern as a glob: braces have been expanded before, those that are left are plain.
+fn braces_escaped(pattern: &str) -> String {
+    pattern.replace('{', "[{]").replace('}', "[}]")
+}
