@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::runner::OutputFn;
 use zeph_tools::shell::{
-    Cause, CommandRunner, CommandSpec, Ended, Exit, RunError, SandboxConfig, SandboxMode,
+    Cause, CommandRunner, CommandSpec, Ended, Exit, Reads, RunError, SandboxConfig, SandboxMode,
     ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
 };
 use zeph_tools::{
@@ -80,7 +80,14 @@ impl World {
             ("OUT".into(), base.join("outside").into()),
         ];
         let config = config(&base);
-        let executor = ShellExecutor::new(config, base.join("project"), env, supervisor).unwrap();
+        let executor = ShellExecutor::new(
+            config,
+            base.join("project"),
+            env,
+            supervisor,
+            Reads::default(),
+        )
+        .unwrap();
         Self {
             executor,
             base,
@@ -478,6 +485,10 @@ impl CommandRunner for Lacking {
             unconfined: Some("it lacks all".into()),
             restarted: false,
         })
+    }
+
+    async fn hides(&self) -> bool {
+        false
     }
 
     async fn shutdown(&self) {}

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::{
-    ShellConfig, ShellEnvConfig, ShellExecutor, ShellOutputEnvelope, SupervisorCommand,
+    Reads, ShellConfig, ShellEnvConfig, ShellExecutor, ShellOutputEnvelope, SupervisorCommand,
     supervisor_main,
 };
 use zeph_tools::{
@@ -93,7 +93,7 @@ impl Shell {
         base.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
         let cwd = fs::read_link("/proc/self/cwd").unwrap().join(dir.path());
         let supervisor = SupervisorCommand { program, args };
-        let executor = ShellExecutor::new(config, cwd, base, supervisor).unwrap();
+        let executor = ShellExecutor::new(config, cwd, base, supervisor, Reads::default()).unwrap();
         Self { executor, dir }
     }
 
@@ -522,7 +522,14 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
     let env = vec![("PATH".into(), "/nonexistent".into())];
     let (program, args) = this_binary("acts_as_supervisor");
     let supervisor = SupervisorCommand { program, args };
-    let without = ShellExecutor::new(ShellConfig::default(), "/".into(), env, supervisor).unwrap();
+    let without = ShellExecutor::new(
+        ShellConfig::default(),
+        "/".into(),
+        env,
+        supervisor,
+        Reads::default(),
+    )
+    .unwrap();
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
     let error = without
         .execute_tool_call(&call, &CallContext::detached())
@@ -540,8 +547,14 @@ async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
     let run = async |program: &str| {
         let env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let supervisor = SupervisorCommand::new(program);
-        let shell =
-            ShellExecutor::new(ShellConfig::default(), "/".into(), env, supervisor).unwrap();
+        let shell = ShellExecutor::new(
+            ShellConfig::default(),
+            "/".into(),
+            env,
+            supervisor,
+            Reads::default(),
+        )
+        .unwrap();
         shell.execute_tool_call(&call, &cx).await.unwrap_err()
     };
     let missing = run("/nonexistent/zeph").await;

@@ -64,7 +64,11 @@ pub fn find(rules: &ReadRules, roots: &[PathBuf], bounds: Bounds) -> Found {
             places.insert(root.clone(), usize::MAX);
         }
     }
-    for glob in rules.deny_globs().iter().filter(|glob| glob.starts_with('/')) {
+    for glob in rules
+        .deny_globs()
+        .iter()
+        .filter(|glob| glob.starts_with('/'))
+    {
         let base = plain_base(Path::new(glob));
         // Where it leads through a link there is another glob with what the link leads to.
         if real_path(&base).as_ref() != Some(&base) {
@@ -239,7 +243,10 @@ mod tests {
         check(&["BASE/.env"], &[".env"]);
         check(&["BASE/*/.env"], &["a/.env", "secrets/.env"]);
         check(&["BASE/a/*/*.pem"], &["a/b/key.pem"]);
-        check(&["BASE/{a/b,secrets/deep}/*"], &["a/b/key.pem", "a/b/other", "secrets/deep/x"]);
+        check(
+            &["BASE/{a/b,secrets/deep}/*"],
+            &["a/b/key.pem", "a/b/other", "secrets/deep/x"],
+        );
         check(&["BASE/**/*.pem"], &["a/b/key.pem"]);
         check(&["BASE/?/b"], &["a/b"]);
         check(&["BASE/nothing", "BASE/*.none", "**/none"], &[]);

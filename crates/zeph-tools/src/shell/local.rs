@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,6 +44,8 @@ pub struct LocalRunner {
     reads: Arc<Reads>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
+    /// Whether a supervisor had died and no command has told of it yet.
+    restarted: AtomicBool,
 }
 
 impl LocalRunner {
@@ -58,6 +60,7 @@ impl LocalRunner {
             reads: Arc::default(),
             next: AtomicU64::new(1),
             connection: Mutex::new(None),
+            restarted: AtomicBool::new(false),
         }
     }
 
@@ -104,17 +107,18 @@ impl LocalRunner {
         }
     }
 
-    /// The supervisor, and whether it took the place of one that had died.
-    async fn connect(&self) -> Result<(Arc<Connection>, bool), RunError> {
+    /// The supervisor.
+    async fn connect(&self) -> Result<Arc<Connection>, RunError> {
         let mut connection = self.connection.lock().await;
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
-            return Ok((Arc::clone(running), false));
+            return Ok(Arc::clone(running));
         }
         let started = Connection::start(&self.supervisor, self.tag.as_ref(), self.is_hiding())
             .map(Arc::new)
             .map_err(RunError::Unavailable)?;
         let before = connection.replace(Arc::clone(&started));
-        Ok((started, before.is_some()))
+        self.restarted.fetch_or(before.is_some(), Ordering::Relaxed);
+        Ok(started)
     }
 }
 
@@ -127,7 +131,8 @@ impl CommandRunner for LocalRunner {
         output: OutputFn<'_>,
     ) -> Result<Ended, RunError> {
         let deadline = Instant::now() + command.timeout;
-        let (connection, restarted) = self.connect().await?;
+        let connection = self.connect().await?;
+        let restarted = self.restarted.swap(false, Ordering::Relaxed);
         let (plan, missed) = self.plan_now().await?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (mut pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
@@ -161,7 +166,7 @@ impl CommandRunner for LocalRunner {
     async fn hides(&self) -> bool {
         self.is_hiding()
             && match self.connect().await {
-                Ok((connection, _)) => connection.hides().await,
+                Ok(connection) => connection.hides().await,
                 Err(_) => false,
             }
     }

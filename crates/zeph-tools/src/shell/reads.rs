@@ -82,7 +82,11 @@ impl Reads {
             reads: self,
             hidden,
             dots: named.iter().any(|named| named.word.prefix() == "dotglob"),
-            known: if hidden { Vec::new() } else { self.find().paths },
+            known: if hidden {
+                Vec::new()
+            } else {
+                self.find().paths
+            },
         };
         named.iter().find_map(|named| check.named(named))
     }
@@ -327,7 +331,10 @@ fn parts(word: &str) -> Vec<&str> {
             let scheme = before.rsplit(|c| !is_scheme(c)).next().unwrap_or_default();
             let is_file = scheme.eq_ignore_ascii_case("file");
             let before = &before[..before.len() - scheme.len()];
-            (before, path.find('/').filter(|_| is_file).map(|at| &path[at..]))
+            (
+                before,
+                path.find('/').filter(|_| is_file).map(|at| &path[at..]),
+            )
         }
     };
     let mut parts = vec![word];
@@ -357,7 +364,9 @@ fn tokens(text: &str) -> Vec<&str> {
 
 /// A text as a shell's pattern that stands for itself.
 fn literal(text: &str) -> String {
-    text.replace('[', "[[]").replace('*', "[*]").replace('?', "[?]")
+    text.replace('[', "[[]")
+        .replace('*', "[*]")
+        .replace('?', "[?]")
 }
 
 /// A shell's pattern as a glob: braces have been expanded before, those that are left are plain.

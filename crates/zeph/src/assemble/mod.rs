@@ -13,9 +13,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteAudit, SqliteSeenFiles, Store};
-use zeph_tools::file::{ReadRules, Sandbox, file_tools};
+use zeph_tools::file::{ReadRules, RuleError, Sandbox, file_tools};
 use zeph_tools::shell::os_sandbox::probe;
-use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
+use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
 use zeph_tools::{LayeredExecutor, Mode, ToolSet};
@@ -55,17 +55,19 @@ impl Assembly {
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+        let rules = read_rules(&loaded, &env)?;
         let shell = ShellExecutor::new(
             loaded.config.tools.shell.clone(),
             env.cwd.clone(),
             env.vars.clone().into_iter().collect(),
             SupervisorCommand::new(own_program()?),
+            reads(&loaded, &env, rules.clone()),
         );
         let shell = Arc::new(shell.map_err(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             anyhow!("[tools.shell]: {}", errors.join("; "))
         })?);
-        let stack = build_stack(&loaded, &env, &store, &shell)?;
+        let stack = build_stack(&loaded, &env, &store, &shell, rules)?;
         let reload = Reloader::new(&loaded, &env, global.overrides(), shell.policy());
         Ok(Self {
             loaded,
@@ -88,6 +90,11 @@ impl Assembly {
                 .map(|budget| budget.min(window));
         }
         config
+    }
+
+    /// Whether what `deny_read` denies is hidden from commands on this machine.
+    pub(crate) async fn hides_denied(&self) -> bool {
+        self.shell.hides_denied().await
     }
 
     /// Ends what commands left running, then closes the database.
@@ -121,20 +128,31 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
     }
 }
 
+/// Which files may be read, by file tools and by commands.
+fn read_rules(loaded: &Loaded, env: &Environment) -> Result<ReadRules, RuleError> {
+    let file = &loaded.config.tools.file;
+    ReadRules::new(&file.deny_read, &file.allow_read, env.home().as_deref())
+}
+
+/// The rules for commands: below the directories of file tools and of commands is searched for what
+/// they deny.
+fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
+    let tools = &loaded.config.tools;
+    let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
+    let roots = configured.into_iter().flatten();
+    let roots = roots.map(|root| env.cwd.join(root));
+    Reads::new(rules, roots.chain([env.cwd.clone()]), env.home())
+}
+
 /// Builds the executors and the layers around them.
 fn build_stack(
     loaded: &Loaded,
     env: &Environment,
     store: &Store,
     shell: &Arc<ShellExecutor>,
+    rules: ReadRules,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
-    let home = env.home();
-    let rules = ReadRules::new(
-        &tools.file.deny_read,
-        &tools.file.allow_read,
-        home.as_deref(),
-    )?;
     let seen = SqliteSeenFiles::new(store.clone());
     let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
         .reserving(store.path())?

@@ -153,10 +153,16 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 /// # Errors
 /// When it is in a namespace now without being known there: it can do nothing of use then.
 pub(super) fn allow() -> io::Result<()> {
-    let may = capabilities(None)
-        .is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
+    let may = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
     // The user and the group have to be mapped afterwards, through /proc.
-    if may || open("/proc/self/uid_map", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_err() {
+    if may
+        || open(
+            "/proc/self/uid_map",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .is_err()
+    {
         return Ok(());
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::plan::{Plan, resolve};
+use crate::shell::policy::normal;
 
 /// How EACCES is called, in lower case.
 const DENIED: &str = "permission denied";
+/// How ENOENT is called, in lower case.
+const MISSING: &str = "no such file or directory";
 /// What names a socket, in lower case: the word itself, and bash's files for the network.
 const SOCKETS: [&str; 3] = ["socket", "/dev/tcp/", "/dev/udp/"];
 /// How many lines above may name what the line with the error does not.
@@ -44,7 +47,7 @@ pub(in crate::shell) fn message(
         // Reading another process's files below /proc is refused as well.
         !plan.allows(&real) && !real.starts_with("/proc") && user_could_write(&real)
     };
-    Some(match find(stderr, cwd, plan.network, refused)? {
+    Some(match find(stderr, DENIED, cwd, plan.network, refused)? {
         Refusal::Write(path) => format!(
             "the OS sandbox kept the command from writing {}; commands write only below {}; the \
              user can add files and directories in `[tools.shell.sandbox] writable`",
@@ -55,6 +58,32 @@ pub(in crate::shell) fn message(
                              it with `[tools.shell] allow_network`"
             .to_owned(),
     })
+}
+
+/// The message for a command that failed in `cwd` because it was to read what is hidden from it:
+/// `denied` says by which rule a path (absolute) is.
+pub(in crate::shell) fn read(
+    denied: impl Fn(&Path) -> Option<String>,
+    cwd: &Path,
+    exit_code: i32,
+    stderr: &str,
+) -> Option<String> {
+    if matches!(exit_code, 0 | NOT_EXECUTABLE) {
+        return None;
+    }
+    let rule = |path: &Path| denied(&normal(path)).or_else(|| denied(&resolve(path)));
+    // In a directory that is hidden there is nothing.
+    let path = [DENIED, MISSING].into_iter().find_map(|phrase| {
+        match find(stderr, phrase, cwd, true, |path| rule(path).is_some())? {
+            Refusal::Write(path) => Some(path),
+            Refusal::Network => None,
+        }
+    })?;
+    let rule = rule(&path)?;
+    Some(format!(
+        "{} may not be read: {rule}; it is hidden from commands",
+        path.display()
+    ))
 }
 
 /// Whether the file system alone would let this process write there.
@@ -68,6 +97,7 @@ fn user_could_write(path: &Path) -> bool {
 
 fn find(
     stderr: &str,
+    phrase: &str,
     cwd: &Path,
     network: bool,
     refused: impl Fn(&Path) -> bool,
@@ -77,7 +107,7 @@ fn find(
         .filter(|line| !line.trim().is_empty())
         .collect();
     for (number, line) in lines.iter().enumerate() {
-        let Some(at) = position(line, DENIED) else {
+        let Some(at) = position(line, phrase) else {
             continue;
         };
         let above = &lines[number.saturating_sub(ABOVE)..number];
@@ -100,7 +130,7 @@ fn find(
     None
 }
 
-/// What a line names that says at `at` that permission was denied: `PROGRAM: /PATH: Permission
+/// What a line names that says at `at` what went wrong: `PROGRAM: /PATH: Permission
 /// denied`, else what stands in quotes, else `PROGRAM: NAME: …`, else words with a slash.
 fn named(line: &str, at: usize) -> Vec<&str> {
     let before = line[..at].trim_end().trim_end_matches(':');
@@ -171,7 +201,7 @@ mod tests {
     }
 
     fn found(stderr: &str, network: bool) -> Option<Refusal> {
-        find(stderr, Path::new("/repo"), network, refused)
+        find(stderr, DENIED, Path::new("/repo"), network, refused)
     }
 
     /// Proves SH-21.
@@ -265,6 +295,7 @@ mod tests {
             writable: vec!["/nowhere".into()],
             network: true,
             required: false,
+            hidden: None,
         };
         let file = dir.path().join("x");
         let line = format!("bash: line 1: {}: Permission denied", file.display());
@@ -296,9 +327,9 @@ mod tests {
             network: bool,
         ) {
             let text: String = parts.concat();
-            let none = find(&text, Path::new("/repo"), network, |_| false);
+            let none = find(&text, DENIED, Path::new("/repo"), network, |_| false);
             prop_assert!(none != Some(Refusal::Write("/out".into())));
-            let _ = find(&text, Path::new("/repo"), network, |_| true);
+            let _ = find(&text, DENIED, Path::new("/repo"), network, |_| true);
         }
     }
 }

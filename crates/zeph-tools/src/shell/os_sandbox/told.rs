@@ -1,10 +1,12 @@
 //! What is told of the sandbox around the commands of a session.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::plan::Plan;
 use super::refusal;
+use crate::shell::reads::Reads;
 use crate::shell::runner::{Cause, Ended};
 
 /// The sandbox of a session's commands, and whether the user knows what of it is lacking.
@@ -12,13 +14,15 @@ use crate::shell::runner::{Cause, Ended};
 pub(in crate::shell) struct Told {
     /// `None`: there is no sandbox.
     plan: Option<Plan>,
+    reads: Arc<Reads>,
     warned: AtomicBool,
 }
 
 impl Told {
-    pub(in crate::shell) fn new(plan: Option<Plan>) -> Self {
+    pub(in crate::shell) fn new(plan: Option<Plan>, reads: Arc<Reads>) -> Self {
         Self {
             plan,
+            reads,
             warned: AtomicBool::new(false),
         }
     }
@@ -43,10 +47,18 @@ impl Told {
         stderr: &str,
     ) -> Option<String> {
         let plan = self.plan.as_ref()?;
-        if ended.cause != Cause::Finished || ended.unconfined.is_some() {
+        let code = ended.exit.code;
+        if ended.cause != Cause::Finished {
             return None;
         }
-        refusal::message(plan, place, ended.exit.code, stderr)
+        let denied = |path: &Path| self.reads.denied(path);
+        if let Some(message) = refusal::read(denied, place, code, stderr) {
+            return Some(message);
+        }
+        if ended.unconfined.is_some() {
+            return None;
+        }
+        refusal::message(plan, place, code, stderr)
     }
 }
 
@@ -72,7 +84,7 @@ mod tests {
     /// Proves SH-20.
     #[test]
     fn the_user_is_warned_once() {
-        let told = Told::new(None);
+        let told = Told::new(None, Arc::default());
         assert_eq!(told.warning(&ended(None, Cause::Finished)), None);
         let lacking = ended(Some("it lacks much"), Cause::Finished);
         let warning = told.warning(&lacking).unwrap();
@@ -89,9 +101,10 @@ mod tests {
             writable: vec!["/nowhere".into()],
             network: true,
             required: false,
+            hidden: None,
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
-            let told = Told::new(plan.cloned());
+            let told = Told::new(plan.cloned(), Arc::default());
             let refusal = told.refusal(&ended(unconfined, cause), Path::new("/"), &line);
             assert_eq!(refusal.is_some(), expect, "{refusal:?}");
         };

@@ -128,8 +128,9 @@ fn interpreter(name: &str) -> Option<&'static Interpreter> {
 /// files may be named.
 pub(super) fn takes_programs(name: &str) -> bool {
     const OTHERS: &[&str] = &[
-        "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "ex", "vi", "vim", "nvim", "emacs", "jq",
-        "sqlite3", "psql", "mysql", "duckdb", "deno", "bun", "gdb", "lldb", "m4", "bc", "make",
+        "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "ex", "vi", "vim", "nvim", "emacs",
+        "jq", "sqlite3", "psql", "mysql", "duckdb", "deno", "bun", "gdb", "lldb", "m4", "bc",
+        "make",
     ];
     interpreter(name).is_some() || OTHERS.contains(&name)
 }

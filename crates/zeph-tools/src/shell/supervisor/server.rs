@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
+use super::HIDING_ARG;
 use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
 use super::spawn::{SpawnError, exit, spawn};
 use super::tree::{self, Mark};
-use super::HIDING_ARG;
 use crate::shell::os_sandbox;
 
 /// Between SIGTERM and SIGKILL when the agent has gone.
