@@ -11,6 +11,7 @@ mod config;
 mod crash;
 mod crash_shell;
 mod demo;
+mod denied_commands;
 mod diagnostics;
 mod doctor;
 mod entry_points;

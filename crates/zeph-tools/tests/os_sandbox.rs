@@ -502,8 +502,14 @@ async fn a_system_that_lacks_it_warns_or_refuses() {
         let cx = CallContext::new(CancellationToken::new(), notices.clone(), Answer::Nobody);
         let env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let runner = Arc::new(Lacking { required });
-        let shell =
-            ShellExecutor::with_runner(ShellConfig::default(), "/".into(), env, runner).unwrap();
+        let shell = ShellExecutor::with_runner(
+            ShellConfig::default(),
+            "/".into(),
+            env,
+            runner,
+            Arc::default(),
+        )
+        .unwrap();
         let call = ToolCall::new("1", "bash", json!({ "command": "true" }), "c");
         let mut last = None;
         for _ in 0..times {

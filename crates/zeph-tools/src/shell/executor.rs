@@ -65,11 +65,10 @@ impl ShellExecutor {
         let runner = LocalRunner::new(supervisor, tag)
             .confined(sandbox.clone())
             .hiding(Arc::clone(&reads));
-        let executor = Self::with_runner(config, cwd, base_env, Arc::new(runner))?;
+        let told = Told::new(sandbox, Arc::clone(&reads));
         Ok(Self {
-            sandbox: Told::new(sandbox, Arc::clone(&reads)),
-            admission: executor.admission.guarding(reads),
-            ..executor
+            sandbox: told,
+            ..Self::with_runner(config, cwd, base_env, Arc::new(runner), reads)?
         })
     }
 
@@ -82,11 +81,13 @@ impl ShellExecutor {
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         runner: Arc<dyn CommandRunner>,
+        reads: Arc<Reads>,
     ) -> Result<Self, Vec<PolicyError>> {
         let definition = bash::definition();
         let home = variable(&base_env, "HOME").map(OsString::as_os_str);
         Ok(Self {
-            admission: Admission::new(&config, &cwd, home, definition.annotations.risk)?,
+            admission: Admission::new(&config, &cwd, home, definition.annotations.risk)?
+                .guarding(reads),
             commands: Commands::new(config, cwd, base_env),
             runner,
             sandbox: Told::default(),
@@ -182,7 +183,9 @@ impl ShellExecutor {
         timeout_secs: u64,
     ) -> Result<ToolOutput, ToolError> {
         let stderr = &captured.stderr.text;
-        let refusal = self.sandbox.refusal(ended, place, stderr);
+        let refusal = self
+            .sandbox
+            .refusal(ended, place, stderr, &captured.merged.text);
         let class = classify(ended.exit.code, stderr);
         let output = bash::output(captured, ended, duration_ms);
         let refused = refusal.map(|message| (ToolErrorCategory::PolicyBlocked, message));

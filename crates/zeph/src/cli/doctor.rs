@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use zeph_memory::Store;
 use zeph_tools::shell::SandboxMode;
-use zeph_tools::shell::os_sandbox::{Enforcement, probe};
+use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
@@ -79,9 +79,11 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     };
     let mut checks = vec![configuration(&loaded)];
     checks.push(database(&loaded).await);
-    checks.push(stack(&loaded, &env, global).await);
+    let (tools, hides) = stack(&loaded, &env, global).await;
+    checks.push(tools);
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
+    checks.extend(reading(&loaded, hides));
     checks.push(provider(&loaded, &env, global).await);
     checks
 }
@@ -110,14 +112,17 @@ async fn database(loaded: &Loaded) -> Check {
     }
 }
 
-async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
+/// The tools, and whether what `deny_read` denies is hidden from commands.
+async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
     match Assembly::new(loaded.clone(), env.clone(), global).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
+            let hides = assembly.hides_denied().await;
             let _ = assembly.close().await;
-            check("tools", Verdict::Ok, format!("layers: {layers}"))
+            let tools = check("tools", Verdict::Ok, format!("layers: {layers}"));
+            (tools, hides)
         }
-        Err(error) => check("tools", Verdict::Failed, with_causes(&error)),
+        Err(error) => (check("tools", Verdict::Failed, with_causes(&error)), false),
     }
 }
 
@@ -195,6 +200,48 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
             format!("{lack}; commands run without that"),
         ),
     }
+}
+
+/// What holds for commands of the rules about reading; nothing when there are none.
+fn reading(loaded: &Loaded, hides: bool) -> Option<Check> {
+    let file = &loaded.config.tools.file;
+    if file.deny_read.is_empty() && file.allow_read.is_empty() {
+        return None;
+    }
+    let mode = loaded.config.tools.shell.sandbox.mode;
+    let denies = !file.deny_read.is_empty();
+    let (verdict, detail) = reading_words(mode, denies, !file.allow_read.is_empty(), hides);
+    Some(check("reading", verdict, detail))
+}
+
+fn reading_words(mode: SandboxMode, denies: bool, allows: bool, hides: bool) -> (Verdict, String) {
+    let (verdict, mut detail) = match (denies, hides, mode) {
+        (false, ..) => (Verdict::Ok, String::new()),
+        (true, true, _) => (
+            Verdict::Ok,
+            "`deny_read` binds commands: one that names a denied path is refused, and what is there \
+             when a command starts is hidden from it"
+                .to_owned(),
+        ),
+        (true, false, SandboxMode::Off) => (
+            Verdict::Warning,
+            "`deny_read` binds commands in part: one that names a denied path is refused, but nothing \
+             is hidden from those that find it by themselves (`[tools.shell.sandbox] mode` is \"off\")"
+                .to_owned(),
+        ),
+        (true, false, SandboxMode::Required) => (
+            Verdict::Failed,
+            format!("{NOT_HIDDEN}; `[tools.shell.sandbox] mode` is \"required\": no command runs"),
+        ),
+        (true, false, SandboxMode::BestEffort) => (Verdict::Warning, NOT_HIDDEN.to_owned()),
+    };
+    if allows {
+        if denies {
+            detail.push_str("; ");
+        }
+        detail.push_str("`allow_read` holds for commands that name a file, and for no others");
+    }
+    (verdict, detail)
 }
 
 async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
@@ -290,5 +337,33 @@ mod tests {
             &["without an OS", "has it"],
         );
         check(Off, true, None, false, Warning, &["without an OS sandbox"]);
+    }
+
+    /// Proves SH-20a.
+    #[test]
+    fn the_line_on_reading_says_what_holds_for_commands() {
+        use SandboxMode::{BestEffort, Off, Required};
+        use Verdict::{Failed, Ok, Warning};
+        let check = |mode, denies, allows, hides, verdict, words: &[&str]| {
+            let (said, detail) = reading_words(mode, denies, allows, hides);
+            assert_eq!(said, verdict, "{detail}");
+            for word in words {
+                assert!(detail.contains(word), "{word}: {detail}");
+            }
+        };
+        check(BestEffort, true, false, true, Ok, &["is hidden"]);
+        check(Required, true, false, true, Ok, &["is hidden"]);
+        check(BestEffort, true, false, false, Warning, &["only commands"]);
+        check(Required, true, false, false, Failed, &["no command runs"]);
+        check(Off, true, false, false, Warning, &["in part", "off"]);
+        check(Off, false, true, false, Ok, &["`allow_read` holds"]);
+        check(
+            BestEffort,
+            true,
+            true,
+            true,
+            Ok,
+            &["hidden", "; `allow_read`"],
+        );
     }
 }

@@ -37,7 +37,7 @@ pub use enforcement::Enforcement;
 pub use plan::Plan;
 
 /// What is lacking where nothing can be hidden.
-pub(in crate::shell) const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
+pub const NOT_HIDDEN: &str = "this system does not hide from commands what `[tools.file] deny_read` denies (it lets this \
      user make no mount namespace), and only commands that name it are refused";
 
 /// Why a command must not be started.

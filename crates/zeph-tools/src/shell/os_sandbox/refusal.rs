@@ -75,7 +75,7 @@ pub(in crate::shell) fn read(
     // In a directory that is hidden there is nothing.
     let path = [DENIED, MISSING].into_iter().find_map(|phrase| {
         match find(stderr, phrase, cwd, true, |path| rule(path).is_some())? {
-            Refusal::Write(path) => Some(path),
+            Refusal::Write(path) => Some(normal(&path)),
             Refusal::Network => None,
         }
     })?;

@@ -39,12 +39,14 @@ impl Told {
         })
     }
 
-    /// For the model: what the sandbox refused to a command that started in `place` and failed.
+    /// For the model: what the sandbox refused to a command that started in `place` and failed, by
+    /// what it printed on standard error, and in all.
     pub(in crate::shell) fn refusal(
         &self,
         ended: &Ended,
         place: &Path,
         stderr: &str,
+        all: &str,
     ) -> Option<String> {
         let plan = self.plan.as_ref()?;
         let code = ended.exit.code;
@@ -52,7 +54,10 @@ impl Told {
             return None;
         }
         let denied = |path: &Path| self.reads.denied(path);
-        if let Some(message) = refusal::read(denied, place, code, stderr) {
+        // Under `2>&1` it stands in the other stream; a denied path is named by nothing else.
+        if self.reads.denies()
+            && let Some(message) = refusal::read(denied, place, code, all)
+        {
             return Some(message);
         }
         if ended.unconfined.is_some() {
@@ -105,7 +110,7 @@ mod tests {
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
             let told = Told::new(plan.cloned(), Arc::default());
-            let refusal = told.refusal(&ended(unconfined, cause), Path::new("/"), &line);
+            let refusal = told.refusal(&ended(unconfined, cause), Path::new("/"), &line, &line);
             assert_eq!(refusal.is_some(), expect, "{refusal:?}");
         };
         check(Some(&plan), None, Cause::Finished, true);

@@ -1,0 +1,299 @@
+//! What `deny_read` denies does not leave through a command either: by name, by pattern, through
+//! links, through programs that find it by themselves.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, Zeph, assert_has, audit};
+use crate::tools_call::call;
+
+/// What stands in every denied file, and must not be seen.
+const MARKER: &str = "marker-5e2f";
+/// A user namespace in which no mount namespace can be made, for a run behind `bash -c`.
+const NO_MOUNTS: &str = "exec unshare --user --map-root-user bash -c \
+     'echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$0\" \"$@\"' \"$0\" \"$@\"";
+
+/// A project with denied files in it and in the home directory.
+fn world() -> Home {
+    let home = Home::new();
+    for file in [".env", "sub/.env", "sub/key.pem", "secrets/deep/key"] {
+        home.write(file, &format!("{MARKER} in {file}\n"));
+    }
+    home.write("readme", "open\n");
+    home.write("sub/notes", "open\n");
+    home.write(
+        "script",
+        "name=.en; cat \"${name}v\"; for f in sub/.e* sub/*.pem; do cat \"$f\"; done\n\
+         cat secrets/deep/key; ls -R secrets; cp \"${name}v\" copied; cat copied\n\
+         mv \"${name}v\" moved; ln \"${name}v\" linked; cat moved linked; rm \"${name}v\"\n\
+         mv sub other; cat other/.env; mv other sub; umount \"${name}v\"; umount -l \"${name}v\"\n\
+         cat \"/proc/1/root$PWD/${name}v\"; cat \"/proc/$PPID/cwd/${name}v\"\n\
+         cat \"/proc/$PPID/root$PWD/${name}v\"; nsenter -t 1 -m cat \"$PWD/${name}v\"\n\
+         unshare -Urm sh -c \"umount ${name}v; cat ${name}v\"; cat \"$HOME/.ssh/id\"\n",
+    );
+    std::fs::create_dir(home.home().join(".ssh")).unwrap();
+    std::fs::write(home.home().join(".ssh/id"), MARKER).unwrap();
+    std::os::unix::fs::symlink(".env", home.project().join("link")).unwrap();
+    std::os::unix::fs::symlink("sub", home.project().join("dir")).unwrap();
+    home.config(RULES);
+    home
+}
+
+const RULES: &str =
+    "[tools.file]\ndeny_read = [\"**/.env\", \"**/*.pem\", \"**/secrets\", \"~/.ssh/**\"]\n";
+
+/// Commands that name what is denied.
+const NAMED: &[&str] = &[
+    "cat .env",
+    "cat ./sub/../.env",
+    "cat sub/.env; echo done",
+    "cat .en*",
+    "cat .en? || true",
+    "cat s*/*.pem",
+    "cat link",
+    "cat dir/key.pem",
+    "cp .env copy && cat copy",
+    "ln -s .env l && cat l",
+    "tar cf - .env",
+    "tar -C sub -cf - .env",
+    "rg . .env",
+    "head -c 100 secrets/deep/key",
+    "cat ~/.ssh/id",
+    "cat \"$HOME/.ssh/id\"",
+    "bash -c 'cat .env'",
+    "cat < .env",
+    "while read -r line; do echo \"$line\"; done < .env",
+    "for f in .env sub/.env; do cat \"$f\"; done",
+    "find . -name .env -exec cat {} \\;",
+    "echo .env | xargs cat",
+    "python3 -c 'print(open(\".env\").read())'",
+    "X=.env; cat $X",
+    "cd sub && cat .env",
+];
+
+/// Commands that find it by themselves.
+const FOUND: &[&str] = &[
+    "grep -r marker .",
+    "rg --hidden --no-ignore marker .",
+    "cat *",
+    "cat sub/* sub/.??*",
+    "find . -type f -exec cat {} +",
+    "find . -type f | while read -r f; do cat \"$f\"; done",
+    "ls -a | xargs cat",
+    "tar cf - .",
+    "cp -r . ../tmp/copied; grep -r marker ../tmp/copied",
+    "N=.e; cat ${N}nv",
+    "bash script",
+    "python3 -c 'import os\nfor d, _, fs in os.walk(\".\"):\n  for f in fs:\n    \
+     print(open(d + \"/\" + f).read())'",
+    "git init -q . && git add -A && git show :sub/notes",
+];
+
+#[track_caller]
+fn no_marker(home: &Home, form: &Value, command: &str) {
+    let text = form.to_string();
+    // The word itself may be in the command.
+    assert!(
+        !text.contains(&format!("{MARKER} in")),
+        "{command}: {form:#}"
+    );
+    for entry in std::fs::read_dir(home.project()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_file() && !matches!(name.as_str(), ".env" | "link") {
+            let content = std::fs::read(&path).unwrap();
+            let leaked = content
+                .windows(MARKER.len())
+                .any(|w| w == MARKER.as_bytes());
+            assert!(!leaked, "{command} copied it to {name}");
+        }
+    }
+}
+
+#[track_caller]
+fn is_refused(home: &Home, form: &Value, command: &str) {
+    no_marker(home, form, command);
+    assert_eq!(
+        form["error_category"], "policy_blocked",
+        "{command}: {form:#}"
+    );
+    assert_has(
+        form["error_message"].as_str().unwrap(),
+        &["may not be read: `[tools.file] deny_read` has"],
+    );
+    let entry = audit(&home.database()).pop().unwrap();
+    assert_eq!(entry.result, "blocked", "{command}");
+}
+
+/// What doctor says of the rules about reading.
+fn reading_line(checks: &Value) -> String {
+    let checks = checks.as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == "reading");
+    let found = found.expect("doctor has a line for reading");
+    format!("{}: {}", found["verdict"], found["detail"])
+}
+
+/// Whether this machine hides what is denied.
+fn hides(home: &Home) -> bool {
+    let line = reading_line(&home.zeph(["doctor", "--json"]).run().json());
+    let hides = line.starts_with("\"ok\"");
+    if !hides {
+        eprintln!("skipped: {line}");
+    }
+    hides
+}
+
+/// Proves SH-20a, FILE-4.
+#[test]
+fn a_command_that_names_what_is_denied_does_not_run() {
+    let home = world();
+    for command in NAMED {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        is_refused(&home, &form, command);
+    }
+    let form = call(
+        &home,
+        "bash",
+        &json!({ "command": "cat .env", "cwd": "sub" }),
+    );
+    is_refused(&home, &form, "in sub");
+    let form = call(&home, "bash", &json!({ "command": "ls", "cwd": "secrets" }));
+    is_refused(&home, &form, "in secrets");
+    let form = call(&home, "bash", &json!({ "command": "cat readme sub/notes" }));
+    assert_eq!(form["data"], "open\nopen", "{form:#}");
+}
+
+/// Proves SH-20a, FILE-4: the kernel hides it from those that find it by themselves.
+#[test]
+fn what_is_denied_is_hidden_from_commands() {
+    let home = world();
+    if !hides(&home) {
+        return;
+    }
+    for command in FOUND {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        no_marker(&home, &form, command);
+    }
+    for file in [".env", "sub/.env", "sub/key.pem", "secrets/deep/key"] {
+        let kept = std::fs::read_to_string(home.project().join(file)).unwrap();
+        assert_eq!(kept, format!("{MARKER} in {file}\n"));
+    }
+    // What is not denied is there, and so is the rest of the machine.
+    let fine = "cat s*/notes; echo x > /dev/null && cat /dev/null; echo y > new && cat new";
+    let form = call(&home, "bash", &json!({ "command": fine }));
+    assert_eq!(form["data"], "open\ny", "{form:#}");
+}
+
+/// Proves SH-21: a failure by what is hidden says which rule it was.
+#[test]
+fn the_model_is_told_which_rule_hid_it() {
+    let home = world();
+    if !hides(&home) {
+        return;
+    }
+    for command in [
+        "N=.e; cat ${N}nv",
+        "grep -r marker sub",
+        "bash script",
+        "bash script 2>&1",
+    ] {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        is_refused(&home, &form, command);
+        assert_has(form["error_message"].as_str().unwrap(), &["/", "hidden"]);
+    }
+}
+
+/// Proves SH-20a: `required` runs under the mask as well, and a question is asked before nothing.
+#[test]
+fn the_other_ways_in_are_no_ways_around() {
+    let home = world();
+    home.more_config("[tools.shell.sandbox]\nmode = \"required\"\n");
+    if !hides(&home) {
+        return;
+    }
+    let form = call(&home, "bash", &json!({ "command": "cat *; cat sub/.e*v" }));
+    is_refused(&home, &form, "required");
+    let form = call(&home, "bash", &json!({ "command": "cat $N sub/notes" }));
+    assert_eq!(form["data"], "open", "{form:#}");
+    // A conversation: the model is told, the file is not.
+    let home = world();
+    home.scenario(
+        "[[steps]]\ncalls = [{ tool = \"bash\", input = { command = \"cat .env\" } }]\n\
+         [[steps]]\nexpect = { tool_result_contains = \"policy_blocked\" }\n\
+         calls = [{ tool = \"bash\", input = { command = \"N=.e; cat ${N}nv\" } }]\n\
+         [[steps]]\nexpect = { tool_result_contains = \"deny_read\" }\ntext = \"it may not be read\"\n",
+    );
+    home.more_config(RULES);
+    let output = home
+        .zeph(["-p", "read", "--yes", "--output-format", "stream-json"])
+        .code(0);
+    assert_has(&output.stdout, &["it may not be read"]);
+    assert!(!output.stdout.contains(MARKER), "{output}");
+}
+
+/// Proves SH-20a: where the sandbox is off the parser stands alone, refuses more, and doctor says so.
+#[test]
+fn without_the_sandbox_what_is_named_is_refused() {
+    let home = world();
+    home.more_config("[tools.shell.sandbox]\nmode = \"off\"\n");
+    for command in NAMED {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        is_refused(&home, &form, command);
+    }
+    for command in ["cat *", "cat sub/*", "find . -name '*.pem' -exec cat {} +"] {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        is_refused(&home, &form, command);
+    }
+    assert_has(
+        &reading_line(&home.zeph(["doctor", "--json"]).run().json()),
+        &["warning", "in part"],
+    );
+}
+
+/// Proves SH-20a: where the kernel makes no mount namespace, `best-effort` warns and leaves it to the
+/// parser, `required` refuses.
+#[test]
+fn without_mounts_it_is_refused_or_said() {
+    let home = world();
+    let run = |args: &[&str]| Zeph::through_bash(&home, NO_MOUNTS).args(args).run();
+    let output = run(&["doctor", "--json"]);
+    if !output.stdout.starts_with('[') {
+        eprintln!("skipped: no user namespace can be made here: {output}");
+        return;
+    }
+    let line = reading_line(&output.json());
+    assert_has(&line, &["warning", "only commands that name it"]);
+    let bash = |command: &str| {
+        let params = json!({ "command": command }).to_string();
+        run(&["tools", "call", "bash", &params, "--json", "--yes"])
+    };
+    for command in NAMED.iter().chain(&["cat *", "cat sub/*"]) {
+        is_refused(&home, &bash(command).json(), command);
+    }
+    let params = json!({ "command": "cat readme" }).to_string();
+    let output = run(&["tools", "call", "bash", &params, "--yes"]);
+    assert_has(&output.stdout, &["open"]);
+    assert_has(&output.stderr, &["does not hide", "deny_read"]);
+
+    home.more_config("[tools.shell.sandbox]\nmode = \"required\"\n");
+    let form = bash("cat readme").json();
+    assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
+    assert_has(
+        form["error_message"].as_str().unwrap(),
+        &["was not run", "deny_read", "`[tools.shell.sandbox] mode`"],
+    );
+    let line = reading_line(&run(&["doctor", "--json"]).json());
+    assert_has(&line, &["failed", "no command runs"]);
+}
+
+/// Proves FILE-4: of the files that commands name, those of `allow_read` alone.
+#[test]
+fn allow_read_binds_commands_that_name_a_file() {
+    let home = world();
+    let allowed = home.project().join("sub").display().to_string();
+    home.config(&format!("[tools.file]\nallow_read = [\"{allowed}/**\"]\n"));
+    let form = call(&home, "bash", &json!({ "command": "cat sub/notes" }));
+    assert_eq!(form["data"], "open", "{form:#}");
+    let form = call(&home, "bash", &json!({ "command": "cat readme" }));
+    assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
+    assert_has(form["error_message"].as_str().unwrap(), &["allow_read"]);
+}
