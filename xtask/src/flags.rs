@@ -43,6 +43,13 @@ xflags::xflags! {
             /// The micro-benchmarks of the decoder of streams instead.
             optional --micro
         }
+        /// Run the fuzz targets one after the other, five minutes each.
+        cmd fuzz {
+            /// Only this one.
+            optional target: String
+            /// So many seconds for each.
+            optional --seconds seconds: u64
+        }
         /// Package every crate and check the size of the release binary.
         cmd release-check {}
     }

@@ -11,6 +11,7 @@ mod deny;
 mod docs;
 mod flags;
 mod fmt;
+mod fuzz;
 mod lint;
 mod project;
 mod release_check;
@@ -45,6 +46,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Specs(flags) => specs::run(&project, flags.verbose),
         XtaskCmd::Deny(_) => deny::run(&project),
         XtaskCmd::Docs(_) => docs::run(&project),
+        XtaskCmd::Fuzz(flags) => fuzz::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use xshell::{Cmd, Shell, cmd};
 
 /// Directories that hold no source of ours; nor does one with a `CACHEDIR.TAG`.
-const SKIPPED: &[&str] = &[".git", "target", ".zeph"];
+const SKIPPED: &[&str] = &[".git", "target", ".zeph", "corpus", "artifacts"];
 
 /// The checkout and a shell that stands in its root.
 pub(crate) struct Project {
@@ -62,6 +62,22 @@ impl Project {
     pub(crate) fn release_binary(&self) -> Result<PathBuf> {
         let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
         Ok(self.target_dir()?.join("release").join(name))
+    }
+
+    /// A program of the crate `package`, built into the target folder if it is not there.
+    pub(crate) fn tool(&self, package: &str, program: &str) -> Result<PathBuf> {
+        let dir = self.target_dir()?.join("tools");
+        let path = dir
+            .join("bin")
+            .join(format!("{program}{}", std::env::consts::EXE_SUFFIX));
+        if !path.exists() {
+            self.cargo("install --quiet --locked --root")
+                .arg(&dir)
+                .arg(package)
+                .run()
+                .with_context(|| format!("{program} is missing, and cannot be installed"))?;
+        }
+        Ok(path)
     }
 
     /// Every UTF-8 file of the checkout, sorted by path.

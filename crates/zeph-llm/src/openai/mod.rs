@@ -17,6 +17,9 @@ mod body;
 mod chunk;
 mod endpoint;
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod models;
 mod stream;

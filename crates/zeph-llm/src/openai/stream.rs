@@ -1,5 +1,7 @@
 //! From the bytes of a response's body to the chunks of an answer. No I/O: bytes are pushed in.
 
+use std::borrow::Cow;
+
 use super::answer::Answer;
 use super::chunk::Chunk;
 use super::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
@@ -28,7 +30,8 @@ pub(super) struct AnswerReader<'a> {
 /// event begins with a brace, and no JSON with anything else.
 #[derive(Debug)]
 enum Format {
-    Unknown,
+    /// What came is blank so far.
+    Unknown(Vec<u8>),
     Events(SseDecoder),
     Json(Vec<u8>),
 }
@@ -42,7 +45,7 @@ impl From<SseError> for Failure {
 impl<'a> AnswerReader<'a> {
     pub(super) fn new(answer: &'a mut Answer, target: Target<'a>) -> Self {
         Self {
-            format: Format::Unknown,
+            format: Format::Unknown(Vec::new()),
             head: Vec::new(),
             events: 0,
             answer,
@@ -57,14 +60,21 @@ impl<'a> AnswerReader<'a> {
     pub(super) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if matches!(self.format, Format::Unknown) {
-            let blank = |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
-            self.format = match bytes.iter().find(|byte| !blank(byte)) {
-                None => return Ok(()),
+        let mut bytes = Cow::Borrowed(bytes);
+        if let Format::Unknown(blank) = &mut self.format {
+            blank.extend_from_slice(&bytes);
+            let is_blank =
+                |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
+            let format = match blank.iter().find(|byte| !is_blank(byte)) {
+                None if blank.len() < HEAD_BYTES => return Ok(()),
                 Some(b'{' | b'[') => Format::Json(Vec::new()),
-                Some(_) => Format::Events(SseDecoder::new(MAX_EVENT_BYTES)),
+                _ => Format::Events(SseDecoder::new(MAX_EVENT_BYTES)),
             };
+            // What was held back belongs to it: a byte order mark may come in two pieces.
+            bytes = Cow::Owned(std::mem::take(blank));
+            self.format = format;
         }
+        let bytes = bytes.as_ref();
         let Self {
             answer,
             target,
@@ -72,7 +82,7 @@ impl<'a> AnswerReader<'a> {
             ..
         } = self;
         match &mut self.format {
-            Format::Unknown => Ok(()),
+            Format::Unknown(_) => Ok(()),
             Format::Events(decoder) => {
                 decoder.push(bytes, |event| {
                     *events += 1;
@@ -119,7 +129,7 @@ impl<'a> AnswerReader<'a> {
             target,
         } = self;
         match format {
-            Format::Unknown => {}
+            Format::Unknown(_) => {}
             Format::Json(body) => {
                 let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body);
                 let body = body.trim_ascii();

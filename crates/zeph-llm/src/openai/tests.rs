@@ -509,6 +509,34 @@ proptest! {
     }
 }
 
+/// What the body is shows at its first byte that is not blank; the bytes before belong to it.
+#[test]
+fn a_byte_order_mark_may_come_in_pieces() {
+    let events = [
+        b"\xEF\xBB\xBF".as_slice(),
+        stream(&[json!({"delta": {"content": "hi"}}), finish("stop")]).as_bytes(),
+    ]
+    .concat();
+    let json = [
+        b"\xEF\xBB\xBF ".as_slice(),
+        br#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#,
+    ]
+    .concat();
+    for body in [events, json] {
+        for at in 0..6 {
+            let (head, tail) = body.split_at(at);
+            let answer = read([head, tail])
+                .0
+                .unwrap_or_else(|failure| panic!("at {at}: {}", failure.message));
+            assert!(format!("{answer:?}").contains("hi"), "cut at {at}");
+        }
+    }
+    // A blank before a field's name makes it another field, however it is cut.
+    let odd =
+        b" data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    assert_eq!(read([&odd[..]]).0.is_ok(), read(odd.chunks(1)).0.is_ok());
+}
+
 fn settings(openai: bool) -> WireSettings<'static> {
     WireSettings {
         model: "m",

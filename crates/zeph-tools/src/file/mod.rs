@@ -22,6 +22,9 @@ mod delete_path;
 pub mod denied;
 mod edit;
 mod find_path;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod get_file_tree;
 mod glob;
 mod grep;

@@ -16,6 +16,9 @@ mod body;
 mod client;
 pub mod config;
 mod fetch;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod html;
 mod limit;
 mod measure;

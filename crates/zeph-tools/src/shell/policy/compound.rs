@@ -1,6 +1,7 @@
 //! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
 
 use super::cursor::{Cursor, SyntaxError};
+use super::evaluated::is_telling;
 use super::parse::{is_name, plain};
 use super::quote::RawWord;
 use super::tree::{Command, Kind, List, Pipeline, Then};
@@ -28,6 +29,7 @@ impl Cursor<'_> {
         };
         Ok(plain(Kind::Subshell(List {
             pipelines: vec![pipeline],
+            ..List::default()
         })))
     }
 
@@ -134,6 +136,9 @@ impl Cursor<'_> {
             if !name.bare_text().is_some_and(|name| is_name(&name)) {
                 return Err(self.fail("expected the name of a variable"));
             }
+            if name.bare_text().is_some_and(|name| is_telling(&name)) {
+                return Err(self.fail("a loop over a variable that decides what runs"));
+            }
             self.skip_lines()?;
             if self.rest().starts_with("in") && self.ends_at(2) {
                 self.at += 2;
@@ -207,6 +212,7 @@ impl Cursor<'_> {
     /// `[[ … ]]` from behind the brackets on.
     fn test(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let mut regex = false;
+        self.calculates();
         loop {
             self.skip_lines()?;
             match self.peek() {

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use super::evaluated::Signs;
+
 /// The longest command that is read, in bytes; Linux passes no longer one to a shell.
 pub const MAX_COMMAND: usize = 128 * 1024;
 /// How deep commands may be nested in each other.
@@ -25,19 +27,34 @@ pub struct SyntaxError {
     pub column: usize,
 }
 
-/// What remains of the work that one command may cost; shared by all texts inside of it.
+/// What remains of the work that one command may cost, and what was seen; shared by all texts inside of it.
 #[derive(Debug, Clone)]
-pub(super) struct Budget(Rc<Cell<usize>>);
+pub(super) struct Budget {
+    work: Rc<Cell<usize>>,
+    /// What was seen so far that could be evaluated a second time.
+    signs: Rc<Cell<Signs>>,
+}
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self(Rc::new(Cell::new(MAX_WORK)))
+        Self {
+            work: Rc::new(Cell::new(MAX_WORK)),
+            signs: Rc::default(),
+        }
     }
 
     fn spend(&self, bytes: usize) -> bool {
-        let left = self.0.get().checked_sub(bytes);
-        self.0.set(left.unwrap_or(0));
+        let left = self.work.get().checked_sub(bytes);
+        self.work.set(left.unwrap_or(0));
         left.is_some()
+    }
+
+    pub(super) fn saw(&self, signs: Signs) {
+        self.signs.set(self.signs.get().or(signs));
+    }
+
+    pub(super) fn signs(&self) -> Signs {
+        self.signs.get()
     }
 }
 
@@ -120,6 +137,22 @@ impl<'t> Cursor<'t> {
         } else {
             Err(self.fail("too much is nested inside of each other"))
         }
+    }
+
+    /// Notes something that calculates, or takes names of variables.
+    pub(super) fn calculates(&self) {
+        self.budget.saw(Signs {
+            calculates: true,
+            ..Signs::default()
+        });
+    }
+
+    /// Notes a subscript that could be evaluated.
+    pub(super) fn has_subscript(&self) {
+        self.budget.saw(Signs {
+            subscript: true,
+            ..Signs::default()
+        });
     }
 
     /// One level deeper; [`Cursor::leave`] comes back.

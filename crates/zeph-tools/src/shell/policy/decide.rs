@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::blocklist::{Fit, ShellPolicy, name_of};
+use super::evaluated::Signs;
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
 use super::parse::parse;
@@ -74,6 +75,8 @@ pub(super) struct Decider<'p> {
     pub(super) verdict: Verdict,
     judged: usize,
     script_bytes: usize,
+    /// What in all texts so far could be evaluated a second time.
+    pub(super) signs: Signs,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
     /// What is named, where that is asked for.
     pub(super) named: Option<Vec<Named>>,
@@ -87,6 +90,7 @@ impl<'p> Decider<'p> {
             verdict: Verdict::Allow,
             judged: 0,
             script_bytes: 0,
+            signs: Signs::default(),
             functions: BTreeMap::new(),
             named: None,
         }
@@ -103,7 +107,11 @@ impl<'p> Decider<'p> {
             downloads: false,
             scripts: 0,
         };
+        self.signs = list.signs;
         self.list(list, &around);
+        if self.signs.subscript && self.signs.calculates {
+            self.ask("a subscript has a command in it, which bash runs when it calculates");
+        }
         self.fork_bomb();
     }
 
@@ -180,12 +188,7 @@ impl<'p> Decider<'p> {
                     if let Some(value) = &assignment.value {
                         self.name(Role::Argument, &[Word::literal(value)]);
                     }
-                    if matches!(assignment.name.as_str(), "BASH_ENV" | "ENV") {
-                        self.ask(format!(
-                            "`{}` names a script that shells run first",
-                            assignment.name
-                        ));
-                    }
+                    self.assigned(&assignment.name, assignment.value.as_deref(), &around);
                 }
                 self.simple(words, &around);
             }
@@ -337,6 +340,7 @@ impl<'p> Decider<'p> {
         self.name_all(&name, words, around);
         self.destroys(&name, words);
         self.builtins(&name, words, around);
+        self.evaluates(&name, words, around);
         self.scripts(&name, words, around);
         self.wrapped(&name, words, around);
     }
@@ -384,6 +388,7 @@ impl<'p> Decider<'p> {
         let home = self.places.home_text();
         match parse(text, home.as_deref()) {
             Ok(list) => {
+                self.signs = self.signs.or(list.signs);
                 let inside = Around {
                     scripts: around.scripts + 1,
                     ..around.clone()

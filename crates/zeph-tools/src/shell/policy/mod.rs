@@ -2,7 +2,7 @@
 //!
 //! In the order of a decision: [`parse`] reads the text into the `tree` (`cursor`, `compound`, `quote`,
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
-//! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, and
+//! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, `evaluated` what bash evaluates a second time (`sed` likewise), and
 //! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading. Nothing here does I/O. `paths` finds paths in a text.
@@ -15,6 +15,7 @@ mod compound;
 mod cursor;
 mod decide;
 mod escape;
+mod evaluated;
 mod flow;
 mod handle;
 mod named;
@@ -23,6 +24,7 @@ mod paths;
 mod quote;
 mod redirect;
 mod runners;
+mod sed;
 mod shells;
 mod targets;
 mod tree;
@@ -32,6 +34,7 @@ mod wrappers;
 pub use blocklist::{PolicyError, ShellPolicy};
 pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
 pub use decide::{Start, Verdict};
+pub use evaluated::Signs;
 pub use handle::ShellPolicyHandle;
 pub(in crate::shell) use named::{Named, Role};
 pub use parse::parse;

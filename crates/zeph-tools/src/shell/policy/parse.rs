@@ -24,7 +24,10 @@ const MAX_WORDS: usize = 8192;
 /// # Errors
 /// [`SyntaxError`] with the place.
 pub fn parse(text: &str, home: Option<&str>) -> Result<List, SyntaxError> {
-    parse_nested(text, home, 0, Budget::new())
+    let budget = Budget::new();
+    let mut list = parse_nested(text, home, 0, budget.clone())?;
+    list.signs = budget.signs();
+    Ok(list)
 }
 
 /// Reads a text that stands inside of another one, `depth` levels deep.
@@ -322,6 +325,7 @@ impl Cursor<'_> {
                     .all(|byte| byte.is_ascii_alphanumeric() || b"_-+@".contains(&byte))
             {
                 self.at += end + 1;
+                self.calculates();
             }
             self.eat(b'+');
             if self.eat(b'=') {
@@ -341,6 +345,7 @@ impl Cursor<'_> {
             return Ok(value.known().map(str::to_owned));
         }
         self.at += 1;
+        self.calculates();
         let mut raw = RawWord::default();
         loop {
             self.skip_lines()?;

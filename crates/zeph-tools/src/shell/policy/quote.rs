@@ -1,6 +1,7 @@
 //! Reads one word: quotes, escapes, expansions, and what is substituted into it.
 
 use super::cursor::{Cursor, SyntaxError, ends_word};
+use super::evaluated::{atoms_have_subscript, has_subscript, is_telling};
 use super::parse::parse_nested;
 use super::tree::{Construct, List, Substitution};
 use super::word::{Atom, Word};
@@ -131,7 +132,14 @@ impl Cursor<'_> {
             }
         }
         self.check_documents()?;
+        self.note(&word.atoms);
         Ok(word)
+    }
+
+    fn note(&self, atoms: &[Atom]) {
+        if atoms_have_subscript(atoms) {
+            self.has_subscript();
+        }
     }
 
     /// The text of a here-document in which something may be expanded: what is substituted into
@@ -139,6 +147,7 @@ impl Cursor<'_> {
     pub(super) fn here_text(&mut self) -> Result<RawWord, SyntaxError> {
         let mut word = RawWord::default();
         self.quoted_text(Until::End, &mut word)?;
+        self.note(&word.atoms);
         Ok(word)
     }
 
@@ -168,6 +177,9 @@ impl Cursor<'_> {
                     let Some(end) = self.rest().find('\'') else {
                         return Err(self.fail("a `'` that is not closed"));
                     };
+                    if has_subscript(self.rest()[..end].chars()) {
+                        self.has_subscript();
+                    }
                     self.at += end + 1;
                 }
                 b'\\' => {
@@ -231,8 +243,10 @@ impl Cursor<'_> {
                 let mut inner = RawWord::default();
                 self.quoted_text(Until::Brace { quoted: in_quotes }, &mut inner)?;
                 self.leave();
+                self.note(&inner.atoms);
                 word.substitutions.append(&mut inner.substitutions);
                 let name = &self.text[start..self.at - 1];
+                self.evaluated(name)?;
                 self.variable(name, in_quotes, word);
             }
             Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
@@ -250,6 +264,27 @@ impl Cursor<'_> {
                 word.atoms.push(Atom::Unknown);
             }
             _ => word.atoms.push(Atom::Char('$', true)),
+        }
+        Ok(())
+    }
+
+    /// What is between `${` and `}` may calculate, set a variable, or expand a text again.
+    fn evaluated(&self, inner: &str) -> Result<(), SyntaxError> {
+        let inner = inner.replace("\\\n", "");
+        if inner.ends_with("@P") {
+            return Err(self.fail("`${…@P}`, which expands a text again, is not supported"));
+        }
+        let end = inner
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(inner.len());
+        if is_telling(&inner[..end]) && inner[end..].trim_start_matches(':').starts_with('=') {
+            let name = &inner[..end];
+            return Err(self.fail(format!(
+                "`{name}` decides what runs and is set inside of `${{…}}`"
+            )));
+        }
+        if inner.starts_with('!') || inner.contains([':', '[']) {
+            self.calculates();
         }
         Ok(())
     }
@@ -285,6 +320,7 @@ impl Cursor<'_> {
                         self.leave();
                         if self.raw() == Some(b')') {
                             self.at += 1;
+                            self.calculates();
                             word.substitutions.append(&mut inner.substitutions);
                             word.atoms.push(Atom::Unknown);
                             return Ok(true);

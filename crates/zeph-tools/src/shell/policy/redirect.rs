@@ -1,6 +1,7 @@
 //! Reads redirections and the texts of here-documents.
 
 use super::cursor::{Cursor, Documents, SyntaxError};
+use super::evaluated::has_subscript;
 use super::tree::{Command, Redirect, Substitution};
 use super::word::{Atom, Word, single};
 
@@ -152,17 +153,26 @@ impl Cursor<'_> {
             }
             let line = rest.split('\n').next().unwrap_or_default();
             place += line.len() + usize::from(line.len() < rest.len());
-            let shown = if strip_tabs {
-                line.trim_start_matches('\t')
+            // Where something is expanded, a line that ends with a backslash goes on in the next
+            // one; shells differ in whether such a line can be the last.
+            let continues = !quoted && ends_with_continuation(&text);
+            let plain = line.trim_start_matches('\t');
+            let shown = if strip_tabs && !continues {
+                plain
             } else {
                 line
             };
-            if shown == delimiter {
-                if !quoted && ends_with_continuation(&text) {
+            if continues {
+                text.truncate(text.len() - 2);
+                let begun = text.rfind('\n').map_or(0, |at| at + 1);
+                let joined = [&text[begun..], line].concat();
+                if plain == delimiter || joined.trim_start_matches('\t') == delimiter {
                     return Err(self.fail("the end of a here-document is continued"));
                 }
+            } else if shown == delimiter {
                 break;
             }
+            self.spend(shown.len())?;
             text.push_str(shown);
             text.push('\n');
         }
@@ -174,6 +184,9 @@ impl Cursor<'_> {
             nesting: self.nesting,
         });
         if quoted {
+            if has_subscript(text.chars()) {
+                self.has_subscript();
+            }
             return Ok(Redirect::HereDocument(Some(text)));
         }
         let mut inner = Cursor::new(&text, self.home, self.depth + 1, self.budget.clone())?;

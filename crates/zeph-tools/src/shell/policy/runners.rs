@@ -86,8 +86,8 @@ impl Decider<'_> {
             .take_while(|word| word.prefix().contains('='))
             .count();
         for word in &rest[..assignments] {
-            if word.prefix().starts_with("BASH_ENV=") || word.prefix().starts_with("ENV=") {
-                self.ask("a variable that names a script which shells run first");
+            if let Some((name, value)) = word.prefix().split_once('=') {
+                self.assigned(name, word.known().map(|_| value), around);
             }
         }
         self.simple(&rest[assignments..], around);

@@ -1,6 +1,9 @@
 //! Tables of commands, and properties. Nothing here runs anything.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod differential;
+mod grammar;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,6 @@
 //! The typed tree of a command: what bash would run, at every depth.
 
+use super::evaluated::Signs;
 use super::word::Word;
 
 /// Commands one after the other.
@@ -7,6 +8,8 @@ use super::word::Word;
 pub struct List {
     /// Its pipelines in order.
     pub pipelines: Vec<Pipeline>,
+    /// Of a whole text: what in it could be evaluated a second time.
+    pub signs: Signs,
 }
 
 /// Commands joined by `|` or `|&`; mostly one.

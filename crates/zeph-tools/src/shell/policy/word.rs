@@ -110,7 +110,7 @@ pub(super) enum Atom {
 }
 
 impl Atom {
-    fn is(self, wanted: char) -> bool {
+    pub(super) fn is(self, wanted: char) -> bool {
         self == Self::Char(wanted, false)
     }
 }

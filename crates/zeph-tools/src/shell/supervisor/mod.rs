@@ -9,6 +9,9 @@
 //! supervisor's, `spawn` starts one command; `tree` finds and ends processes.
 
 pub(super) mod client;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub(super) mod protocol;
 mod server;
 mod spawn;

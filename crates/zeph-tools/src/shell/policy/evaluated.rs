@@ -1,0 +1,352 @@
+//! What bash evaluates a second time, so that quoted text becomes a command after all: variables
+//! that name programs or hold scripts, subscripts in calculations, builtins that call back.
+
+use super::decide::{Around, Decider};
+use super::word::{Atom, Word};
+
+/// Variables whose value is a command that some program runs.
+const COMMANDS: &[&str] = &[
+    "PROMPT_COMMAND",
+    "BASH_ALIASES",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "MANPAGER",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_PAGER",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "RSYNC_RSH",
+];
+/// Variables that decide which commands run, whatever their value.
+const TELLING: &[&str] = &[
+    "BASH_ENV",
+    "ENV",
+    "BASH_CMDS",
+    "BASH_ALIASES",
+    "PS4",
+    "PROMPT_COMMAND",
+];
+/// Builtins that set the variables that they are given by name.
+const SETTERS: &[&str] = &[
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "printf",
+    "wait",
+    "let",
+    "unset",
+];
+
+/// What in a text, and in those nested in it, could be evaluated a second time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// A name with a subscript in which a substitution stands, as in `'a[$(date)]'`: plain text
+    /// until bash calculates with it.
+    pub subscript: bool,
+    /// Something that calculates, or takes names of variables.
+    pub calculates: bool,
+}
+
+impl Signs {
+    /// What is in either.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            subscript: self.subscript || other.subscript,
+            calculates: self.calculates || other.calculates,
+        }
+    }
+}
+
+/// Whether a variable of this name decides which commands run.
+pub(super) fn is_telling(name: &str) -> bool {
+    TELLING.contains(&name)
+}
+
+/// Whether a text has a name with a subscript in which a substitution stands.
+pub(super) fn has_subscript(text: impl Iterator<Item = char>) -> bool {
+    let (mut before, mut inside) = (' ', false);
+    for character in text {
+        inside |= character == '[' && (before.is_ascii_alphanumeric() || before == '_');
+        if inside && (character == '`' || (before == '$' && matches!(character, '(' | '{'))) {
+            return true;
+        }
+        before = character;
+    }
+    false
+}
+
+/// The same of a word.
+pub(super) fn atoms_have_subscript(atoms: &[Atom]) -> bool {
+    atoms
+        .iter()
+        .any(|atom| atom.is('[') || *atom == Atom::Char('[', true))
+        && has_subscript(atoms.iter().filter_map(|atom| match atom {
+            Atom::Char(character, _) => Some(*character),
+            _ => None,
+        }))
+}
+
+/// Whether a prompt, which is expanded before it is shown, may hold a command.
+fn is_code(prompt: &str) -> bool {
+    let octal = prompt.as_bytes().windows(2);
+    prompt.contains("$(")
+        || prompt.contains(['`', '['])
+        || prompt.contains("@P")
+        || octal
+            .into_iter()
+            .any(|two| two[0] == b'\\' && two[1].is_ascii_digit())
+}
+
+impl Decider<'_> {
+    /// A variable is given a value; `None` when it is not known.
+    pub(super) fn assigned(&mut self, name: &str, value: Option<&str>, around: &Around) {
+        match (name, value) {
+            ("BASH_ENV" | "ENV", _) => {
+                self.ask(format!("`{name}` names a script that shells run first"));
+            }
+            ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
+            ("PS4", Some(prompt)) if !is_code(prompt) => {}
+            (_, Some(text)) if COMMANDS.contains(&name) => {
+                self.joined(name, &[Word::literal(text)], around);
+            }
+            _ if is_telling(name) => {
+                self.ask(format!("what `{name}` makes bash run cannot be known"));
+            }
+            _ if name.starts_with("BASH_FUNC_") => {
+                self.ask(format!("`{name}` is a function that bash takes over"));
+            }
+            _ => {}
+        }
+    }
+
+    /// Builtins that set variables, call back, or run what is no command word.
+    pub(super) fn evaluates(&mut self, name: &str, words: &[Word], around: &Around) {
+        let arguments = &words[1..];
+        if SETTERS.contains(&name) {
+            self.signs.calculates = true;
+            self.sets(name, arguments, around);
+        }
+        match name {
+            "test" | "[" => self.signs.calculates = true,
+            "hash" | "enable" | "mapfile" | "readarray" | "compgen" | "complete" => {
+                self.calls_back(name, arguments, around);
+            }
+            "jobs" => {
+                if let Some(at) = arguments.iter().position(|word| word.known() == Some("-x")) {
+                    self.simple(&arguments[at + 1..], around);
+                }
+            }
+            "fc" if !arguments.iter().any(|word| word.known() == Some("-l")) => {
+                self.ask("what `fc` runs again cannot be known");
+            }
+            "sed" | "gsed" => self.sed(name, arguments),
+            "git" => self.git(arguments, around),
+            _ => {}
+        }
+    }
+
+    fn sets(&mut self, by: &str, arguments: &[Word], around: &Around) {
+        let arguments = match by {
+            "printf" | "wait" => {
+                let option = if by == "printf" { "-v" } else { "-p" };
+                let Some(at) = arguments
+                    .iter()
+                    .position(|w| w.prefix().starts_with(option))
+                else {
+                    return;
+                };
+                &arguments[at..arguments.len().min(at + 2)]
+            }
+            _ => arguments,
+        };
+        for word in arguments {
+            let text = word.prefix().trim_start_matches("-v");
+            let end = text.find(['=', '[', '+']).unwrap_or(text.len());
+            let (name, rest) = text.split_at(end);
+            let value = rest.find('=').map(|at| &rest[at + 1..]);
+            match value {
+                Some(value) => {
+                    let known = word.known().map(|_| value);
+                    self.assigned(name, known, around);
+                    if is_telling(value) {
+                        self.ask(format!("`{by}` makes another name of `{value}`"));
+                    }
+                }
+                None if is_telling(name) && by != "unset" && by != "export" => {
+                    self.ask(format!("what `{by}` sets `{name}` to cannot be known"));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Options whose value is a command or a path: `hash -p`, `mapfile -C`, `compgen -C`.
+    fn calls_back(&mut self, by: &str, arguments: &[Word], around: &Around) {
+        let letter = match by {
+            "hash" => 'p',
+            "enable" => 'f',
+            _ => 'C',
+        };
+        for (at, word) in arguments.iter().enumerate() {
+            let text = word.prefix();
+            if !text.starts_with('-') {
+                continue;
+            }
+            if by == "compgen" || by == "complete" {
+                let expands = text.contains('W')
+                    && arguments
+                        .iter()
+                        .any(|word| word.prefix().contains(['$', '`']));
+                if expands {
+                    self.ask(format!("what `{by} -W` expands cannot be known"));
+                }
+            }
+            let Some(place) = text.find(letter) else {
+                continue;
+            };
+            let value = if place + 1 < text.len() {
+                Some(word.after(place + 1))
+            } else {
+                arguments.get(at + 1).cloned()
+            };
+            let Some(value) = value else { continue };
+            match by {
+                "hash" => self.simple(&[value], around),
+                "enable" => self.ask("what `enable -f` loads cannot be known"),
+                _ => self.joined(by, &[value], around),
+            }
+        }
+    }
+
+    /// The scripts of `sed`.
+    fn sed(&mut self, name: &str, arguments: &[Word]) {
+        let mut scripts = Vec::new();
+        let mut operand = None;
+        let mut from_file = false;
+        let mut at = 0;
+        while let Some(word) = arguments.get(at) {
+            at += 1;
+            let text = word.prefix();
+            if let Some(long) = text.strip_prefix("--") {
+                match long.split_once('=') {
+                    Some(("expression", _)) => scripts.push(word.after("--expression=".len())),
+                    None if long == "expression" => {
+                        scripts.extend(arguments.get(at).cloned());
+                        at += 1;
+                    }
+                    Some(("file", _)) => from_file = true,
+                    None if long == "file" => {
+                        from_file = true;
+                        at += 1;
+                    }
+                    _ => {}
+                }
+            } else if text.starts_with('-') && text.len() > 1 {
+                for (place, letter) in text[1..].char_indices() {
+                    let rest = 1 + place + letter.len_utf8();
+                    match letter {
+                        'e' | 'f' | 'l' => {
+                            let value = if rest < text.len() {
+                                Some(word.after(rest))
+                            } else {
+                                at += 1;
+                                arguments.get(at - 1).cloned()
+                            };
+                            from_file |= letter == 'f';
+                            scripts.extend(value.filter(|_| letter == 'e'));
+                            break;
+                        }
+                        // What follows is the suffix of a backup.
+                        'i' | 'I' => break,
+                        _ => {}
+                    }
+                }
+            } else if operand.is_none() {
+                operand = Some(word.clone());
+            }
+        }
+        if scripts.is_empty() && !from_file {
+            scripts.extend(operand);
+        }
+        if scripts
+            .iter()
+            .any(|script| super::sed::starts_commands(script.prefix()))
+        {
+            self.ask(format!(
+                "what the script for `{name}` starts cannot be known"
+            ));
+        }
+    }
+
+    /// Commands that `git` is given to run: aliases, `rebase --exec`, `bisect run`,
+    /// `submodule foreach`, filters.
+    fn git(&mut self, arguments: &[Word], around: &Around) {
+        for (at, word) in arguments.iter().enumerate() {
+            let rest = &arguments[at + 1..];
+            let text = word.prefix();
+            match text {
+                "-c" => {
+                    let setting = rest.first().filter(|word| word.known().is_some());
+                    let value = setting.and_then(|word| {
+                        let (key, value) = word.prefix().split_once('=')?;
+                        runs_value(key).then(|| value.trim_start_matches('!').to_owned())
+                    });
+                    if let Some(value) = value {
+                        self.joined("git -c", &[Word::literal(value)], around);
+                    }
+                }
+                "bisect" if rest.first().is_some_and(|word| word.known() == Some("run")) => {
+                    self.simple(&rest[1..], around);
+                }
+                "foreach" => {
+                    let options = rest
+                        .iter()
+                        .take_while(|word| word.prefix().starts_with('-'));
+                    self.joined("git submodule foreach", &rest[options.count()..], around);
+                }
+                "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--msg-filter"
+                | "--env-filter" | "--commit-filter" => {
+                    if arguments[..at]
+                        .iter()
+                        .any(|word| matches!(word.known(), Some("rebase" | "filter-branch")))
+                    {
+                        self.joined("git", &rest[..rest.len().min(1)], around);
+                    }
+                }
+                _ if text.starts_with("--exec=") => {
+                    self.joined("git", &[word.after("--exec=".len())], around);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether the value of a setting of `git` is a command.
+fn runs_value(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key.starts_with("alias.")
+        || key.starts_with("pager.")
+        || (key.starts_with("filter.") && !key.ends_with(".required"))
+        || [
+            ".editor",
+            ".pager",
+            ".sshcommand",
+            ".textconv",
+            ".external",
+            ".fsmonitor",
+            ".command",
+        ]
+        .iter()
+        .any(|end| key.ends_with(end))
+}

@@ -1,0 +1,165 @@
+//! `cargo xtask fuzz`: runs the fuzz targets one after the other, from seeds that the tables of
+//! the tests give.
+//!
+//! cargo-fuzz is used where it is installed, else it is built into the target folder. No sanitizer
+//! is built in: the crates have no unsafe code for one to watch, and without it a target runs
+//! several times as often. What cargo-fuzz asks of a nightly compiler, the stable one does when it
+//! is told that it is one.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use xshell::cmd;
+
+use crate::flags::Fuzz;
+use crate::project::Project;
+
+/// Seconds for each target, if nothing else is asked for.
+const SECONDS: u64 = 300;
+/// Seconds after which one input counts as a hang.
+const HANG: u64 = 10;
+/// Bytes of the longest input.
+const LONGEST: usize = 4096;
+/// The tables of commands.
+const COMMANDS: &[&str] = &["allowed.txt", "refused.txt"];
+
+pub(crate) fn run(project: &Project, flags: &Fuzz) -> Result<()> {
+    let fuzz = project.root.join("fuzz");
+    let program = program(project)?;
+    let all = targets(project)?;
+    let targets = match &flags.target {
+        Some(target) => {
+            ensure!(
+                all.contains(target),
+                "no target {target}; there are {}",
+                all.join(", ")
+            );
+            vec![target.clone()]
+        }
+        None => all,
+    };
+    let seconds = flags.seconds.unwrap_or(SECONDS);
+    for target in &targets {
+        let corpus = fuzz.join("corpus").join(target);
+        std::fs::create_dir_all(&corpus)?;
+        for (nth, seed) in seeds(project, target)?.iter().enumerate() {
+            std::fs::write(corpus.join(format!("seed-{nth}")), seed)?;
+        }
+        let sh = &project.sh;
+        let _inside = sh.push_dir(&project.root);
+        let limits = [
+            format!("-max_total_time={seconds}"),
+            format!("-timeout={HANG}"),
+            format!("-max_len={LONGEST}"),
+        ];
+        cmd!(
+            sh,
+            "{program} fuzz run --sanitizer none {target} -- {limits...}"
+        )
+        .env("RUSTC_BOOTSTRAP", "1")
+        .run()
+        .with_context(|| {
+            format!("{target}: the input stands in fuzz/artifacts/{target}; make it a test")
+        })?;
+    }
+    Ok(())
+}
+
+/// The names of the targets: the files of the folder.
+fn targets(project: &Project) -> Result<Vec<String>> {
+    let mut targets = Vec::new();
+    for entry in std::fs::read_dir(project.root.join("fuzz/fuzz_targets"))? {
+        let path = entry?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        targets.extend(stem.map(str::to_owned));
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+fn program(project: &Project) -> Result<PathBuf> {
+    let installed = project.cargo("fuzz --version").quiet().ignore_stderr();
+    if installed.read().is_ok() {
+        return Ok(PathBuf::from("cargo-fuzz"));
+    }
+    project.tool("cargo-fuzz", "cargo-fuzz")
+}
+
+/// What a target begins with.
+fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
+    let text = |items: &[&str]| items.iter().map(|item| item.as_bytes().to_vec()).collect();
+    Ok(match target {
+        "shell_policy" | "extract_paths" => commands(project)?,
+        "read_rules" => text(&[
+            "**/.env",
+            "/etc/**",
+            "~/.ssh/**",
+            "/a/{b,c}/*.txt",
+            "**/*.{key,pem}",
+        ]),
+        "url_guard" => text(&[
+            "https://example.org/a?b#c",
+            "https://[::ffff:127.0.0.1]/",
+            "https://0x7f.1/",
+            "https://a.localhost./",
+        ]),
+        "html" => text(&[
+            "<table><tr><td>a<p><b>b</table><!-- c --><a href='x'>d</a><pre>\n e</pre>",
+            "<svg><foreignObject><math><mi>x<p></svg>",
+        ]),
+        "sse" => text(&["event: x\ndata: a\ndata: b\n\n: c\r\rdata:x\r\n\r\n"]),
+        "openai_answer" => text(&[
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"x\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
+            "{\"choices\":[{\"message\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1}}",
+        ]),
+        "params" => text(&[
+            "{\"path\":\"a\",\"offset\":\"3\",\"mode\":\"a\"}",
+            "{\"tasks\":\"[{\\\"text\\\":1}]\"}",
+        ]),
+        "supervisor_frames" => text(&[
+            "\u{c}\0\0\0{\"kill\":{\"id\":1}}",
+            "{\"gone\":{\"id\":1,\"clean\":true}}",
+        ]),
+        _ => text(&["fn main() {\n\tlet a = \u{201c}x\u{201d};\r\n}\n"]),
+    })
+}
+
+/// The commands of the blocklist's tables.
+fn commands(project: &Project) -> Result<Vec<Vec<u8>>> {
+    let tables = project
+        .root
+        .join("crates/zeph-tools/src/shell/policy/tests");
+    let mut commands = Vec::new();
+    for table in COMMANDS {
+        let text = std::fs::read_to_string(tables.join(table)).context(*table)?;
+        for line in text.lines() {
+            // One letter says what is expected of a refused one.
+            let command = match *table {
+                "refused.txt" => line.split_once(' ').map_or(line, |(_, command)| command),
+                _ => line,
+            };
+            let command = command.replace("\\\\n", "\\\n").replace("\\n", "\n");
+            commands.push(command.into_bytes());
+        }
+    }
+    Ok(commands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_seeds() {
+        let project = Project::locate().unwrap();
+        let targets = targets(&project).unwrap();
+        assert!(targets.len() >= 10, "{targets:?}");
+        for target in targets {
+            let seeds = seeds(&project, &target).unwrap();
+            assert!(
+                !seeds.is_empty() && seeds.iter().all(|seed| seed.len() <= LONGEST),
+                "{target}"
+            );
+        }
+    }
+}
