@@ -24,6 +24,7 @@ mod one_shot;
 mod one_shot_exit;
 mod one_shot_json;
 mod os_sandbox;
+mod overflow;
 mod piped;
 mod reload;
 mod seen;

@@ -149,6 +149,9 @@ pub enum StoreError {
         /// How many there may be.
         max: usize,
     },
+    /// An output to store cannot be read from the temporary file that holds it.
+    #[error("the temporary file with the output cannot be read: {0}")]
+    Spill(#[source] io::Error),
     /// The session has no such task.
     #[error("there is no task {id:?} in this session; {}", known_tasks(.known))]
     UnknownTask {

@@ -7,6 +7,7 @@
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.
 //! - [`audit`]: the audit trail, behind `zeph_tools::AuditSink`.
+//! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
 
@@ -16,6 +17,7 @@ pub mod conversation;
 pub mod error;
 pub mod lock;
 pub mod messages;
+pub mod overflow;
 pub mod seen;
 pub mod store;
 pub mod tasks;
@@ -26,6 +28,7 @@ pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;
 pub use lock::SessionLock;
 pub use messages::{NewMessage, StoredMessage, Usage};
+pub use overflow::SqliteOverflow;
 pub use seen::SqliteSeenFiles;
 pub use store::Store;
 pub use tasks::{Task, TaskStatus};

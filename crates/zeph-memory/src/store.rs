@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions_tasks_audit.sql"),
     include_str!("../migrations/0002_seen_files.sql"),
     include_str!("../migrations/0005_audit_claim_source.sql"),
+    include_str!("../migrations/0004_overflow.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".
@@ -44,8 +45,8 @@ const LOG_LIMIT_PAGES: &str = "16384";
 pub(crate) type SqlQuery<'q> = Query<'q, Sqlite, SqliteArguments>;
 type Writer<'a> = MappedMutexGuard<'a, SqliteConnection>;
 
-/// The open database. Clones share its one connection; every write is one statement, hence one
-/// transaction, and is on record when the method returns.
+/// The open database. Clones share its one connection; every write is one transaction, mostly of
+/// one statement, and is on record when the method returns.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -148,7 +149,7 @@ impl Store {
 
     /// Starts a checkpoint in the background when the log has grown enough: on a connection of
     /// its own, so that no write waits for the disk.
-    fn count_write(&self, bytes: usize) {
+    pub(crate) fn count_write(&self, bytes: usize) {
         let inner = &self.inner;
         let grown = inner.log_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if grown < CHECKPOINT_AFTER || inner.checkpointing.swap(true, Ordering::AcqRel) {

@@ -238,6 +238,14 @@ impl ToolError {
         }
     }
 
+    /// The same, to be changed.
+    pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
+        match self {
+            Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
+            _ => None,
+        }
+    }
+
     /// Whether a gate refused the call, so that it did not run.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

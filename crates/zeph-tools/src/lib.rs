@@ -22,6 +22,7 @@ pub mod feedback;
 pub mod layers;
 pub mod mode;
 pub mod output;
+pub mod overflow;
 pub mod params;
 pub mod permissions;
 pub mod registry;

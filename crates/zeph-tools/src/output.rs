@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::overflow::Overflow;
+
 /// A place in a file that a call read or changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLocation {
@@ -54,6 +56,8 @@ pub struct ToolOutput {
     pub locations: Vec<FileLocation>,
     /// What a filter took away, when one ran.
     pub filter: Option<FilterStats>,
+    /// The rest of a text that was too long: `summary` begins with its head and tail.
+    pub overflow: Option<Overflow>,
     /// Age of the cached result in seconds, when it came from the cache.
     pub cached_secs: Option<u64>,
     /// Time, size, date.

@@ -51,8 +51,31 @@ pub(crate) fn session_ids(database: &Path) -> Vec<String> {
     rows.iter().map(|row| row.get("id")).collect()
 }
 
+/// The rows of a table.
 #[track_caller]
-fn rows(database: &Path, sql: &'static str) -> Vec<SqliteRow> {
+pub(crate) fn count(database: &Path, table: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM {table}");
+    rows(database, sqlx::AssertSqlSafe(sql))[0].get(0)
+}
+
+/// Changes the database behind the program's back.
+#[track_caller]
+pub(crate) fn execute(database: &Path, sql: &'static str) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let options = SqliteConnectOptions::new()
+            .filename(database)
+            .foreign_keys(true);
+        let mut connection = options.connect().await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    });
+}
+
+#[track_caller]
+fn rows(database: &Path, sql: impl sqlx::SqlSafeStr) -> Vec<SqliteRow> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

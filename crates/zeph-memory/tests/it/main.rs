@@ -9,6 +9,7 @@ mod durability;
 mod latency;
 mod lock;
 mod open;
+mod overflow;
 mod seen;
 mod tasks;
 

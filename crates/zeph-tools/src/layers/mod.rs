@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod known;
+pub mod overflow;
 pub mod permission;
 pub mod stack;
 

@@ -7,6 +7,7 @@
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
+//! | overflow | directly around the executors: it takes their texts whole, and no layer further out ever holds one |
 //! | executors | the work |
 //!
 //! What is switched off is not in the stack.
@@ -17,12 +18,14 @@ use arc_swap::ArcSwap;
 
 use super::audit::AuditLayer;
 use super::known::KnownLayer;
+use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditSink;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::mode::Mode;
+use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 
 /// What the stack is made of.
@@ -31,6 +34,8 @@ pub struct StackParts {
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
     pub audit: Arc<dyn AuditSink>,
+    /// Where output goes that is too long, and when it is; without it the model reads all of it.
+    pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// How freely the agent acts.
     pub mode: Mode,
 }
@@ -44,11 +49,14 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(ToolRegistry::new(
         executors.tool_definitions(),
     )));
-    let layers: Vec<Arc<dyn ToolLayer>> = vec![
+    let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit)),
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
         Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
     ];
+    if let Some((store, config)) = parts.overflow {
+        layers.push(Arc::new(OverflowLayer::new(store, config)));
+    }
     Ok(LayeredExecutor {
         layers,
         executors: Arc::new(executors),

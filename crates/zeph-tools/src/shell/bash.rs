@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
 use crate::output::ToolOutput;
+use crate::overflow::Overflow;
 
 use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
@@ -50,6 +51,7 @@ pub fn definition() -> ToolDef {
 #[must_use]
 pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput {
     let truncated = captured.truncated();
+    let overflow = captured.merged.shortened.map(Overflow::Spilled);
     let mut summary = captured.merged.text;
     if summary.ends_with('\n') {
         summary.pop();
@@ -72,7 +74,10 @@ pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput
         signal: ended.exit.signal,
         duration_ms,
     };
-    let output = ToolOutput::text(summary);
+    let output = ToolOutput {
+        overflow,
+        ..ToolOutput::text(summary)
+    };
     match serde_json::to_value(envelope) {
         Ok(raw) => output.with_raw(raw),
         // Strings and numbers always have a JSON form.
@@ -167,7 +172,8 @@ fn signal_name(signal: i32) -> String {
 mod tests {
     use super::*;
     use crate::event::OutputStream;
-    use crate::shell::capture::{Capture, Limits};
+    use crate::overflow::OverflowConfig;
+    use crate::shell::capture::Capture;
     use crate::shell::runner::{BackgroundProcess, Exit};
 
     fn ended(code: i32) -> Ended {
@@ -182,7 +188,10 @@ mod tests {
     }
 
     fn summary(stdout: &str, ended: &Ended) -> String {
-        let mut capture = Capture::new(Limits { head: 8, tail: 8 });
+        let mut capture = Capture::new(&OverflowConfig {
+            threshold: 16,
+            ..OverflowConfig::default()
+        });
         let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
         output(capture.finish(), ended, 1).summary
     }
@@ -217,7 +226,7 @@ mod tests {
         );
         assert_eq!(
             summary("1\n2\n3\n4\n5\n6\n7\n8\n9\n", &ended(1)),
-            "1\n2\n3\n4\n[… 2 lines (4 bytes) left out …]\n7\n8\n9\n[exit code: 1]"
+            "1\n2\n[… lines 3-7 (5 lines, 10 bytes) left out …]\n8\n9\n[exit code: 1]"
         );
     }
 

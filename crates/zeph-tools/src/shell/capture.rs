@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use memchr::memchr_iter;
 
 use crate::event::OutputStream;
+use crate::overflow::{Finished, LongText, OverflowConfig};
 
 /// How many bytes are kept of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +17,8 @@ pub struct Limits {
     pub tail: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            head: 24 * 1024,
-            tail: 24 * 1024,
-        }
-    }
-}
+/// The least that is kept of a stream: head and tail each.
+const LEAST: usize = 24 * 1024;
 
 /// Turns bytes that arrive in pieces into text: invalid UTF-8 becomes U+FFFD as
 /// [`String::from_utf8_lossy`] has it, wherever the pieces are cut, and NUL is removed.
@@ -195,19 +190,20 @@ fn count_newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// The output of one command: both streams in order of arrival for the model, and each by itself.
+/// The output of one command: both streams in order of arrival for the model, of which all is
+/// spilled when it is too long, and head and tail of each by itself.
 #[derive(Debug)]
 pub struct Capture {
     decoders: [Decoder; 2],
-    merged: HeadTail,
+    merged: LongText,
     streams: [HeadTail; 2],
 }
 
 /// What was kept of a command's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
     /// Both streams in order of arrival.
-    pub merged: Kept,
+    pub merged: Finished,
     /// Standard output.
     pub stdout: Kept,
     /// Standard error.
@@ -218,19 +214,24 @@ impl Captured {
     /// Whether anything was cut.
     #[must_use]
     pub fn truncated(&self) -> bool {
-        [&self.merged, &self.stdout, &self.stderr]
-            .iter()
-            .any(|kept| kept.omitted_bytes > 0)
+        let streams = [&self.stdout, &self.stderr];
+        self.merged.shortened.is_some() || streams.iter().any(|kept| kept.omitted_bytes > 0)
     }
 }
 
 impl Capture {
-    /// An empty capture; `limits` hold for the merged text and for each stream.
+    /// An empty capture. A stream of no more than the threshold's characters is kept whole, if
+    /// each is one byte.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(config: &OverflowConfig) -> Self {
+        let half = config.threshold.div_ceil(2).max(LEAST);
+        let limits = Limits {
+            head: half,
+            tail: half,
+        };
         Self {
             decoders: Default::default(),
-            merged: HeadTail::new(limits),
+            merged: LongText::new(config),
             streams: [HeadTail::new(limits), HeadTail::new(limits)],
         }
     }

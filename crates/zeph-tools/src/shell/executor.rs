@@ -17,6 +17,7 @@ use crate::event::ToolEvent;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::layers::CallPath;
 use crate::output::ToolOutput;
+use crate::overflow::{Overflow, OverflowConfig};
 use crate::trust::TrustLevel;
 
 use super::admit::Admission;
@@ -42,6 +43,7 @@ pub struct ShellExecutor {
     runner: Arc<dyn CommandRunner>,
     sandbox: Told,
     definition: ToolDef,
+    overflow: OverflowConfig,
 }
 
 impl ShellExecutor {
@@ -92,7 +94,15 @@ impl ShellExecutor {
             runner,
             sandbox: Told::default(),
             definition,
+            overflow: OverflowConfig::default(),
         })
+    }
+
+    /// The same with other bounds of what the model reads of a command's output.
+    #[must_use]
+    pub fn overflowing(mut self, config: OverflowConfig) -> Self {
+        self.overflow = config;
+        self
     }
 
     /// The blocklist; what is rebuilt through it holds for the calls that follow.
@@ -146,7 +156,7 @@ impl ShellExecutor {
         }
         let place = command.cwd.clone();
         let started = Instant::now();
-        let mut recorder = Recorder::new(call, cx, started);
+        let mut recorder = Recorder::new(call, cx, started, &self.overflow);
         let ended = self
             .runner
             .run(command, &cx.cancel, &mut |stream, bytes| {
@@ -154,7 +164,10 @@ impl ShellExecutor {
             })
             .await;
         let captured = recorder.finish();
-        let ended = ended.map_err(|error| run_failed(error, &captured))?;
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => return Err(run_failed(error, captured)),
+        };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(call, cx, &ended);
         self.conclude(captured, &ended, &place, duration_ms, timeout_secs)
@@ -204,7 +217,7 @@ impl ShellExecutor {
 }
 
 /// The failure of a command that has no end to tell of; what it printed goes with it.
-fn run_failed(error: RunError, captured: &Captured) -> ToolError {
+fn run_failed(error: RunError, captured: Captured) -> ToolError {
     let category = match &error {
         RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
         RunError::Unconfined(_) => ToolErrorCategory::PolicyBlocked,
@@ -214,7 +227,10 @@ fn run_failed(error: RunError, captured: &Captured) -> ToolError {
         exit_code: None,
         category,
         message: error.to_string(),
-        output: Box::new(ToolOutput::text(captured.merged.text.clone())),
+        output: Box::new(ToolOutput {
+            overflow: captured.merged.shortened.map(Overflow::Spilled),
+            ..ToolOutput::text(captured.merged.text)
+        }),
     }
 }
 

@@ -5,8 +5,9 @@ use std::time::Instant;
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::event::{OutputStream, ToolEvent};
+use crate::overflow::OverflowConfig;
 
-use super::capture::{Capture, Captured, Limits};
+use super::capture::{Capture, Captured};
 use super::live::LiveLimit;
 
 /// Keeps what is printed, and shows it live.
@@ -19,9 +20,14 @@ pub(super) struct Recorder<'c> {
 }
 
 impl<'c> Recorder<'c> {
-    pub(super) fn new(call: &'c ToolCall, cx: &'c CallContext, now: Instant) -> Self {
+    pub(super) fn new(
+        call: &'c ToolCall,
+        cx: &'c CallContext,
+        now: Instant,
+        overflow: &OverflowConfig,
+    ) -> Self {
         Self {
-            capture: Capture::new(Limits::default()),
+            capture: Capture::new(overflow),
             live: LiveLimit::new(now),
             call,
             cx,

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use zeph_tools::overflow::{
+    NewEntry, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
+};
 use zeph_tools::{
     Annotations, AuditEntry, AuditError, AuditSink, CallContext, ExecutorResult, SkillEnv,
     ToolCall, ToolDef, ToolError, ToolExecutor, ToolOutput, TrustLevel,
@@ -127,6 +130,72 @@ impl AuditSink for Audit {
         }
         self.entries.lock().unwrap().push(entry.clone());
         Ok(())
+    }
+}
+
+/// Keeps long outputs in memory, for the conversations `session_1` and `session_2`, or refuses
+/// them.
+#[derive(Default)]
+pub struct Kept {
+    pub entries: Mutex<Vec<NewEntry>>,
+    pub broken: bool,
+}
+
+impl Kept {
+    fn entry(&self, conversation: &str, reference: OverflowRef) -> Option<NewEntry> {
+        let entries = self.entries.lock().unwrap();
+        let mut entries = entries.iter();
+        entries
+            .find(|entry| entry.reference == reference && entry.conversation == conversation)
+            .cloned()
+    }
+}
+
+#[async_trait]
+impl OverflowStore for Kept {
+    async fn put(&self, entry: NewEntry) -> Result<(), OverflowError> {
+        if self.broken {
+            return Err(OverflowError::Failed("the disk is full".to_owned()));
+        }
+        if !entry.conversation.starts_with("session_") {
+            return Err(OverflowError::NoConversation);
+        }
+        self.entries.lock().unwrap().push(entry);
+        Ok(())
+    }
+
+    async fn find(
+        &self,
+        conversation: &str,
+        reference: OverflowRef,
+    ) -> Result<Option<OverflowEntry>, OverflowError> {
+        Ok(self
+            .entry(conversation, reference)
+            .map(|entry| OverflowEntry {
+                reference,
+                conversation: entry.conversation,
+                tool: entry.tool,
+                created_at: 0,
+                bytes: entry.text.bytes(),
+                lines: entry.text.lines(),
+                total_bytes: entry.text.total_bytes(),
+                blocks: entry.text.blocks().iter().map(|block| block.line).collect(),
+            }))
+    }
+
+    async fn block(
+        &self,
+        conversation: &str,
+        reference: OverflowRef,
+        number: usize,
+    ) -> Result<Option<StoredBlock>, OverflowError> {
+        Ok(self.entry(conversation, reference).map(|entry| {
+            let block = entry.text.blocks()[number];
+            StoredBlock {
+                bytes: block.bytes,
+                packed: entry.text.packed(block).unwrap(),
+            }
+        }))
     }
 }
 

@@ -3,4 +3,5 @@
 
 mod executors;
 mod fakes;
+mod overflow;
 mod stack;

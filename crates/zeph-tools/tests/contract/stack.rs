@@ -10,12 +10,15 @@ use zeph_tools::{
     NoEvents, Phase, ToolCall, ToolErrorCategory as Category, ToolEvent, ToolExecutor,
 };
 
-use crate::fakes::{Audit, Recorder, call};
+use zeph_tools::overflow::OverflowConfig;
+
+use crate::fakes::{Audit, Kept, Recorder, call};
 
 fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor {
     stack::build(StackParts {
         executors: vec![("fake", Arc::new(executor.clone()))],
         audit: Arc::clone(audit) as _,
+        overflow: Some((Arc::new(Kept::default()), OverflowConfig::default())),
         mode,
     })
     .unwrap()
@@ -33,7 +36,10 @@ fn the_order_is_pinned() {
         &Arc::default(),
         Mode::Ask,
     );
-    assert_eq!(stack.layer_names(), ["audit", "known", "permission"]);
+    assert_eq!(
+        stack.layer_names(),
+        ["audit", "known", "permission", "overflow"]
+    );
 }
 
 /// Proves EXE-2, EXE-3, EXE-8, EXE-8a, EXE-10, EXE-11.

@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
-use zeph_memory::{SqliteAudit, SqliteSeenFiles, Store};
+use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, Store};
 use zeph_tools::file::{ReadRules, RuleError, Sandbox, file_tools};
+use zeph_tools::layers::now_ms;
+use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
@@ -63,12 +65,14 @@ impl Assembly {
             SupervisorCommand::new(own_program()?),
             reads(&loaded, &env, rules.clone()),
         );
+        let shell = shell.map(|shell| shell.overflowing(loaded.config.tools.overflow.clone()));
         let shell = Arc::new(shell.map_err(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             anyhow!("[tools.shell]: {}", errors.join("; "))
         })?);
         let stack = build_stack(&loaded, &env, &store, &shell, rules)?;
         let reload = Reloader::new(&loaded, &env, global.overrides(), shell.policy());
+        expire_overflow(store.clone(), &loaded.config.tools.overflow);
         Ok(Self {
             loaded,
             env,
@@ -144,6 +148,19 @@ fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
     Reads::new(rules, roots.chain([env.cwd.clone()]), env.home())
 }
 
+/// Removes outputs that were stored too long ago, beside whatever comes next. What is left when
+/// the program ends before it is done goes at the next start.
+fn expire_overflow(store: Store, config: &OverflowConfig) {
+    let since = config.kept_since(now_ms());
+    tokio::spawn(async move {
+        match store.expire_overflow(since).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "old outputs were removed"),
+            Err(error) => tracing::debug!(%error, "old outputs were not all removed"),
+        }
+    });
+}
+
 /// Builds the executors and the layers around them.
 fn build_stack(
     loaded: &Loaded,
@@ -158,6 +175,8 @@ fn build_stack(
         .reserving(store.path())?
         .with_rules(rules)
         .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _));
+    let overflow = Arc::new(SqliteOverflow::new(store.clone()));
+    let read_overflow = ReadOverflow::new(Arc::clone(&overflow) as _, &tools.overflow);
     let stack = stack::build(StackParts {
         executors: vec![
             ("shell", Arc::clone(shell) as _),
@@ -168,8 +187,13 @@ fn build_stack(
                 Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
             ),
             ("native", Arc::new(native_tools(store))),
+            (
+                "overflow",
+                Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
+            ),
         ],
         audit: Arc::new(SqliteAudit::new(store.clone())),
+        overflow: Some((overflow, tools.overflow.clone())),
         mode: tools.mode,
     })?;
     Ok(stack)

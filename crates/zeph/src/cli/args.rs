@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use zeph_tools::overflow::OverflowRef;
 
 use crate::config::FlagOverrides;
 
@@ -150,6 +151,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
+    /// List and print outputs that were too long for the model
+    Overflow {
+        #[command(subcommand)]
+        command: OverflowCommand,
+    },
     /// Show, check and write the configuration
     Config {
         #[command(subcommand)]
@@ -245,6 +251,25 @@ pub(crate) enum SessionsCommand {
         /// Their ids, or the beginnings of them
         #[arg(required = true)]
         ids: Vec<String>,
+    },
+}
+
+/// `zeph overflow …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum OverflowCommand {
+    /// Print one, byte by byte
+    Get {
+        /// overflow:UUID as the result names it, or the UUID alone
+        reference: OverflowRef,
+        /// The session it must belong to (its id or the beginning of it)
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// What is stored, the latest first
+    List {
+        /// Of this session alone (its id or the beginning of it)
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
     },
 }
 

@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod generate;
+mod overflow;
 mod run;
 mod sessions;
 mod signals;
@@ -95,6 +96,7 @@ async fn dispatch(cli: Cli) -> Exit {
         }
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
+        Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),
         Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),

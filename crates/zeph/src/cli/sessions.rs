@@ -87,7 +87,7 @@ fn list(sessions: &[SessionInfo], all: bool) -> String {
 }
 
 /// Local date and minute.
-fn date(ms: i64) -> String {
+pub(super) fn date(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(
         |_| "?".to_owned(),
         |time| {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_core::{Caller, ConfigNews, ConfigReload as _, Dispatcher};
 use zeph_memory::new_session_id;
 use zeph_tools::layers::now_ms;
+use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::{
     MachineForm, OutputMetadata, Phase, ToolCall, ToolDef, ToolError, ToolExecutor as _,
@@ -21,7 +22,7 @@ use zeph_tools::{
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
-use super::{Exit, is_closed_pipe, load_config, print};
+use super::{Exit, is_closed_pipe, load_config, overflow, print};
 use crate::assemble::{Assembly, Reloader};
 use crate::output::stderr_line;
 use crate::terminal::{TerminalChannel, TerminalOptions};
@@ -79,6 +80,12 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             } else {
                 form.data
             });
+            if !json
+                && !global.quiet
+                && let Some(reference) = stored(&result)
+            {
+                stderr_line(&overflow::hint(reference, &caller.session));
+            }
             // The exit code says what came of the call, also when nobody reads the rest.
             printed.or_else(|error| {
                 if is_closed_pipe(&error) {
@@ -96,6 +103,18 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
     };
     assembly.close().await?;
     Ok(exit)
+}
+
+/// Where the whole output is, when it was too long to be printed.
+fn stored(result: &ToolResult) -> Option<OverflowRef> {
+    let output = match result {
+        Ok(output) => Some(output),
+        Err(error) => error.output(),
+    };
+    match output?.overflow {
+        Some(Overflow::Stored(reference)) => Some(reference),
+        _ => None,
+    }
 }
 
 fn exit_code(result: &ToolResult) -> Exit {

@@ -28,6 +28,7 @@ use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
 use zeph_tools::Mode;
 use zeph_tools::file::FileConfig;
+use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::web::ScrapeConfig;
 
@@ -96,6 +97,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) file: FileConfig,
     /// The shell.
     pub(crate) shell: ShellConfig,
+    /// Output that is too long for the model.
+    pub(crate) overflow: OverflowConfig,
     /// The web tools.
     pub(crate) scrape: ScrapeConfig,
 }

@@ -84,6 +84,11 @@ const RULES: &[(&str, Rule)] = &[
     ),
     // It could let its own build write into the user's home.
     ("tools.shell.sandbox.writable", Rule::Never),
+    // More would cost more of the user's money.
+    ("tools.overflow.threshold", Rule::Lower),
+    // What is stored is of all projects; and 0 is no small number of bytes but any.
+    ("tools.overflow.retention_days", Rule::Never),
+    ("tools.overflow.max_overflow_bytes", Rule::Never),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.

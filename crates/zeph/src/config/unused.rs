@@ -20,6 +20,8 @@ const DERIVED: &[(&str, &str)] = &[
     ("llm.providers.type", "build_provider("),
     ("llm.providers.api_key_env", ".key_env()"),
     ("memory.path", "paths.database"),
+    ("tools.overflow.retention_days", ".kept_since("),
+    ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
 ];
 
 /// Proves CFG-2: a key that nothing reads is a dead setting.

@@ -1,0 +1,189 @@
+//! Outputs that are too long for a model.
+
+use sqlx::Row as _;
+use std::path::Path;
+use zeph_memory::{SqliteOverflow, Store, StoreError};
+use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, Spill, Spilled};
+
+use crate::{place, raw, store};
+
+fn spilled(text: &str, limit: u64) -> Spilled {
+    let mut spill = Spill::new(limit);
+    spill.push(text);
+    spill.finish()
+}
+
+fn entry(session: &str, text: &str) -> NewEntry {
+    NewEntry {
+        reference: OverflowRef::new(),
+        conversation: session.to_owned(),
+        tool: "bash".to_owned(),
+        text: spilled(text, u64::MAX),
+    }
+}
+
+async fn put(store: &Store, session: &str, text: &str) -> OverflowRef {
+    let entry = entry(session, text);
+    store.put_overflow(&entry).await.unwrap();
+    entry.reference
+}
+
+/// Rows of both tables.
+async fn rows(path: &Path) -> (i64, i64) {
+    let mut connection = raw(path).await;
+    let row = sqlx::query(
+        "SELECT (SELECT count(*) FROM tool_overflow), (SELECT count(*) FROM tool_overflow_block)",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .unwrap();
+    (row.get(0), row.get(1))
+}
+
+async fn execute(path: &Path, sql: &'static str) {
+    let mut connection = raw(path).await;
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+}
+
+/// Proves OUT-30, OUT-33.
+#[tokio::test]
+async fn what_is_stored_is_read_back_block_by_block() {
+    let (_folder, store) = store().await;
+    let text: String = (1..60_000).map(|n| format!("line {n} äöü\n")).collect();
+    let reference = put(&store, "s", &text).await;
+    let port = SqliteOverflow::new(store.clone());
+    let found = port.find("s", reference).await.unwrap().unwrap();
+    assert_eq!((&*found.conversation, &*found.tool), ("s", "bash"));
+    assert_eq!(
+        (found.bytes, found.lines, found.total_bytes),
+        (text.len() as u64, 59_999, text.len() as u64)
+    );
+    assert_eq!(found.cut(), None);
+    assert!(found.blocks.len() > 5 && found.blocks[0] == 1);
+    let mut read = String::new();
+    for number in 0..found.blocks.len() {
+        let block = port.block("s", reference, number).await.unwrap().unwrap();
+        let lines = read.matches('\n').count() as u64;
+        assert_eq!(found.blocks[number], lines + 1);
+        assert!(block.packed.len() < block.bytes / 2, "it is compressed");
+        read.push_str(&block.text().unwrap());
+    }
+    assert!(read == text);
+    let beyond = port.block("s", reference, found.blocks.len()).await;
+    assert_eq!(beyond, Ok(None));
+
+    let cut = NewEntry {
+        text: spilled(&text, 1000),
+        ..entry("s", "")
+    };
+    store.put_overflow(&cut).await.unwrap();
+    let found = port.find("s", cut.reference).await.unwrap().unwrap();
+    assert_eq!(found.total_bytes, text.len() as u64);
+    assert!(found.bytes <= 1000 && found.cut().is_some());
+    let listed = store.list_overflow(Some("s"), 10).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|entry| entry.reference).collect();
+    assert_eq!(listed, [cut.reference, reference]);
+}
+
+/// Proves OUT-32.
+#[tokio::test]
+async fn another_session_has_no_such_entry() {
+    let (_folder, store) = store().await;
+    store
+        .ensure_session("t", Path::new("/project"))
+        .await
+        .unwrap();
+    let reference = put(&store, "s", "text").await;
+    let port = SqliteOverflow::new(store.clone());
+    for session in ["t", "", "S", "none"] {
+        assert_eq!(port.find(session, reference).await, Ok(None), "{session:?}");
+        assert_eq!(port.block(session, reference, 0).await, Ok(None));
+    }
+    assert_eq!(port.find("s", OverflowRef::new()).await, Ok(None));
+    assert!(store.list_overflow(Some("t"), 10).await.unwrap().is_empty());
+    let found = store.overflow(None, reference).await.unwrap().unwrap();
+    assert_eq!(found.conversation, "s");
+}
+
+/// Proves OUT-33.
+#[tokio::test]
+async fn it_goes_with_its_session() {
+    let (_folder, store) = store().await;
+    store
+        .ensure_session("t", Path::new("/project"))
+        .await
+        .unwrap();
+    put(&store, "s", &"x\n".repeat(200_000)).await;
+    let other = put(&store, "t", "text").await;
+    assert_eq!(rows(store.path()).await, (2, 5));
+    store.delete_session("s").await.unwrap();
+    assert_eq!(rows(store.path()).await, (1, 1));
+    assert!(store.overflow(Some("t"), other).await.unwrap().is_some());
+}
+
+/// Proves OUT-34: a failure leaves nothing behind.
+#[tokio::test]
+async fn it_is_stored_whole_or_not_at_all() {
+    let (_folder, store) = store().await;
+    let error = store.put_overflow(&entry("none", "text")).await;
+    assert!(matches!(error, Err(StoreError::UnknownSession { .. })));
+    let port = SqliteOverflow::new(store.clone());
+    let error = port.put(entry("none", "text")).await;
+    assert_eq!(error, Err(OverflowError::NoConversation));
+    execute(
+        store.path(),
+        "CREATE TRIGGER broken BEFORE INSERT ON tool_overflow_block WHEN NEW.number = 2
+         BEGIN SELECT RAISE(ABORT, 'out of order'); END",
+    )
+    .await;
+    let error = port.put(entry("s", &"x\n".repeat(200_000))).await;
+    assert!(
+        matches!(&error, Err(OverflowError::Failed(why)) if why.contains("out of order")),
+        "{error:?}"
+    );
+    assert_eq!(rows(store.path()).await, (0, 0));
+    // The connection is good for what comes next.
+    put(&store, "s", "text").await;
+    assert_eq!(rows(store.path()).await, (1, 1));
+}
+
+/// Proves OUT-30.
+#[tokio::test]
+async fn what_is_too_old_is_removed() {
+    let (_folder, store) = store().await;
+    assert_eq!(store.expire_overflow(i64::MAX).await.unwrap(), 0);
+    for _ in 0..11 {
+        put(&store, "s", &"x\n".repeat(100_000)).await;
+    }
+    execute(store.path(), "UPDATE tool_overflow SET created_at = 1000").await;
+    let kept = put(&store, "s", "text").await;
+    assert_eq!(store.expire_overflow(1000).await.unwrap(), 0);
+    assert_eq!(store.expire_overflow(1001).await.unwrap(), 11);
+    assert_eq!(rows(store.path()).await, (1, 1));
+    assert!(store.overflow(Some("s"), kept).await.unwrap().is_some());
+}
+
+/// Proves OUT-33: a database from before there were such outputs gets the tables.
+#[tokio::test]
+async fn an_older_database_is_brought_up_to_date() {
+    let (_folder, path) = place();
+    execute(
+        &path,
+        concat!(
+            include_str!("../../migrations/0001_sessions_tasks_audit.sql"),
+            "PRAGMA user_version = 1; PRAGMA application_id = 1514491976;
+             INSERT INTO session (id, project, created_at, updated_at, activity)
+             VALUES ('old', '/p', 0, 0, 1)"
+        ),
+    )
+    .await;
+    let store = crate::open(&path).await;
+    let reference = put(&store, "old", "text").await;
+    assert!(
+        store
+            .overflow(Some("old"), reference)
+            .await
+            .unwrap()
+            .is_some()
+    );
+}

@@ -1,0 +1,135 @@
+//! The `overflow` layer: output that is too long is stored whole, and the model reads head and
+//! tail, what is missing between them, and the reference under which `read_overflow` finds it.
+//!
+//! What a call had yielded when it failed or was stopped is output like any other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::event::ToolEvent;
+use crate::feedback::ToolResult;
+use crate::output::ToolOutput;
+use crate::overflow::read::READ_OVERFLOW;
+use crate::overflow::{
+    LongText, NewEntry, Overflow, OverflowConfig, OverflowRef, OverflowStore, Shortened,
+};
+
+/// See the module.
+pub struct OverflowLayer {
+    store: Arc<dyn OverflowStore>,
+    config: OverflowConfig,
+}
+
+impl OverflowLayer {
+    /// A layer that keeps in `store` what is longer than `config` lets the model read.
+    #[must_use]
+    pub fn new(store: Arc<dyn OverflowStore>, config: OverflowConfig) -> Self {
+        Self { store, config }
+    }
+
+    /// Stores the output if it is too long, and says in it where it is.
+    async fn keep(&self, call: &ToolCall, cx: &CallContext, output: &mut ToolOutput) {
+        let shortened = match output.overflow.take() {
+            Some(Overflow::Spilled(shortened)) => shortened,
+            stored @ Some(Overflow::Stored(_)) => {
+                output.overflow = stored;
+                return;
+            }
+            None => match self.shorten(&mut output.summary) {
+                Some(shortened) => shortened,
+                None => return,
+            },
+        };
+        let reference = OverflowRef::new();
+        let stored = self
+            .store
+            .put(NewEntry {
+                reference,
+                conversation: call.conversation.clone(),
+                tool: call.tool.clone(),
+                text: shortened.spilled.clone(),
+            })
+            .await;
+        let omitted = shortened.omitted.told();
+        match stored {
+            Ok(()) => {
+                let note = stored_note(&shortened, &omitted, reference);
+                shortened.note(&mut output.summary, &note);
+                output.overflow = Some(Overflow::Stored(reference));
+            }
+            Err(error) => {
+                let note = format!("{omitted} left out; they could not be stored and are lost");
+                shortened.note(&mut output.summary, &note);
+                tracing::warn!(%error, tool = %call.tool, "a long output was not stored");
+                cx.emit(ToolEvent::Notice {
+                    call_id: call.id.clone(),
+                    text: format!("the output of {} was cut: {error}", call.tool),
+                });
+            }
+        }
+    }
+
+    /// Cuts `text` to head and tail if it is too long.
+    fn shorten(&self, text: &mut String) -> Option<Shortened> {
+        // A character has at least one byte.
+        if text.len() <= self.config.threshold {
+            return None;
+        }
+        let mut long = LongText::new(&self.config);
+        long.push(text);
+        let ended = long.finish();
+        let shortened = ended.shortened?;
+        *text = ended.text;
+        Some(shortened)
+    }
+}
+
+/// What is said between head and tail.
+fn stored_note(shortened: &Shortened, omitted: &str, reference: OverflowRef) -> String {
+    let spilled = &shortened.spilled;
+    let kept = if spilled.bytes() < spilled.total_bytes() {
+        format!(
+            "the first {} of {} bytes (lines 1-{}) are",
+            spilled.bytes(),
+            spilled.total_bytes(),
+            spilled.lines()
+        )
+    } else {
+        "all of it is".to_owned()
+    };
+    format!(
+        "{omitted} left out; {kept} stored as {reference}: {READ_OVERFLOW} shows it by offset and \
+         limit (lines) or pattern"
+    )
+}
+
+#[async_trait]
+impl ToolLayer for OverflowLayer {
+    fn name(&self) -> &'static str {
+        "overflow"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let mut result = next.run(call, cx).await;
+        // What was stored is not stored again.
+        if call.tool == READ_OVERFLOW {
+            return result;
+        }
+        let output = match &mut result {
+            Ok(output) => Some(output),
+            Err(error) => error.output_mut(),
+        };
+        if let Some(output) = output {
+            self.keep(call, cx, output).await;
+        }
+        result
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

@@ -1,0 +1,45 @@
+//! Configuration of the overflow store: `[tools.overflow]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What happens to output that is too long for the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OverflowConfig {
+    /// Characters of output that the model reads; what is longer is stored, and head and tail are read.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub threshold: usize,
+    /// Days after which stored output is removed, at the next start.
+    #[schemars(range(max = 36500))]
+    pub retention_days: u32,
+    /// The most bytes that are stored of one output; 0 means all.
+    pub max_overflow_bytes: u64,
+}
+
+impl Default for OverflowConfig {
+    fn default() -> Self {
+        Self {
+            threshold: 50_000,
+            retention_days: 7,
+            max_overflow_bytes: 10 * 1024 * 1024,
+        }
+    }
+}
+
+impl OverflowConfig {
+    /// `max_overflow_bytes` as a bound.
+    #[must_use]
+    pub fn most_bytes(&self) -> u64 {
+        match self.max_overflow_bytes {
+            0 => u64::MAX,
+            most => most,
+        }
+    }
+
+    /// The beginning of the time that is kept, in milliseconds since the Unix epoch, at `now`.
+    #[must_use]
+    pub fn kept_since(&self, now: i64) -> i64 {
+        now.saturating_sub(i64::from(self.retention_days) * 24 * 60 * 60 * 1000)
+    }
+}

@@ -1,0 +1,37 @@
+//! Output that is too long to be read at once: it is stored whole, and the model reads head, tail
+//! and a reference.
+//!
+//! - [`config`]: the section `[tools.overflow]`.
+//! - [`long`]: a text of any length in bounded memory; [`cut`]: its head and tail.
+//! - [`spill`]: all of it, compressed in blocks, on its way to the store.
+//! - [`store`]: the port to what keeps it, and [`reference`](mod@reference) how it is called.
+//! - [`read`]: the tool `read_overflow`.
+//!
+//! The layer that ties these together is [`crate::layers::overflow`].
+
+pub mod config;
+pub mod cut;
+pub mod long;
+pub mod read;
+pub mod reference;
+pub mod spill;
+pub mod store;
+
+mod select;
+
+pub use config::OverflowConfig;
+pub use cut::{Omitted, Shortened};
+pub use long::{Finished, LongText};
+pub use read::ReadOverflow;
+pub use reference::OverflowRef;
+pub use spill::{Spill, Spilled};
+pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlock};
+
+/// What a result carries of a text that was too long.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overflow {
+    /// On its way to the store; the overflow layer takes it.
+    Spilled(Shortened),
+    /// In the store.
+    Stored(OverflowRef),
+}
