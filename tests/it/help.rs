@@ -19,6 +19,7 @@ const COMMANDS: &[&str] = &[
     "overflow",
     "overflow get",
     "overflow list",
+    "undo",
     "config",
     "config init",
     "config show",

@@ -33,5 +33,6 @@ mod together;
 mod tools_call;
 mod tools_params;
 mod tools_run;
+mod undo;
 mod web;
 mod wire;

@@ -14,10 +14,10 @@ pub mod native;
 pub mod reload;
 
 pub use agent::commands::{COMMANDS, Command};
-pub use agent::dispatch::{BatchLimits, Caller, Dispatcher, person_text};
+pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
 pub use agent::history::{History, HistoryError};
 pub use agent::turn::{TurnEnd, TurnOutcome};
-pub use agent::{Agent, AgentParts, Reply};
+pub use agent::{Agent, AgentParts, Reply, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::AgentConfig;
 pub use native::native_tools;

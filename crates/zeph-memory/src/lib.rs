@@ -8,6 +8,7 @@
 //! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.
 //! - [`audit`]: the audit trail, behind `zeph_tools::AuditSink`.
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
+//! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
 
@@ -21,6 +22,7 @@ pub mod overflow;
 pub mod seen;
 pub mod store;
 pub mod tasks;
+pub mod undo;
 
 pub use audit::{SqliteAudit, StoredAudit};
 pub use config::{MemoryConfig, Synchronous};
@@ -32,3 +34,4 @@ pub use overflow::SqliteOverflow;
 pub use seen::SqliteSeenFiles;
 pub use store::Store;
 pub use tasks::{Task, TaskStatus};
+pub use undo::{SqliteUndo, StoredChange};

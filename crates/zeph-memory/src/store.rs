@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_seen_files.sql"),
     include_str!("../migrations/0005_audit_claim_source.sql"),
     include_str!("../migrations/0004_overflow.sql"),
+    include_str!("../migrations/0003_undo.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

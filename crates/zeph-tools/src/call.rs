@@ -50,6 +50,9 @@ pub struct ToolCall {
     pub phase: Phase,
     /// The conversation (session) that the call belongs to.
     pub conversation: String,
+    /// What is undone together with what it changes: the calls of one answer of a model have one.
+    /// `None` is a batch of its own.
+    pub batch: Option<String>,
 }
 
 impl ToolCall {
@@ -68,6 +71,7 @@ impl ToolCall {
             caller_id: None,
             phase: Phase::Executor,
             conversation: conversation.into(),
+            batch: None,
         }
     }
 

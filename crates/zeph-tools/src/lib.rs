@@ -30,6 +30,7 @@ pub mod schema;
 pub mod seen;
 pub mod toolset;
 pub mod trust;
+pub mod undo;
 
 #[cfg(feature = "shell")]
 pub mod diagnostics;
@@ -57,3 +58,4 @@ pub use registry::ToolRegistry;
 pub use seen::{ContentDigest, SeenError, SeenFiles, SeenInMemory};
 pub use toolset::{Tool, ToolSet};
 pub use trust::TrustLevel;
+pub use undo::{Undo, UndoError, UndoJournal, Undone};

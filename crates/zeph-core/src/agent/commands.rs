@@ -35,6 +35,10 @@ pub enum Command {
     Sessions,
     /// `/reload`
     Reload,
+    /// `/undo`
+    Undo,
+    /// `/undo forget`
+    UndoForget,
     /// `/quit`
     Quit,
 }
@@ -63,6 +67,16 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         Command::Reload,
         "read the configuration again; says what holds at once",
     ),
+    (
+        "/undo",
+        Command::Undo,
+        "take the last changes of files back",
+    ),
+    (
+        "/undo forget",
+        Command::UndoForget,
+        "leave them, so that those before can be taken back",
+    ),
     ("/quit", Command::Quit, "leave (also Ctrl-D)"),
 ];
 
@@ -84,7 +98,10 @@ pub fn parse(text: &str) -> Input<'_> {
     if let Some(rest) = trimmed.strip_prefix('/') {
         // A path such as `/etc/hosts is broken` is for the model; a lone word is a command.
         let name = trimmed.split_whitespace().next().unwrap_or(trimmed);
-        if let Some((_, command, _)) = COMMANDS.iter().find(|(known, ..)| *known == name) {
+        let words: Vec<&str> = trimmed.split_whitespace().take(2).collect();
+        let both = words.join(" ");
+        let known = |name: &str| COMMANDS.iter().find(|(known, ..)| *known == name);
+        if let Some((_, command, _)) = known(&both).or_else(|| known(name)) {
             return Input::Command(*command);
         }
         if name.len() == trimmed.len() && !rest.contains('/') {
@@ -106,9 +123,9 @@ pub fn help() -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
     for (name, _, words) in COMMANDS {
-        let _ = writeln!(text, "{name:<10} {words}");
+        let _ = writeln!(text, "{name:<13} {words}");
     }
-    text.push_str("!command   run a shell command yourself; the model sees its output\n");
+    text.push_str("!command      run a shell command yourself; the model sees its output\n");
     text
 }
 
@@ -125,6 +142,8 @@ mod tests {
         check("! ls -l ", Input::Shell("ls -l"));
         check("/help", Input::Command(Command::Help));
         check(" /quit ", Input::Command(Command::Quit));
+        check("/undo", Input::Command(Command::Undo));
+        check("/undo  forget ", Input::Command(Command::UndoForget));
         check("fix it", Input::Prompt("fix it"));
         check("/etc/hosts", Input::Prompt("/etc/hosts"));
         check("/tmp is full", Input::Prompt("/tmp is full"));

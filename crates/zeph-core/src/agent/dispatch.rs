@@ -41,9 +41,11 @@ pub struct Dispatcher {
     asking: Mutex<()>,
 }
 
-/// How many calls of a batch run.
+/// The calls of one answer: what they change is undone together.
 #[derive(Debug, Clone, Copy)]
-pub struct BatchLimits {
+pub struct Batch {
+    /// Its id.
+    pub id: uuid::Uuid,
     /// The calls after so many are refused.
     pub max_calls: usize,
     /// So many read-only calls run at the same time.
@@ -101,16 +103,16 @@ impl Dispatcher {
     pub async fn run_together(
         &self,
         requests: &[ToolUseRequest],
-        limits: BatchLimits,
+        batch: Batch,
         cancel: &CancellationToken,
     ) -> Vec<ToolResult> {
         let calls: Vec<_> = requests
             .iter()
             .enumerate()
-            .map(|(at, request)| self.run_one_of(at, request, limits, cancel))
+            .map(|(at, request)| self.run_one_of(at, request, batch, cancel))
             .collect();
         stream::iter(calls)
-            .buffered(limits.max_parallel.max(1))
+            .buffered(batch.max_parallel.max(1))
             .collect()
             .await
     }
@@ -120,14 +122,14 @@ impl Dispatcher {
         &self,
         at: usize,
         request: &ToolUseRequest,
-        limits: BatchLimits,
+        batch: Batch,
         cancel: &CancellationToken,
     ) -> ToolResult {
-        let call = self.call(request);
-        if at < limits.max_calls {
+        let call = self.call(request, Some(batch.id));
+        if at < batch.max_calls {
             self.run_model_call(&call, cancel).await
         } else {
-            self.refuse(&call, cancel, over_the_limit(limits.max_calls))
+            self.refuse(&call, cancel, over_the_limit(batch.max_calls))
                 .await
         }
     }
@@ -141,7 +143,7 @@ impl Dispatcher {
     ) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(requests.len());
         for request in requests {
-            let call = self.call(request);
+            let call = self.call(request, None);
             results.push(self.refuse(&call, cancel, reason.to_owned()).await);
         }
         results
@@ -254,7 +256,7 @@ impl Dispatcher {
         result
     }
 
-    fn call(&self, request: &ToolUseRequest) -> ToolCall {
+    fn call(&self, request: &ToolUseRequest, batch: Option<uuid::Uuid>) -> ToolCall {
         ToolCall {
             id: request.id.clone(),
             tool: request.name.clone(),
@@ -262,6 +264,7 @@ impl Dispatcher {
             caller_id: self.caller.caller_id.clone(),
             phase: self.caller.phase,
             conversation: self.caller.conversation.clone(),
+            batch: batch.map(|id| id.to_string()),
         }
     }
 

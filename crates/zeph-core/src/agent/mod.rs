@@ -15,7 +15,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{LlmProvider, Message, ToolDefinition};
 use zeph_memory::Store;
-use zeph_tools::{ErasedToolExecutor, Phase, ToolCall, ToolRegistry, content_for_llm};
+use zeph_tools::{
+    ErasedToolExecutor, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone, content_for_llm,
+};
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
@@ -35,6 +37,8 @@ pub struct AgentParts {
     pub executor: Arc<dyn ErasedToolExecutor>,
     /// The other side.
     pub channel: Arc<dyn Channel>,
+    /// Takes back what the file tools changed.
+    pub undo: Arc<dyn Undo>,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -56,6 +60,7 @@ pub struct Agent {
     executor: Arc<dyn ErasedToolExecutor>,
     channel: Arc<dyn Channel>,
     dispatcher: Arc<Dispatcher>,
+    undo: Arc<dyn Undo>,
     history: History,
     store: Store,
     project: PathBuf,
@@ -106,6 +111,7 @@ impl Agent {
             executor: parts.executor,
             channel: parts.channel,
             dispatcher: Arc::new(dispatcher),
+            undo: parts.undo,
             history,
             store: parts.store,
             project: parts.project,
@@ -186,7 +192,24 @@ impl Agent {
                 },
                 None => "error: there is no configuration to read again".to_owned(),
             },
+            Command::Undo => self.undo_last().await?,
+            Command::UndoForget => match self.undo.forget_last(self.history.session()).await {
+                Ok(forgot) => forgot.lines.join("\n"),
+                Err(error) => format!("error: {error}"),
+            },
             Command::Quit => String::new(),
+        })
+    }
+
+    /// Undoes the last changes, and lets the model know of it.
+    async fn undo_last(&mut self) -> Result<String, HistoryError> {
+        let undone = self.undo.undo_last(self.history.session()).await;
+        if let Some(note) = undo_note(&undone) {
+            self.history.push(Message::user(note), None).await?;
+        }
+        Ok(match undone {
+            Ok(undone) => undone.lines.join("\n"),
+            Err(error) => format!("error: {error}"),
         })
     }
 
@@ -241,6 +264,20 @@ impl Agent {
             .collect();
         Ok(lines.join("\n"))
     }
+}
+
+/// What a model is told of an undo; `None` when nothing was changed.
+#[must_use]
+pub fn undo_note(result: &Result<Undone, UndoError>) -> Option<String> {
+    let lines = match result {
+        Ok(undone) => &undone.lines,
+        Err(UndoError::Partial { done, .. }) => done,
+        Err(_) => return None,
+    };
+    Some(format!(
+        "[the user took back the last changes; read a file again before you change it]\n{}",
+        lines.join("\n")
+    ))
 }
 
 /// Bytes of all definitions as sent.

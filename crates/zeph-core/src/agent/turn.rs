@@ -17,7 +17,7 @@ use zeph_llm::{
 use zeph_tools::{ToolError, ToolRegistry, ToolResult, content_for_llm};
 
 use super::Agent;
-use super::dispatch::{BatchLimits, Dispatcher};
+use super::dispatch::{Batch, Dispatcher};
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step};
 use crate::channel::AgentEvent;
@@ -315,7 +315,8 @@ impl Agent {
         registry: &ToolRegistry,
         cancel: &CancellationToken,
     ) -> Result<Vec<(String, bool)>, Stop> {
-        let batch = BatchLimits {
+        let batch = Batch {
+            id: uuid::Uuid::new_v4(),
             max_calls: self.config.max_calls_per_iteration,
             max_parallel: self.config.max_parallel_calls,
         };

@@ -12,6 +12,7 @@ mod open;
 mod overflow;
 mod seen;
 mod tasks;
+mod undo;
 
 use std::path::{Path, PathBuf};
 

@@ -131,12 +131,18 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Copies the entry `source` with all below it to `destination`.
+    /// Copies the entry `source` with all below it to `destination`. `before` sees the copy when it
+    /// is complete, before it gets its name.
     ///
     /// # Errors
     /// When anything of it cannot be copied or may not be, the destination is taken, the disk is
-    /// full, or the call is cancelled. Nothing is there then.
-    pub(super) fn copy(&mut self, source: &Target, destination: &Target) -> Result<(), ToolError> {
+    /// full, the call is cancelled, or `before` refuses. Nothing is there then.
+    pub(super) fn copy(
+        &mut self,
+        source: &Target,
+        destination: &Target,
+        before: &mut dyn FnMut(&Target) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
         let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
         let above = destination.path.parent().unwrap_or(&destination.path);
         let mut temporary = Temporary {
@@ -159,6 +165,7 @@ impl<'a> Copier<'a> {
         if self.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
+        before(to)?;
         match rename_new((&to.dir, &to.name), (&destination.dir, &destination.name)) {
             Ok(()) => {}
             Err(Errno::EXIST | Errno::NOTEMPTY) => {

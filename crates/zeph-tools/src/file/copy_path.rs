@@ -14,6 +14,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::copier::{Copier, into_itself, taken};
+use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::Ledger;
@@ -70,9 +71,10 @@ impl Tool for CopyPathTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: CopyPathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || copy(&sandbox, &params, &cancel, &ledger)).await
+        blocking(move || copy(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
 
@@ -82,6 +84,7 @@ impl Tool for CopyPathTool {
 /// When it is taken, or lies in `source`.
 pub(super) fn destination(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     source: &Target,
     given: &str,
 ) -> Result<Target, ToolError> {
@@ -92,6 +95,10 @@ pub(super) fn destination(
     if place.path().starts_with(&source.path) {
         return Err(into_itself());
     }
+    if !place.is_free()? {
+        return Err(taken(sandbox, place.path()));
+    }
+    recorder.parents(&place)?;
     let target = place.target_with_parents(sandbox)?;
     match target.stat()? {
         None => Ok(target),
@@ -101,6 +108,7 @@ pub(super) fn destination(
 
 fn copy(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     params: &CopyPathParams,
     cancel: &CancellationToken,
     ledger: &Ledger,
@@ -123,15 +131,23 @@ fn copy(
     let Some((_, kind)) = source.stat()? else {
         return Err(place.missing(sandbox));
     };
-    let destination = destination(sandbox, &source, &params.destination)?;
+    let destination = destination(sandbox, recorder, &source, &params.destination)?;
     let mut copier = Copier::new(sandbox, cancel, false);
-    copier.copy(&source, &destination)?;
+    let mut mark = None;
+    let copied = copier.copy(&source, &destination, &mut |made| {
+        mark = Some(recorder.copy(made, &destination.path, cancel)?);
+        Ok(())
+    });
+    if let (Err(_), Some(mark)) = (&copied, &mark) {
+        mark.withdraw();
+    }
+    copied?;
     ledger.carried(&source.path, &destination.path, false);
     let (from, to) = (
         sandbox.shown(&source.path),
         sandbox.shown(&destination.path),
     );
-    let said = match kind {
+    let mut said = match kind {
         FileType::Directory => {
             let entries = match copier.entries - 1 {
                 1 => "1 entry".to_owned(),
@@ -145,5 +161,8 @@ fn copy(
         FileType::Symlink => format!("Copied the link {from} to {to}, as a link."),
         _ => format!("Copied {from} to {to} ({} bytes).", copier.bytes),
     };
+    if let Some(mark) = mark {
+        mark.note(&mut said);
+    }
     Ok(ToolOutput::text(said).at(&destination.path, None))
 }

@@ -11,6 +11,8 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
+use crate::file::journal::Recorder;
+use crate::file::place::Place;
 use crate::file::sandbox::Sandbox;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
@@ -56,13 +58,14 @@ impl Tool for CreateDirectoryTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: CreateDirectoryParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         blocking(move || {
             let place = sandbox.resolve(&params.path)?;
             if cancel.is_cancelled() {
                 return Err(ToolError::cancelled());
             }
-            let made = place.make_dir(&sandbox)?;
+            let made = make(&sandbox, &place, &recorder)?;
             let shown = sandbox.shown(place.path());
             let said = if made {
                 format!("Created the directory {shown}.")
@@ -73,4 +76,19 @@ impl Tool for CreateDirectoryTool {
         })
         .await
     }
+}
+
+/// Makes the directory at `place`, on record; `false` when it is there already.
+fn make(sandbox: &Sandbox, place: &Place, recorder: &Recorder) -> Result<bool, ToolError> {
+    if !place.is_free()? {
+        return place.make_dir(sandbox);
+    }
+    recorder.parents(place)?;
+    let mark = recorder.directory(place.path())?;
+    let made = mark.made(place.make_dir(sandbox))?;
+    if !made {
+        // Another program was faster.
+        mark.withdraw();
+    }
+    Ok(made)
 }

@@ -12,6 +12,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
+use crate::file::journal::Recorder;
 use crate::file::place::{Place, Target};
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::Ledger;
@@ -59,9 +60,10 @@ impl Tool for DeletePathTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: DeletePathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || delete(&sandbox, &params, &cancel, &ledger)).await
+        blocking(move || delete(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
 
@@ -121,6 +123,7 @@ fn no_repository(node: &Node<'_>) -> Result<(), ToolError> {
 
 fn delete(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     params: &DeletePathParams,
     cancel: &CancellationToken,
     ledger: &Ledger,
@@ -138,9 +141,11 @@ fn delete(
         None
     };
     tree::scan(&target, cancel, &mut |node| no_repository(node))?;
+    let mark = recorder.deletion(&target, cancel)?;
     let mut removed = 0;
     if let Err(error) = tree::remove(&target, cancel, &mut removed, &no_repository) {
         return Err(if removed == 0 {
+            mark.withdraw();
             error
         } else {
             ToolError::Failed {
@@ -150,7 +155,7 @@ fn delete(
         });
     }
     ledger.gone(&target.path);
-    let said = match kind {
+    let mut said = match kind {
         FileType::Directory => {
             let entries = match removed.saturating_sub(1) {
                 0 => "it was empty".to_owned(),
@@ -162,5 +167,6 @@ fn delete(
         FileType::Symlink => format!("Deleted the link {shown}; what it leads to is untouched."),
         _ => format!("Deleted {shown}."),
     };
+    mark.note(&mut said);
     Ok(ToolOutput::text(said).at(&target.path, None))
 }

@@ -15,6 +15,7 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::closest::{Closest, closest};
+use crate::file::journal::Recorder;
 use crate::file::lines::cut;
 use crate::file::retry::Ignored;
 use crate::file::sandbox::Sandbox;
@@ -79,14 +80,16 @@ impl Tool for EditTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: EditParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || edit(&sandbox, &params, &cancel, &ledger)).await
+        blocking(move || edit(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
 
 fn edit(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     params: &EditParams,
     cancel: &CancellationToken,
     ledger: &Ledger,
@@ -132,7 +135,8 @@ fn edit(
         lines,
         ignored,
     } = splice(&old, replacement).map_err(|refusal| refused(&shown, &old, replacement, refusal))?;
-    let _new = atomic::replace(&target, &bytes, Some(&stat), cancel)?;
+    let mark = recorder.content(&target.path, (&stat, Some(&old)), &bytes)?;
+    let _new = mark.made(atomic::replace(&target, &bytes, Some(&stat), cancel))?;
     ledger.left(&target.path, &bytes);
 
     let count = match lines.as_slice() {
@@ -150,12 +154,14 @@ fn edit(
     let line = lines
         .first()
         .and_then(|(first, _)| u32::try_from(*first).ok());
-    Ok(ToolOutput::text(format!(
+    let mut said = format!(
         "Edited {shown} ({count}{matched}).\n{}",
         change::numbered(&decoded(&bytes), &lines)
-    ))
-    .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)))
-    .at(&target.path, line))
+    );
+    mark.note(&mut said);
+    Ok(ToolOutput::text(said)
+        .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)))
+        .at(&target.path, line))
 }
 
 /// `content` in UTF-8 where it is in UTF-16; as it is otherwise.

@@ -30,6 +30,7 @@ mod glob;
 mod grep;
 mod grep_sink;
 mod ignored;
+mod journal;
 mod lines;
 mod list_directory;
 mod locks;
@@ -44,13 +45,16 @@ mod sandbox;
 mod seen;
 mod signs;
 mod splice;
+mod standing;
 mod tree;
+mod undo;
 mod walk;
 mod write;
 
 pub use config::FileConfig;
 pub use rules::{ReadRules, RuleError};
 pub use sandbox::{Sandbox, SandboxError};
+pub use undo::FileUndo;
 
 /// The time after which a search ends with what it has.
 const SEARCH_TIME: Duration = Duration::from_secs(20);

@@ -16,6 +16,7 @@ use crate::error::ToolError;
 use crate::file::copier::{Copier, into_itself, rename_new, sync_dir, taken};
 use crate::file::copy_path::{ENDS, destination};
 use crate::file::delete_path::movable;
+use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::seen::Ledger;
@@ -61,14 +62,16 @@ impl Tool for MovePathTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: MovePathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || relocate(&sandbox, &params, &cancel, &ledger)).await
+        blocking(move || relocate(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
 
 fn relocate(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     params: &MovePathParams,
     cancel: &CancellationToken,
     ledger: &Ledger,
@@ -82,7 +85,7 @@ fn relocate(
         // Under another name, a rule might not hold any more.
         tree::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
     }
-    let to = destination(sandbox, &source, &params.destination)?;
+    let to = destination(sandbox, recorder, &source, &params.destination)?;
     let _held = match source.stat()? {
         Some((_, FileType::RegularFile)) => locks::hold_file(&source, cancel)?,
         _ => None,
@@ -90,24 +93,43 @@ fn relocate(
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
+    let mark = recorder.renaming(&source, &to.path, cancel)?;
+    let carried = carry(sandbox, &source, &to, cancel);
+    if carried.is_err() && matches!(to.stat(), Ok(None)) {
+        mark.withdraw();
+    }
+    carried?;
+    ledger.carried(&source.path, &to.path, true);
+    let mut said = format!(
+        "Moved {} to {}.",
+        sandbox.shown(&source.path),
+        sandbox.shown(&to.path)
+    );
+    mark.note(&mut said);
+    Ok(ToolOutput::text(said).at(&to.path, None))
+}
+
+/// Gives what stands at `source` the name `to`, which must be free.
+///
+/// # Errors
+/// When it is taken, or the file system refuses.
+pub(super) fn carry(
+    sandbox: &Sandbox,
+    source: &Target,
+    to: &Target,
+    cancel: &CancellationToken,
+) -> Result<(), ToolError> {
     match rename_new((&source.dir, &source.name), (&to.dir, &to.name)) {
         Ok(()) => {
             sync_dir(&to.dir);
             sync_dir(&source.dir);
+            Ok(())
         }
-        Err(Errno::XDEV) => across(sandbox, &source, &to, cancel)?,
-        Err(Errno::EXIST | Errno::NOTEMPTY) => return Err(taken(sandbox, &to.path)),
-        Err(Errno::INVAL) => return Err(into_itself()),
-        Err(Errno::NOENT) => return Err(place.missing(sandbox)),
-        Err(error) => return Err(ToolError::io("move", &source.path, error.into())),
+        Err(Errno::XDEV) => across(sandbox, source, to, cancel),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(taken(sandbox, &to.path)),
+        Err(Errno::INVAL) => Err(into_itself()),
+        Err(error) => Err(ToolError::io("move", &source.path, error.into())),
     }
-    ledger.carried(&source.path, &to.path, true);
-    Ok(ToolOutput::text(format!(
-        "Moved {} to {}.",
-        sandbox.shown(&source.path),
-        sandbox.shown(&to.path)
-    ))
-    .at(&to.path, None))
 }
 
 /// Moves to another file system: a whole copy, synchronized to the disk, before anything is
@@ -119,7 +141,7 @@ fn across(
     cancel: &CancellationToken,
 ) -> Result<(), ToolError> {
     let mut copier = Copier::new(sandbox, cancel, true);
-    copier.copy(source, to)?;
+    copier.copy(source, to, &mut |_| Ok(()))?;
     clear(sandbox, source, to, &copier)
 }
 
@@ -199,7 +221,7 @@ mod tests {
         let (from, to) = (target(&sandbox, "tree"), target(&sandbox, "moved"));
         let go_on = CancellationToken::new();
         let mut copier = Copier::new(&sandbox, &go_on, true);
-        copier.copy(&from, &to).expect("copied");
+        copier.copy(&from, &to, &mut |_| Ok(())).expect("copied");
         fs::write(root.join("tree/a"), "newer").expect("a file");
         let error = clear(&sandbox, &from, &to, &copier).expect_err("changed");
         assert!(error.to_string().contains("tree/a was changed"), "{error}");

@@ -71,6 +71,34 @@ impl Place {
         self.rest.is_empty()
     }
 
+    /// The directories that have to be made before the place can be written to, from the top.
+    pub(super) fn absent_parents(&self) -> Vec<PathBuf> {
+        let mut parents: Vec<PathBuf> = self
+            .path
+            .ancestors()
+            .skip(1)
+            .take(self.rest.len().saturating_sub(1))
+            .map(Path::to_owned)
+            .collect();
+        parents.reverse();
+        parents
+    }
+
+    /// Whether nothing stands at the place.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(super) fn is_free(&self) -> Result<bool, ToolError> {
+        let [name] = self.rest.as_slice() else {
+            return Ok(!self.rest.is_empty());
+        };
+        match statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(false),
+            Err(Errno::NOENT) => Ok(true),
+            Err(error) => Err(ToolError::io("examine", &self.path, error.into())),
+        }
+    }
+
     /// Opens the file or directory at the place for reading.
     ///
     /// # Errors

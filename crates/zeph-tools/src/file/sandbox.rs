@@ -19,6 +19,7 @@ use crate::file::place::Place;
 use crate::file::resolve::{self, Last};
 use crate::file::rules::{self, ReadRules};
 use crate::seen::{SeenFiles, SeenInMemory};
+use crate::undo::{NoJournal, UndoJournal};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
 #[cfg(target_os = "linux")]
@@ -63,6 +64,7 @@ pub struct Sandbox {
     rules: ReadRules,
     locks: PathLocks,
     seen: Option<Arc<dyn SeenFiles>>,
+    journal: Arc<dyn UndoJournal>,
 }
 
 impl Sandbox {
@@ -106,6 +108,7 @@ impl Sandbox {
             rules: ReadRules::default(),
             locks: PathLocks::default(),
             seen: Some(Arc::new(SeenInMemory::default())),
+            journal: Arc::new(NoJournal),
         })
     }
 
@@ -139,6 +142,19 @@ impl Sandbox {
     /// What conversations have seen of files, where that matters.
     pub(super) fn seen(&self) -> Option<&Arc<dyn SeenFiles>> {
         self.seen.as_ref()
+    }
+
+    /// Sets where changes are put on record before they are made; nowhere without it. The tools
+    /// then need a Tokio runtime that runs the journal.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn UndoJournal>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// Where changes are put on record.
+    pub(super) fn journal(&self) -> &Arc<dyn UndoJournal> {
+        &self.journal
     }
 
     /// Which files may be read.
@@ -240,6 +256,22 @@ impl Sandbox {
     /// As [`Sandbox::resolve`].
     pub(super) fn resolve_link(&self, dir: &Path, target: &Path) -> Result<Place, ToolError> {
         self.walk(&dir.join(target), Last::Followed)
+    }
+
+    /// Where the canonical `path` of a record is now; its last component is not followed.
+    ///
+    /// # Errors
+    /// As [`Sandbox::resolve`]; and when a link has come to lie on the way.
+    pub(super) fn resolve_recorded(&self, path: &Path) -> Result<Place, ToolError> {
+        let place = self.walk(path, Last::Itself)?;
+        if place.path() == path {
+            return Ok(place);
+        }
+        Err(ToolError::blocked(format!(
+            "there is a link on the way to {} now, which leads to {}",
+            self.shown(path),
+            self.shown(place.path())
+        )))
     }
 
     fn walk(&self, given: &Path, last: Last) -> Result<Place, ToolError> {

@@ -19,6 +19,8 @@ pub(super) const DEEPEST: usize = 128;
 
 /// An entry of a tree.
 pub(super) struct Node<'a> {
+    /// The directory that it lies in.
+    pub(super) dir: &'a OwnedFd,
     pub(super) name: &'a OsStr,
     pub(super) path: &'a Path,
     pub(super) stat: &'a Stat,
@@ -70,6 +72,7 @@ fn scan_entry(
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
     visit(&Node {
+        dir,
         name,
         path: &path,
         stat: &stat,
@@ -129,6 +132,7 @@ fn remove_entry(
     };
     let kind = FileType::from_raw_mode(stat.st_mode);
     may(&Node {
+        dir,
         name,
         path: &path,
         stat: &stat,

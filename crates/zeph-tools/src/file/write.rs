@@ -13,6 +13,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
+use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
@@ -72,14 +73,16 @@ impl Tool for WriteTool {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: WriteParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
+        let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || write(&sandbox, &params, &cancel, &ledger)).await
+        blocking(move || write(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
 
 fn write(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     params: &WriteParams,
     cancel: &CancellationToken,
     ledger: &Ledger,
@@ -94,9 +97,10 @@ fn write(
     if cancel.is_cancelled() {
         return Err(ToolError::cancelled());
     }
+    recorder.parents(&place)?;
     let target = place.target_with_parents(sandbox)?;
     loop {
-        match put(sandbox, &target, &params.content, cancel, ledger) {
+        match put(sandbox, recorder, &target, &params.content, cancel, ledger) {
             // Another process has created it in the meantime: now it is one that exists.
             Err(ToolError::Io { source, .. })
                 if source.kind() == io::ErrorKind::AlreadyExists && !cancel.is_cancelled() => {}
@@ -111,6 +115,7 @@ fn write(
 /// [`io::ErrorKind::AlreadyExists`] when the file was created meanwhile.
 fn put(
     sandbox: &Sandbox,
+    recorder: &Recorder,
     target: &Target,
     content: &str,
     cancel: &CancellationToken,
@@ -135,7 +140,18 @@ fn put(
         ledger.check(sandbox, &standing, "write again", cancel)?;
     }
     let new = content.as_bytes();
-    let _new = atomic::replace(target, new, existing.as_ref(), cancel)?;
+    let mark = match &existing {
+        None => recorder.new_file(&target.path, new)?,
+        Some(stat) => {
+            let large = match &old {
+                None if recorder.wants(stat) => read(target, recorder.max_bytes())?,
+                _ => None,
+            };
+            let whole = old.as_deref().or(large.as_deref());
+            recorder.content(&target.path, (stat, whole), new)?
+        }
+    };
+    let _new = mark.made(atomic::replace(target, new, existing.as_ref(), cancel))?;
     ledger.left(&target.path, new);
 
     let shown = sandbox.shown(&target.path);
@@ -154,12 +170,13 @@ fn put(
             None,
         ),
     };
-    let summary = match changed {
+    let mut summary = match changed {
         Some(changed) if !new.is_empty() => {
             format!("{said}\n{}", change::numbered(new, &[changed]))
         }
         _ => said,
     };
+    mark.note(&mut summary);
     let display = match (&old, &existing) {
         (Some(old), _) => change::display(&shown, old, new),
         (None, Some(stat)) => format!(
@@ -183,6 +200,11 @@ fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolErro
     if stat.st_size > LARGE {
         return Ok(None);
     }
+    read(target, LARGE.unsigned_abs() + 1)
+}
+
+/// The content, up to `most` bytes; `None` when it may not be read.
+fn read(target: &Target, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
     let (file, _) = match target.open() {
         Ok(opened) => opened,
         Err(ToolError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -191,7 +213,7 @@ fn old_content(target: &Target, stat: &Stat) -> Result<Option<Vec<u8>>, ToolErro
         Err(error) => return Err(error),
     };
     let mut old = Vec::new();
-    file.take(LARGE.unsigned_abs() + 1)
+    file.take(most)
         .read_to_end(&mut old)
         .map_err(|error| ToolError::io("read", &target.path, error))?;
     Ok(Some(old))

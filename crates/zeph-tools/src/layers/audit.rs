@@ -118,7 +118,7 @@ fn outcome(result: &ToolResult) -> AuditResult {
 }
 
 /// SHA-256 in lower-case hex, and the length in bytes.
-fn digest(text: &str) -> (String, u64) {
+pub(crate) fn digest(text: &str) -> (String, u64) {
     use std::fmt::Write as _;
     let hash = Sha256::digest(text.as_bytes());
     let mut hex = String::with_capacity(64);

@@ -69,6 +69,7 @@ impl ToolLayer for KnownLayer {
             caller_id: call.caller_id.clone(),
             phase: call.phase,
             conversation: call.conversation.clone(),
+            batch: call.batch.clone(),
         };
         {
             let mut trace = cx.trace();

@@ -170,7 +170,7 @@ impl ToolExecutor for LayeredExecutor {
 }
 
 /// Milliseconds since `start`.
-fn millis(start: Instant) -> u64 {
+pub(crate) fn millis(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 

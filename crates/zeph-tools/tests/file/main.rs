@@ -11,4 +11,5 @@ mod race;
 mod reading;
 mod searching;
 mod seen;
+mod undo;
 mod world;

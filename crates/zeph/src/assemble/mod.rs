@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
-use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, Store};
-use zeph_tools::file::{ReadRules, RuleError, Sandbox, file_tools};
+use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
+use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools};
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
-use zeph_tools::{LayeredExecutor, Mode, ToolSet};
+use zeph_tools::{LayeredExecutor, Mode, ToolSet, Undo};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
@@ -41,6 +41,8 @@ pub(crate) struct Assembly {
     pub(crate) stack: Arc<LayeredExecutor>,
     /// Keeps the blocklist in step with the configuration.
     pub(crate) reload: Arc<Reloader>,
+    /// Takes back what the file tools changed.
+    pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
     shell: Arc<ShellExecutor>,
 }
@@ -70,7 +72,12 @@ impl Assembly {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             anyhow!("[tools.shell]: {}", errors.join("; "))
         })?);
-        let stack = build_stack(&loaded, &env, &store, &shell, rules)?;
+        let sandbox = Arc::new(path_sandbox(&loaded, &env, &store, rules)?);
+        let undo = FileUndo::new(
+            Arc::clone(&sandbox),
+            Arc::new(SqliteAudit::new(store.clone())),
+        );
+        let stack = build_stack(&loaded, sandbox, &store, &shell)?;
         let reload = Reloader::new(&loaded, &env, global.overrides(), shell.policy());
         expire_overflow(store.clone(), &loaded.config.tools.overflow);
         Ok(Self {
@@ -79,6 +86,7 @@ impl Assembly {
             store,
             stack: Arc::new(stack),
             reload: Arc::new(reload),
+            undo: Arc::new(undo),
             shell,
         })
     }
@@ -161,26 +169,37 @@ fn expire_overflow(store: Store, config: &OverflowConfig) {
     });
 }
 
-/// Builds the executors and the layers around them.
-fn build_stack(
+/// What file tools may touch, what they keep of it, and where they put their changes on record.
+fn path_sandbox(
     loaded: &Loaded,
     env: &Environment,
     store: &Store,
-    shell: &Arc<ShellExecutor>,
     rules: ReadRules,
-) -> anyhow::Result<LayeredExecutor> {
+) -> anyhow::Result<Sandbox> {
     let tools = &loaded.config.tools;
     let seen = SqliteSeenFiles::new(store.clone());
-    let sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
+    let journal = SqliteUndo::new(store.clone(), tools.undo.max_bytes);
+    Ok(Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
         .reserving(store.path())?
         .with_rules(rules)
-        .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _));
+        .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _))
+        .with_journal(Arc::new(journal)))
+}
+
+/// Builds the executors and the layers around them.
+fn build_stack(
+    loaded: &Loaded,
+    sandbox: Arc<Sandbox>,
+    store: &Store,
+    shell: &Arc<ShellExecutor>,
+) -> anyhow::Result<LayeredExecutor> {
+    let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let read_overflow = ReadOverflow::new(Arc::clone(&overflow) as _, &tools.overflow);
     let stack = stack::build(StackParts {
         executors: vec![
             ("shell", Arc::clone(shell) as _),
-            ("file", Arc::new(file_tools(Arc::new(sandbox)))),
+            ("file", Arc::new(file_tools(sandbox))),
             ("web", Arc::new(web_tools(&tools.scrape)?)),
             (
                 "diagnostics",

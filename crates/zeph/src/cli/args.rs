@@ -118,6 +118,21 @@ pub(crate) struct TurnArgs {
     pub(crate) output_schema: Option<PathBuf>,
 }
 
+/// `zeph undo`
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UndoArgs {
+    /// The session (its id or the beginning of it); else the one in which a file of this directory
+    /// was changed last
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Show what can be undone, the latest first, and undo nothing
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) list: bool,
+    /// Leave the last changes as they are, so that those before can be undone
+    #[arg(long)]
+    pub(crate) forget: bool,
+}
+
 /// How one turn is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -156,6 +171,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: OverflowCommand,
     },
+    /// Take back what the file tools changed last
+    Undo(UndoArgs),
     /// Show, check and write the configuration
     Config {
         #[command(subcommand)]

@@ -170,6 +170,7 @@ async fn work(
         provider: Arc::new(ScriptedProvider::new("demo", scenario)),
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(view) as _,
+        undo: Arc::clone(&assembly.undo),
         store: assembly.store.clone(),
         session: open.id.clone(),
         project: project.clone(),

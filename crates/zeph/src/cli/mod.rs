@@ -11,6 +11,7 @@ mod run;
 mod sessions;
 mod signals;
 mod tools;
+mod undo;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -97,6 +98,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
+        Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),
         Some(Command::Demo { keep }) => report(demo::run(&global, keep).await),

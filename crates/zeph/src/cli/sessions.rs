@@ -55,7 +55,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
 }
 
 /// What models and commands said, without what would steer a terminal; as it is for a program.
-fn shown(text: String) -> String {
+pub(super) fn shown(text: String) -> String {
     if std::io::stdout().is_terminal() {
         clean(&text)
     } else {

@@ -30,6 +30,7 @@ use zeph_tools::Mode;
 use zeph_tools::file::FileConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::shell::ShellConfig;
+use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
 
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
@@ -101,4 +102,6 @@ pub(crate) struct ToolsConfig {
     pub(crate) overflow: OverflowConfig,
     /// The web tools.
     pub(crate) scrape: ScrapeConfig,
+    /// What can be taken back.
+    pub(crate) undo: UndoConfig,
 }

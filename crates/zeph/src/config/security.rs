@@ -89,6 +89,8 @@ const RULES: &[(&str, Rule)] = &[
     // What is stored is of all projects; and 0 is no small number of bytes but any.
     ("tools.overflow.retention_days", Rule::Never),
     ("tools.overflow.max_overflow_bytes", Rule::Never),
+    // Less would take from the user's safety, more from the user's disk.
+    ("tools.undo.max_bytes", Rule::Never),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.

@@ -1,0 +1,269 @@
+//! Takes back what the file tools changed: a batch as a whole, and only where nothing of it was
+//! changed since.
+//!
+//! First `plan` judges every change of the batch; where one cannot be undone nothing is. Then
+//! `restore` undoes step by step, from the last to the first, and what is undone leaves the
+//! journal at once: an undo that was interrupted goes on where it was.
+
+mod plan;
+mod restore;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use crate::audit::{AuditEntry, AuditResult, AuditSink};
+use crate::call::Phase;
+use crate::context::ApprovedBy;
+use crate::file::sandbox::Sandbox;
+use crate::layers::audit::digest;
+use crate::layers::{millis, now_ms};
+use crate::trust::TrustLevel;
+use crate::undo::{
+    Batch, Change, Entry, Image, JournalError, Standing, Step, Undo, UndoError, Undone,
+};
+use plan::{Planned, plan, trouble};
+use restore::Restorer;
+
+/// Undoes what the tools over `sandbox` changed.
+#[derive(Clone)]
+pub struct FileUndo {
+    sandbox: Arc<Sandbox>,
+    audit: Arc<dyn AuditSink>,
+}
+
+impl FileUndo {
+    /// Over the sandbox of the tools, with its journal; each undo leaves an entry in `audit`.
+    #[must_use]
+    pub fn new(sandbox: Arc<Sandbox>, audit: Arc<dyn AuditSink>) -> Self {
+        Self { sandbox, audit }
+    }
+
+    async fn last(&self, session: &str) -> Result<Batch, UndoError> {
+        let last = self.sandbox.journal().last(session).await?;
+        last.ok_or(UndoError::Nothing)
+    }
+
+    /// Leaves an audit entry: an undo is a person's act, and no call of a tool.
+    async fn note(
+        &self,
+        session: &str,
+        batch: &Batch,
+        start: Instant,
+        result: &Result<Undone, UndoError>,
+    ) {
+        let text = match result {
+            Ok(undone) => undone.lines.join("\n"),
+            Err(error) => error.to_string(),
+        };
+        let (result_digest, result_size) = digest(&text);
+        let what: Vec<_> = batch
+            .entries
+            .iter()
+            .map(|entry| json!({ "tool": entry.tool, "path": entry.what }))
+            .collect();
+        let entry = AuditEntry {
+            ts: now_ms(),
+            session: session.to_owned(),
+            call_id: format!("undo_{}", uuid::Uuid::new_v4().simple()),
+            tool: "undo".to_owned(),
+            call: json!({ "batch": batch.id, "changes": what }),
+            result: match result {
+                Ok(_) => AuditResult::Success,
+                Err(UndoError::Refused(_)) => AuditResult::Blocked,
+                Err(_) => AuditResult::Error,
+            },
+            result_digest,
+            result_size,
+            trust: TrustLevel::default(),
+            approved_by: ApprovedBy::User,
+            phase: Phase::Executor,
+            duration_ms: millis(start),
+            exit_code: None,
+            truncated: None,
+            error_category: None,
+            attempts: 1,
+            cached: false,
+            repairs: Vec::new(),
+            caller_id: None,
+            claim_source: None,
+        };
+        if let Err(error) = self.audit.append(&entry).await {
+            tracing::error!(%error, "an undo left no audit entry");
+        }
+    }
+}
+
+#[async_trait]
+impl Undo for FileUndo {
+    async fn undo_last(&self, session: &str) -> Result<Undone, UndoError> {
+        loop {
+            let start = Instant::now();
+            let batch = Arc::new(self.last(session).await?);
+            let result = {
+                let (sandbox, batch) = (Arc::clone(&self.sandbox), Arc::clone(&batch));
+                let session = session.to_owned();
+                tokio::task::spawn_blocking(move || undo(&sandbox, &session, &batch))
+                    .await
+                    .unwrap_or_else(|error| {
+                        Err(UndoError::Refused(vec![format!(
+                            "it broke off; this is a defect: {error}"
+                        )]))
+                    })
+            };
+            // Nothing of it had been made: the one before it is meant.
+            if matches!(&result, Ok(undone) if undone.lines.is_empty()) {
+                continue;
+            }
+            self.note(session, &batch, start, &result).await;
+            return result;
+        }
+    }
+
+    async fn forget_last(&self, session: &str) -> Result<Undone, UndoError> {
+        let batch = self.last(session).await?;
+        let numbers: Vec<i64> = batch.entries.iter().map(|entry| entry.number).collect();
+        self.sandbox.journal().settle(session, &numbers).await?;
+        let said = batch.entries.iter().rev();
+        Ok(Undone {
+            lines: said
+                .map(|entry| format!("forgot {} {}", entry.tool, entry.what))
+                .collect(),
+        })
+    }
+}
+
+/// Undoes `batch`, and takes what is undone out of the journal.
+fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<Undone, UndoError> {
+    let _guards = hold(sandbox, batch);
+    let planned = plan(sandbox, batch).map_err(UndoError::Refused)?;
+    let mut restorer = Restorer::new(sandbox);
+    let mut lines = Vec::new();
+    let mut trouble = None;
+    for Planned { entry, steps } in planned {
+        let Some(entry) = batch.entries.get(entry) else {
+            continue;
+        };
+        match undo_entry(&mut restorer, entry, &steps) {
+            Ok(()) => {}
+            Err(reason) => {
+                trouble = Some(reason);
+                break;
+            }
+        }
+        settle(sandbox, session, entry)?;
+        forget(sandbox, session, entry, &steps);
+        lines.extend(said(sandbox, entry, &steps));
+    }
+    if let Err(error) = restorer.finish() {
+        trouble.get_or_insert(error.to_string());
+    }
+    match trouble {
+        None => Ok(Undone { lines }),
+        Some(reason) if lines.is_empty() => Err(UndoError::Refused(vec![reason])),
+        Some(reason) => Err(UndoError::Partial {
+            done: lines,
+            reason,
+        }),
+    }
+}
+
+fn undo_entry(restorer: &mut Restorer<'_>, entry: &Entry, steps: &[usize]) -> Result<(), String> {
+    let Ok(change) = &entry.change else {
+        return Ok(());
+    };
+    for step in steps.iter().filter_map(|at| change.steps.get(*at)) {
+        restorer
+            .undo(change, step)
+            .map_err(|error| trouble(step.path(), &error))?;
+    }
+    Ok(())
+}
+
+/// On a thread that may block; the journal is driven by the runtime.
+fn settle(sandbox: &Sandbox, session: &str, entry: &Entry) -> Result<(), JournalError> {
+    let numbers = [entry.number];
+    let settled = sandbox.journal().settle(session, &numbers);
+    tokio::runtime::Handle::current().block_on(settled)
+}
+
+/// What the conversation has seen of these paths does not stand there any more.
+fn forget(sandbox: &Sandbox, session: &str, entry: &Entry, steps: &[usize]) {
+    let (Some(seen), Ok(change)) = (sandbox.seen(), &entry.change) else {
+        return;
+    };
+    let Some(top) = top(change, steps) else {
+        return;
+    };
+    let from = match top {
+        Step::Move { from, .. } => Some(from.as_path()),
+        Step::Parent { .. } | Step::Put { .. } => None,
+    };
+    for path in std::iter::once(top.path()).chain(from) {
+        let forgotten = tokio::runtime::Handle::current().block_on(seen.forget(session, path));
+        if let Err(error) = forgotten {
+            // The content is compared before the next edit all the same.
+            tracing::warn!(%error, "what was seen of an undone file is not forgotten");
+        }
+    }
+}
+
+/// The topmost of `steps`: what a person would name.
+fn top<'a>(change: &'a Change, steps: &[usize]) -> Option<&'a Step> {
+    let undone = steps.iter().filter_map(|at| change.steps.get(*at));
+    undone.min_by_key(|step| step.path().components().count())
+}
+
+/// Holds the locks of all paths of a batch, taken in the order of their names, so that two undos
+/// do not wait for each other.
+fn hold<'a>(sandbox: &'a Sandbox, batch: &Batch) -> Vec<impl Drop + use<'a>> {
+    let mut paths: Vec<&Path> = batch
+        .entries
+        .iter()
+        .filter_map(|entry| entry.change.as_ref().ok())
+        .flat_map(|change| &change.steps)
+        .flat_map(|step| match step {
+            Step::Parent { .. } => [None, None],
+            Step::Put { path, .. } => [Some(path), None],
+            Step::Move { from, to, .. } => [Some(from), Some(to)],
+        })
+        .flatten()
+        .map(std::path::PathBuf::as_path)
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+        .into_iter()
+        .map(|path| sandbox.locks().hold(path))
+        .collect()
+}
+
+/// What is said of the undoing of `steps` of a change; nothing where there were none.
+fn said(sandbox: &Sandbox, entry: &Entry, steps: &[usize]) -> Option<String> {
+    let change = entry.change.as_ref().ok()?;
+    let undone = || steps.iter().filter_map(|at| change.steps.get(*at));
+    let top = top(change, steps)?;
+    let shown = sandbox.shown(top.path());
+    let with = match undone().count() - 1 {
+        0 => String::new(),
+        1 => " with 1 entry".to_owned(),
+        many => format!(" with {many} entries"),
+    };
+    Some(match top {
+        Step::Parent { .. } => format!("removed the directory {shown}"),
+        Step::Move { from, to, .. } => format!(
+            "moved {} back to {}",
+            sandbox.shown(to),
+            sandbox.shown(from)
+        ),
+        Step::Put { before, after, .. } => match (before, after) {
+            (Image::Absent, Standing::Directory) => format!("removed the directory {shown}{with}"),
+            (Image::Absent, _) => format!("removed {shown}"),
+            (_, Standing::Absent) => format!("brought back {shown}{with}"),
+            _ => format!("restored {shown}"),
+        },
+    })
+}

@@ -1,0 +1,222 @@
+//! Puts back what stood at a path: one step, by the same atomic operations on directory handles
+//! that made it. What stands there is compared once more, right before it is replaced.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, mkdirat, openat, symlinkat, unlinkat};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use super::plan::target;
+use crate::error::ToolError;
+use crate::file::atomic::{TEMPORARY, replace, take_over};
+use crate::file::copier::{rename_new, sync_dir};
+use crate::file::locks;
+use crate::file::move_path::carry;
+use crate::file::place::{LIST, Target};
+use crate::file::sandbox::Sandbox;
+use crate::file::standing::stands;
+use crate::undo::{Attributes, Change, Image, Standing, Step};
+
+/// Undoes steps, and afterwards gives directories their modes.
+pub(super) struct Restorer<'a> {
+    sandbox: &'a Sandbox,
+    /// Directories that were made again: what belongs into them could not be put into one that is
+    /// read-only.
+    made: Vec<(OwnedFd, Attributes)>,
+}
+
+impl<'a> Restorer<'a> {
+    pub(super) fn new(sandbox: &'a Sandbox) -> Self {
+        Self {
+            sandbox,
+            made: Vec::new(),
+        }
+    }
+
+    /// Undoes `step` of `change`.
+    ///
+    /// # Errors
+    /// When it was changed in between, or the file system refuses. Nothing was changed then.
+    pub(super) fn undo(&mut self, change: &Change, step: &Step) -> Result<(), ToolError> {
+        match step {
+            Step::Parent { path } => match self.remove_directory(&self.target(path)?) {
+                // Something was put into it this very moment: it stays.
+                Err(ToolError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::DirectoryNotEmpty =>
+                {
+                    Ok(())
+                }
+                removed => removed,
+            },
+            Step::Put {
+                path,
+                before,
+                after,
+            } => self.put_back(change, &self.target(path)?, before, after),
+            Step::Move { from, to, .. } => {
+                let (from, to) = (self.target(from)?, self.target(to)?);
+                carry(self.sandbox, &to, &from, &CancellationToken::new())
+            }
+        }
+    }
+
+    /// Gives the directories that were made again their modes and owners, those deep down first.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub(super) fn finish(self) -> Result<(), ToolError> {
+        for (dir, attributes) in self.made.iter().rev() {
+            give(dir, *attributes).map_err(|error| {
+                ToolError::io("set the mode of", Path::new("a directory"), error.into())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn target(&self, path: &Path) -> Result<Target, ToolError> {
+        target(self.sandbox, path)?
+            .ok_or_else(|| ToolError::io("reach the directory of", path, Errno::NOENT.into()))
+    }
+
+    fn put_back(
+        &mut self,
+        change: &Change,
+        target: &Target,
+        before: &Image,
+        after: &Standing,
+    ) -> Result<(), ToolError> {
+        let go_on = CancellationToken::new();
+        let _held = match after {
+            Standing::File(_) => locks::hold_file(target, &go_on)?,
+            _ => None,
+        };
+        if !stands(target, after)? {
+            return Err(ToolError::permanent(format!(
+                "{} was changed by another program this very moment",
+                self.sandbox.shown(&target.path)
+            )));
+        }
+        match (before, after) {
+            (
+                Image::File {
+                    at, fingerprint, ..
+                },
+                Standing::File(_),
+            ) => {
+                let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
+                replace(target, content, target.existing()?.as_ref(), &go_on).map(drop)
+            }
+            (
+                Image::File {
+                    at,
+                    fingerprint,
+                    attributes,
+                },
+                Standing::Absent,
+            ) => {
+                let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
+                create(target, content, *attributes)
+            }
+            (Image::Link(text), Standing::Absent) => {
+                symlinkat(text, &*target.dir, &target.name).map_err(|error| {
+                    ToolError::io("create the link", &target.path, error.into())
+                })?;
+                sync_dir(&target.dir);
+                Ok(())
+            }
+            (Image::Directory(attributes), Standing::Absent) => {
+                self.make_directory(target, *attributes)
+            }
+            (Image::Absent, Standing::Directory) => self.remove_directory(target),
+            (Image::Absent, Standing::File(_) | Standing::Link(_)) => {
+                unlinkat(&*target.dir, &target.name, AtFlags::empty())
+                    .map_err(|error| ToolError::io("remove", &target.path, error.into()))?;
+                sync_dir(&target.dir);
+                Ok(())
+            }
+            (Image::Absent, Standing::Absent)
+            | (Image::File { .. }, Standing::Directory | Standing::Link(_))
+            | (
+                Image::Directory(_) | Image::Link(_),
+                Standing::Directory | Standing::File(_) | Standing::Link(_),
+            ) => Err(damaged()),
+        }
+    }
+
+    fn make_directory(&mut self, target: &Target, attributes: Attributes) -> Result<(), ToolError> {
+        let failed =
+            |error: Errno| ToolError::io("create the directory", &target.path, error.into());
+        mkdirat(&*target.dir, &target.name, Mode::from_raw_mode(0o700)).map_err(failed)?;
+        let dir = openat(&*target.dir, &target.name, LIST, Mode::empty()).map_err(failed)?;
+        self.made.push((dir, attributes));
+        sync_dir(&target.dir);
+        Ok(())
+    }
+
+    fn remove_directory(&self, target: &Target) -> Result<(), ToolError> {
+        unlinkat(&*target.dir, &target.name, AtFlags::REMOVEDIR)
+            .map_err(|error| ToolError::io("remove the directory", &target.path, error.into()))?;
+        sync_dir(&target.dir);
+        Ok(())
+    }
+}
+
+fn damaged() -> ToolError {
+    ToolError::permanent("the record of this change is damaged")
+}
+
+/// Gives `file` mode and owner; where the owner cannot be given, the mode is narrowed.
+fn give(file: impl AsFd, attributes: Attributes) -> Result<(), Errno> {
+    let mut like = fstat(&file)?;
+    if (like.st_uid, like.st_gid) == (attributes.uid, attributes.gid) {
+        #[allow(
+            clippy::useless_conversion,
+            clippy::unnecessary_fallible_conversions,
+            reason = "the types differ between systems"
+        )]
+        return fchmod(
+            &file,
+            Mode::from_raw_mode(attributes.mode.try_into().unwrap_or(0o600)),
+        );
+    }
+    like.st_uid = attributes.uid;
+    like.st_gid = attributes.gid;
+    #[allow(
+        clippy::useless_conversion,
+        clippy::unnecessary_fallible_conversions,
+        reason = "the types differ between systems"
+    )]
+    {
+        like.st_mode = attributes.mode.try_into().unwrap_or(0o600);
+    }
+    take_over(file, &like)
+}
+
+/// Creates a file whole or not at all; its name must be free.
+fn create(target: &Target, content: &[u8], attributes: Attributes) -> Result<(), ToolError> {
+    let failed = |error: std::io::Error| ToolError::io("write", &target.path, error);
+    let name = OsString::from(format!("{TEMPORARY}{}", uuid::Uuid::new_v4().simple()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&*target.dir, &name, flags, Mode::from_raw_mode(0o600))
+        .map_err(|error| failed(error.into()))?;
+    let mut file = File::from(file);
+    let written = file
+        .write_all(content)
+        .and_then(|()| give(&file, attributes).map_err(Into::into))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| {
+            rename_new((&target.dir, &name), (&target.dir, &target.name)).map_err(Into::into)
+        });
+    if let Err(error) = written {
+        // Nothing more can be done about one that cannot be removed, and it harms nobody.
+        let _ = unlinkat(&*target.dir, &name, AtFlags::empty());
+        return Err(failed(error));
+    }
+    sync_dir(&target.dir);
+    Ok(())
+}

@@ -1,0 +1,370 @@
+//! Undo: in a conversation, from the command line, after a kill.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, audit, session_ids};
+
+/// Every path below `dir` with its mode, and what tells its content.
+fn tree(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = path.symlink_metadata().unwrap();
+            let content = if metadata.is_symlink() {
+                path.read_link()
+                    .unwrap()
+                    .into_os_string()
+                    .into_encoded_bytes()
+            } else if metadata.is_dir() {
+                open.push(path.clone());
+                Vec::new()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
+            found.insert(path, (metadata.mode(), content));
+        }
+    }
+    found
+}
+
+fn call(home: &Home, tool: &str, params: &Value) -> Zeph {
+    let params = params.to_string();
+    home.zeph(["tools", "call", tool, &params, "--yes", "--session", "s1"])
+        .args(["--set", "tools.file.read_before_write=false"])
+}
+
+/// Two answers with calls; what they do, and their words.
+fn two_answers() -> OpenAi {
+    let edit = |old, new| json!({ "path": "a.txt", "old_string": old, "new_string": new });
+    OpenAi::replies([
+        Reply::calls(
+            "x",
+            &[
+                ("read", json!({ "path": "a.txt" })),
+                ("edit", edit("one", "two")),
+                ("write", json!({ "path": "new/b.txt", "content": "b\n" })),
+            ],
+        ),
+        Reply::calls(
+            "x",
+            &[
+                ("edit", edit("two", "three")),
+                ("delete_path", json!({ "path": "old" })),
+                (
+                    "move_path",
+                    json!({ "source": "new/b.txt", "destination": "c.txt" }),
+                ),
+            ],
+        ),
+        Reply::text("Done."),
+        Reply::text("I see."),
+        Reply::text("I see."),
+    ])
+}
+
+/// Proves FILE-28, CMD-1 for `/undo`: each answer of a model is one batch; the model learns of the undo.
+#[test]
+fn a_conversation_is_taken_back_answer_by_answer() {
+    let server = two_answers();
+    let home = Home::openai(&server);
+    home.write("a.txt", "one\n");
+    home.write("old/f", "f\n");
+    let before = tree(&home.project());
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    let after = tree(&home.project());
+    assert_eq!(home.read("a.txt"), "three\n");
+
+    // In the conversation, as a person types it.
+    let undone = home.zeph(["--continue", "-p", "/undo"]).code(0);
+    assert_eq!(
+        undone.stdout,
+        "moved c.txt back to new/b.txt\nbrought back old with 1 entry\nrestored a.txt\n"
+    );
+    assert_eq!(home.read("a.txt"), "two\n");
+    assert_eq!(home.read("new/b.txt"), "b\n");
+    assert_ne!(tree(&home.project()), after);
+    home.zeph(["--continue", "-p", "what now?"]).code(0);
+    let told = server.last().messages();
+    let told = serde_json::to_string(&told[told.len() - 2]).unwrap();
+    assert_has(&told, &["the user took back", "brought back old"]);
+
+    // And in a process of its own, which tells the model too.
+    let undone = home.zeph(["undo"]).code(0);
+    assert_eq!(
+        undone.stdout,
+        "removed new/b.txt\nremoved the directory new\nrestored a.txt\n"
+    );
+    assert_eq!(tree(&home.project()), before);
+    home.zeph(["--continue", "-p", "and now?"]).code(0);
+    let told = serde_json::to_string(&server.last().messages()).unwrap();
+    assert_has(&told, &["removed new/b.txt"]);
+    let nothing = home.zeph(["undo"]).code(1);
+    assert_has(&nothing.stderr, &["nothing to undo"]);
+
+    let undos: Vec<_> = audit(&home.database())
+        .into_iter()
+        .filter(|entry| entry.tool == "undo")
+        .collect();
+    assert_eq!(undos.len(), 2);
+    assert!(
+        undos
+            .iter()
+            .all(|entry| entry.result == "success" && entry.approved_by == "user")
+    );
+    assert!(
+        undos
+            .iter()
+            .all(|entry| !entry.call.to_string().contains("one\\n"))
+    );
+}
+
+/// Proves FILE-28: a change since is refused, named, and nothing is changed; not even the rest.
+#[test]
+fn a_change_since_is_refused() {
+    let server = two_answers();
+    let home = Home::openai(&server);
+    home.write("a.txt", "one\n");
+    home.write("old/f", "f\n");
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    home.write("a.txt", "my own words\n");
+    home.write("old/f", "again\n");
+    let mine = tree(&home.project());
+    for args in [
+        ["undo"].as_slice(),
+        &["undo", "--session", &session_ids(&home.database())[0]],
+    ] {
+        let refused = home.zeph(args).code(3);
+        assert_has(
+            &refused.stderr,
+            &[
+                "nothing was changed",
+                "a.txt: it was changed since",
+                "old/f: something stands there again",
+                "--forget",
+            ],
+        );
+        assert_eq!(tree(&home.project()), mine);
+    }
+    let refused = home.zeph(["--continue", "-p", "/undo"]).code(0);
+    assert_has(&refused.stdout, &["error: ", "a.txt: it was changed since"]);
+    assert_eq!(tree(&home.project()), mine);
+
+    // What was mended can be undone; a touch is no change.
+    home.write("a.txt", "three\n");
+    std::fs::remove_dir_all(home.path("old")).unwrap();
+    home.zeph(["undo"]).code(0);
+    assert_eq!(home.read("a.txt"), "two\n");
+    assert_eq!(home.read("old/f"), "f\n");
+}
+
+/// Proves FILE-28, CLI-2 for `zeph undo`: calls of a person are a batch each; `--list` shows them
+/// and undoes nothing, `--forget` leaves one.
+#[test]
+fn calls_of_a_person_are_undone_one_by_one() {
+    let home = Home::new();
+    let script = [
+        json!({ "tool": "write", "params": { "path": "a.txt", "content": "a\n" } }),
+        json!({ "tool": "create_directory", "params": { "path": "d/e" } }),
+        json!({ "tool": "copy_path", "params": { "source": "a.txt", "destination": "d/e/a" } }),
+    ];
+    let script = script.map(|line| line.to_string()).join("\n");
+    home.zeph(["tools", "run", "--yes", "--session", "s1"])
+        .stdin(script)
+        .code(0);
+    let list = home.zeph(["undo", "--list"]).code(0);
+    assert_has(
+        &list.stdout,
+        &[
+            "session s1",
+            "copy_path d/e/a",
+            "create_directory d/e",
+            "write a.txt",
+        ],
+    );
+    assert!(home.has("d/e/a"));
+    assert_eq!(home.zeph(["undo"]).code(0).stdout, "removed d/e/a\n");
+    assert_eq!(
+        home.zeph(["undo", "--session", "s1", "--forget"])
+            .code(0)
+            .stdout,
+        "forgot create_directory d/\nforgot create_directory d/e\n"
+    );
+    assert_eq!(home.zeph(["undo"]).code(0).stdout, "removed a.txt\n");
+    assert!(home.has("d/e") && !home.has("a.txt"));
+    home.zeph(["undo", "--session", "other"]).code(1);
+
+    // It goes with its session.
+    call(
+        &home,
+        "write",
+        &json!({ "path": "b.txt", "content": "b\n" }),
+    )
+    .code(0);
+    home.zeph(["sessions", "rm", "s1"]).code(0);
+    home.zeph(["undo"]).code(1);
+    assert!(home.has("b.txt"));
+}
+
+/// Proves FILE-28: a tree comes back with modes, links and empty directories; the record survives
+/// in the database alone.
+#[test]
+fn a_tree_comes_back_as_it_was() {
+    let home = Home::new();
+    home.write("t/run.sh", "#!/bin/sh\n");
+    home.write("t/deep/er/f", &"many words\n".repeat(5000));
+    std::fs::create_dir_all(home.path("t/empty/er")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", home.path("t/out")).unwrap();
+    for (path, mode) in [
+        ("t/run.sh", 0o755),
+        ("t/empty", 0o700),
+        ("t/deep/er/f", 0o600),
+    ] {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(home.path(path), mode).unwrap();
+    }
+    let before = tree(&home.project());
+    call(
+        &home,
+        "move_path",
+        &json!({ "source": "t", "destination": "elsewhere/t" }),
+    )
+    .code(0);
+    call(&home, "delete_path", &json!({ "path": "elsewhere" })).code(0);
+    assert!(tree(&home.project()).is_empty());
+    home.zeph(["undo"])
+        .code(0)
+        .prints(&["brought back elsewhere with 8 entries"]);
+    home.zeph(["undo"])
+        .code(0)
+        .prints(&["moved elsewhere/t back to t"]);
+    assert_eq!(tree(&home.project()), before);
+}
+
+/// Proves FILE-28: the bound drops the oldest batches; what is larger runs, and is said.
+#[test]
+fn the_journal_has_a_bound() {
+    let home = Home::new();
+    home.more_config("[tools.undo]\nmax_bytes = 1000\n");
+    for name in ["a", "b"] {
+        home.write(name, &name.repeat(600));
+    }
+    home.write("large", &"l".repeat(1001));
+    let write = |name: &str| json!({ "path": name, "content": "new\n" });
+    call(&home, "write", &write("a")).code(0);
+    call(&home, "write", &write("b")).code(0);
+    let large = call(&home, "write", &write("large")).code(0);
+    assert_has(&large.stdout, &["cannot be undone", "max_bytes = 1000"]);
+    assert_eq!(home.read("large"), "new\n");
+    let refused = home.zeph(["undo"]).code(3);
+    assert_has(&refused.stderr, &["write large: not recorded: too large"]);
+    home.zeph(["undo", "--forget"]).code(0);
+    home.zeph(["undo"]).code(0).prints(&["restored b"]);
+    assert_eq!(home.read("b"), "b".repeat(600));
+    let refused = home.zeph(["undo"]).code(3);
+    assert_has(&refused.stderr, &["write a: not recorded: dropped"]);
+    assert_eq!(home.read("a"), "new\n");
+    // A repository has no say in it.
+    home.write(".zeph/config.toml", "[tools.undo]\nmax_bytes = 0\n");
+    home.zeph(["undo"]).code(2);
+}
+
+/// Proves FILE-28: what `deny_read` hides can be deleted and comes back, and is shown nowhere.
+#[test]
+fn a_denied_file_comes_back_unseen() {
+    let home = Home::new();
+    home.more_config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
+    home.write("d/.env", "KEY=hidden-value\n");
+    let outputs = [
+        call(&home, "delete_path", &json!({ "path": "d" })).code(0),
+        home.zeph(["undo", "--list"]).code(0),
+        home.zeph(["undo"]).code(0),
+    ];
+    for output in outputs {
+        assert!(!output.to_string().contains("hidden-value"), "{output}");
+    }
+    assert_eq!(home.read("d/.env"), "KEY=hidden-value\n");
+    assert!(!format!("{:?}", audit(&home.database())).contains("hidden-value"));
+    home.write("d/.env", "KEY=other\n");
+    call(&home, "delete_path", &json!({ "path": "d/.env" })).code(0);
+    home.write("d/.env", "KEY=hidden-value\n");
+    let refused = home.zeph(["undo"]).code(3);
+    assert!(!refused.to_string().contains("hidden-value"), "{refused}");
+}
+
+/// Proves FILE-28: a record whose change was not made, as after a kill right behind the record, is
+/// passed over.
+#[test]
+fn a_change_that_was_not_made_is_passed_over() {
+    let home = Home::new();
+    home.write("a", "one");
+    call(&home, "write", &json!({ "path": "a", "content": "two" })).code(0);
+    call(&home, "write", &json!({ "path": "a", "content": "three" })).code(0);
+    call(&home, "write", &json!({ "path": "dir/b", "content": "b" })).code(0);
+    home.write("a", "two");
+    std::fs::remove_dir_all(home.path("dir")).unwrap();
+    home.zeph(["undo"]).code(0).prints(&["restored a"]);
+    assert_eq!(home.read("a"), "one");
+    home.zeph(["undo"]).code(1);
+}
+
+/// Proves FILE-28: whenever the process is killed, undo leaves the old content.
+#[test]
+fn a_kill_at_any_moment_leaves_something_that_can_be_undone() {
+    let home = Home::new();
+    let old = "old\n".repeat(20_000);
+    let new = "new\n".repeat(20_000);
+    let script: String = (0..32)
+        .map(|n| {
+            let text = if n % 2 == 0 { &new } else { &old };
+            let params = json!({ "path": format!("f{}", n / 8), "content": text });
+            json!({ "tool": "write", "params": params }).to_string() + "\n"
+        })
+        .collect();
+    for kill_after in [1, 6, 15] {
+        for n in 0..5 {
+            home.write(&format!("f{n}"), &old);
+        }
+        let before = tree(&home.project());
+        let unseen = "tools.file.read_before_write=false";
+        let args = ["tools", "run", "--yes", "--session", "s1", "--set", unseen];
+        let mut running = home.zeph(args).stdin(script.clone()).start();
+        for _ in 0..kill_after {
+            running.next_line();
+        }
+        running.kill();
+        home.wait_until_alone();
+        clear_temporaries(&home.project());
+        loop {
+            let undo = home.zeph(["undo", "--session", "s1"]).run();
+            match undo.code {
+                Some(0) => {}
+                Some(1) => break,
+                _ => panic!("{undo}"),
+            }
+        }
+        assert_eq!(
+            tree(&home.project()),
+            before,
+            "killed after {kill_after} lines"
+        );
+    }
+}
+
+/// A kill may leave temporary files, which nothing reads.
+fn clear_temporaries(dir: &Path) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(".zeph-tmp-")
+        {
+            std::fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
