@@ -15,7 +15,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::os_sandbox::Plan;
+use super::os_sandbox::{Plan, seatbelt};
 use super::reads::Reads;
 use super::runner::{
     BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, OutputFn, RunError,
@@ -83,15 +83,33 @@ impl LocalRunner {
         self.plan.is_some() && self.reads.denies()
     }
 
-    /// The plan for a command that starts now, and what of it cannot be had.
+    async fn supervisor_hides(&self) -> bool {
+        match self.connect().await {
+            Ok(connection) => connection.hides().await,
+            Err(_) => false,
+        }
+    }
+
+    /// The plan for a command that starts now, and what of it cannot be had. Seatbelt's is a program
+    /// around the command.
     ///
     /// # Errors
     /// When it must be had.
-    async fn plan_now(&self) -> Result<(Option<Plan>, Option<String>), RunError> {
-        let plan = self.plan.clone();
-        let (Some(plan), true) = (plan.clone(), self.is_hiding()) else {
-            return Ok((plan, None));
+    async fn plan_now(
+        &self,
+        command: &mut CommandSpec,
+    ) -> Result<(Option<Plan>, Option<String>), RunError> {
+        let Some(plan) = self.plan.clone() else {
+            return Ok((None, None));
         };
+        if seatbelt::is_there() {
+            let argv = std::mem::take(&mut command.argv);
+            command.argv = seatbelt::around(argv, &plan, self.reads.globs());
+            return Ok((None, None));
+        }
+        if !self.is_hiding() {
+            return Ok((Some(plan), None));
+        }
         let reads = Arc::clone(&self.reads);
         let found = tokio::task::spawn_blocking(move || reads.find()).await;
         let found = found.map_err(|error| RunError::Unconfined(error.to_string()))?;
@@ -126,14 +144,14 @@ impl LocalRunner {
 impl CommandRunner for LocalRunner {
     async fn run(
         &self,
-        command: CommandSpec,
+        mut command: CommandSpec,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
     ) -> Result<Ended, RunError> {
         let deadline = Instant::now() + command.timeout;
         let connection = self.connect().await?;
         let restarted = self.restarted.swap(false, Ordering::Relaxed);
-        let (plan, missed) = self.plan_now().await?;
+        let (plan, missed) = self.plan_now(&mut command).await?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (mut pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
         let mut running = Running {
@@ -164,11 +182,7 @@ impl CommandRunner for LocalRunner {
     }
 
     async fn hides(&self) -> bool {
-        self.is_hiding()
-            && match self.connect().await {
-                Ok(connection) => connection.hides().await,
-                Err(_) => false,
-            }
+        self.is_hiding() && (seatbelt::is_there() || self.supervisor_hides().await)
     }
 
     async fn shutdown(&self) {

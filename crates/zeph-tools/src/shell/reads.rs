@@ -59,6 +59,11 @@ impl Reads {
         self.rules.denies()
     }
 
+    /// The globs of what is denied.
+    pub(super) fn globs(&self) -> &[String] {
+        self.rules.deny_globs()
+    }
+
     /// What is there to hide.
     pub(super) fn find(&self) -> Found {
         find(&self.rules, &self.roots, Bounds::default())

@@ -180,15 +180,18 @@ fn sandbox_words(mode: SandboxMode, network: bool, found: Enforcement) -> (Verdi
     }
     match (found.lacks(network), mode) {
         (None, _) => {
-            let version = found.landlock.unwrap_or_default();
+            let by = match found.landlock {
+                Some(version) => format!("Landlock version {version}"),
+                None => "Seatbelt".to_owned(),
+            };
             let network = if network {
                 "the network is open to them"
+            } else if found.seatbelt {
+                "Seatbelt cuts the network"
             } else {
                 "seccomp cuts the network"
             };
-            let detail = format!(
-                "commands write only below their directories (Landlock version {version}); {network}"
-            );
+            let detail = format!("commands write only below their directories ({by}); {network}");
             (Verdict::Ok, detail)
         }
         (Some(lack), SandboxMode::Required) => (
@@ -315,7 +318,11 @@ mod tests {
     fn the_sandbox_line_says_what_this_machine_enforces() {
         use SandboxMode::{BestEffort, Off, Required};
         let check = |mode, network, landlock, seccomp, verdict, words: &[&str]| {
-            let found = Enforcement { landlock, seccomp };
+            let found = Enforcement {
+                landlock,
+                seccomp,
+                seatbelt: false,
+            };
             let (said, detail) = sandbox_words(mode, network, found);
             assert_eq!(said, verdict, "{detail}");
             for word in words {

@@ -10,19 +10,24 @@ pub struct Enforcement {
     pub landlock: Option<u32>,
     /// Whether seccomp cuts the network.
     pub seccomp: bool,
+    /// Whether there is Seatbelt (macOS), which does all of it.
+    pub seatbelt: bool,
 }
 
 impl Enforcement {
     /// Whether commands write only where they may.
     #[must_use]
     pub fn confines_writes(self) -> bool {
-        self.landlock.is_some_and(|version| version >= WHOLE)
+        self.seatbelt || self.landlock.is_some_and(|version| version >= WHOLE)
     }
 
     /// What is not enforced of what is wanted, as a sentence without its full stop. `network` says
     /// whether commands may use it.
     #[must_use]
     pub fn lacks(self, network: bool) -> Option<String> {
+        if self.seatbelt {
+            return None;
+        }
         let mut lacks = Vec::new();
         match self.landlock {
             None => lacks.push(
@@ -49,7 +54,11 @@ mod tests {
     #[test]
     fn what_is_lacking_is_named() {
         let check = |landlock, seccomp, network, expect: &[&str]| {
-            let found = Enforcement { landlock, seccomp };
+            let found = Enforcement {
+                landlock,
+                seccomp,
+                seatbelt: false,
+            };
             let lacks = found.lacks(network);
             assert_eq!(lacks.is_none(), expect.is_empty(), "{lacks:?}");
             let text = lacks.unwrap_or_default();
@@ -69,6 +78,7 @@ mod tests {
             Enforcement {
                 landlock,
                 seccomp: true,
+                seatbelt: false,
             }
             .confines_writes()
         };

@@ -31,6 +31,12 @@ use crate::shell::sys;
 
 /// What covers files.
 const COVER: &str = "/dev/null";
+/// Where a process in a new user namespace says who it is.
+const IDENTITY: [&str; 3] = [
+    "/proc/self/setgroups",
+    "/proc/self/uid_map",
+    "/proc/self/gid_map",
+];
 /// What would lead around the covers: unmounting, other processes' roots, files by their numbers.
 const LEADS_AROUND: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN,
@@ -80,6 +86,16 @@ fn own_mounts() -> rustix::io::Result<()> {
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
     mount_bind(COVER, COVER)?;
+    let laid_out = lay_out();
+    if laid_out.is_err() {
+        // The command goes on without covers, and needs the device.
+        unmount(COVER, UnmountFlags::DETACH)?;
+    }
+    laid_out
+}
+
+/// Makes the cover for files out of what is mounted there, and tries that for directories.
+fn lay_out() -> rustix::io::Result<()> {
     let nothing = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::NOSUID;
     mount_remount(COVER, MountFlags::BIND | nothing, "")?;
     empty_directory().map(drop)
@@ -154,22 +170,18 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 /// When it is in a namespace now without being known there: it can do nothing of use then.
 pub(super) fn allow() -> io::Result<()> {
     let may = capabilities(None).is_ok_and(|own| own.effective.contains(CapabilitySet::SYS_ADMIN));
-    // The user and the group have to be mapped afterwards, through /proc.
-    if may
-        || open(
-            "/proc/self/uid_map",
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .is_err()
-    {
+    // The user and the group have to be mapped afterwards. Within another sandbox that may be
+    // refused, and would leave this process without a user.
+    let writable = |path| open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()).is_ok();
+    if may || !IDENTITY.into_iter().all(writable) {
         return Ok(());
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     if sys::own_user_namespace().is_err() {
         return Ok(());
     }
-    std::fs::write("/proc/self/setgroups", "deny")?;
-    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    let [setgroups, users, groups] = IDENTITY;
+    std::fs::write(setgroups, "deny")?;
+    std::fs::write(users, format!("{user} {user} 1"))?;
+    std::fs::write(groups, format!("{group} {group} 1"))
 }

@@ -4,7 +4,8 @@
 //! The supervisor applies a plan to the thread that starts a command: what a thread is not allowed,
 //! nothing that it starts is allowed, and there is no way back. On Linux, mounts of its own hide what may
 //! not be read (`mask`), Landlock confines where is written (`landlock`) and seccomp cuts the network
-//! (`seccomp`); other systems have `disabled`.
+//! (`seccomp`); other systems have `disabled`, and macOS has all of it from a program of its own
+//! (`seatbelt`).
 //! `refusal` finds in what a failed command printed that it was the sandbox that refused, `told` says
 //! what is told of it.
 
@@ -18,6 +19,7 @@ mod landlock;
 mod mask;
 pub mod plan;
 mod refusal;
+pub(super) mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
 pub(super) mod told;
@@ -71,6 +73,7 @@ pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError>
     let found = Enforcement {
         landlock: landlock::confine_writes(&plan.writable)?,
         seccomp: !plan.network && seccomp::cut_network()?,
+        seatbelt: false,
     };
     judge(found, hides, plan)
 }
@@ -109,6 +112,7 @@ pub fn probe() -> io::Result<Enforcement> {
         Ok(Enforcement {
             landlock: landlock::confine_writes(&[])?,
             seccomp: seccomp::cut_network()?,
+            seatbelt: seatbelt::is_there(),
         })
     })?;
     thread
@@ -133,6 +137,7 @@ mod tests {
             let found = Enforcement {
                 landlock,
                 seccomp: false,
+                seatbelt: false,
             };
             let judged = judge(found, true, &plan);
             if let Err(error) = &judged {

@@ -11,8 +11,12 @@ use rustix::fs::{Access, access};
 use super::plan::{Plan, resolve};
 use crate::shell::policy::normal;
 
-/// How EACCES is called, in lower case.
-const DENIED: &str = "permission denied";
+/// How the sandbox's refusal is called, in lower case: EACCES, on macOS EPERM.
+const DENIED: &str = if cfg!(target_os = "macos") {
+    "operation not permitted"
+} else {
+    "permission denied"
+};
 /// How ENOENT is called, in lower case.
 const MISSING: &str = "no such file or directory";
 /// What names a socket, in lower case: the word itself, and bash's files for the network.
