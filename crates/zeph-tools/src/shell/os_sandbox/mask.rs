@@ -110,7 +110,8 @@ fn cover_one(path: &Path) -> rustix::io::Result<()> {
         ResolveFlags::NO_SYMLINKS,
     );
     let place = match place {
-        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        // What this thread cannot reach, what it starts cannot reach either.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => return Ok(()),
         place => place?,
     };
     let cover = if FileType::from_raw_mode(fstat(&place)?.st_mode) == FileType::Directory {
