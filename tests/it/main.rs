@@ -18,6 +18,7 @@ mod entry_points;
 mod faults;
 mod help;
 mod interrupt;
+mod jobs;
 mod limits;
 mod loops;
 mod one_shot;

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::runner::OutputFn;
 use zeph_tools::shell::{
-    Cause, CommandRunner, CommandSpec, Ended, Exit, Reads, RunError, SandboxConfig, SandboxMode,
-    ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
+    Cause, CommandRunner, CommandSpec, Ended, Exit, Reads, RunError, RunningCommand, SandboxConfig,
+    SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
 };
 use zeph_tools::{
     Answer, CallContext, EventSink, ToolCall, ToolError, ToolErrorCategory, ToolEvent,
@@ -465,15 +465,34 @@ struct Lacking {
 
 #[async_trait::async_trait]
 impl CommandRunner for Lacking {
-    async fn run(
-        &self,
-        _command: CommandSpec,
-        _cancel: &CancellationToken,
-        _output: OutputFn<'_>,
-    ) -> Result<Ended, RunError> {
+    async fn start(&self, _command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
         if self.required {
             return Err(RunError::Unconfined("it lacks all".into()));
         }
+        Ok(Box::new(Unconfined))
+    }
+
+    async fn hides(&self) -> bool {
+        false
+    }
+
+    async fn shutdown(&self) {}
+}
+
+/// A command that ran without a sandbox.
+struct Unconfined;
+
+#[async_trait::async_trait]
+impl RunningCommand for Unconfined {
+    async fn started(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    async fn wait(
+        &mut self,
+        _cancel: &CancellationToken,
+        _output: OutputFn<'_>,
+    ) -> Result<Ended, RunError> {
         Ok(Ended {
             exit: Exit {
                 code: 0,
@@ -487,11 +506,13 @@ impl CommandRunner for Lacking {
         })
     }
 
-    async fn hides(&self) -> bool {
-        false
+    async fn wait_for_rest(
+        &mut self,
+        _cancel: &CancellationToken,
+        _output: OutputFn<'_>,
+    ) -> Result<bool, RunError> {
+        Ok(true)
     }
-
-    async fn shutdown(&self) {}
 }
 
 /// Proves SH-20.

@@ -326,8 +326,8 @@ async fn a_command_that_leaves_a_child_behind_returns_and_says_so() {
     assert_eq!(
         text,
         format!(
-            "started\n[a background process still runs: sleep (pid {pid}); it ends with the \
-             session]"
+            "started\n[a background process still runs: sleep (pid {pid}); it is job-1 and ends \
+             with the session]"
         )
     );
     // It is not counted against later calls, and goes on while they run, stopped ones too.

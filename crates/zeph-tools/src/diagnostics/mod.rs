@@ -105,7 +105,7 @@ impl Diagnostics {
             ],
             cwd: self.cwd.clone(),
             env: env::select(&self.base_env, &self.config.env, None),
-            timeout: Duration::from_secs(self.config.timeout),
+            timeout: Some(Duration::from_secs(self.config.timeout)),
         }
     }
 }
@@ -132,18 +132,17 @@ impl Tool for Diagnostics {
             head: KEPT_STDERR,
             tail: KEPT_STDERR,
         });
-        let ended = self
-            .runner
-            .run(
-                self.command(&cargo, kind),
-                &cx.cancel,
-                &mut |stream, bytes| match stream {
-                    OutputStream::Stdout => collector.push(bytes),
-                    OutputStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
-                },
-            )
+        let mut output = |stream, bytes: &[u8]| match stream {
+            OutputStream::Stdout => collector.push(bytes),
+            OutputStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
+        };
+        let failed = |error| ToolError::permanent(format!("cargo could not be run: {error}"));
+        let command = self.command(&cargo, kind);
+        let mut running = self.runner.start(command).await.map_err(failed)?;
+        let ended = running
+            .wait(&cx.cancel, &mut output)
             .await
-            .map_err(|error| ToolError::permanent(format!("cargo could not be run: {error}")))?;
+            .map_err(failed)?;
         let said = stderr.finish().text;
         conclude(collector, &ended, &said, &self.config)
     }

@@ -12,7 +12,8 @@ use crate::overflow::Overflow;
 
 use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
-use super::runner::{Cause, Ended};
+use super::jobs::processes;
+use super::runner::{Cause, Ended, Exit};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
@@ -23,10 +24,10 @@ pub const BASH: &str = "bash";
 #[serde(deny_unknown_fields)]
 pub(super) struct BashParams {
     pub(super) command: String,
-    #[schemars(range(min = 1))]
-    pub(super) timeout_secs: Option<u64>,
+    // Signed: of an unsigned number every request says the minimum.
+    pub(super) timeout_secs: Option<i64>,
     pub(super) cwd: Option<String>,
-    /// What it does, in a few words, for the user.
+    pub(super) background: Option<bool>,
     #[allow(
         dead_code,
         reason = "those who ask or show read it from the call's arguments"
@@ -39,24 +40,29 @@ pub(super) struct BashParams {
 pub fn definition() -> ToolDef {
     ToolDef::new::<BashParams>(
         BASH,
-        "Runs a shell command (stdin closed). For builds, tests, git; not for reading or editing \
-         files.",
+        "For builds, tests, git; not to read or edit files. background: a job.",
         Annotations::ANYTHING,
     )
     .with_fence(BASH)
     .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
 }
 
-/// The result of a command: the text for the model and the envelope.
+/// The result of a command: the text for the model and the envelope. `job`: what it left behind
+/// is that job.
 #[must_use]
-pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput {
+pub fn output(
+    captured: Captured,
+    ended: &Ended,
+    job: Option<&str>,
+    duration_ms: u64,
+) -> ToolOutput {
+    let notes = notes(ended, job);
     let truncated = captured.truncated();
     let overflow = captured.merged.shortened.map(Overflow::Spilled);
     let mut summary = captured.merged.text;
     if summary.ends_with('\n') {
         summary.pop();
     }
-    let notes = notes(ended);
     if summary.is_empty() && notes.is_empty() {
         summary.push_str("(no output)");
     }
@@ -66,6 +72,10 @@ pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput
         }
         summary.push_str(&note);
     }
+    let output = ToolOutput {
+        overflow,
+        ..ToolOutput::text(summary)
+    };
     let envelope = ShellOutputEnvelope {
         stdout: captured.stdout.text,
         stderr: captured.stderr.text,
@@ -74,10 +84,11 @@ pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput
         signal: ended.exit.signal,
         duration_ms,
     };
-    let output = ToolOutput {
-        overflow,
-        ..ToolOutput::text(summary)
-    };
+    with_envelope(output, envelope)
+}
+
+/// A result with its machine form.
+pub(super) fn with_envelope(output: ToolOutput, envelope: ShellOutputEnvelope) -> ToolOutput {
     match serde_json::to_value(envelope) {
         Ok(raw) => output.with_raw(raw),
         // Strings and numbers always have a JSON form.
@@ -85,28 +96,29 @@ pub fn output(captured: Captured, ended: &Ended, duration_ms: u64) -> ToolOutput
     }
 }
 
+/// The line that says how a process exited.
+pub(super) fn exit_note(exit: Exit) -> String {
+    let mut note = format!("[exit code: {}]", exit.code);
+    if let Some(signal) = exit.signal {
+        let _ = write!(note, " (killed by {})", signal_name(signal));
+    }
+    note
+}
+
 /// The lines that follow what was printed.
-fn notes(ended: &Ended) -> Vec<String> {
+fn notes(ended: &Ended, job: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if ended.exit.code != 0 {
-        let mut note = format!("[exit code: {}]", ended.exit.code);
-        if let Some(signal) = ended.exit.signal {
-            let _ = write!(note, " (killed by {})", signal_name(signal));
-        }
-        notes.push(note);
+        notes.push(exit_note(ended.exit));
     }
-    if let [first, rest @ ..] = ended.background.as_slice() {
-        let mut note = format!(
-            "[a background process still runs: {} (pid {})",
-            first.name, first.pid
-        );
-        for process in rest.iter().take(9) {
-            let _ = write!(note, ", {} (pid {})", process.name, process.pid);
-        }
-        if rest.len() > 9 {
-            let _ = write!(note, " and {} more", rest.len() - 9);
-        }
-        notes.push(note + "; it ends with the session]");
+    if !ended.background.is_empty() {
+        let left = processes(&ended.background);
+        notes.push(match job {
+            Some(job) => format!(
+                "[a background process still runs: {left}; it is {job} and ends with the session]"
+            ),
+            None => format!("[a background process was ended, for too many jobs run: {left}]"),
+        });
     }
     if ended.lingering {
         notes.push("[some of its processes could not be ended]".to_owned());
@@ -114,7 +126,7 @@ fn notes(ended: &Ended) -> Vec<String> {
     if ended.restarted {
         notes.push(
             "[the process that runs shell commands had died and was started anew; background \
-             processes of earlier commands are gone]"
+             jobs of earlier commands are gone]"
                 .to_owned(),
         );
     }
@@ -174,7 +186,7 @@ mod tests {
     use crate::event::OutputStream;
     use crate::overflow::OverflowConfig;
     use crate::shell::capture::Capture;
-    use crate::shell::runner::{BackgroundProcess, Exit};
+    use crate::shell::runner::BackgroundProcess;
 
     fn ended(code: i32) -> Ended {
         Ended {
@@ -193,7 +205,7 @@ mod tests {
             ..OverflowConfig::default()
         });
         let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
-        output(capture.finish(), ended, 1).summary
+        output(capture.finish(), ended, Some("job-3"), 1).summary
     }
 
     /// Proves SH-5, D-6, SH-3a.
@@ -222,7 +234,8 @@ mod tests {
         };
         assert_eq!(
             summary("started\n", &background),
-            "started\n[a background process still runs: sleep (pid 7); it ends with the session]"
+            "started\n[a background process still runs: sleep (pid 7); it is job-3 and ends with the \
+             session]"
         );
         assert_eq!(
             summary("1\n2\n3\n4\n5\n6\n7\n8\n9\n", &ended(1)),

@@ -50,12 +50,10 @@ impl Commands {
         self.skill_env.store(env.map(Arc::new));
     }
 
-    /// Refuses parameters that no command can be run with. The time that holds, in seconds.
-    pub(super) fn check(&self, params: &BashParams) -> Result<u64, ToolError> {
+    /// Refuses parameters that no command can be run with. The time that holds; a job has none
+    /// unless the call names one.
+    pub(super) fn check(&self, params: &BashParams) -> Result<Option<Duration>, ToolError> {
         let max = self.config.max_timeout;
-        let secs = params
-            .timeout_secs
-            .unwrap_or(self.config.timeout.clamp(1, max.max(1)));
         if params.command.trim().is_empty() {
             return Err(ToolError::invalid("/command: expected a command, got none"));
         }
@@ -71,12 +69,19 @@ impl Commands {
                 params.command.len()
             )));
         }
-        if params.timeout_secs == Some(0) || secs > max {
-            return Err(ToolError::invalid(format!(
-                "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
-            )));
-        }
-        Ok(secs)
+        let secs = match params.timeout_secs {
+            None if params.background == Some(true) => return Ok(None),
+            None => self.config.timeout.clamp(1, max.max(1)),
+            Some(secs) => u64::try_from(secs)
+                .ok()
+                .filter(|secs| (1..=max).contains(secs))
+                .ok_or_else(|| {
+                    ToolError::invalid(format!(
+                        "/timeout_secs: expected 1 to {max} (`[tools.shell] max_timeout`), got {secs}"
+                    ))
+                })?,
+        };
+        Ok(Some(Duration::from_secs(secs)))
     }
 
     /// The command of a call.
@@ -86,7 +91,7 @@ impl Commands {
     pub(super) fn prepare(
         &self,
         params: &BashParams,
-        timeout_secs: u64,
+        timeout: Option<Duration>,
     ) -> Result<CommandSpec, ToolError> {
         let Some(shell) = &self.shell else {
             return Err(ToolError::permanent(
@@ -105,7 +110,7 @@ impl Commands {
             ],
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_deref()),
-            timeout: Duration::from_secs(timeout_secs),
+            timeout,
         })
     }
 }

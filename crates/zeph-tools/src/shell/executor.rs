@@ -1,6 +1,6 @@
-//! The executor of `bash`.
+//! The executor of `bash` and of the tools for its background jobs.
 //!
-//! One call: parameters → `admit` → `command` → runner, with `recorder` → text, envelope, class.
+//! One command: parameters → `admit` → `command` → runner, with `recorder` → text, envelope, class.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use crate::trust::TrustLevel;
 
 use super::admit::Admission;
 use super::bash::{self, BASH, BashParams};
-use super::capture::Captured;
 use super::classify::classify;
 use super::command::{Commands, variable};
 use super::config::ShellConfig;
 use super::env;
+use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::local::LocalRunner;
 use super::os_sandbox::plan::{Plan, resolve};
 use super::os_sandbox::told::Told;
@@ -36,14 +36,15 @@ use super::recorder::Recorder;
 use super::runner::{CommandRunner, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 
-/// Runs `bash` calls.
+/// Runs commands, and keeps the jobs that they become.
 pub struct ShellExecutor {
     admission: Admission,
     commands: Commands,
-    runner: Arc<dyn CommandRunner>,
+    pub(super) runner: Arc<dyn CommandRunner>,
     sandbox: Told,
-    definition: ToolDef,
+    definitions: Vec<ToolDef>,
     overflow: OverflowConfig,
+    pub(super) jobs: Jobs,
 }
 
 impl ShellExecutor {
@@ -93,8 +94,11 @@ impl ShellExecutor {
             commands: Commands::new(config, cwd, base_env),
             runner,
             sandbox: Told::default(),
-            definition,
+            definitions: std::iter::once(definition)
+                .chain(jobs::definitions())
+                .collect(),
             overflow: OverflowConfig::default(),
+            jobs: Jobs::default(),
         })
     }
 
@@ -135,9 +139,27 @@ impl ShellExecutor {
         }
     }
 
+    /// The background jobs that run, in words for the user.
+    #[must_use]
+    pub fn running_jobs(&self) -> Vec<String> {
+        self.jobs.running()
+    }
+
     /// Ends everything that commands left behind; the end of the session. Returns when it is gone.
     pub async fn shutdown(&self) {
+        self.jobs.close();
         self.runner.shutdown().await;
+    }
+
+    async fn execute(&self, path: CallPath, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
+        match call.tool.as_str() {
+            BASH => self.bash(path, call, cx).await,
+            JOB_OUTPUT => self.job_output(call, cx).await,
+            JOB_KILL => self.job_kill(call, cx).await,
+            JOB_LIST => self.job_list(call),
+            _ => return Ok(None),
+        }
+        .map(Some)
     }
 
     async fn bash(
@@ -149,32 +171,61 @@ impl ShellExecutor {
         let params: BashParams = call.parse()?;
         self.find_out_what_is_hidden().await;
         self.admission.admit(path, &params, cx)?;
-        let timeout_secs = self.commands.check(&params)?;
-        let command = self.commands.prepare(&params, timeout_secs)?;
+        let timeout = self.commands.check(&params)?;
+        let command = self.commands.prepare(&params, timeout)?;
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
+        }
+        if params.background == Some(true) {
+            return self.start_job(call, cx, &params, command).await;
         }
         let place = command.cwd.clone();
         let started = Instant::now();
         let mut recorder = Recorder::new(call, cx, started, &self.overflow);
-        let ended = self
-            .runner
-            .run(command, &cx.cancel, &mut |stream, bytes| {
-                recorder.record(stream, bytes);
-            })
-            .await;
+        let mut record = |stream, bytes: &[u8]| recorder.record(stream, bytes);
+        let run = async {
+            let mut running = self.runner.start(command).await?;
+            let ended = running.wait(&cx.cancel, &mut record).await?;
+            Ok((running, ended))
+        };
+        let run = run.await;
         let captured = recorder.finish();
-        let ended = match ended {
-            Ok(ended) => ended,
-            Err(error) => return Err(run_failed(error, captured)),
+        let (running, ended) = match run {
+            Ok(run) => run,
+            Err(error) => {
+                return Err(run_failed(
+                    error,
+                    ToolOutput {
+                        overflow: captured.merged.shortened.map(Overflow::Spilled),
+                        ..ToolOutput::text(captured.merged.text)
+                    },
+                ));
+            }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(call, cx, &ended);
-        self.conclude(captured, &ended, &place, duration_ms, timeout_secs)
+        let job = if ended.background.is_empty() {
+            None
+        } else {
+            self.adopt(call, cx, &params, running, &ended)
+        };
+        let limit = timeout.unwrap_or_default().as_secs();
+        let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
+        let failure = self.failure(&ended, &place, stderr, merged, limit);
+        let output = bash::output(captured, &ended, job.as_deref(), duration_ms);
+        match failure {
+            None => Ok(output),
+            Some((category, message)) => Err(ToolError::Shell {
+                exit_code: Some(ended.exit.code),
+                category,
+                message,
+                output: Box::new(output),
+            }),
+        }
     }
 
-    /// Tells the user what of the command's end concerns the session.
-    fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &Ended) {
+    /// Tells the user what of a command's end concerns the session.
+    pub(super) fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &Ended) {
         let restarted = ended.restarted.then(|| {
             "The process that runs shell commands had died and was started anew.".to_owned()
         });
@@ -187,37 +238,27 @@ impl ShellExecutor {
         }
     }
 
-    fn conclude(
+    /// Why the end of a command that started in `place` is no plain result; `limit`: the seconds
+    /// that it had.
+    pub(super) fn failure(
         &self,
-        captured: Captured,
         ended: &Ended,
         place: &Path,
-        duration_ms: u64,
-        timeout_secs: u64,
-    ) -> Result<ToolOutput, ToolError> {
-        let stderr = &captured.stderr.text;
-        let refusal = self
-            .sandbox
-            .refusal(ended, place, stderr, &captured.merged.text);
-        let class = classify(ended.exit.code, stderr);
-        let output = bash::output(captured, ended, duration_ms);
+        stderr: &str,
+        merged: &str,
+        limit: u64,
+    ) -> Option<(ToolErrorCategory, String)> {
+        let refusal = self.sandbox.refusal(ended, place, stderr, merged);
         let refused = refusal.map(|message| (ToolErrorCategory::PolicyBlocked, message));
-        let max_timeout = self.commands.config.max_timeout;
-        let failure = || bash::failure(ended, class, timeout_secs, max_timeout);
-        match refused.or_else(failure) {
-            None => Ok(output),
-            Some((category, message)) => Err(ToolError::Shell {
-                exit_code: Some(ended.exit.code),
-                category,
-                message,
-                output: Box::new(output),
-            }),
-        }
+        refused.or_else(|| {
+            let class = classify(ended.exit.code, stderr);
+            bash::failure(ended, class, limit, self.commands.config.max_timeout)
+        })
     }
 }
 
 /// The failure of a command that has no end to tell of; what it printed goes with it.
-fn run_failed(error: RunError, captured: Captured) -> ToolError {
+pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
     let category = match &error {
         RunError::Spawn(_) | RunError::Unavailable(_) => ToolErrorCategory::PermanentFailure,
         RunError::Unconfined(_) => ToolErrorCategory::PolicyBlocked,
@@ -227,19 +268,13 @@ fn run_failed(error: RunError, captured: Captured) -> ToolError {
         exit_code: None,
         category,
         message: error.to_string(),
-        output: Box::new(ToolOutput {
-            overflow: captured.merged.shortened.map(Overflow::Spilled),
-            ..ToolOutput::text(captured.merged.text)
-        }),
+        output: Box::new(printed),
     }
 }
 
 impl ToolExecutor for ShellExecutor {
     async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
-        if call.tool != BASH {
-            return Ok(None);
-        }
-        self.bash(CallPath::Normal, call, cx).await.map(Some)
+        self.execute(CallPath::Normal, call, cx).await
     }
 
     async fn execute_tool_call_confirmed(
@@ -247,14 +282,11 @@ impl ToolExecutor for ShellExecutor {
         call: &ToolCall,
         cx: &CallContext,
     ) -> ExecutorResult {
-        if call.tool != BASH {
-            return Ok(None);
-        }
-        self.bash(CallPath::Confirmed, call, cx).await.map(Some)
+        self.execute(CallPath::Confirmed, call, cx).await
     }
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
-        vec![self.definition.clone()]
+        self.definitions.clone()
     }
 
     fn set_skill_env(&self, env: Option<SkillEnv>) {

@@ -3,27 +3,27 @@
 use std::ffi::OsString;
 use std::future::pending;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::os_sandbox::{Plan, seatbelt};
+use super::pipes::Pipes;
 use super::reads::Reads;
 use super::runner::{
     BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, OutputFn, RunError,
+    RunningCommand,
 };
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
 use super::supervisor::protocol::Reply;
-use crate::event::OutputStream;
 
 /// How long a stopped command may take beyond the grace time before it is given up.
 const MARGIN: Duration = Duration::from_millis(1500);
@@ -33,8 +33,6 @@ const LAST_OUTPUT: Duration = Duration::from_millis(50);
 const SHUTDOWN: Duration = Duration::from_secs(5);
 /// The signal that what is given up has been sent.
 const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
-/// Bytes read at once: what a pipe holds.
-const PIECE: usize = 64 * 1024;
 
 /// Runs commands below a supervisor, which is started at the first one and again when it died.
 pub struct LocalRunner {
@@ -142,43 +140,27 @@ impl LocalRunner {
 
 #[async_trait]
 impl CommandRunner for LocalRunner {
-    async fn run(
-        &self,
-        mut command: CommandSpec,
-        cancel: &CancellationToken,
-        output: OutputFn<'_>,
-    ) -> Result<Ended, RunError> {
-        let deadline = Instant::now() + command.timeout;
+    async fn start(&self, mut command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError> {
+        let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
         let connection = self.connect().await?;
         let restarted = self.restarted.swap(false, Ordering::Relaxed);
         let (plan, missed) = self.plan_now(&mut command).await?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (mut pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
-        let mut running = Running {
-            replies: connection
-                .run(id, &command, plan.as_ref(), ends)
-                .map_err(RunError::Spawn)?
-                .ok_or(RunError::Lost)?,
+        let (pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
+        let replies = connection
+            .run(id, &command, plan.as_ref(), ends)
+            .map_err(RunError::Spawn)?
+            .ok_or(RunError::Lost)?;
+        Ok(Box::new(Running {
             connection,
+            replies,
             id,
+            pipes,
+            deadline,
+            restarted,
             over: false,
-        };
-        let mut ended = running.wait(&mut pipes, deadline, cancel, output).await?;
-        ended.restarted = restarted;
-        let lacks: Vec<String> = ended.unconfined.take().into_iter().chain(missed).collect();
-        ended.unconfined = (!lacks.is_empty()).then(|| lacks.join("; "));
-        running.over = true;
-        let patience = if ended.background.is_empty() {
-            LAST_OUTPUT
-        } else {
-            Duration::ZERO
-        };
-        pipes.drain(patience, output).await;
-        // What still runs may print: it must neither be stopped by a full pipe nor by a closed one.
-        if !ended.background.is_empty() && pipes.is_open() {
-            tokio::spawn(pipes.discard());
-        }
-        Ok(ended)
+            missed,
+        }))
     }
 
     async fn hides(&self) -> bool {
@@ -197,6 +179,11 @@ struct Running {
     connection: Arc<Connection>,
     replies: UnboundedReceiver<Reply>,
     id: u64,
+    pipes: Pipes,
+    deadline: Option<Instant>,
+    restarted: bool,
+    /// What could not be had of its sandbox.
+    missed: Option<String>,
     over: bool,
 }
 
@@ -206,6 +193,63 @@ impl Drop for Running {
             self.connection.kill(self.id);
         }
         self.connection.forget(self.id);
+    }
+}
+
+#[async_trait]
+impl RunningCommand for Running {
+    async fn started(&mut self) -> Result<(), RunError> {
+        match self.replies.recv().await {
+            Some(reply) => self.refused(reply).map_or(Ok(()), Err),
+            None => Err(RunError::Lost),
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        cancel: &CancellationToken,
+        output: OutputFn<'_>,
+    ) -> Result<Ended, RunError> {
+        let ended = self.shell_end(cancel, output).await?;
+        self.over = ended.background.is_empty();
+        let patience = if self.over {
+            LAST_OUTPUT
+        } else {
+            Duration::ZERO
+        };
+        self.pipes.drain(patience, output).await;
+        Ok(ended)
+    }
+
+    async fn wait_for_rest(
+        &mut self,
+        cancel: &CancellationToken,
+        output: OutputFn<'_>,
+    ) -> Result<bool, RunError> {
+        let mut limit = None;
+        let clean = loop {
+            tokio::select! {
+                biased;
+                reply = self.replies.recv() => match reply {
+                    Some(Reply::Quiet { .. }) => break true,
+                    Some(Reply::Gone { clean, .. }) => break clean,
+                    Some(_) => {}
+                    None => {
+                        self.pipes.drain(Duration::ZERO, output).await;
+                        return Err(RunError::Lost);
+                    }
+                },
+                () = cancel.cancelled(), if limit.is_none() => {
+                    self.connection.kill(self.id);
+                    limit = Some(Instant::now() + GRACE + MARGIN);
+                }
+                () = at(limit) => break false,
+                () = self.pipes.read(output) => yield_now().await,
+            }
+        };
+        self.over = true;
+        self.pipes.drain(LAST_OUTPUT, output).await;
+        Ok(clean)
     }
 }
 
@@ -219,16 +263,14 @@ struct Progress {
 }
 
 impl Running {
-    /// Hands over the output until the command has ended, or was ended.
-    async fn wait(
+    /// Hands over the output until the shell has exited, or the command was ended.
+    async fn shell_end(
         &mut self,
-        pipes: &mut Pipes,
-        deadline: Instant,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
     ) -> Result<Ended, RunError> {
         let mut progress = Progress::default();
-        let mut limit = deadline;
+        let mut limit = self.deadline;
         loop {
             let stopped = progress.stopped.is_some();
             tokio::select! {
@@ -238,41 +280,63 @@ impl Running {
                         progress.exit = Some((exit, background));
                         progress.unconfined = unconfined;
                     }
-                    Some(Reply::Unconfined { message, .. }) => {
-                        self.over = true;
-                        return Err(RunError::Unconfined(message));
-                    }
                     Some(Reply::Gone { clean, .. }) => progress.gone = Some(clean),
-                    Some(Reply::Hides { .. }) => {}
-                    Some(Reply::Failed { errno, message, .. }) => {
-                        self.over = true;
-                        return Err(RunError::Spawn(match errno {
-                            Some(errno) => io::Error::from_raw_os_error(errno),
-                            None => io::Error::other(message),
-                        }));
-                    }
+                    Some(reply) => match self.refused(reply) {
+                        Some(error) => return Err(error),
+                        None => continue,
+                    },
                     None => {
-                        pipes.drain(Duration::ZERO, output).await;
+                        self.pipes.drain(Duration::ZERO, output).await;
                         return Err(RunError::Lost);
                     }
                 },
                 () = cancel.cancelled(), if !stopped => {
                     progress.stopped = Some(Cause::Cancelled);
                 }
-                () = sleep_until(limit) => match progress.stopped {
+                () = at(limit) => match progress.stopped {
                     None => progress.stopped = Some(Cause::TimedOut),
                     Some(_) => progress.gone = Some(false),
                 },
-                () = pipes.read(output) => continue,
+                () = self.pipes.read(output) => {
+                    // Who prints without end must not keep all others from running.
+                    yield_now().await;
+                    continue;
+                }
             }
             if progress.stopped.is_some() && !stopped {
                 self.connection.kill(self.id);
-                limit = Instant::now() + GRACE + MARGIN;
+                limit = Some(Instant::now() + GRACE + MARGIN);
             }
-            if let Some(ended) = progress.end() {
+            if let Some(mut ended) = progress.end() {
+                ended.restarted = self.restarted;
+                let lacks = ended.unconfined.into_iter().chain(self.missed.take());
+                let lacks: Vec<String> = lacks.collect();
+                ended.unconfined = (!lacks.is_empty()).then(|| lacks.join("; "));
                 return Ok(ended);
             }
         }
+    }
+
+    /// Why the command was not started, if that is what a reply tells.
+    fn refused(&mut self, reply: Reply) -> Option<RunError> {
+        let error = match reply {
+            Reply::Unconfined { message, .. } => RunError::Unconfined(message),
+            Reply::Failed { errno, message, .. } => RunError::Spawn(match errno {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => io::Error::other(message),
+            }),
+            _ => return None,
+        };
+        self.over = true;
+        Some(error)
+    }
+}
+
+/// Waits until that moment; for ever when there is none.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
     }
 }
 
@@ -303,115 +367,4 @@ impl Progress {
             restarted: false,
         })
     }
-}
-
-/// The read ends of a command's two pipes.
-struct Pipes {
-    stdout: Option<Receiver>,
-    stderr: Option<Receiver>,
-    buffer: Box<[u8]>,
-}
-
-impl Pipes {
-    /// The pipes, and the ends that are written to.
-    fn new() -> io::Result<(Self, [OwnedFd; 2])> {
-        let (stdout, stdout_end) = io::pipe()?;
-        let (stderr, stderr_end) = io::pipe()?;
-        let pipes = Self {
-            stdout: Some(Receiver::from_owned_fd(stdout.into())?),
-            stderr: Some(Receiver::from_owned_fd(stderr.into())?),
-            buffer: vec![0; PIECE].into_boxed_slice(),
-        };
-        Ok((pipes, [stdout_end.into(), stderr_end.into()]))
-    }
-
-    fn is_open(&self) -> bool {
-        self.stdout.is_some() || self.stderr.is_some()
-    }
-
-    /// Waits until one of them can be read and reads each once; never returns when both ended.
-    /// Nothing is lost when this is dropped.
-    async fn read(&mut self, output: OutputFn<'_>) {
-        tokio::select! {
-            () = readable(self.stdout.as_ref()) => {}
-            () = readable(self.stderr.as_ref()) => {}
-        }
-        self.read_each(Receiver::try_read, output);
-    }
-
-    /// Reads each once with `read`. Says whether there was something.
-    fn read_each(
-        &mut self,
-        read: impl Fn(&Receiver, &mut [u8]) -> io::Result<usize>,
-        output: OutputFn<'_>,
-    ) -> bool {
-        let mut progress = false;
-        for (stream, pipe) in [
-            (OutputStream::Stdout, &mut self.stdout),
-            (OutputStream::Stderr, &mut self.stderr),
-        ] {
-            let Some(open) = pipe else { continue };
-            match read(open, &mut self.buffer) {
-                Ok(count @ 1..) => {
-                    output(stream, &self.buffer[..count]);
-                    progress = true;
-                }
-                Err(error) if is_passing(&error) => {}
-                Ok(_) | Err(_) => *pipe = None,
-            }
-        }
-        progress
-    }
-
-    /// Reads what has been written, and for `patience` what may still come.
-    async fn drain(&mut self, patience: Duration, output: OutputFn<'_>) {
-        let deadline = Instant::now() + patience;
-        let mut left = 2 * 1024 * 1024 / PIECE;
-        loop {
-            // A process that never stops printing must not keep this from ending.
-            while left > 0 && self.read_each(read_now, output) {
-                left -= 1;
-            }
-            if left == 0 || !self.is_open() {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = readable(self.stdout.as_ref()) => {}
-                () = readable(self.stderr.as_ref()) => {}
-                () = sleep_until(deadline) => return,
-            }
-            self.read_each(Receiver::try_read, output);
-        }
-    }
-
-    /// Reads and forgets until both have ended.
-    async fn discard(mut self) {
-        while self.is_open() {
-            self.read(&mut |_, _| {}).await;
-        }
-    }
-}
-
-/// Reads what is there, whatever the runtime knows of it yet.
-fn read_now(pipe: &Receiver, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::io::read(pipe, buffer)?)
-}
-
-/// Waits until the pipe can be read or has ended; for ever when there is none.
-async fn readable(pipe: Option<&Receiver>) {
-    match pipe {
-        Some(pipe) => {
-            // An error shows when it is read.
-            let _ = pipe.readable().await;
-        }
-        None => pending().await,
-    }
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
 }

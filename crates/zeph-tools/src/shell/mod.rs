@@ -3,9 +3,10 @@
 //! One call, from the outside in: [`executor`] has it judged (`admit`, by [`policy`]), prepared
 //! (`command`: `cwd`, [`mod@env`], [`program`]), run and recorded (`recorder`: [`capture`],
 //! [`live`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
-//! through which a command runs; [`local`] is the implementation on this machine; [`supervisor`] is the helper
+//! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
-//! what the operating system lets commands do, [`reads`] what they may not read.
+//! what the operating system lets commands do, [`reads`] what they may not read; `jobs` are the
+//! commands that run while calls come and go.
 
 mod admit;
 pub mod bash;
@@ -17,9 +18,11 @@ mod cwd;
 pub mod env;
 pub mod envelope;
 pub mod executor;
+mod jobs;
 pub mod live;
 pub mod local;
 pub mod os_sandbox;
+mod pipes;
 pub mod policy;
 pub mod program;
 pub mod reads;
@@ -35,5 +38,7 @@ pub use local::LocalRunner;
 pub use os_sandbox::{SandboxConfig, SandboxMode};
 pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
 pub use reads::Reads;
-pub use runner::{BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError};
+pub use runner::{
+    BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError, RunningCommand,
+};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

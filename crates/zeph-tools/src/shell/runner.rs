@@ -20,8 +20,8 @@ pub struct CommandSpec {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// After how long it is ended.
-    pub timeout: Duration,
+    /// After how long it is ended; `None`: never.
+    pub timeout: Option<Duration>,
 }
 
 /// How a process exited.
@@ -71,7 +71,7 @@ pub struct Ended {
     pub exit: Exit,
     /// Why.
     pub cause: Cause,
-    /// What goes on running until the session ends. Empty unless it finished by itself.
+    /// What goes on running. Empty unless it finished by itself.
     pub background: Vec<BackgroundProcess>,
     /// Whether something of a stopped command could not be ended.
     pub lingering: bool,
@@ -108,22 +108,47 @@ pub type OutputFn<'a> = &'a mut (dyn FnMut(OutputStream, &[u8]) + Send);
 /// Runs commands.
 #[async_trait]
 pub trait CommandRunner: Send + Sync {
-    /// Runs a command until its shell exits, its time is up or `cancel` is cancelled. In the
-    /// latter two cases every process it started is ended before this returns. Dropping the
-    /// future ends the command as well.
+    /// Has a command started. Does not wait for that.
     ///
     /// # Errors
-    /// [`RunError`] when it could not be run; what it printed until then has been handed over.
-    async fn run(
-        &self,
-        command: CommandSpec,
-        cancel: &CancellationToken,
-        output: OutputFn<'_>,
-    ) -> Result<Ended, RunError>;
+    /// [`RunError`] when it cannot be.
+    async fn start(&self, command: CommandSpec) -> Result<Box<dyn RunningCommand>, RunError>;
 
     /// Whether what may not be read is hidden from commands, as far as it is there when they start.
     async fn hides(&self) -> bool;
 
     /// Ends everything that commands left behind. Returns when it is gone.
     async fn shutdown(&self);
+}
+
+/// A command that was started. Dropping it ends all of it: what runs, and what it left behind.
+#[async_trait]
+pub trait RunningCommand: Send {
+    /// Waits until it runs.
+    ///
+    /// # Errors
+    /// [`RunError`] when it could not be started.
+    async fn started(&mut self) -> Result<(), RunError>;
+
+    /// Waits until its shell exits, its time is up or `cancel` is cancelled. In the latter two
+    /// cases every process it started is ended before this returns.
+    ///
+    /// # Errors
+    /// [`RunError`] when it could not be run; what it printed until then has been handed over.
+    async fn wait(
+        &mut self,
+        cancel: &CancellationToken,
+        output: OutputFn<'_>,
+    ) -> Result<Ended, RunError>;
+
+    /// After [`RunningCommand::wait`] has told of background processes: waits until all of them
+    /// have ended, or `cancel` is cancelled, which ends them. Says whether all are gone.
+    ///
+    /// # Errors
+    /// [`RunError::Lost`].
+    async fn wait_for_rest(
+        &mut self,
+        cancel: &CancellationToken,
+        output: OutputFn<'_>,
+    ) -> Result<bool, RunError>;
 }

@@ -24,6 +24,8 @@ use zeph_tools::{LayeredExecutor, Mode, ToolSet, Undo};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
@@ -45,6 +47,8 @@ pub(crate) struct Assembly {
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
     shell: Arc<ShellExecutor>,
+    /// Notices are not shown.
+    quiet: bool,
 }
 
 impl Assembly {
@@ -88,6 +92,7 @@ impl Assembly {
             reload: Arc::new(reload),
             undo: Arc::new(undo),
             shell,
+            quiet: global.quiet,
         })
     }
 
@@ -109,11 +114,18 @@ impl Assembly {
         self.shell.hides_denied().await
     }
 
-    /// Ends what commands left running, then closes the database.
+    /// Ends what commands left running, and says so, then closes the database.
     ///
     /// # Errors
     /// When the database cannot be closed.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
+        let jobs = self.shell.running_jobs();
+        if !jobs.is_empty() && !self.quiet {
+            stderr_line(&clean(&format!(
+                "Background jobs end with the process that started them: {}",
+                jobs.join(", ")
+            )));
+        }
         self.shell.shutdown().await;
         self.store.close().await?;
         Ok(())

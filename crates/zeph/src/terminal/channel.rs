@@ -63,11 +63,26 @@ pub(crate) struct TerminalChannel {
     keyboard: Keyboard,
 }
 
-struct Shared(Mutex<Screen>);
+struct Shared {
+    screen: Mutex<Screen>,
+    /// What was noticed while the person types; `None` when they do not.
+    held: Mutex<Option<Vec<String>>>,
+}
 
 impl Shared {
     fn screen(&self) -> MutexGuard<'_, Screen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Vec<String>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self) {
+        let held = self.held().take();
+        for text in held.into_iter().flatten() {
+            self.screen().notice(&text);
+        }
     }
 }
 
@@ -99,7 +114,10 @@ impl TerminalChannel {
     fn new(options: TerminalOptions, screen: Screen, answer: Box<dyn Write + Send>) -> Self {
         Self {
             options,
-            shared: Arc::new(Shared(Mutex::new(screen))),
+            shared: Arc::new(Shared {
+                screen: Mutex::new(screen),
+                held: Mutex::default(),
+            }),
             answer: Mutex::new(answer),
             keyboard: Keyboard::default(),
         }
@@ -145,6 +163,17 @@ impl TerminalChannel {
         screen.error(text);
     }
 
+    /// The person begins to type: what is noticed from now on (a background job has ended) does not
+    /// get between their words.
+    pub(super) fn hold_notices(&self) {
+        self.shared.held().get_or_insert_default();
+    }
+
+    /// The person has finished: shows what was noticed meanwhile.
+    pub(super) fn release_notices(&self) {
+        self.shared.release();
+    }
+
     /// What is shown, locked.
     pub(super) fn screen(&self) -> MutexGuard<'_, Screen> {
         self.shared.screen()
@@ -170,12 +199,19 @@ struct Asking {
 impl Drop for Asking {
     fn drop(&mut self) {
         self.shared.screen().answered(self.answer);
+        self.shared.release();
     }
 }
 
 #[async_trait]
 impl Channel for TerminalChannel {
     fn emit(&self, event: AgentEvent) {
+        if let AgentEvent::Notice(text) = &event
+            && let Some(held) = &mut *self.shared.held()
+        {
+            held.push(text.clone());
+            return;
+        }
         let wait = self.screen().event(event);
         if let Some(wait) = wait
             && self.screen().style().animate
@@ -205,6 +241,7 @@ impl Channel for TerminalChannel {
             shared: Arc::clone(&self.shared),
             answer: "cancelled",
         };
+        self.hold_notices();
         let (show, show_reason) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
         let pressed = self
             .keyboard
@@ -333,6 +370,18 @@ mod tests {
             err.text(),
             "I will look.\n\n● bash make\n  │ a\n  │ bb\n  │ c\n  ⎿ done, 3 lines\nwatch out\n"
         );
+    }
+
+    #[test]
+    fn what_is_noticed_while_the_person_types_is_shown_afterwards() {
+        let (channel, err, _) = channel(TerminalOptions::default(), Amount::Aside);
+        channel.hold_notices();
+        channel.emit(AgentEvent::Notice("job-1 ended".to_owned()));
+        assert_eq!(err.text(), "");
+        channel.release_notices();
+        assert_eq!(err.text(), "job-1 ended\n");
+        channel.emit(AgentEvent::Notice("job-2 ended".to_owned()));
+        assert_eq!(err.text(), "job-1 ended\njob-2 ended\n");
     }
 
     /// Proves CLI-3 for `--quiet`.

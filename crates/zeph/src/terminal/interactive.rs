@@ -71,6 +71,7 @@ pub(crate) async fn run(
     }
     let mut pressed: Option<Pressed> = None;
     loop {
+        channel.hold_notices();
         let input = tokio::select! {
             input = editor.read() => input.context("the terminal cannot be read")?,
             () = signals.leave() => {
@@ -78,6 +79,7 @@ pub(crate) async fn run(
                 return Ok(SessionEnd::Interrupted);
             }
         };
+        channel.release_notices();
         match input {
             Input::End => break,
             Input::Interrupted { cleared } => {

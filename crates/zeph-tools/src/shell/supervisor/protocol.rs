@@ -132,6 +132,8 @@ pub(in crate::shell) enum Reply {
     },
     /// The command was not started, for lack of the sandbox that must stand around it.
     Unconfined { id: u64, message: String },
+    /// The command runs.
+    Started { id: u64 },
     /// The command's first process exited. `unconfined` says what of the sandbox was not enforced.
     Exited {
         id: u64,
@@ -139,6 +141,8 @@ pub(in crate::shell) enum Reply {
         unconfined: Option<String>,
         background: Vec<BackgroundProcess>,
     },
+    /// What the command's first process left behind has ended by itself.
+    Quiet { id: u64 },
     /// The command was ended on request; `clean` says whether nothing is left of it.
     Gone { id: u64, clean: bool },
 }
@@ -150,6 +154,8 @@ impl Reply {
             Self::Hides { .. } => None,
             Self::Failed { id, .. }
             | Self::Unconfined { id, .. }
+            | Self::Started { id }
+            | Self::Quiet { id }
             | Self::Exited { id, .. }
             | Self::Gone { id, .. } => Some(*id),
         }
@@ -218,7 +224,7 @@ mod tests {
                 argv: argv.into_iter().map(OsString::from_vec).collect(),
                 cwd: "/".into(),
                 env: vec![("A".into(), OsString::from_vec(vec![0xFF, 1]))],
-                timeout: std::time::Duration::ZERO,
+                timeout: None,
             };
             let plan = Plan {
                 writable: command.argv.iter().map(PathBuf::from).collect(),

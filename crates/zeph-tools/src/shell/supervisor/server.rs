@@ -1,7 +1,7 @@
 //! The supervisor itself: plain threads around one table of calls.
 //!
 //! The main thread reads requests. Each command has a thread that has it started, waits for it and
-//! tells how it exited. A request to end a call has a thread
+//! tells how it exited, and when what it left behind has ended. A request to end a call has a thread
 //! too, since it takes up to the grace time. One thread reaps adopted processes.
 
 use std::collections::{HashMap, VecDeque};
@@ -117,11 +117,12 @@ impl Table {
     fn mark(&self, id: u64) -> Option<Mark> {
         let call = self.calls.get(&id).filter(|call| call.leader != 0)?;
         let others = self.calls.iter().filter(|(other, _)| **other != id);
+        let rivals = |other: &Call| other.running || other.start >= call.start;
         Some(Mark {
             id,
             leader: call.leader,
             start: call.start,
-            alone: !others.map(|(_, call)| call).any(|call| call.running),
+            alone: !others.map(|(_, call)| call).any(rivals),
         })
     }
 }
@@ -223,7 +224,8 @@ impl Server {
                 };
             }
         };
-        let leader = self.started(id, Some(&started.child));
+        self.started(id, Some(&started.child));
+        self.reply(&Reply::Started { id });
         let status = started.child.wait();
         let (mark, leaders) = {
             let mut table = self.table();
@@ -233,16 +235,11 @@ impl Server {
             (table.mark(id), table.leaders())
         };
         self.changed.notify_all();
-        let background = mark.map_or_else(Vec::new, |mark| tree::survivors(&mark, &leaders));
-        if background.is_empty() {
-            let mut table = self.table();
-            if table
-                .calls
-                .get(&id)
-                .is_some_and(|call| call.leader == leader)
-            {
-                table.calls.remove(&id);
-            }
+        let survivors = |mark: &Mark| tree::survivors(mark, &leaders);
+        let background = mark.as_ref().map_or_else(Vec::new, survivors);
+        let left_behind = mark.filter(|_| !background.is_empty());
+        if left_behind.is_none() {
+            self.over(id);
         }
         match status {
             Ok(status) => self.reply(&Reply::Exited {
@@ -253,10 +250,22 @@ impl Server {
             }),
             Err(error) => self.failed(id, &error),
         }
+        // The thread that started it has nothing more to wait for.
+        drop(started);
+        if let Some(mark) = left_behind {
+            tree::wait_until_gone(&mark);
+            self.over(id);
+            self.reply(&Reply::Quiet { id });
+        }
     }
 
-    /// Notes that a command was started, or could not be. Returns its first process.
-    fn started(&self, id: u64, child: Option<&Child>) -> i32 {
+    /// Takes a call of which nothing runs any more from the table.
+    fn over(&self, id: u64) {
+        self.table().calls.remove(&id);
+    }
+
+    /// Notes that a command was started, or could not be.
+    fn started(&self, id: u64, child: Option<&Child>) {
         let leader = child.and_then(|child| i32::try_from(child.id()).ok());
         let start = leader.map(tree::started);
         let mut table = self.table();
@@ -279,7 +288,6 @@ impl Server {
         }
         drop(table);
         self.changed.notify_all();
-        leader.unwrap_or(0)
     }
 
     /// Ends a call on a thread of its own.

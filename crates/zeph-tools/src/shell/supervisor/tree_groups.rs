@@ -12,6 +12,8 @@ use crate::shell::runner::BackgroundProcess;
 const DEATH: Duration = Duration::from_secs(1);
 /// How long what a shell leaves behind may take to end by itself before it counts as running.
 const SETTLE: Duration = Duration::from_millis(20);
+/// Between two looks at what goes on running.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What a call's processes are known by; the group alone says it here.
 #[allow(dead_code, reason = "the twin for Linux uses all fields")]
@@ -51,6 +53,13 @@ pub(super) fn survivors(mark: &Mark, _leaders: &[i32]) -> Vec<BackgroundProcess>
         pid: mark.leader,
         name: "process group".to_owned(),
     }]
+}
+
+/// Blocks until the call's group has no members.
+pub(super) fn wait_until_gone(mark: &Mark) {
+    while !gone_within(&[mark.leader], Duration::ZERO) {
+        pause(PAUSE);
+    }
 }
 
 /// Ends a call's group: SIGTERM, and SIGKILL for what is left after `grace`.
@@ -95,11 +104,16 @@ fn gone_within(groups: &[i32], limit: Duration) -> bool {
         if Instant::now() >= deadline {
             return false;
         }
-        let tick = Timespec {
-            tv_sec: 0,
-            tv_nsec: 10_000_000,
-        };
-        let _ = poll(&mut [], Some(&tick));
+        pause(Duration::from_millis(10));
     }
     true
+}
+
+/// Blocks for `length`, which is less than a second.
+fn pause(length: Duration) {
+    let length = Timespec {
+        tv_sec: 0,
+        tv_nsec: length.subsec_nanos().into(),
+    };
+    let _ = poll(&mut [], Some(&length));
 }

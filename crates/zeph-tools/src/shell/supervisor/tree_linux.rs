@@ -24,6 +24,10 @@ const DEATH: Duration = Duration::from_secs(1);
 /// How long what a shell leaves behind may take to end by itself before it counts as running: the
 /// end of a pipeline, a logger, a process that is just being started.
 const SETTLE: Duration = Duration::from_millis(20);
+/// How long one process is waited for before what is left is looked for again.
+const LONG: Duration = Duration::from_secs(60);
+/// Between two such looks.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What a call's processes are known by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +38,8 @@ pub(super) struct Mark {
     pub(super) leader: i32,
     /// When that started ([`started`]).
     pub(super) start: u64,
-    /// Whether no other call runs: then what has no mark at all and is younger is its.
+    /// Whether no other call runs, or began later and left something behind: then what has no mark
+    /// at all and is younger is its.
     pub(super) alone: bool,
 }
 
@@ -80,6 +85,19 @@ pub(super) fn survivors(mark: &Mark, leaders: &[i32]) -> Vec<BackgroundProcess> 
                 .collect();
         }
         wait_for_one(&alive, left);
+    }
+}
+
+/// Blocks until nothing of an ended call runs any more.
+pub(super) fn wait_until_gone(mark: &Mark) {
+    let mut known = HashSet::new();
+    loop {
+        let alive = of_call(mark, &known);
+        let Some(oldest) = alive.first() else { return };
+        // What restarts its children is the oldest: all of `/proc` is not read for each of them.
+        wait_for_one(std::slice::from_ref(oldest), LONG);
+        pause(PAUSE);
+        known = alive.iter().map(Process::key).collect();
     }
 }
 
@@ -230,9 +248,17 @@ fn wait_for_one(processes: &[Process], limit: Duration) {
         .iter()
         .map(|fd| PollFd::new(fd, PollFlags::IN))
         .collect();
-    let limit = Timespec {
-        tv_sec: limit.as_secs().try_into().unwrap_or(0),
-        tv_nsec: limit.subsec_nanos().into(),
-    };
-    let _ = poll(&mut polled, Some(&limit));
+    let _ = poll(&mut polled, Some(&timespec(limit)));
+}
+
+/// Blocks for `length`.
+fn pause(length: Duration) {
+    let _ = poll(&mut [], Some(&timespec(length)));
+}
+
+fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: length.as_secs().try_into().unwrap_or(0),
+        tv_nsec: length.subsec_nanos().into(),
+    }
 }

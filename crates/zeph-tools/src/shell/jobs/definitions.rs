@@ -1,0 +1,50 @@
+//! The definitions of `job_output`, `job_kill` and `job_list`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::def::{Annotations, ToolDef};
+
+/// The id of the tool that tells what a job printed.
+pub(in crate::shell) const JOB_OUTPUT: &str = "job_output";
+/// The id of the tool that ends a job.
+pub(in crate::shell) const JOB_KILL: &str = "job_kill";
+/// The id of the tool that lists jobs.
+pub(in crate::shell) const JOB_LIST: &str = "job_list";
+
+/// The parameters of `job_output` and of `job_kill`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JobParams {
+    pub(super) job_id: String,
+}
+
+/// `job_list` has none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoParams {}
+
+/// Looks only, and says something else each time: what it tells must not be kept for a second call.
+const LOOK: Annotations = Annotations {
+    idempotent: false,
+    ..Annotations::READ
+};
+
+/// Ends what the session itself has started, and nothing else.
+const END: Annotations = Annotations {
+    idempotent: true,
+    ..Annotations::SESSION_STATE
+};
+
+/// Other names of `job_id` that are taken.
+const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
+
+/// The definitions of the three tools.
+pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
+    [
+        ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job.", LOOK)
+            .with_param_aliases(ALIASES),
+        ToolDef::new::<JobParams>(JOB_KILL, "End a job.", END).with_param_aliases(ALIASES),
+        ToolDef::new::<NoParams>(JOB_LIST, "List jobs.", LOOK),
+    ]
+}

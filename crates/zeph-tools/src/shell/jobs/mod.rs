@@ -1,0 +1,197 @@
+//! Background jobs: commands that run while calls come and go.
+//!
+//! A job is started by `bash` with `background`, or is what a command left behind when its shell
+//! exited. [`job`] follows one to its end, [`unread`] keeps what it printed since it was last asked,
+//! [`report`] words what is told, [`calls`] are the tools. This table bounds their number. Every job
+//! belongs to a conversation and is seen by no other.
+
+mod calls;
+mod definitions;
+mod job;
+mod report;
+mod unread;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::error::ToolError;
+
+use job::{Job, NewJob, Origin};
+
+pub(super) use definitions::{JOB_KILL, JOB_LIST, JOB_OUTPUT, definitions};
+pub(super) use report::processes;
+
+/// So many jobs of a conversation may run when another one is started.
+const MOST_RUNNING: usize = 16;
+/// So many of a conversation are kept, running and ended. What commands leave behind beyond them is
+/// ended at once.
+const MOST_KEPT: usize = 32;
+
+/// The jobs of a process.
+#[derive(Default)]
+pub(super) struct Jobs {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    /// In the order in which they began.
+    jobs: Vec<Arc<Job>>,
+}
+
+impl Jobs {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more may be started.
+    ///
+    /// # Errors
+    /// When too many run; names them.
+    fn check_room(&self, conversation: &str) -> Result<(), ToolError> {
+        self.table().check_room(conversation)
+    }
+
+    /// Enters a job that was started.
+    ///
+    /// # Errors
+    /// As [`Jobs::check_room`].
+    fn open(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        command: &str,
+        place: PathBuf,
+        limit: Option<Duration>,
+    ) -> Result<Arc<Job>, ToolError> {
+        let mut table = self.table();
+        table.check_room(&call.conversation)?;
+        Ok(table.add(|id| NewJob {
+            id,
+            conversation: call.conversation.clone(),
+            command: command.to_owned(),
+            origin: Origin::Started,
+            place,
+            limit,
+            call_id: call.id.clone(),
+            events: cx.events(),
+        }))
+    }
+
+    /// Enters what a command left behind. `None` when there is no room for it.
+    fn adopt(&self, call: &ToolCall, cx: &CallContext, command: &str) -> Option<Arc<Job>> {
+        let mut table = self.table();
+        let room = table.running(&call.conversation).len() < MOST_KEPT;
+        room.then(|| {
+            table.add(|id| NewJob {
+                id,
+                conversation: call.conversation.clone(),
+                command: command.to_owned(),
+                origin: Origin::Left,
+                place: PathBuf::new(),
+                limit: None,
+                call_id: call.id.clone(),
+                events: cx.events(),
+            })
+        })
+    }
+
+    /// The job of that name.
+    ///
+    /// # Errors
+    /// When the conversation has none of it; names those it has.
+    fn find(&self, conversation: &str, id: &str) -> Result<Arc<Job>, ToolError> {
+        let jobs = self.of(conversation);
+        let found = jobs.iter().find(|job| job.id == id.trim());
+        found.cloned().ok_or_else(|| ToolError::Missing {
+            message: if jobs.is_empty() {
+                format!("there is no job {id:?}: none was started, or it ended with its session")
+            } else {
+                format!("there is no job {id:?}; there are {}", names(&jobs))
+            },
+        })
+    }
+
+    /// The jobs of a conversation, in the order in which they began.
+    fn of(&self, conversation: &str) -> Vec<Arc<Job>> {
+        self.table().of(conversation).cloned().collect()
+    }
+
+    /// The session ends, and every job with it: nobody need be told of each.
+    pub(super) fn close(&self) {
+        for job in &self.table().jobs {
+            job.mute();
+        }
+    }
+
+    /// What runs, in words, of all conversations.
+    pub(super) fn running(&self) -> Vec<String> {
+        let table = self.table();
+        let running = table.jobs.iter().filter(|job| !job.is_ended());
+        running
+            .map(|job| format!("{} ({})", job.id, report::short(&job.command)))
+            .collect()
+    }
+}
+
+impl Table {
+    fn of<'t>(&'t self, conversation: &'t str) -> impl Iterator<Item = &'t Arc<Job>> {
+        let of = move |job: &&Arc<Job>| job.conversation == conversation;
+        self.jobs.iter().filter(of)
+    }
+
+    fn running(&self, conversation: &str) -> Vec<Arc<Job>> {
+        let all = self.of(conversation);
+        all.filter(|job| !job.is_ended()).cloned().collect()
+    }
+
+    fn check_room(&self, conversation: &str) -> Result<(), ToolError> {
+        let running = self.running(conversation);
+        if running.len() < MOST_RUNNING {
+            return Ok(());
+        }
+        Err(ToolError::permanent(format!(
+            "{} background jobs run already, and with {MOST_RUNNING} no other is started: {}; end \
+             one with job_kill first",
+            running.len(),
+            names(&running),
+        )))
+    }
+
+    fn add(&mut self, new: impl FnOnce(String) -> NewJob) -> Arc<Job> {
+        self.last += 1;
+        let new = new(format!("job-{}", self.last));
+        self.make_room(&new.conversation);
+        let job = Job::new(new);
+        self.jobs.push(Arc::clone(&job));
+        job
+    }
+
+    /// Forgets the oldest ended job when there are too many; first those whose end was told.
+    fn make_room(&mut self, conversation: &str) {
+        if self.of(conversation).count() < MOST_KEPT {
+            return;
+        }
+        let oldest = |told: bool| {
+            self.jobs.iter().position(|job| {
+                job.conversation == conversation && job.is_ended() && job.is_told() == told
+            })
+        };
+        if let Some(at) = oldest(true).or_else(|| oldest(false)) {
+            self.jobs.remove(at);
+        }
+    }
+}
+
+/// The names of jobs, with their commands.
+fn names(jobs: &[Arc<Job>]) -> String {
+    let named: Vec<String> = jobs
+        .iter()
+        .map(|job| format!("{} ({})", job.id, report::short(&job.command)))
+        .collect();
+    named.join(", ")
+}
