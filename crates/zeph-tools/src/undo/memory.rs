@@ -54,7 +54,7 @@ impl UndoJournal for MemoryJournal {
         inner.last += 1;
         let number = inner.last;
         let entries = inner.entries.entry(draft.session.to_owned()).or_default();
-        let mut change = draft.change.map(Clone::clone).map_err(str::to_owned);
+        let mut change = draft.change.cloned().map_err(str::to_owned);
         if let Ok(new) = &change {
             let mut total =
                 new.bytes() + entries.iter().map(|(_, entry)| bytes(entry)).sum::<u64>();
