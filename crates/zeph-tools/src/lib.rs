@@ -2,7 +2,7 @@
 //! # How it fits
 //!
 //! The *contract* (types, traits, registry, layers) is free of I/O and stands without default
-//! features; the tools themselves are features: `file`, `shell`, `web`.
+//! features (a text too long to be held is written to a temporary file); the tools themselves are features: `file`, `shell`, `web`.
 //!
 //! A call enters [`LayeredExecutor`], passes the layers in the order that
 //! [`layers::stack`] gives, and reaches the executor that owns it.

@@ -271,6 +271,7 @@ fn index(stream: OutputStream) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overflow::spill::tests::whole;
     use proptest::prelude::*;
 
     fn keep(pieces: &[&str], head: usize, tail: usize) -> Kept {
@@ -314,7 +315,63 @@ mod tests {
         assert_eq!(text.finish().omitted_bytes, 400_000 - 20);
     }
 
+    /// What a capture is held against: everything in memory.
+    #[derive(Default)]
+    struct Model {
+        decoders: [Decoder; 2],
+        merged: String,
+        streams: [String; 2],
+    }
+
+    impl Model {
+        fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
+            let text = self.decoders[index(stream)].decode(bytes);
+            self.merged.push_str(&text);
+            self.streams[index(stream)].push_str(&text);
+        }
+
+        fn finish(&mut self) {
+            for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+                let rest = self.decoders[index(stream)].finish();
+                self.merged.push_str(rest);
+                self.streams[index(stream)].push_str(rest);
+            }
+        }
+    }
+
     proptest! {
+        /// Proves SH-4.
+        #[test]
+        fn both_streams_are_kept_in_order_of_arrival(
+            pieces in proptest::collection::vec(
+                (any::<bool>(), proptest::collection::vec(
+                    prop_oneof![any::<u8>(), Just(0), Just(b'\n'), Just(0xC3), Just(0xA4)], 0..40)),
+                0..40),
+            threshold in 1_usize..400,
+        ) {
+            let mut model = Model::default();
+            let mut capture = Capture::new(&OverflowConfig {
+                threshold,
+                ..OverflowConfig::default()
+            });
+            for (to_stderr, bytes) in &pieces {
+                let stream = if *to_stderr { OutputStream::Stderr } else { OutputStream::Stdout };
+                model.push(stream, bytes);
+                let _ = capture.push(stream, bytes);
+            }
+            model.finish();
+            let captured = capture.finish();
+            let long = model.merged.chars().count() > threshold;
+            prop_assert_eq!(captured.truncated(), long);
+            prop_assert_eq!(captured.merged.shortened.is_some(), long);
+            let merged = match &captured.merged.shortened {
+                Some(shortened) => whole(&shortened.spilled),
+                None => captured.merged.text,
+            };
+            prop_assert_eq!(merged, model.merged);
+            prop_assert_eq!([captured.stdout.text, captured.stderr.text], model.streams);
+        }
+
         /// Proves SH-4.
         #[test]
         fn decoding_in_pieces_is_decoding_at_once(
