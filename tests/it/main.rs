@@ -17,6 +17,7 @@ mod doctor;
 mod entry_points;
 mod faults;
 mod help;
+mod images;
 mod interrupt;
 mod jobs;
 mod limits;

@@ -76,6 +76,7 @@ fn decoding(bencher: Bencher<'_, '_>) {
         api_key_env: None,
         context_window: None,
         max_output_tokens: None,
+        images: None,
         scenario: None,
     };
     let server = std::thread::spawn(move || {

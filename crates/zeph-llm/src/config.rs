@@ -45,6 +45,9 @@ pub struct ProviderConfig {
     /// The most tokens one answer may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
+    /// Whether the model takes images. Without a value, OpenAI's are taken to and those of a server named by `base_url` not to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
     /// The scenario file of a `scripted` provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<std::path::PathBuf>,
@@ -83,6 +86,7 @@ impl ProviderConfig {
             ProviderKind::Scripted if self.api_key_env.is_some() => {
                 foreign("api_key_env", "scripted")
             }
+            ProviderKind::Scripted if self.images.is_some() => foreign("images", "scripted"),
             ProviderKind::Scripted if !self.model.is_empty() => foreign("model", "scripted"),
             ProviderKind::Scripted => None,
         };
@@ -90,6 +94,12 @@ impl ProviderConfig {
             None => Ok(()),
             Some(message) => Err(LlmError::new(LlmErrorKind::Config, &self.name, message)),
         }
+    }
+
+    /// Whether an `openai` provider takes images: as configured, else as its server is OpenAI.
+    pub(crate) fn takes_images(&self) -> bool {
+        self.images
+            .unwrap_or_else(|| crate::openai::is_openai(self.base_url.as_deref()))
     }
 
     /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or
@@ -235,6 +245,27 @@ model = "m"
         ] {
             assert_eq!(parse(&format!("{base}{rest}")).key_env(), expect, "{rest}");
         }
+    }
+
+    /// Proves FILE-11 for which providers take images.
+    #[test]
+    fn images_go_to_openai_and_to_servers_that_are_said_to_take_them() {
+        let base = "name = \"a\"\ntype = \"openai\"\nmodel = \"m\"\n";
+        let local = "base_url = \"http://localhost:1\"\n";
+        for (rest, expect) in [
+            (String::new(), true),
+            ("images = false".to_owned(), false),
+            (local.to_owned(), false),
+            (format!("{local}images = true"), true),
+        ] {
+            let config = parse(&format!("{base}{rest}"));
+            let key = Some(SecretString::from("sk-0123456789"));
+            let provider = build_provider(&config, RetryConfig::default(), key).unwrap();
+            assert_eq!(provider.supports_images(), expect, "{rest}");
+        }
+        let config = parse("name = \"a\"\ntype = \"scripted\"\nscenario = \"x\"\nimages = true");
+        let error = config.validate().unwrap_err();
+        assert!(error.message.contains("`images` has no meaning"), "{error}");
     }
 
     #[test]

@@ -179,6 +179,12 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         true
     }
 
+    /// Whether the provider takes images. One that does not is told that an image of the history
+    /// was left out.
+    fn supports_images(&self) -> bool {
+        false
+    }
+
     /// Tokens that fit into one request and its answer.
     fn context_window(&self) -> usize;
 

@@ -72,6 +72,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// What the user said, or whether there is a user.
     pub answer: Answer,
+    /// Whether whoever reads the result takes images.
+    pub takes_images: bool,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
@@ -83,9 +85,17 @@ impl CallContext {
         Self {
             cancel,
             answer,
+            takes_images: false,
             events,
             trace: Arc::default(),
         }
+    }
+
+    /// The same, for a reader who takes images or does not.
+    #[must_use]
+    pub fn taking_images(mut self, takes_images: bool) -> Self {
+        self.takes_images = takes_images;
+        self
     }
 
     /// A context without events, where nobody can be asked.

@@ -53,7 +53,7 @@ pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, To
 pub use feedback::{ErrorType, MachineForm, ToolResult, content_for_llm, format_for_llm};
 pub use layers::{LayeredExecutor, stack};
 pub use mode::Mode;
-pub use output::{FileLocation, FilterStats, OutputMetadata, ToolOutput};
+pub use output::{FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};
 pub use registry::ToolRegistry;
 pub use seen::{ContentDigest, SeenError, SeenFiles, SeenInMemory};
 pub use toolset::{Tool, ToolSet};

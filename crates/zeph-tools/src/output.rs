@@ -17,6 +17,15 @@ pub struct FileLocation {
     pub line: Option<u32>,
 }
 
+/// An image that a call yields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageContent {
+    /// MIME type, `image/png` for one.
+    pub media_type: String,
+    /// The bytes in standard base64.
+    pub data: String,
+}
+
 /// What a filter took away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterStats {
@@ -52,6 +61,8 @@ pub struct ToolOutput {
     pub display: Option<String>,
     /// A stable machine form: the shell envelope for `bash`.
     pub raw_response: Option<Value>,
+    /// An image for a model that takes images; the summary says what it is.
+    pub image: Option<ImageContent>,
     /// Files read or changed.
     pub locations: Vec<FileLocation>,
     /// What a filter took away, when one ran.
@@ -85,6 +96,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_raw(mut self, raw: Value) -> Self {
         self.raw_response = Some(raw);
+        self
+    }
+
+    /// Adds an image.
+    #[must_use]
+    pub fn with_image(mut self, image: ImageContent) -> Self {
+        self.image = Some(image);
         self
     }
 

@@ -37,6 +37,7 @@ pub struct Dispatcher {
     channel: Arc<dyn Channel>,
     caller: Caller,
     reload: Option<Arc<dyn ConfigReload>>,
+    takes_images: bool,
     /// One question at a time.
     asking: Mutex<()>,
 }
@@ -65,6 +66,7 @@ impl Dispatcher {
             channel,
             caller,
             reload: None,
+            takes_images: false,
             asking: Mutex::new(()),
         }
     }
@@ -73,6 +75,13 @@ impl Dispatcher {
     #[must_use]
     pub fn reloading(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
         self.reload = reload;
+        self
+    }
+
+    /// The same, for results that go to a reader who takes images or does not.
+    #[must_use]
+    pub fn taking_images(mut self, takes_images: bool) -> Self {
+        self.takes_images = takes_images;
         self
     }
 
@@ -270,7 +279,7 @@ impl Dispatcher {
 
     fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
         let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
-        CallContext::new(cancel.clone(), events, answer)
+        CallContext::new(cancel.clone(), events, answer).taking_images(self.takes_images)
     }
 
     fn tell_started(&self, call: &ToolCall) {

@@ -202,6 +202,10 @@ fn is_result(part: &MessagePart) -> bool {
     matches!(part, MessagePart::ToolResult { .. })
 }
 
+fn is_image(part: &MessagePart) -> bool {
+    matches!(part, MessagePart::Image { .. })
+}
+
 /// Whether the last calls of a window have their results.
 fn is_settled(messages: &[Message]) -> bool {
     let Some(at) = messages
@@ -240,26 +244,36 @@ fn make_whole(messages: &mut Vec<Message>) -> Option<Message> {
             continue;
         }
         let mut seen = HashSet::new();
-        message.parts.retain(|part| match part {
-            MessagePart::ToolResult { tool_use_id, .. } => {
-                open.contains(tool_use_id) && seen.insert(tool_use_id.clone())
+        // An image goes with the result before it.
+        let mut stays = true;
+        message.parts.retain(|part| {
+            match part {
+                MessagePart::ToolResult { tool_use_id, .. } => {
+                    stays = open.contains(tool_use_id) && seen.insert(tool_use_id.clone());
+                }
+                MessagePart::Image { .. } => {}
+                _ => stays = true,
             }
-            _ => true,
+            stays
         });
         open.retain(|id| !seen.contains(id));
         let is_last = at + 1 == messages.len();
         if let Some(message) = messages.get_mut(at)
             && !open.is_empty()
-            && (!is_last || !message.parts.iter().all(is_result))
+            && (!is_last
+                || !message
+                    .parts
+                    .iter()
+                    .all(|part| is_result(part) || is_image(part)))
         {
             // Results stand before words.
             let results = interrupted(&open).parts;
             open.clear();
-            let place = message
-                .parts
-                .iter()
-                .rposition(is_result)
-                .map_or(0, |last| last + 1);
+            let last = message.parts.iter().rposition(is_result);
+            let place = last.map_or(0, |last| {
+                let images = message.parts[last + 1..].iter();
+                last + 1 + images.take_while(|part| is_image(part)).count()
+            });
             message.parts.splice(place..place, results);
         }
         at += 1;
@@ -396,6 +410,39 @@ mod tests {
         assert_eq!(history.id(), id, "a whole window is left alone");
         let read = History::open(store, "s", 0).await.unwrap();
         assert_eq!(read.messages(), history.messages());
+    }
+
+    /// An image stays with its result, and goes with it.
+    #[test]
+    fn images_belong_to_the_results_before_them() {
+        let image = |data: &str| Message {
+            role: Role::User,
+            parts: vec![MessagePart::Image {
+                media_type: "image/png".to_owned(),
+                data: data.to_owned(),
+            }],
+        };
+        let mut messages = vec![Message::user("go"), calls(&["a", "b"])];
+        for message in [results(&["a"]), image("A"), results(&["a"]), image("again")] {
+            join(&mut messages, message);
+        }
+        let mut stored = messages.clone();
+        let missing = make_whole(&mut stored).unwrap();
+        assert_eq!(missing.parts.len(), 1, "it is stored, being the last");
+        join(&mut stored, missing);
+        assert!(is_whole(&stored), "{stored:?}");
+        assert_eq!(stored[2].parts.len(), 3);
+        assert!(is_image(&stored[2].parts[1]) && is_result(&stored[2].parts[2]));
+
+        join(&mut messages, Message::user("and?"));
+        assert_eq!(make_whole(&mut messages), None);
+        let kinds: Vec<_> = messages[2]
+            .parts
+            .iter()
+            .map(|part| (is_result(part), is_image(part)))
+            .collect();
+        let (result, image) = ((true, false), (false, true));
+        assert_eq!(kinds, [result, image, result, (false, false)]);
     }
 
     #[test]

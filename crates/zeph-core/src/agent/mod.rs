@@ -104,7 +104,8 @@ impl Agent {
                 phase: Phase::Executor,
             },
         )
-        .reloading(parts.reload.clone());
+        .reloading(parts.reload.clone())
+        .taking_images(parts.provider.supports_images());
         Ok(Self {
             config: parts.config,
             provider: parts.provider,

@@ -100,6 +100,21 @@ fn tokens(bytes: usize) -> usize {
 mod tests {
     use super::*;
 
+    /// Proves AGT-4 for images: their bytes are not what they cost.
+    #[test]
+    fn an_image_counts_as_an_image() {
+        let mut estimate = TokenEstimate::new(0);
+        let image = MessagePart::Image {
+            media_type: "image/png".to_owned(),
+            data: "A".repeat(1 << 20),
+        };
+        estimate.add(&Message {
+            role: zeph_llm::Role::User,
+            parts: vec![image],
+        });
+        assert_eq!(estimate.total(), IMAGE_TOKENS + TOKENS_PER_MESSAGE);
+    }
+
     /// Proves AGT-4.
     #[test]
     fn the_providers_count_corrects_the_estimate() {

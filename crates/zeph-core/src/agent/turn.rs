@@ -178,7 +178,7 @@ impl Agent {
         if !requests.is_empty() {
             let reason = "the limit of tool calls for this turn is reached";
             let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
-            for (request, result) in requests.iter().zip(&results) {
+            for (request, result) in requests.iter().zip(results) {
                 self.store_result(request, result).await?;
             }
         }
@@ -324,14 +324,14 @@ impl Agent {
         let mut contents = Vec::with_capacity(requests.len());
         if Dispatcher::may_run_together(requests, registry) {
             let results = dispatcher.run_together(requests, batch, cancel).await;
-            for (request, result) in requests.iter().zip(&results) {
+            for (request, result) in requests.iter().zip(results) {
                 contents.push(self.store_result(request, result).await?);
             }
         } else {
             for (at, request) in requests.iter().enumerate() {
                 let result = dispatcher.run_one_of(at, request, batch, cancel).await;
                 // A result that cannot be stored ends the batch: no further mutation begins.
-                contents.push(self.store_result(request, &result).await?);
+                contents.push(self.store_result(request, result).await?);
             }
         }
         Ok(contents)
@@ -341,19 +341,23 @@ impl Agent {
     async fn store_result(
         &mut self,
         request: &ToolUseRequest,
-        result: &ToolResult,
+        result: ToolResult,
     ) -> Result<(String, bool), Stop> {
-        let content = content_for_llm(result);
-        let message = Message {
-            role: Role::User,
-            parts: vec![MessagePart::ToolResult {
-                tool_use_id: request.id.clone(),
-                content: content.clone(),
-                is_error: result.is_err(),
-            }],
-        };
-        self.history.push(message, None).await?;
+        let content = content_for_llm(&result);
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+        let mut parts = vec![MessagePart::ToolResult {
+            tool_use_id: request.id.clone(),
+            content: content.clone(),
+            is_error: result.is_err(),
+        }];
+        // An image belongs to the result before it.
+        let image = result.ok().and_then(|output| output.image);
+        parts.extend(image.map(|image| MessagePart::Image {
+            media_type: image.media_type,
+            data: image.data,
+        }));
+        let role = Role::User;
+        self.history.push(Message { role, parts }, None).await?;
         Ok((content, refused))
     }
 

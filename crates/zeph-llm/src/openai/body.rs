@@ -52,7 +52,7 @@ impl BodyCache {
                 && kept.messages <= request.messages.len()
         };
         if let Some(kept) = self.0.take().filter(fits) {
-            array = Array::go_on(kept);
+            array = Array::go_on(kept, settings.images);
         }
         // The last message may be replaced by the next request, so what is kept ends before it.
         let settled = request.messages.len().saturating_sub(1).max(array.messages);
@@ -86,6 +86,8 @@ struct Array {
     messages: usize,
     /// Whether the array has an element.
     begun: bool,
+    /// Whether images are sent.
+    images: bool,
 }
 
 impl Array {
@@ -95,6 +97,7 @@ impl Array {
             bytes: BytesMut::new(),
             messages: 0,
             begun: false,
+            images: settings.images,
         };
         write(
             &mut array.bytes,
@@ -110,7 +113,7 @@ impl Array {
         Ok(array)
     }
 
-    fn go_on(kept: Kept) -> Self {
+    fn go_on(kept: Kept, images: bool) -> Self {
         // Nobody holds the body any more when its answer has been read; otherwise it is copied.
         let mut bytes = kept
             .body
@@ -121,6 +124,7 @@ impl Array {
             bytes,
             messages: kept.messages,
             begun: kept.begun,
+            images,
         }
     }
 
@@ -129,7 +133,11 @@ impl Array {
         let new = request.messages.get(self.messages..until).unwrap_or(&[]);
         check_roles(self.messages, new)?;
         self.messages += new.len();
-        self.elements(&Messages(new))
+        let images = self.images;
+        self.elements(&Messages {
+            messages: new,
+            images,
+        })
     }
 
     /// Appends the elements of a JSON array to this one.

@@ -12,19 +12,26 @@ use crate::tool::ToolUseRequest;
 /// The longest function name that the API takes.
 const MAX_NAME: usize = 64;
 
+/// Stands for an image that the model cannot take.
+const LEFT_OUT: &str = "[An image stands here, which is not shown to this model.]";
+
 /// What makes the model go on after a broken stream.
 const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
 do not repeat any of it, do not comment on the interruption.";
 
 /// Some messages of a history, as elements of the `messages` array.
-pub(super) struct Messages<'a>(pub(super) &'a [Message]);
+pub(super) struct Messages<'a> {
+    pub(super) messages: &'a [Message],
+    /// Whether images are sent; else it is said that they were left out.
+    pub(super) images: bool,
+}
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
-        for message in self.0 {
+        for message in self.messages {
             match message.role {
-                Role::User => user_messages(&mut seq, &message.parts)?,
+                Role::User => user_messages(&mut seq, &message.parts, self.images)?,
                 Role::Assistant => seq.serialize_element(&WireMessage::Assistant {
                     content: assistant_text(&message.parts),
                     tool_calls: ToolCalls(&message.parts),
@@ -62,9 +69,13 @@ impl Serialize for GoOn<'_> {
     }
 }
 
-/// Results first, each as a message of its own: they must follow the calls directly. Then what
-/// else the message says.
-fn user_messages<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S::Error> {
+/// Results first, each as a message of its own: they must follow the calls directly, and are texts
+/// alone. Then what else the message says, the images of results among it.
+fn user_messages<S: SerializeSeq>(
+    seq: &mut S,
+    parts: &[MessagePart],
+    images: bool,
+) -> Result<(), S::Error> {
     for part in parts {
         if let MessagePart::ToolResult {
             tool_use_id,
@@ -78,9 +89,10 @@ fn user_messages<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<
             })?;
         }
     }
-    let has_image = parts
-        .iter()
-        .any(|part| matches!(part, MessagePart::Image { .. }));
+    let has_image = images
+        && parts
+            .iter()
+            .any(|part| matches!(part, MessagePart::Image { .. }));
     let content = match (has_image, texts(parts).count()) {
         (true, _) => Content::Parts(parts),
         (false, 0) => return Ok(()),
@@ -98,9 +110,11 @@ fn assistant_text(parts: &[MessagePart]) -> Option<Content<'_>> {
     (!calls || !silent).then_some(Content::Joined(parts))
 }
 
+/// The texts, with a note in the place of each image.
 fn texts(parts: &[MessagePart]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.as_str()),
+        MessagePart::Image { .. } => Some(LEFT_OUT),
         _ => None,
     })
 }
@@ -129,7 +143,7 @@ enum Content<'a> {
     Text(&'a str),
     /// The text parts as one string, with blank lines between them.
     Joined(&'a [MessagePart]),
-    /// Texts and images as an array.
+    /// Texts and images as an array; before the image of a result, whose it is.
     Parts(&'a [MessagePart]),
 }
 
@@ -145,7 +159,29 @@ impl Serialize for Content<'_> {
                     _ => serializer.collect_str(&Joined(parts)),
                 }
             }
-            Self::Parts(parts) => serializer.collect_seq(parts.iter().filter_map(ContentPart::of)),
+            Self::Parts(parts) => {
+                let mut seq = serializer.serialize_seq(None)?;
+                let mut result = None;
+                for part in *parts {
+                    match part {
+                        MessagePart::Text { text } => {
+                            result = None;
+                            seq.serialize_element(&ContentPart::Text { text: text.into() })?;
+                        }
+                        MessagePart::ToolResult { tool_use_id, .. } => result = Some(tool_use_id),
+                        MessagePart::Image { media_type, data } => {
+                            if let Some(id) = result {
+                                let text = format!("The image of the result of {id}:").into();
+                                seq.serialize_element(&ContentPart::Text { text })?;
+                            }
+                            let image_url = DataUrl { media_type, data };
+                            seq.serialize_element(&ContentPart::ImageUrl { image_url })?;
+                        }
+                        _ => {}
+                    }
+                }
+                seq.end()
+            }
         }
     }
 }
@@ -165,20 +201,8 @@ impl fmt::Display for Joined<'_> {
 #[derive(serde::Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ContentPart<'a> {
-    Text { text: &'a str },
+    Text { text: Cow<'a, str> },
     ImageUrl { image_url: DataUrl<'a> },
-}
-
-impl<'a> ContentPart<'a> {
-    fn of(part: &'a MessagePart) -> Option<Self> {
-        match part {
-            MessagePart::Text { text } => Some(Self::Text { text }),
-            MessagePart::Image { media_type, data } => Some(Self::ImageUrl {
-                image_url: DataUrl { media_type, data },
-            }),
-            _ => None,
-        }
-    }
 }
 
 struct DataUrl<'a> {

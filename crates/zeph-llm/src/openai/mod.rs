@@ -79,6 +79,7 @@ pub struct OpenAiProvider {
     key_env: Option<String>,
     context_window: usize,
     max_output_tokens: Option<u32>,
+    images: bool,
     retry: RetryConfig,
     client: LazyClient,
     bodies: Mutex<BodyCache>,
@@ -144,6 +145,7 @@ impl OpenAiProvider {
                 .context_window
                 .unwrap_or_else(|| context_window(&config.model)),
             max_output_tokens: config.max_output_tokens,
+            images: config.takes_images(),
             retry,
             client: LazyClient::default(),
             bodies: Mutex::default(),
@@ -190,6 +192,7 @@ impl OpenAiProvider {
             model: &self.model,
             max_output_tokens: self.max_output_tokens,
             openai: self.endpoint.is_openai(),
+            images: self.images,
         };
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         bodies
@@ -289,6 +292,10 @@ impl LlmProvider for OpenAiProvider {
 
     fn model(&self) -> &str {
         &self.model
+    }
+
+    fn supports_images(&self) -> bool {
+        self.images
     }
 
     fn context_window(&self) -> usize {

@@ -542,6 +542,7 @@ fn settings(openai: bool) -> WireSettings<'static> {
         model: "m",
         max_output_tokens: Some(100),
         openai,
+        images: true,
     }
 }
 
@@ -648,6 +649,102 @@ fn history() -> Vec<Message> {
 fn the_body_for_openai() {
     let (history, tools) = (history(), tools());
     insta::assert_json_snapshot!(body_of(settings(true), request(&history, &tools), None));
+}
+
+/// Two results with an image, as a batch of two calls leaves them.
+fn with_images() -> [Message; 3] {
+    let image = |data: &str| MessagePart::Image {
+        media_type: "image/png".to_owned(),
+        data: data.to_owned(),
+    };
+    let call = |id: &str| {
+        MessagePart::ToolUse(ToolUseRequest {
+            id: id.to_owned(),
+            name: "read".to_owned(),
+            input: json!({}),
+        })
+    };
+    let result = |id: &str| MessagePart::ToolResult {
+        tool_use_id: id.to_owned(),
+        content: format!("PNG image of {id}"),
+        is_error: false,
+    };
+    [
+        Message::user("look"),
+        Message {
+            role: Role::Assistant,
+            parts: vec![call("a"), call("b")],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![result("a"), image("AAAA"), result("b"), image("BBBB")],
+        },
+    ]
+}
+
+/// Proves FILE-11, LLM-6: tool messages are texts, so the images of results follow all of them in
+/// one message of the user, each named; what a later request adds does not change them.
+#[test]
+fn images_of_results_follow_the_results() {
+    let messages = with_images();
+    let body = body_of(settings(true), request(&messages, &[]), None);
+    let sent = body["messages"].as_array().unwrap();
+    let results = &sent[sent.len() - 3..];
+    let url = |data: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    assert_eq!(
+        results,
+        [
+            json!({"role": "tool", "tool_call_id": "a", "content": "PNG image of a"}),
+            json!({"role": "tool", "tool_call_id": "b", "content": "PNG image of b"}),
+            json!({"role": "user", "content": [
+                text("The image of the result of a:"), url("AAAA"),
+                text("The image of the result of b:"), url("BBBB"),
+            ]}),
+        ]
+    );
+    let mut longer = messages.to_vec();
+    longer.push(Message::assistant("I see."));
+    longer.push(Message::user("And now?"));
+    let mut cache = BodyCache::default();
+    let id = Some(HistoryId::unique());
+    let mut build = |messages: &[Message]| {
+        let asked = ChatRequest {
+            history: id,
+            ..request(messages, &[])
+        };
+        cache.build(settings(true), asked, None).unwrap()
+    };
+    let (first, second) = (build(&messages), build(&longer));
+    let shared = first
+        .iter()
+        .zip(&second)
+        .take_while(|(a, b)| a == b)
+        .count();
+    assert!(
+        first.len() - shared <= "]}".len() + 30,
+        "{shared} of {}",
+        first.len()
+    );
+    let fresh = body_of(settings(true), request(&longer, &[]), None);
+    let second: Value = serde_json::from_slice(&second).unwrap();
+    assert_eq!(second["messages"], fresh["messages"]);
+}
+
+/// Proves FILE-11: a model that takes no images is told of those that an earlier one was shown.
+#[test]
+fn images_are_left_out_where_none_are_taken() {
+    let messages = with_images();
+    let blind = WireSettings {
+        images: false,
+        ..settings(false)
+    };
+    let body = body_of(blind, request(&messages, &[]), None);
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "user");
+    let text = last["content"].as_str().unwrap();
+    assert_eq!(text.matches("not shown to this model").count(), 2);
+    assert!(!body.to_string().contains("AAAA"));
 }
 
 /// Compatible servers get no field that they may refuse. Proves LLM-3.

@@ -22,6 +22,8 @@ pub struct WireSettings<'a> {
     /// Whether this is OpenAI itself. Compatible servers may refuse or ignore its newer fields:
     /// they get no `prompt_cache_key`, and `max_tokens` in place of `max_completion_tokens`.
     pub openai: bool,
+    /// Whether the model takes images; else they are left out, which is said.
+    pub images: bool,
 }
 
 /// Refuses a part in a message whose role cannot have it; `first` is the number of the first one.

@@ -34,6 +34,8 @@ pub struct Expect {
     pub tools_exclude: Texts,
     /// How many messages the request has.
     pub messages: Option<usize>,
+    /// How many images they hold.
+    pub images: Option<usize>,
     /// `auto` or `none`.
     pub tool_choice: Option<ExpectedChoice>,
 }
@@ -155,6 +157,15 @@ impl Expect {
         {
             let got = request.messages.len();
             return Err(format!("`messages`: expected {expected}, got {got}"));
+        }
+        let parts = request.messages.iter().flat_map(|message| &message.parts);
+        let images = parts
+            .filter(|part| matches!(part, MessagePart::Image { .. }))
+            .count();
+        if let Some(expected) = self.images
+            && expected != images
+        {
+            return Err(format!("`images`: expected {expected}, got {images}"));
         }
         let choice = match request.tool_choice {
             ToolChoice::Auto => ExpectedChoice::Auto,

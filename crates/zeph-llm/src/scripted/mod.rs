@@ -211,6 +211,10 @@ impl LlmProvider for ScriptedProvider {
         "scripted"
     }
 
+    fn supports_images(&self) -> bool {
+        self.scenario.images
+    }
+
     fn context_window(&self) -> usize {
         self.context_window
     }

@@ -22,6 +22,9 @@ pub struct Scenario {
     /// Values for `{{name}}` in texts, inputs, ids and expectations.
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
+    /// Whether the "model" takes images.
+    #[serde(default)]
+    pub images: bool,
     /// The answers, one per request, in order.
     pub steps: Vec<Step>,
 }

@@ -33,6 +33,7 @@ fn config(base_url: &str) -> ProviderConfig {
         api_key_env: Some("LOCAL_KEY".to_owned()),
         context_window: None,
         max_output_tokens: None,
+        images: None,
         scenario: None,
     }
 }

@@ -286,6 +286,7 @@ async fn scenarios_come_from_files() {
         api_key_env: None,
         context_window: Some(1000),
         max_output_tokens: None,
+        images: None,
         scenario: Some(dir.path().join(file)),
     };
     std::fs::write(dir.path().join("a.toml"), "[[steps]]\ntext = 'toml'").unwrap();

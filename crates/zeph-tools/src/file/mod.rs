@@ -30,6 +30,7 @@ mod glob;
 mod grep;
 mod grep_sink;
 mod ignored;
+mod image;
 mod journal;
 mod lines;
 mod list_directory;

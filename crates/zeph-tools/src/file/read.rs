@@ -1,4 +1,4 @@
-//! `read`: a window of lines of a text file.
+//! `read`: a window of lines of a text file, or an image.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -17,6 +17,7 @@ use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::Budget;
 use crate::file::content::{Content, SNIFF, sniff};
+use crate::file::image;
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Hashing, Ledger};
@@ -77,13 +78,15 @@ impl Tool for ReadTool {
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
         let ledger = Ledger::of(call, &sandbox);
-        blocking(move || read(&sandbox, &params, &budget, &ledger)).await
+        let takes_images = cx.takes_images;
+        blocking(move || read(&sandbox, &params, takes_images, &budget, &ledger)).await
     }
 }
 
 fn read(
     sandbox: &Sandbox,
     params: &ReadParams,
+    takes_images: bool,
     budget: &Budget,
     ledger: &Ledger,
 ) -> Result<ToolOutput, ToolError> {
@@ -110,10 +113,10 @@ fn read(
     let utf16 = match sniff(&head) {
         Content::Text => false,
         Content::Utf16 => true,
-        Content::Image(kind) => {
-            return Err(ToolError::permanent(format!(
-                "{shown} is an image ({kind}, {size} bytes), not text"
-            )));
+        Content::Image(media) => {
+            let whole = Cursor::new(head).chain(file);
+            let output = image::answer(place.path(), &shown, media, size, takes_images, whole)?;
+            return Ok(output.at(place.path(), None));
         }
         Content::Binary(kind) => {
             return Err(ToolError::permanent(format!(

@@ -74,6 +74,7 @@ fn openai(env: &Environment, model: Option<&str>) -> ProviderConfig {
         api_key_env: Some(OPENAI_KEY.to_owned()),
         context_window: None,
         max_output_tokens: None,
+        images: None,
         scenario: None,
     }
 }

@@ -178,7 +178,8 @@ impl Calls {
                 caller_id: None,
                 phase: Phase::Executor,
             },
-        );
+        )
+        .taking_images(true);
         let cancel = CancellationToken::new();
         let signals = cancel_on_signals(cancel.clone());
         Ok(Self {

@@ -1,0 +1,178 @@
+//! `read` of images: what a model that sees gets, what any other is told.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, results_of};
+use crate::tools_call::call;
+
+/// A PNG of 800×600 with `more` bytes in it, and so 59 bytes larger.
+fn png(more: usize) -> Vec<u8> {
+    let chunk = |kind: &[u8; 4], data: &[u8]| {
+        let length = u32::try_from(data.len()).unwrap().to_be_bytes();
+        [&length[..], kind, data, &[0; 4]].concat()
+    };
+    let size = [800_u32.to_be_bytes(), 600_u32.to_be_bytes()].concat();
+    let chunks = [
+        chunk(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat()),
+        chunk(b"IDAT", &[b"xx", &vec![7; more][..]].concat()),
+        chunk(b"IEND", b""),
+    ];
+    [b"\x89PNG\r\n\x1a\n", &chunks.concat()[..]].concat()
+}
+
+/// One of one pixel, and what it is in base64.
+const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+
+fn gif() -> Vec<u8> {
+    let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff".to_vec();
+    bytes.extend(b"\x21\xf9\x04\x01\0\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x01\x44\0\x3b");
+    bytes
+}
+
+/// A server that says it takes images, whose model reads `paths` in one batch.
+fn looking_at(paths: &'static [&'static str]) -> (OpenAi, Home) {
+    let server = OpenAi::start(move |n, _| match n {
+        0 => {
+            let calls: Vec<_> = paths
+                .iter()
+                .map(|path| ("read", json!({ "path": path })))
+                .collect();
+            Reply::calls("a", &calls)
+        }
+        _ => Reply::text("Seen."),
+    });
+    let home = Home::new();
+    home.config(&format!("{}images = true\n", openai_config(&server.url())));
+    std::fs::write(home.path("shot.txt"), png(0)).unwrap();
+    std::fs::write(home.path("dot.gif"), gif()).unwrap();
+    (server, home)
+}
+
+fn messages(server: &OpenAi) -> Vec<Value> {
+    server.last().json()["messages"].as_array().unwrap().clone()
+}
+
+/// Proves FILE-11, LLM-6: images go out after the results of their batch, are stored, and are sent
+/// again when the conversation goes on. The type is that of the content, whatever the name.
+#[test]
+fn a_model_that_takes_images_gets_them() {
+    let (server, home) = looking_at(&["shot.txt", "dot.gif"]);
+    home.zeph(["-p", "look"]).code(0).prints(&["Seen."]);
+    let sent = messages(&server);
+    let results = results_of(&sent);
+    assert_eq!(results[0].1, "PNG image, 800×600, 59 bytes");
+    assert_eq!(results[1].1, "GIF image, 1×1, 42 bytes");
+    let shown = sent.last().unwrap();
+    assert_eq!(shown["role"], "user");
+    let parts = shown["content"].as_array().unwrap();
+    assert_eq!(parts.len(), 4, "{shown}");
+    let url = parts[1]["image_url"]["url"].as_str().unwrap();
+    assert!(
+        url.starts_with("data:image/png;base64,iVBORw0KGgo"),
+        "{url}"
+    );
+    assert_has(parts[2]["text"].as_str().unwrap(), &["call_a_1"]);
+    assert_eq!(
+        parts[3]["image_url"]["url"],
+        format!("data:image/gif;base64,{GIF}")
+    );
+
+    home.zeph(["--continue", "-p", "once more"]).code(0);
+    let again = messages(&server);
+    assert_eq!(again[..sent.len()], sent[..]);
+    let entry = &audit(&home.database())[0];
+    assert_eq!(entry.result, "success");
+
+    // Another model of the session, which takes none.
+    home.config(&openai_config(&server.url()));
+    home.zeph(["--continue", "-p", "and you?"]).code(0);
+    let blind = server.last();
+    assert!(!String::from_utf8_lossy(&blind.raw).contains("base64"));
+    let text = blind.json()["messages"][sent.len() - 1]["content"].to_string();
+    assert_eq!(text.matches("not shown to this model").count(), 2, "{text}");
+}
+
+/// Proves FILE-11: where images are not taken, too large or damaged, the result says so.
+#[test]
+fn what_cannot_be_shown_is_refused() {
+    let (server, home) = looking_at(&["shot.txt", "large.png", "cut.png"]);
+    std::fs::write(home.path("large.png"), png(5 << 20)).unwrap();
+    std::fs::write(home.path("cut.png"), &png(0)[..40]).unwrap();
+    let results = |home: &Home| {
+        home.zeph(["-p", "look"]).code(0);
+        let sent = messages(&server);
+        assert_eq!(sent.last().unwrap()["role"], "user");
+        results_of(&sent)
+    };
+    let told = results(&home);
+    assert_has(&told[0].1, &["PNG image, 800×600"]);
+    assert_has(
+        &told[1].1,
+        &[
+            "[tool_error]",
+            "image/png, 5242939 bytes",
+            "5242880 is the limit",
+        ],
+    );
+    assert_has(
+        &told[2].1,
+        &["cut.png is binary: a damaged PNG image", "40 bytes"],
+    );
+}
+
+/// Proves FILE-11: the default for a server that is not OpenAI.
+#[test]
+fn a_model_that_takes_none_is_told_type_and_size() {
+    let (server, home) = looking_at(&["shot.txt"]);
+    home.config(&openai_config(&server.url()));
+    home.zeph(["-p", "look"]).code(0);
+    let sent = messages(&server);
+    assert_eq!(sent.last().unwrap()["role"], "tool");
+    let told = &results_of(&sent)[0].1;
+    assert_has(
+        told,
+        &["[tool_error]", "image/png, 59 bytes", "takes no images"],
+    );
+    assert_eq!(audit(&home.database())[0].result, "error");
+}
+
+/// Proves FILE-11: the person's own call shows what it is, and floods nothing.
+#[test]
+fn a_person_is_told_what_it_is() {
+    let home = Home::new();
+    std::fs::write(home.path("a"), png(12_286)).unwrap();
+    home.write("b.svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n");
+    let params = json!({ "path": "a" });
+    home.zeph(["tools", "call", "read", &params.to_string()])
+        .code(0)
+        .prints(&["PNG image, 800×600, 12,345 bytes\n"]);
+    let form = call(&home, "read", &params);
+    let expect = json!({
+        "media_type": "image/png", "size": 12345, "width": 800, "height": 600,
+    });
+    assert_eq!(form["raw_response"], expect);
+    assert!(form.to_string().len() < 1000, "{form}");
+    let form = call(&home, "read", &json!({ "path": "b.svg" }));
+    assert_has(form["data"].as_str().unwrap(), &["1\t<svg"]);
+}
+
+/// Proves LLM-9, FILE-11: a scenario takes images when it says so.
+#[test]
+fn a_scenario_may_take_images() {
+    for (images, told) in [(true, "PNG image, 800×600"), (false, "takes no images")] {
+        let home = Home::scripted(&format!(
+            r#"
+            images = {images}
+            [[steps]]
+            expect = {{ images = 0 }}
+            calls = [{{ tool = "read", input = {{ path = "a.png" }} }}]
+            [[steps]]
+            expect = {{ images = {}, tool_result_contains = "{told}" }}
+            text = "Seen."
+            "#,
+            u8::from(images)
+        ));
+        std::fs::write(home.path("a.png"), png(0)).unwrap();
+        home.zeph(["-p", "look"]).code(0).prints(&["Seen."]);
+    }
+}
