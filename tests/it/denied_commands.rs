@@ -12,6 +12,9 @@ const MARKER: &str = "marker-5e2f";
 const NO_MOUNTS: &str = "exec unshare --user --map-root-user bash -c \
      'echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$0\" \"$@\"' \"$0\" \"$@\"";
 
+/// A run without the right to mount, behind `bash -c`: what a user without root has.
+const NO_ADMIN: &str = "exec setpriv --bounding-set=-sys_admin \"$0\" \"$@\"";
+
 /// A project with denied files in it and in the home directory.
 fn world() -> Home {
     let home = Home::new();
@@ -181,6 +184,26 @@ fn what_is_denied_is_hidden_from_commands() {
     let fine = "cat s*/notes; echo x > /dev/null && cat /dev/null; echo y > new && cat new";
     let form = call(&home, "bash", &json!({ "command": fine }));
     assert_eq!(form["data"], "open\ny", "{form:#}");
+}
+
+/// Proves SH-20a: it is hidden from commands of those who may not mount, by a user namespace.
+#[test]
+fn who_may_not_mount_has_it_hidden_as_well() {
+    let home = world();
+    let run = |args: &[&str]| Zeph::through_bash(&home, NO_ADMIN).args(args).run();
+    let may_not = rustix::process::geteuid().is_root() && run(&["--version"]).stderr.is_empty();
+    let namespaces = std::fs::read_to_string("/proc/sys/user/max_user_namespaces");
+    if !may_not || namespaces.is_ok_and(|most| most.trim() == "0") || !hides(&home) {
+        eprintln!("skipped: the right to mount cannot be dropped here, or is not needed");
+        return;
+    }
+    let line = reading_line(&run(&["doctor", "--json"]).json());
+    assert_has(&line, &["ok", "hidden"]);
+    for command in ["N=.e; cat ${N}nv", "cat *; cat s*/*", "bash script"] {
+        let params = json!({ "command": command }).to_string();
+        let form = run(&["tools", "call", "bash", &params, "--json", "--yes"]).json();
+        is_refused(&home, &form, command);
+    }
 }
 
 /// Proves SH-21: a failure by what is hidden says which rule it was.
