@@ -157,3 +157,35 @@ fn processes_of_one_session_know_of_each_other() {
     }
     assert_eq!(home.read("a.txt"), slots.replace("open", "done"));
 }
+
+/// Proves FILE-23a: through both tools, in the result that the model reads; nothing is blocked.
+#[test]
+fn syntax_errors_that_a_change_brings_are_told() {
+    let home = Home::new();
+    let said = |tool: &str, params: Value| {
+        let form = call(&home, tool, params);
+        assert_eq!(form["success"], true, "{form:#}");
+        form["data"].as_str().unwrap().to_owned()
+    };
+    let rust = "fn a() {\n    b(1);\n}\n";
+    let whole = said("write", json!({ "path": "a.rs", "content": rust }));
+    assert!(!whole.contains("Syntax"), "{whole}");
+    let edit =
+        |old: &str, new: &str| json!({ "path": "a.rs", "old_string": old, "new_string": new });
+    let broken = said("edit", edit("b(1);", "let c = b(1)"));
+    assert_has(&broken, &["Syntax (Rust): 1 error: line 2: `;` is missing"]);
+    assert_eq!(home.read("a.rs"), rust.replace("b(1);", "let c = b(1)"));
+    // What was wrong before is no news, nor is what was mended.
+    let same = said("edit", edit("b(1)", "b(2)"));
+    assert!(!same.contains("Syntax"), "{same}");
+    let mended = said("edit", edit("b(2)", "b(2);"));
+    assert!(!mended.contains("Syntax"), "{mended}");
+    let broken = said(
+        "write",
+        json!({ "path": "a.json", "content": "{\"a\": [1,\n2}\n" }),
+    );
+    assert_has(
+        &broken,
+        &["Created a.json", "Syntax (JSON): 1 error: line "],
+    );
+}

@@ -95,21 +95,21 @@ pub(super) fn numbered(content: &[u8], changed: &[(usize, usize)]) -> String {
     text
 }
 
+/// How many bytes `old` and `new` have in common at the start, and at the end of what is left.
+pub(super) fn common(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let room = old.len().min(new.len()) - same;
+    let tail = old.iter().rev().zip(new.iter().rev()).take(room);
+    (same, tail.take_while(|(a, b)| a == b).count())
+}
+
 /// The lines of `new` that differ from `old`: first and last, from 1. `None` when they are equal.
 pub(super) fn changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     if old == new {
         return None;
     }
-    let same = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (same, tail) = common(old, new);
     let first = memchr::memchr_iter(b'\n', &new[..same]).count() + 1;
-    let room = old.len().min(new.len()) - same;
-    let tail = old
-        .iter()
-        .rev()
-        .zip(new.iter().rev())
-        .take(room)
-        .take_while(|(a, b)| a == b)
-        .count();
     let middle = &new[same..new.len() - tail];
     let middle = middle.strip_suffix(b"\n").unwrap_or(middle);
     Some((first, first + memchr::memchr_iter(b'\n', middle).count()))

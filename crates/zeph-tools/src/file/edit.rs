@@ -21,7 +21,7 @@ use crate::file::retry::Ignored;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
-use crate::file::{atomic, blocking, change, locks};
+use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -154,13 +154,14 @@ fn edit(
     let line = lines
         .first()
         .and_then(|(first, _)| u32::try_from(*first).ok());
+    let syntax = syntax_note(&target.path, Some(&old), &bytes);
     let mut said = format!(
-        "Edited {shown} ({count}{matched}).\n{}",
+        "Edited {shown} ({count}{matched}).\n{}{syntax}",
         change::numbered(&decoded(&bytes), &lines)
     );
     mark.note(&mut said);
     Ok(ToolOutput::text(said)
-        .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)))
+        .with_display(change::display(&shown, &decoded(&old), &decoded(&bytes)) + &syntax)
         .at(&target.path, line))
 }
 

@@ -3,6 +3,7 @@
 //! A path given by a model goes through [`Sandbox`] and nowhere else; what it yields are directory
 //! handles and names, and all I/O is relative to those (`place`, `walk`, `atomic`).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ mod seen;
 mod signs;
 mod splice;
 mod standing;
+#[cfg(feature = "syntax")]
+mod syntax;
 mod tree;
 mod undo;
 mod walk;
@@ -85,6 +88,19 @@ pub fn file_tools(sandbox: Arc<Sandbox>) -> ToolSet {
         Arc::new(copy_path::CopyPathTool::new(sandbox)),
     ];
     ToolSet::new(tools)
+}
+
+/// What to say of the syntax errors that a change of the file at `path` has brought; `old` is
+/// `None` for a file that was created.
+#[cfg(feature = "syntax")]
+fn syntax_note(path: &Path, old: Option<&[u8]>, new: &[u8]) -> String {
+    syntax::rise(path, old, new).map_or_else(String::new, |said| format!("\n{said}"))
+}
+
+/// Nothing: no grammar was built in.
+#[cfg(not(feature = "syntax"))]
+fn syntax_note(_: &Path, _: Option<&[u8]>, _: &[u8]) -> String {
+    String::new()
 }
 
 /// Runs file I/O on a thread that may block.

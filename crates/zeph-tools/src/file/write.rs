@@ -17,7 +17,7 @@ use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
-use crate::file::{atomic, blocking, change, locks};
+use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -170,15 +170,19 @@ fn put(
             None,
         ),
     };
+    let syntax = match &old {
+        Some(old) => syntax_note(&target.path, existing.map(|_| old.as_slice()), new),
+        None => String::new(),
+    };
     let mut summary = match changed {
         Some(changed) if !new.is_empty() => {
-            format!("{said}\n{}", change::numbered(new, &[changed]))
+            format!("{said}\n{}{syntax}", change::numbered(new, &[changed]))
         }
         _ => said,
     };
     mark.note(&mut summary);
     let display = match (&old, &existing) {
-        (Some(old), _) => change::display(&shown, old, new),
+        (Some(old), _) => change::display(&shown, old, new) + &syntax,
         (None, Some(stat)) => format!(
             "{shown}: {} bytes before, {} bytes now; too long to show a diff",
             stat.st_size,
