@@ -26,6 +26,10 @@ fuzz_target!(|text: &str| {
     let Verdict::Block { what } = &verdict else {
         return;
     };
+    // A shell takes such a text for an option.
+    if text.starts_with(['-', '+']) {
+        return;
+    }
     let quoted = text.replace('\'', "'\\''");
     if !text.contains('\0') {
         let mention = decide(&format!("echo '{quoted}'"));

@@ -5,8 +5,11 @@
 //! the same run, because a busy machine slows both. docs/performance.md explains the figures.
 
 mod baseline;
+mod calls;
+mod commands;
 mod model;
 mod report;
+mod search;
 mod subject;
 
 use std::path::{Path, PathBuf};
@@ -45,10 +48,16 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     if flags.micro {
         return Ok(project.cargo("bench -p zeph-llm --bench stream").run()?);
     }
+    if flags.edits {
+        let args = "test -p zeph-tools --lib edit_rates -- --nocapture";
+        return Ok(project.cargo(args).run()?);
+    }
     let binary = binary(project, flags)?;
     let mut figures = Vec::new();
     start(&binary, &mut figures)?;
     conversations(&binary, &mut figures)?;
+    commands::measure(&binary, &mut figures)?;
+    search::measure(project, &binary, &mut figures)?;
     let size = std::fs::metadata(&binary)?.len();
     figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(25.0));
     if flags.json {

@@ -42,6 +42,8 @@ xflags::xflags! {
             optional --check
             /// The micro-benchmarks of the decoder of streams instead.
             optional --micro
+            /// How often the edit engine finds what was meant, instead.
+            optional --edits
         }
         /// Run the fuzz targets one after the other, five minutes each.
         cmd fuzz {

@@ -171,7 +171,7 @@ fn all_succeeded(printed: &str, expected: usize) -> Result<()> {
 }
 
 impl Memory {
-    fn of(pid: u32) -> Self {
+    pub(super) fn of(pid: u32) -> Self {
         let status = |pid: u32, field: &str| {
             let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             kibibytes(&text, field).unwrap_or(0) * KIB

@@ -39,6 +39,9 @@ mod locks;
 mod move_path;
 mod near;
 mod place;
+#[cfg(test)]
+#[path = "tests/rates.rs"]
+mod rates;
 mod read;
 mod resolve;
 mod retry;

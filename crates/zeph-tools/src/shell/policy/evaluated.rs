@@ -315,13 +315,12 @@ impl Decider<'_> {
                     self.joined("git submodule foreach", &rest[options.count()..], around);
                 }
                 "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--msg-filter"
-                | "--env-filter" | "--commit-filter" => {
+                | "--env-filter" | "--commit-filter"
                     if arguments[..at]
                         .iter()
-                        .any(|word| matches!(word.known(), Some("rebase" | "filter-branch")))
-                    {
-                        self.joined("git", &rest[..rest.len().min(1)], around);
-                    }
+                        .any(|word| matches!(word.known(), Some("rebase" | "filter-branch"))) =>
+                {
+                    self.joined("git", &rest[..rest.len().min(1)], around);
                 }
                 _ if text.starts_with("--exec=") => {
                     self.joined("git", &[word.after("--exec=".len())], around);

@@ -269,7 +269,7 @@ impl Cursor<'_> {
                 .and_then(Word::known)
                 .is_some_and(|name| DECLARES.contains(&name));
             if (words.is_empty() || declares)
-                && let Some(name) = self.assignment()
+                && let Some(name) = self.assignment()?
             {
                 let value = self.value(&mut command)?;
                 if words.is_empty() {
@@ -307,7 +307,7 @@ impl Cursor<'_> {
     }
 
     /// The name of the assignment that begins here; the place is then behind its `=`.
-    fn assignment(&mut self) -> Option<String> {
+    fn assignment(&mut self) -> Result<Option<String>, SyntaxError> {
         let at = self.at;
         let mut name = String::new();
         while let Some(byte) = self.peek()
@@ -317,23 +317,20 @@ impl Cursor<'_> {
             self.at += 1;
         }
         if is_name(&name) {
-            // An index with an expansion or blanks in it is read as a plain word.
-            if self.peek() == Some(b'[')
-                && let Some(end) = self.rest().find(']')
-                && self.rest()[1..end]
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"_-+@".contains(&byte))
-            {
-                self.at += end + 1;
+            if self.peek() == Some(b'[') {
+                let length = subscript(self.rest()).ok_or_else(|| {
+                    self.fail(format!("a subscript of `{name}` that is not plain"))
+                })?;
+                self.at += length;
                 self.calculates();
             }
             self.eat(b'+');
             if self.eat(b'=') {
-                return Some(name);
+                return Ok(Some(name));
             }
         }
         self.at = at;
-        None
+        Ok(None)
     }
 
     /// The value of an assignment.
@@ -357,6 +354,23 @@ impl Cursor<'_> {
             self.part(&mut raw)?;
         }
     }
+}
+
+/// The bytes of the subscript, brackets included, that `text` begins with. Bash reads it to its
+/// bracket whatever stands in it; `None` for one with more in it than names, numbers, variables
+/// and signs, in double quotes perhaps.
+fn subscript(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix('[')?;
+    let inner = &inner[..inner.find(']')?];
+    let bare = match inner.strip_prefix('"') {
+        Some(quoted) => quoted.strip_suffix('"')?,
+        None => inner,
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+@$*/%{}#:.,^!=~".contains(&byte);
+    let blanks = bare.len() < inner.len();
+    bare.bytes()
+        .all(|byte| is_plain(byte) || blanks && byte == b' ')
+        .then_some(inner.len() + 2)
 }
 
 pub(super) fn plain(kind: Kind) -> Command {

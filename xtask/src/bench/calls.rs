@@ -1,0 +1,70 @@
+//! One `zeph tools run` that is given calls one after the other: its start is behind it when the
+//! first is measured.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::subject::{Home, Memory};
+
+/// The running program.
+pub(super) struct Calls {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Calls {
+    /// Starts it in the project of `home`; one call is behind it.
+    pub(super) fn start(home: &Home, binary: &Path) -> Result<Self> {
+        let mut child = home
+            .command(binary)
+            .args(["--yes", "tools", "run", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| binary.display().to_string())?;
+        let input = child.stdin.take().context("its standard input")?;
+        let output = child.stdout.take().context("its standard output")?;
+        let mut calls = Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        };
+        calls.call("bash", &json!({ "command": "true" }))?;
+        Ok(calls)
+    }
+
+    /// What a call takes, from its line to its result, and what the model would read of it. A call
+    /// that failed is an error.
+    pub(super) fn call(&mut self, tool: &str, params: &Value) -> Result<(Duration, String)> {
+        let line = format!("{}\n", json!({ "tool": tool, "params": params }));
+        let start = Instant::now();
+        self.input.write_all(line.as_bytes())?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer)?;
+        let took = start.elapsed();
+        let result: Value =
+            serde_json::from_str(&answer).with_context(|| format!("{tool} answered {answer:?}"))?;
+        ensure!(result["success"] == true, "{tool} failed: {answer}");
+        let read = result["data"].as_str().unwrap_or_default();
+        Ok((took, read.to_owned()))
+    }
+
+    /// Its memory, and that of its helpers.
+    pub(super) fn memory(&self) -> Memory {
+        Memory::of(self.child.id())
+    }
+
+    /// Ends it.
+    pub(super) fn end(mut self) -> Result<()> {
+        drop(self.input);
+        let status = self.child.wait()?;
+        ensure!(status.success(), "zeph tools run: {status}");
+        Ok(())
+    }
+}
