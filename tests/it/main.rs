@@ -35,6 +35,7 @@ mod together;
 mod tools_call;
 mod tools_params;
 mod tools_run;
+mod transactions;
 mod undo;
 mod web;
 mod wire;

@@ -476,3 +476,20 @@ fn a_stored_session_is_shown_without_escape_sequences() {
     assert_eq!(status.code(), Some(0));
     assert!(raw.contains("red") && !raw.contains('\x1b'), "{raw:?}");
 }
+
+/// Proves SH-34: a command that the user typed is no transaction.
+#[test]
+fn a_typed_command_is_not_rolled_back() {
+    let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
+    home.more_config("[tools.shell]\ntransactional = true\nauto_rollback = true\n");
+    home.write("notes", "old\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("!rm notes; exit 1\r");
+    terminal.shows("[exit code: 1]");
+    terminal.prompts("");
+    assert!(!home.has("notes"));
+    assert!(!terminal.text().contains("rolled back"));
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_llm::Usage;
-use zeph_tools::{Confirmation, FileLocation, OutputStream, ToolErrorCategory};
+use zeph_tools::{Confirmation, FileLocation, OutputStream, RolledBack, ToolErrorCategory};
 
 /// Something that happens in a turn, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +63,13 @@ pub enum AgentEvent {
     Notice(String),
     /// Something is wrong beside the turn; shown however quiet it is to be.
     Warning(String),
+    /// A command failed, and what it had done was taken back.
+    Rollback {
+        /// The call's id.
+        id: String,
+        /// What was done.
+        changes: RolledBack,
+    },
     /// The tokens of one request.
     Usage(Usage),
 }

@@ -22,6 +22,8 @@ pub enum AuditResult {
     Cancelled,
     /// It took too long.
     Timeout,
+    /// It failed, and what it had done was taken back.
+    Rollback,
 }
 
 impl AuditResult {
@@ -34,6 +36,7 @@ impl AuditResult {
             Self::Blocked => "blocked",
             Self::Cancelled => "cancelled",
             Self::Timeout => "timeout",
+            Self::Rollback => "rollback",
         }
     }
 }

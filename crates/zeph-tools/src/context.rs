@@ -50,6 +50,16 @@ pub enum Answer {
     Refused(String),
 }
 
+/// Whose idea a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// A model's.
+    #[default]
+    Model,
+    /// The user's, who typed it: `!command`, `zeph tools call`, a script for `zeph tools run`.
+    User,
+}
+
 /// What layers and tools note about a call, for the audit entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallTrace {
@@ -63,6 +73,8 @@ pub struct CallTrace {
     pub claim_source: Option<String>,
     /// The tool's own id and its validated arguments, once known.
     pub resolved: Option<(String, serde_json::Value)>,
+    /// Whether what it had done was taken back.
+    pub rolled_back: bool,
 }
 
 /// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.
@@ -74,18 +86,21 @@ pub struct CallContext {
     pub answer: Answer,
     /// Whether whoever reads the result takes images.
     pub takes_images: bool,
+    /// Whose idea it is.
+    pub origin: Origin,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
 
 impl CallContext {
-    /// A context of a call whose events go to `events`.
+    /// A context of a model's call whose events go to `events`.
     #[must_use]
     pub fn new(cancel: CancellationToken, events: Arc<dyn EventSink>, answer: Answer) -> Self {
         Self {
             cancel,
             answer,
             takes_images: false,
+            origin: Origin::Model,
             events,
             trace: Arc::default(),
         }
@@ -113,6 +128,12 @@ impl CallContext {
         }
     }
 
+    /// The same for a call of this origin.
+    #[must_use]
+    pub fn of_origin(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
     /// Tells of the call.
     pub fn emit(&self, event: ToolEvent) {
         self.events.emit(event);
@@ -135,6 +156,7 @@ impl std::fmt::Debug for CallContext {
         f.debug_struct("CallContext")
             .field("cancelled", &self.cancel.is_cancelled())
             .field("answer", &self.answer)
+            .field("origin", &self.origin)
             .field("trace", &*self.trace())
             .finish_non_exhaustive()
     }

@@ -1,5 +1,7 @@
 //! What happens while a call runs.
 
+use std::fmt;
+
 /// Which stream of a process printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,6 +31,31 @@ pub enum ToolEvent {
         /// One sentence.
         text: String,
     },
+    /// A command failed, and the files are what they were before it.
+    Rollback {
+        /// The call.
+        call_id: String,
+        /// What was done.
+        changes: RolledBack,
+    },
+}
+
+/// What taking a command back came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RolledBack {
+    /// Files, links and directories that have their old content, mode or place again.
+    pub restored: usize,
+    /// Those that the command had created.
+    pub removed: usize,
+}
+
+impl fmt::Display for RolledBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.restored, self.removed) {
+            (0, 0) => f.write_str("nothing had changed"),
+            (restored, removed) => write!(f, "{restored} restored, {removed} removed"),
+        }
+    }
 }
 
 /// Receives events. Emitting neither blocks nor fails.

@@ -621,7 +621,7 @@ impl Sink {
             .iter()
             .filter_map(|event| match event {
                 ToolEvent::Output { stream, text, .. } => Some((*stream, text.clone())),
-                ToolEvent::Notice { .. } => None,
+                ToolEvent::Notice { .. } | ToolEvent::Rollback { .. } => None,
             })
             .collect()
     }

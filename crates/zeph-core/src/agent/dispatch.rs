@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::{
-    Answer, CallContext, ErasedToolExecutor, EventSink, Phase, ToolCall, ToolError, ToolEvent,
-    ToolOutput, ToolRegistry, ToolResult,
+    Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
+    ToolEvent, ToolOutput, ToolRegistry, ToolResult,
 };
 
 use crate::channel::{AgentEvent, Channel, UserAnswer};
@@ -29,6 +29,8 @@ pub struct Caller {
     pub caller_id: Option<String>,
     /// The phase of the work.
     pub phase: Phase,
+    /// Whose idea its calls are.
+    pub origin: Origin,
 }
 
 /// Runs calls through the stack, and asks through the channel.
@@ -163,7 +165,7 @@ impl Dispatcher {
         self.refresh().await;
         self.tell_started(call);
         let start = Instant::now();
-        let cx = self.context(cancel, Answer::Nobody);
+        let cx = self.context(cancel, Answer::Nobody).of_origin(Origin::User);
         let answer = self
             .executor
             .execute_tool_call_confirmed_erased(call, &cx)
@@ -279,7 +281,9 @@ impl Dispatcher {
 
     fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
         let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
-        CallContext::new(cancel.clone(), events, answer).taking_images(self.takes_images)
+        CallContext::new(cancel.clone(), events, answer)
+            .of_origin(self.caller.origin)
+            .taking_images(self.takes_images)
     }
 
     fn tell_started(&self, call: &ToolCall) {
@@ -358,6 +362,10 @@ impl EventSink for ToChannel {
                 text,
             },
             ToolEvent::Notice { text, .. } => AgentEvent::Notice(text),
+            ToolEvent::Rollback { call_id, changes } => AgentEvent::Rollback {
+                id: call_id,
+                changes,
+            },
         });
     }
 }

@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::{LlmProvider, Message, ToolDefinition};
 use zeph_memory::Store;
 use zeph_tools::{
-    ErasedToolExecutor, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone, content_for_llm,
+    ErasedToolExecutor, Origin, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone,
+    content_for_llm,
 };
 
 use crate::channel::Channel;
@@ -102,6 +103,7 @@ impl Agent {
                 conversation: parts.session,
                 caller_id: parts.caller_id,
                 phase: Phase::Executor,
+                origin: Origin::Model,
             },
         )
         .reloading(parts.reload.clone())

@@ -59,7 +59,7 @@ mod walk;
 mod write;
 
 pub use config::FileConfig;
-pub use rules::{ReadRules, RuleError};
+pub use rules::{ReadRules, RuleError, literal};
 pub use sandbox::{Sandbox, SandboxError};
 pub use undo::FileUndo;
 

@@ -33,6 +33,13 @@ struct List {
     globs: Vec<String>,
 }
 
+/// The glob that matches `path` and what lies in it.
+#[must_use]
+pub fn literal(path: &Path) -> String {
+    // What is no text is matched by anything.
+    globset::escape(&path.to_string_lossy()).replace(char::REPLACEMENT_CHARACTER, "*")
+}
+
 /// The rules of reading; without any, everything may be read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadRules {

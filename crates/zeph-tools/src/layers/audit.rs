@@ -84,7 +84,11 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         call_id: call.id.clone(),
         tool,
         call: params,
-        result: outcome(result),
+        result: if trace.rolled_back {
+            AuditResult::Rollback
+        } else {
+            outcome(result)
+        },
         result_digest,
         result_size,
         trust: TrustLevel::default(),

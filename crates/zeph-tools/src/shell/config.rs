@@ -26,6 +26,20 @@ pub struct ShellConfig {
     pub allow_constructs: Vec<String>,
     /// Whether commands that use the network (`curl`, `ssh`, `rsync`, …) may run.
     pub allow_network: bool,
+    /// Whether the files are saved before a command that writes.
+    pub transactional: bool,
+    /// The files that are saved: globs relative to the working directory.
+    pub transaction_scope: Vec<String>,
+    /// Whether a command that ends with one of `auto_rollback_exit_codes` is taken back: the files become what they were before it.
+    pub auto_rollback: bool,
+    /// The exit codes after which a command is taken back.
+    #[schemars(inner(range(min = 1, max = 255)))]
+    pub auto_rollback_exit_codes: Vec<i32>,
+    /// Whether a command that writes is refused when the files cannot be saved; else it runs with a warning.
+    pub snapshot_required: bool,
+    /// The most bytes that are saved; 0 for any number.
+    #[schemars(range(min = 0))]
+    pub max_snapshot_bytes: u64,
     /// Which environment variables commands see.
     pub env: ShellEnvConfig,
     /// What the operating system lets commands do.
@@ -41,6 +55,12 @@ impl Default for ShellConfig {
             blocked_commands: Vec::new(),
             allow_constructs: Vec::new(),
             allow_network: true,
+            transactional: false,
+            transaction_scope: vec!["**".to_owned()],
+            auto_rollback: false,
+            auto_rollback_exit_codes: vec![1, 2],
+            snapshot_required: false,
+            max_snapshot_bytes: 0,
             env: ShellEnvConfig::default(),
             sandbox: SandboxConfig::default(),
         }

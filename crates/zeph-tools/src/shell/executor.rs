@@ -35,12 +35,14 @@ use super::reads::Reads;
 use super::recorder::Recorder;
 use super::runner::{CommandRunner, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
+use super::transaction::Transactions;
 
 /// Runs commands, and keeps the jobs that they become.
 pub struct ShellExecutor {
     admission: Admission,
     commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
+    transactions: Transactions,
     sandbox: Told,
     definitions: Vec<ToolDef>,
     overflow: OverflowConfig,
@@ -88,7 +90,9 @@ impl ShellExecutor {
     ) -> Result<Self, Vec<PolicyError>> {
         let definition = bash::definition();
         let home = variable(&base_env, "HOME").map(OsString::as_os_str);
+        let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         Ok(Self {
+            transactions: Transactions::new(&config, cwd.clone(), temporary)?,
             admission: Admission::new(&config, &cwd, home, definition.annotations.risk)?
                 .guarding(reads),
             commands: Commands::new(config, cwd, base_env),
@@ -107,6 +111,16 @@ impl ShellExecutor {
     pub fn overflowing(mut self, config: OverflowConfig) -> Self {
         self.overflow = config;
         self
+    }
+
+    /// Keeps snapshots in the directory `snapshots`, where commands do not write, and leaves the
+    /// program's own `database` alone when a command is rolled back.
+    #[must_use]
+    pub fn with_own_files(self, database: PathBuf, snapshots: PathBuf) -> Self {
+        Self {
+            transactions: self.transactions.beside(database, snapshots),
+            ..self
+        }
     }
 
     /// The blocklist; what is rebuilt through it holds for the calls that follow.
@@ -149,6 +163,7 @@ impl ShellExecutor {
     pub async fn shutdown(&self) {
         self.jobs.close();
         self.runner.shutdown().await;
+        self.transactions.end().await;
     }
 
     async fn execute(&self, path: CallPath, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
@@ -176,8 +191,14 @@ impl ShellExecutor {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
-        if params.background == Some(true) {
-            return self.start_job(call, cx, &params, command).await;
+        let background = params.background == Some(true);
+        let transaction = self
+            .transactions
+            .begin(&params.command, background, call, cx)
+            .await?;
+        if background {
+            let started = self.start_job(call, cx, &params, command).await;
+            return transaction.finish(None, started, call, cx).await;
         }
         let place = command.cwd.clone();
         let started = Instant::now();
@@ -193,13 +214,12 @@ impl ShellExecutor {
         let (running, ended) = match run {
             Ok(run) => run,
             Err(error) => {
-                return Err(run_failed(
-                    error,
-                    ToolOutput {
-                        overflow: captured.merged.shortened.map(Overflow::Spilled),
-                        ..ToolOutput::text(captured.merged.text)
-                    },
-                ));
+                let printed = ToolOutput {
+                    overflow: captured.merged.shortened.map(Overflow::Spilled),
+                    ..ToolOutput::text(captured.merged.text)
+                };
+                let failed = Err(run_failed(error, printed));
+                return transaction.finish(None, failed, call, cx).await;
             }
         };
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -213,7 +233,7 @@ impl ShellExecutor {
         let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
         let failure = self.failure(&ended, &place, stderr, merged, limit);
         let output = bash::output(captured, &ended, job.as_deref(), duration_ms);
-        match failure {
+        let result = match failure {
             None => Ok(output),
             Some((category, message)) => Err(ToolError::Shell {
                 exit_code: Some(ended.exit.code),
@@ -221,7 +241,9 @@ impl ShellExecutor {
                 message,
                 output: Box::new(output),
             }),
-        }
+        };
+        let code = ended.exit.code;
+        transaction.finish(Some(code), result, call, cx).await
     }
 
     /// Tells the user what of a command's end concerns the session.

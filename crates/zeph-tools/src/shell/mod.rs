@@ -5,8 +5,8 @@
 //! [`live`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
 //! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
-//! what the operating system lets commands do, [`reads`] what they may not read; `jobs` are the
-//! commands that run while calls come and go.
+//! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
+//! back what a failed one did; `jobs` are the commands that run while calls come and go.
 
 mod admit;
 pub mod bash;
@@ -30,6 +30,7 @@ mod recorder;
 pub mod runner;
 pub mod supervisor;
 mod sys;
+pub mod transaction;
 
 pub use config::{ShellConfig, ShellEnvConfig};
 pub use envelope::ShellOutputEnvelope;

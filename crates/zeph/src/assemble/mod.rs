@@ -13,7 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
-use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools};
+use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
 use zeph_tools::shell::os_sandbox::probe;
@@ -71,11 +71,14 @@ impl Assembly {
             SupervisorCommand::new(own_program()?),
             reads(&loaded, &env, rules.clone()),
         );
-        let shell = shell.map(|shell| shell.overflowing(loaded.config.tools.overflow.clone()));
-        let shell = Arc::new(shell.map_err(|errors| {
+        let shell = shell.map_err(|errors| {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             anyhow!("[tools.shell]: {}", errors.join("; "))
-        })?);
+        })?;
+        let shell = shell
+            .overflowing(loaded.config.tools.overflow.clone())
+            .with_own_files(store.path().to_owned(), snapshots(&loaded));
+        let shell = Arc::new(shell);
         let sandbox = Arc::new(path_sandbox(&loaded, &env, &store, rules)?);
         let undo = FileUndo::new(
             Arc::clone(&sandbox),
@@ -154,8 +157,18 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
 
 /// Which files may be read, by file tools and by commands.
 fn read_rules(loaded: &Loaded, env: &Environment) -> Result<ReadRules, RuleError> {
-    let file = &loaded.config.tools.file;
-    ReadRules::new(&file.deny_read, &file.allow_read, env.home().as_deref())
+    let tools = &loaded.config.tools;
+    let mut denied = tools.file.deny_read.clone();
+    if tools.shell.transactional && !denied.is_empty() {
+        // They hold copies of what is denied.
+        denied.push(literal(&snapshots(loaded)));
+    }
+    ReadRules::new(&denied, &tools.file.allow_read, env.home().as_deref())
+}
+
+/// Where snapshots of files are kept while commands run.
+fn snapshots(loaded: &Loaded) -> PathBuf {
+    loaded.paths.data_dir.join("snapshots")
 }
 
 /// The rules for commands: below the directories of file tools and of commands is searched for what

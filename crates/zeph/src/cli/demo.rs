@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, AgentParts, Caller, Dispatcher, TurnEnd, person_text};
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_tools::shell::ShellOutputEnvelope;
-use zeph_tools::{Phase, ToolCall};
+use zeph_tools::{Origin, Phase, ToolCall};
 
 use super::Exit;
 use super::args::GlobalArgs;
@@ -206,6 +206,7 @@ async fn check(
             conversation: session.to_owned(),
             caller_id: None,
             phase: Phase::Executor,
+            origin: Origin::User,
         },
     );
     let params = json!({ "command": TEST, "timeout_secs": 90 });

@@ -15,7 +15,7 @@ use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::{
-    MachineForm, OutputMetadata, Phase, ToolCall, ToolDef, ToolError, ToolExecutor as _,
+    MachineForm, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError, ToolExecutor as _,
     ToolRegistry, ToolResult,
 };
 
@@ -177,6 +177,7 @@ impl Calls {
                 conversation: session.clone(),
                 caller_id: None,
                 phase: Phase::Executor,
+                origin: Origin::User,
             },
         )
         .taking_images(true);

@@ -1,6 +1,7 @@
 //! What the schema cannot say about values: names that must be known, values that must agree.
 
 use zeph_tools::shell::policy::Construct;
+use zeph_tools::shell::transaction::Scope;
 use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
 
 use std::path::Path;
@@ -115,11 +116,18 @@ impl Check<'_> {
     }
 
     fn blocklist(&mut self, shell: &ShellConfig) {
-        for error in ShellPolicy::new(shell).err().into_iter().flatten() {
+        let scope = Scope::new(&shell.transaction_scope).err();
+        let scope = scope.into_iter().flatten().map(PolicyError::Scope);
+        let errors = ShellPolicy::new(shell).err().into_iter().flatten();
+        for error in errors.chain(scope) {
             let (key, help) = match &error {
                 PolicyError::Entry { index, .. } => (
                     format!("tools.shell.blocked_commands[{index}]"),
                     "an entry is words, without quotes and operators".to_owned(),
+                ),
+                PolicyError::Scope(error) => (
+                    format!("tools.shell.transaction_scope[{}]", error.index),
+                    "a glob such as `src/**`, relative to the working directory".to_owned(),
                 ),
                 PolicyError::Construct { index, name } => {
                     let names = Construct::ALL.map(Construct::name);

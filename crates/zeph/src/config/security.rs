@@ -74,6 +74,22 @@ const RULES: &[(&str, Rule)] = &[
         "tools.shell.allow_network",
         Rule::Towards(&["true", "false"]),
     ),
+    (
+        "tools.shell.transactional",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.shell.transaction_scope", Rule::More),
+    (
+        "tools.shell.auto_rollback",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.shell.auto_rollback_exit_codes", Rule::More),
+    (
+        "tools.shell.snapshot_required",
+        Rule::Towards(&["false", "true"]),
+    ),
+    // Less would leave commands without a snapshot, more could fill the user's disk.
+    ("tools.shell.max_snapshot_bytes", Rule::Never),
     ("tools.shell.env.pass", Rule::Fewer),
     ("tools.shell.env.block", Rule::More),
     // It could set `PATH` or `LD_PRELOAD`.
@@ -235,16 +251,10 @@ impl Bounds<'_> {
                 }
             }
             Rule::More => {
-                let mut union: Vec<&str> = strings(base).collect();
-                union
-                    .extend(strings(Some(value)).filter(|item| !strings(base).any(|b| b == *item)));
-                Ok(Some(
-                    union
-                        .into_iter()
-                        .map(str::to_owned)
-                        .collect::<Vec<_>>()
-                        .into(),
-                ))
+                let mut union: Vec<Value> = items(base).to_vec();
+                let new = items(Some(value)).iter();
+                union.extend(new.filter(|item| !items(base).contains(item)).cloned());
+                Ok(Some(union.into()))
             }
         }
     }
@@ -323,12 +333,15 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
+fn items(value: Option<&Value>) -> &[Value] {
     value
         .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    items(value).iter().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

@@ -81,6 +81,15 @@ pub(crate) enum Event {
         /// One sentence.
         text: String,
     },
+    /// A command failed, and the files are what they were before it.
+    Rollback {
+        /// The call's id.
+        id: String,
+        /// How many files, links and directories have their old content, mode or place again.
+        restored: usize,
+        /// How many that the command had created were removed.
+        removed: usize,
+    },
     /// The last line: the object of `--output-format json`.
     Finished {
         /// The result.

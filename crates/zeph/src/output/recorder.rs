@@ -215,6 +215,11 @@ impl Channel for Recorder {
                 stderr_line(&format!("error: {text}"));
                 self.print(Event::Notice { text });
             }
+            AgentEvent::Rollback { id, changes } => self.print(Event::Rollback {
+                id,
+                restored: changes.restored,
+                removed: changes.removed,
+            }),
             AgentEvent::Requesting { .. } | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => {}
         }
     }

@@ -121,6 +121,10 @@ impl Screen {
                 self.error(&text);
                 None
             }
+            AgentEvent::Rollback { changes, .. } => {
+                self.notice(&format!("The command was rolled back: {changes}."));
+                None
+            }
             // The question and what follows it say the first; the end of the turn sums up the second.
             AgentEvent::Permission { .. } | AgentEvent::Usage(_) => None,
         }

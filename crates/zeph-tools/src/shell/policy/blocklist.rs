@@ -6,6 +6,7 @@ use super::parse::parse;
 use super::tree::Construct;
 use super::word::Word;
 use crate::shell::config::ShellConfig;
+use crate::shell::transaction::ScopeError;
 
 /// What destroys or escalates; always blocked. Targets (`rm -r /`, block devices) are judged in
 /// `targets`.
@@ -39,6 +40,9 @@ pub enum PolicyError {
         /// The name.
         name: String,
     },
+    /// `transaction_scope` has something that is no glob.
+    #[error(transparent)]
+    Scope(ScopeError),
 }
 
 /// Which commands may run: compiled once, decides without I/O.
@@ -135,6 +139,15 @@ impl ShellPolicy {
         }
     }
 
+    /// One that blocks no words and admits every construct.
+    pub(super) fn open() -> Self {
+        Self {
+            entries: Vec::new(),
+            constructs: Construct::ALL.to_vec(),
+            network: true,
+        }
+    }
+
     pub(super) fn admits(&self, construct: Construct) -> bool {
         self.constructs.contains(&construct)
     }
@@ -193,7 +206,7 @@ fn prefix_fit<'w>(entry: &[String], words: impl Iterator<Item = &'w Word>) -> Fi
 }
 
 /// The file name of a command word.
-pub(super) fn name_of(word: &str) -> &str {
+pub(in crate::shell) fn name_of(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 

@@ -10,6 +10,7 @@ use super::named::{Named, Role};
 use super::parse::parse;
 use super::targets::{Places, is_block_device};
 use super::tree::{Command, Construct, Kind, List, Pipeline, Redirect, Then};
+use super::visit::{Part, Visit};
 use super::word::Word;
 
 /// How deep texts that shells are given may be nested.
@@ -80,12 +81,15 @@ pub(super) struct Decider<'p> {
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
     /// What is named, where that is asked for.
     pub(super) named: Option<Vec<Named>>,
+    /// Sees every part as it is judged.
+    pub(super) visit: Option<Visit<'p>>,
 }
 
 impl<'p> Decider<'p> {
     pub(super) fn new(policy: &'p ShellPolicy, start: &Start) -> Self {
         Self {
             policy,
+            visit: None,
             places: Places::new(start),
             verdict: Verdict::Allow,
             judged: 0,
@@ -274,6 +278,9 @@ impl<'p> Decider<'p> {
 
     /// A file that is written to.
     pub(super) fn output(&mut self, word: &Word) {
+        if let Some(visit) = &mut self.visit {
+            visit(Part::Output(word));
+        }
         match word.known() {
             Some(path) if is_block_device(path) => {
                 self.block(format!("writing onto the device `{path}`"));
@@ -311,6 +318,9 @@ impl<'p> Decider<'p> {
     /// Judges one simple command by its words.
     pub(super) fn simple(&mut self, words: &[Word], around: &Around) {
         let Some(first) = words.first() else { return };
+        if let Some(visit) = &mut self.visit {
+            visit(Part::Command(words));
+        }
         self.judged += 1;
         if self.judged > MAX_JUDGED {
             self.block("a command with too many parts cannot be judged");

@@ -5,7 +5,7 @@
 //! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, `evaluated` what bash evaluates a second time (`sed` likewise), and
 //! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
-//! reading. Nothing here does I/O. `paths` finds paths in a text.
+//! reading; `visit` shows its parts to others. Nothing here does I/O. `paths` finds paths in a text.
 //!
 //! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
 //! what it reads would understand some commands otherwise than the shell that runs them.
@@ -28,9 +28,11 @@ mod sed;
 mod shells;
 mod targets;
 mod tree;
+mod visit;
 mod word;
 mod wrappers;
 
+pub(super) use blocklist::name_of;
 pub use blocklist::{PolicyError, ShellPolicy};
 pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
 pub use decide::{Start, Verdict};
@@ -42,6 +44,8 @@ pub(in crate::shell) use paths::claim_source;
 pub use paths::extract_paths;
 pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
+pub(super) use visit::{Part, visit};
+pub(super) use word::Word;
 
 #[cfg(test)]
 mod tests;

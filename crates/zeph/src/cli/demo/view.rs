@@ -89,6 +89,9 @@ impl Channel for View {
                 self.says("", &format!("{end}, {}", seconds(duration_ms)));
             }
             AgentEvent::Notice(text) | AgentEvent::Warning(text) => self.says("notice", &text),
+            AgentEvent::Rollback { changes, .. } => {
+                self.says("notice", &format!("rolled back: {changes}"));
+            }
             AgentEvent::Requesting { .. }
             | AgentEvent::Reasoning(_)
             | AgentEvent::ToolOutput { .. }
