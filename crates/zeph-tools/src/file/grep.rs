@@ -1,7 +1,9 @@
 //! `grep`: searches the contents of files.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +13,8 @@ use async_trait::async_trait;
 use grep_regex::RegexMatcher;
 use grep_searcher::Searcher;
 use ignore::overrides::{Override, OverrideBuilder};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Mode, fstat, openat};
+use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -21,7 +24,7 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::grep_sink::{Found, matcher, search, searcher};
-use crate::file::place::{self, open_regular};
+use crate::file::place::{self, READ};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
 use crate::file::{blocking, glob};
@@ -179,12 +182,23 @@ impl Visitor for Worker<'_> {
         {
             return;
         }
-        match open_regular(entry.dir, entry.name, entry.path) {
-            Ok((file, _)) => self.search.file(&mut self.searcher, entry.path, file),
+        match open_listed(entry.dir, entry.name) {
+            Ok(file) => self.search.file(&mut self.searcher, entry.path, file),
             Err(_) => {
                 self.search.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// Opens what its directory lists as a regular file, without asking what it is once more before:
+/// a search opens many. What came in its place meanwhile is refused behind the opening, which
+/// neither waits nor follows a link.
+fn open_listed(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
+    let file = openat(dir, name, READ, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(File::from(file)),
+        _ => Err(Errno::INVAL),
     }
 }
 
