@@ -189,3 +189,16 @@ fn syntax_errors_that_a_change_brings_are_told() {
         &["Created a.json", "Syntax (JSON): 1 error: line "],
     );
 }
+
+/// Proves FILE-11, FILE-23: an image that was read may be replaced.
+#[test]
+fn an_image_that_was_read_is_known() {
+    let home = Home::new();
+    // The smallest GIF: one pixel.
+    let gif = b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;";
+    std::fs::write(home.path("a.gif"), gif).unwrap();
+    let write = json!({ "path": "a.gif", "content": "no image\n" });
+    refused(&home, "write", write.clone(), &["image", "delete it first"]);
+    succeeds(&home, "read", json!({ "path": "a.gif" }));
+    succeeds(&home, "write", write);
+}

@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xshell::{Cmd, Shell, cmd};
 
-/// Directories that hold no source of ours; nor does one with a `CACHEDIR.TAG`.
+/// What holds no source of ours (`.git` is a file in a linked work tree); nor does a directory with a
+/// `CACHEDIR.TAG`.
 const SKIPPED: &[&str] = &[".git", "target", ".zeph", "corpus", "artifacts"];
 
 /// The checkout and a shell that stands in its root.
@@ -89,9 +90,11 @@ impl Project {
                 let entry = entry?;
                 let path = entry.path();
                 let kind = entry.file_type()?;
+                if SKIPPED.iter().any(|skipped| entry.file_name() == *skipped) {
+                    continue;
+                }
                 if kind.is_dir() {
-                    let skipped = SKIPPED.iter().any(|skipped| entry.file_name() == *skipped);
-                    if !skipped && !path.join("CACHEDIR.TAG").exists() {
+                    if !path.join("CACHEDIR.TAG").exists() {
                         pending.push(path);
                     }
                 } else if kind.is_file()

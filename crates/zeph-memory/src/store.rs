@@ -22,9 +22,9 @@ use crate::error::StoreError;
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_sessions_tasks_audit.sql"),
     include_str!("../migrations/0002_seen_files.sql"),
-    include_str!("../migrations/0005_audit_claim_source.sql"),
-    include_str!("../migrations/0004_overflow.sql"),
     include_str!("../migrations/0003_undo.sql"),
+    include_str!("../migrations/0004_overflow.sql"),
+    include_str!("../migrations/0005_audit_claim_source.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -13,6 +13,7 @@ use crate::store::Store;
 
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
     /// Not begun.

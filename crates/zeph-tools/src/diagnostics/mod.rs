@@ -36,6 +36,7 @@ const KEPT_STDERR: usize = 4 * 1024;
 
 /// Which of cargo's commands runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(description = "")]
 #[serde(rename_all = "snake_case")]
 enum Kind {
     #[default]

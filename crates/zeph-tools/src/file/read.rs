@@ -114,8 +114,12 @@ fn read(
         Content::Text => false,
         Content::Utf16 => true,
         Content::Image(media) => {
+            // Of a content that is no text there is no difference to show: none is kept.
             let whole = Cursor::new(head).chain(file);
-            let output = image::answer(place.path(), &shown, media, size, takes_images, whole)?;
+            let mut whole = Hashing::new(whole, u64::MAX, ledger.is_on());
+            let output =
+                image::answer(place.path(), &shown, media, size, takes_images, &mut whole)?;
+            ledger.read(sandbox, &place.target(sandbox)?, &stat, whole);
             return Ok(output.at(place.path(), None));
         }
         Content::Binary(kind) => {

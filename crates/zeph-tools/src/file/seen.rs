@@ -292,6 +292,9 @@ impl Standing<'_> {
                     "it is binary ({kind}), which `read` does not show; to replace it, delete it first"
                 )
             }
+            Content::Image(_) => format!(
+                "it is an image: `read` it first, then {again}; where `read` shows no images, delete it first"
+            ),
             _ => format!("`read` it first, then {again}"),
         }
     }

@@ -56,7 +56,7 @@ impl ReadOverflow {
         Self {
             definition: ToolDef::new::<Params>(
                 READ_OVERFLOW,
-                "Lines of a stored output.",
+                "Lines of an output that was cut, by offset and limit or a pattern.",
                 Annotations::READ,
             )
             .with_param_aliases(&[

@@ -40,7 +40,7 @@ pub(super) struct BashParams {
 pub fn definition() -> ToolDef {
     ToolDef::new::<BashParams>(
         BASH,
-        "For builds, tests, git; not to read or edit files. background: a job.",
+        "Run a shell command: builds, tests, git; not to read or edit files. background returns a job id.",
         Annotations::ANYTHING,
     )
     .with_fence(BASH)
