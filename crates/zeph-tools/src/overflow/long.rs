@@ -12,6 +12,7 @@ use super::spill::Spill;
 pub struct LongText {
     threshold: usize,
     most_bytes: u64,
+    frugal: bool,
     /// The first characters, up to the threshold.
     first: String,
     chars: usize,
@@ -43,9 +44,19 @@ impl LongText {
         Self {
             threshold: config.threshold,
             most_bytes: config.most_bytes(),
+            frugal: false,
             first: String::new(),
             chars: 0,
             rest: None,
+        }
+    }
+
+    /// The same for one of many texts: little of what is spilled stays in memory.
+    #[must_use]
+    pub fn frugal(self) -> Self {
+        Self {
+            frugal: true,
+            ..self
         }
     }
 
@@ -62,10 +73,11 @@ impl LongText {
             self.first.push_str(text);
             return;
         }
+        let spill = Spill::new(self.most_bytes);
         let mut rest = Rest {
             last: VecDeque::new(),
             size: Size::default(),
-            spill: Spill::new(self.most_bytes),
+            spill: if self.frugal { spill.frugal() } else { spill },
         };
         rest.push(&self.first, last_bytes);
         rest.push(text, last_bytes);

@@ -14,6 +14,8 @@ use tempfile::SpooledTempFile;
 const BLOCK: usize = 128 * 1024;
 /// Compressed bytes that are held in memory; what goes beyond goes to a file.
 const IN_MEMORY: usize = 12 * 1024 * 1024;
+/// The same of a text that is one of many.
+const LITTLE: usize = 128 * 1024;
 
 /// Takes in a text piece by piece and keeps its beginning, up to a limit.
 #[derive(Debug)]
@@ -63,6 +65,15 @@ impl Spill {
             scratch: Vec::new(),
             line: 1,
             inner: Measures::default(),
+        }
+    }
+
+    /// The same for one of many texts: little of it is held in memory.
+    #[must_use]
+    pub fn frugal(self) -> Self {
+        Self {
+            packed: SpooledTempFile::new(LITTLE),
+            ..self
         }
     }
 

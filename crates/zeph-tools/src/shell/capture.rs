@@ -236,6 +236,15 @@ impl Capture {
         }
     }
 
+    /// The same for one of many: little of what is too long stays in memory.
+    #[must_use]
+    pub fn frugal(self) -> Self {
+        Self {
+            merged: self.merged.frugal(),
+            ..self
+        }
+    }
+
     /// Takes bytes of a stream and returns them as text.
     pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Cow<'b, str> {
         let text = self.decoders[index(stream)].decode(bytes);
@@ -244,14 +253,29 @@ impl Capture {
         text
     }
 
-    /// What was kept.
-    #[must_use]
-    pub fn finish(mut self) -> Captured {
+    /// No more will come: a character that was begun is incomplete for good. Returns whether one
+    /// was.
+    pub fn end(&mut self) -> bool {
+        let mut begun = false;
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let rest = self.decoders[index(stream)].finish();
             self.merged.push(rest);
             self.streams[index(stream)].push(rest);
+            begun |= !rest.is_empty();
         }
+        begun
+    }
+
+    /// What was kept so far; `next` goes on where it ends, also within a character.
+    pub fn hand_over(mut self, next: &mut Self) -> Captured {
+        std::mem::swap(&mut self.decoders, &mut next.decoders);
+        self.finish()
+    }
+
+    /// What was kept.
+    #[must_use]
+    pub fn finish(mut self) -> Captured {
+        self.end();
         let [stdout, stderr] = self.streams;
         Captured {
             merged: self.merged.finish(),

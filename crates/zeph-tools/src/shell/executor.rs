@@ -109,6 +109,7 @@ impl ShellExecutor {
     /// The same with other bounds of what the model reads of a command's output.
     #[must_use]
     pub fn overflowing(mut self, config: OverflowConfig) -> Self {
+        self.jobs = Jobs::new(config.clone());
         self.overflow = config;
         self
     }

@@ -10,6 +10,7 @@ use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::output::ToolOutput;
+use crate::overflow::Overflow;
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
@@ -175,16 +176,23 @@ impl ShellExecutor {
 
 /// What is told of a job: the text, and the envelope of one that has ended.
 fn told(job: &Job, mut seen: Snapshot) -> ToolOutput {
-    let output = ToolOutput::text(report::text(job, &mut seen));
+    let text = report::text(job, &mut seen);
+    let truncated = seen.output.truncated();
+    let output = ToolOutput {
+        overflow: seen.output.merged.shortened.take().map(Overflow::Spilled),
+        ..ToolOutput::text(text)
+    };
     match seen.state {
-        State::Running | State::Left(_) => output.with_raw(report::running_form(job, &seen)),
+        State::Running | State::Left(_) => {
+            output.with_raw(report::running_form(job, &seen, truncated))
+        }
         State::Ended(End {
             ended: Ok(ended),
             after,
             ..
         }) => {
             let envelope = ShellOutputEnvelope {
-                truncated: seen.output.truncated(),
+                truncated,
                 stdout: seen.output.stdout.text,
                 stderr: seen.output.stderr.text,
                 exit_code: ended.exit.code,

@@ -9,10 +9,12 @@ use tokio::time::{Instant as Moment, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, OutputStream, ToolEvent};
+use crate::overflow::OverflowConfig;
+use crate::shell::capture::Captured;
 use crate::shell::runner::{BackgroundProcess, Cause, Ended, RunError, RunningCommand};
 
 use super::report;
-use super::unread::{Taken, Unread};
+use super::unread::Unread;
 
 /// How a job came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub(in crate::shell) struct Snapshot {
     pub(super) looks: u32,
     /// Whether its end is told for the first time.
     pub(super) first: bool,
-    pub(super) output: Taken,
+    pub(super) output: Captured,
 }
 
 /// One job.
@@ -107,6 +109,8 @@ pub(super) struct NewJob {
     pub(super) limit: Option<Duration>,
     pub(super) call_id: String,
     pub(super) events: Arc<dyn EventSink>,
+    /// How much of its output is kept.
+    pub(super) overflow: OverflowConfig,
 }
 
 impl Job {
@@ -124,7 +128,7 @@ impl Job {
             cancel: CancellationToken::new(),
             inner: Mutex::new(Inner {
                 state: State::Running,
-                unread: Unread::default(),
+                unread: Unread::new(new.overflow),
                 stop: None,
                 looks: 0,
                 looked: None,

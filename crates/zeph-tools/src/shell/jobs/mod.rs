@@ -18,6 +18,7 @@ use std::time::Duration;
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::overflow::OverflowConfig;
 
 use job::{Job, NewJob, Origin};
 
@@ -33,6 +34,8 @@ const MOST_KEPT: usize = 32;
 /// The jobs of a process.
 #[derive(Default)]
 pub(super) struct Jobs {
+    /// How much of the output of each is kept.
+    overflow: OverflowConfig,
     table: Mutex<Table>,
 }
 
@@ -44,6 +47,14 @@ struct Table {
 }
 
 impl Jobs {
+    /// None yet, of whose output `overflow` says how much is kept.
+    pub(super) fn new(overflow: OverflowConfig) -> Self {
+        Self {
+            overflow,
+            table: Mutex::default(),
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,6 +90,7 @@ impl Jobs {
             limit,
             call_id: call.id.clone(),
             events: cx.events(),
+            overflow: self.overflow.clone(),
         }))
     }
 
@@ -96,6 +108,7 @@ impl Jobs {
                 limit: None,
                 call_id: call.id.clone(),
                 events: cx.events(),
+                overflow: self.overflow.clone(),
             })
         })
     }

@@ -121,13 +121,13 @@ pub(super) fn notice(job: &Job, end: &End) -> String {
 }
 
 /// The machine form of a job that runs, with its new output.
-pub(super) fn running_form(job: &Job, seen: &Snapshot) -> Value {
+pub(super) fn running_form(job: &Job, seen: &Snapshot, truncated: bool) -> Value {
     json!({
         "job_id": job.id,
         "state": "running",
         "stdout": seen.output.stdout.text,
         "stderr": seen.output.stderr.text,
-        "truncated": seen.output.truncated(),
+        "truncated": truncated,
         "duration_ms": millis(seen.age),
     })
 }

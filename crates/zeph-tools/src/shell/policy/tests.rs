@@ -336,7 +336,8 @@ fn wrap(how: usize, command: &str) -> String {
         6 => format!("timeout -k 1 5 nice -n 3 bash -ec '{quoted}'"),
         7 => format!("true && {command}"),
         8 => format!("! {command}"),
-        9 => format!("f() {{ {command}\n}}; f"),
+        // Of another name each: functions of one name are taken together for fork bombs.
+        9 => format!("f{0}() {{ {command}\n}}; f{0}", command.len()),
         10 => format!("echo 'x y' | {{ {command}\n}}"),
         11 => format!("{command}\n"),
         12 => format!("case a in a) {command}\n;; esac"),
