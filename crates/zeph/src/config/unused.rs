@@ -19,6 +19,7 @@ const DERIVED: &[(&str, &str)] = &[
     ("llm.default", "llm.chosen()"),
     ("llm.providers.type", "build_provider("),
     ("llm.providers.api_key_env", ".key_env()"),
+    ("llm.providers.images", ".takes_images()"),
     ("memory.path", "paths.database"),
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
