@@ -6,7 +6,6 @@ mod audit;
 mod child;
 mod conversation;
 mod durability;
-mod latency;
 mod lock;
 mod open;
 mod overflow;

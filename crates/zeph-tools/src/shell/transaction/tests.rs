@@ -1,3 +1,5 @@
+//! Trees, commands and what is left after a rollback.
+
 #![allow(clippy::disallowed_methods, reason = "the tests look at whole trees")]
 
 use std::collections::BTreeMap;
