@@ -80,7 +80,13 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     let after = tree(&home.project());
     assert_eq!(home.read("a.txt"), "three\n");
 
-    // In the conversation, as a person types it.
+    // In the conversation, as a person types it; other words are not passed over.
+    let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(0);
+    assert_has(
+        &unknown.stdout,
+        &["/undo list is no command", "did you mean /undo?"],
+    );
+    assert_eq!(tree(&home.project()), after);
     let undone = home.zeph(["--continue", "-p", "/undo"]).code(0);
     assert_eq!(
         undone.stdout,

@@ -11,7 +11,7 @@ pub enum Input<'a> {
     Shell(&'a str),
     /// A slash command.
     Command(Command),
-    /// A slash command that does not exist, with the nearest one that does.
+    /// A slash command that does not exist, or not with these words, with the nearest one that does.
     Unknown {
         /// As typed.
         name: &'a str,
@@ -98,11 +98,17 @@ pub fn parse(text: &str) -> Input<'_> {
     if let Some(rest) = trimmed.strip_prefix('/') {
         // A path such as `/etc/hosts is broken` is for the model; a lone word is a command.
         let name = trimmed.split_whitespace().next().unwrap_or(trimmed);
-        let words: Vec<&str> = trimmed.split_whitespace().take(2).collect();
-        let both = words.join(" ");
+        let words: Vec<&str> = trimmed.split_whitespace().collect();
         let known = |name: &str| COMMANDS.iter().find(|(known, ..)| *known == name);
-        if let Some((_, command, _)) = known(&both).or_else(|| known(name)) {
+        if let Some((_, command, _)) = known(&words.join(" ")) {
             return Input::Command(*command);
+        }
+        // No command takes other words: `/undo list` must not undo.
+        if let Some((near, ..)) = known(name) {
+            return Input::Unknown {
+                name: trimmed,
+                near: Some(near),
+            };
         }
         if name.len() == trimmed.len() && !rest.contains('/') {
             let names = COMMANDS.iter().map(|(known, ..)| *known);
@@ -150,5 +156,11 @@ mod tests {
         let unknown = |name, near| Input::Unknown { name, near };
         check("/hepl", unknown("/hepl", Some("/help")));
         check("/xyzzy", unknown("/xyzzy", None));
+        check("/undo list", unknown("/undo list", Some("/undo")));
+        check("/undo forget it", unknown("/undo forget it", Some("/undo")));
+        check(
+            "/clear the table ",
+            unknown("/clear the table", Some("/clear")),
+        );
     }
 }
