@@ -137,6 +137,38 @@ fn a_conversation_remembers_until_it_is_cleared() {
     assert_has(&results[0].1, &["category: invalid_parameters", "not read"]);
 }
 
+/// Proves FILE-23: what a model asked for before it could read the difference is not done.
+#[test]
+fn a_difference_is_seen_from_the_next_answer_on() {
+    let write = |content: &str| ("write", json!({ "path": "a.txt", "content": content }));
+    let server = OpenAi::start(move |n, _| match n {
+        0 => Reply::calls("a", &[("read", json!({ "path": "a.txt" }))]),
+        1 => Reply::calls("b", &[("bash", json!({ "command": "echo more >> a.txt" }))]),
+        2 => Reply::calls(
+            "c",
+            &[write("x\n"), write("y\n"), ("edit", edit("one", "1"))],
+        ),
+        3 => Reply::calls(
+            "d",
+            &[("edit", edit("one", "1")), ("edit", edit("more", "2"))],
+        ),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::openai(&server);
+    home.write("a.txt", "one\n");
+    home.zeph(["--yes", "-p", "change"]).code(0);
+    assert_eq!(home.read("a.txt"), "1\n2\n");
+    let results = results_of(&server.requests()[3].messages());
+    assert_eq!(results.len(), 5);
+    assert_has(&results[2].1, &["category: invalid_parameters", "+more"]);
+    for (_, result) in &results[3..] {
+        assert_has(
+            result,
+            &["category: invalid_parameters", "in the next answer"],
+        );
+    }
+}
+
 /// Proves FILE-23: calls of one session in several processes at once lose nothing, and take
 /// each other's changes for their own.
 #[test]

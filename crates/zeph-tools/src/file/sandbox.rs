@@ -18,6 +18,7 @@ use crate::file::locks::PathLocks;
 use crate::file::place::Place;
 use crate::file::resolve::{self, Last};
 use crate::file::rules::{self, ReadRules};
+use crate::file::seen::Differences;
 use crate::seen::{SeenFiles, SeenInMemory};
 use crate::undo::{NoJournal, UndoJournal};
 
@@ -64,6 +65,7 @@ pub struct Sandbox {
     rules: ReadRules,
     locks: PathLocks,
     seen: Option<Arc<dyn SeenFiles>>,
+    differences: Differences,
     journal: Arc<dyn UndoJournal>,
 }
 
@@ -108,6 +110,7 @@ impl Sandbox {
             rules: ReadRules::default(),
             locks: PathLocks::default(),
             seen: Some(Arc::new(SeenInMemory::default())),
+            differences: Differences::default(),
             journal: Arc::new(NoJournal),
         })
     }
@@ -137,6 +140,11 @@ impl Sandbox {
     pub fn with_seen(mut self, seen: Option<Arc<dyn SeenFiles>>) -> Self {
         self.seen = seen;
         self
+    }
+
+    /// The differences that answers of models were shown.
+    pub(super) fn differences(&self) -> &Differences {
+        &self.differences
     }
 
     /// What conversations have seen of files, where that matters.

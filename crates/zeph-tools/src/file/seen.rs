@@ -3,10 +3,11 @@
 //! A content is told by its digest, so a touch is no alarm. The difference to what was seen last is
 //! part of the refusal, and counts as seen with it.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::Stat;
 use sha2::{Digest as _, Sha256};
@@ -31,13 +32,37 @@ const MOST_KEPT: usize = 1 << 20;
 const LONGEST_DIFF: usize = 40_000;
 /// Bytes that are hashed between two looks at the cancellation.
 const PORTION: u64 = 8 << 20;
+/// Differences that are remembered.
+const MOST_DIFFERENCES: usize = 256;
 
 /// What the conversation of one call has seen. Its methods block.
 pub(super) struct Ledger {
     /// `None` where it does not matter what was seen.
     files: Option<Arc<dyn SeenFiles>>,
     conversation: String,
+    /// The answer of a model that the call is of.
+    batch: Option<String>,
     runtime: Handle,
+}
+
+/// Which files were refused with a difference, and by which answer of a model: its further calls
+/// were made before the model could read it.
+#[derive(Debug, Default)]
+pub(super) struct Differences(Mutex<VecDeque<(String, PathBuf)>>);
+
+impl Differences {
+    fn shown(&self, batch: &str, path: &Path) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() == MOST_DIFFERENCES {
+            shown.pop_front();
+        }
+        shown.push_back((batch.to_owned(), path.to_owned()));
+    }
+
+    fn are_unread(&self, batch: &str, path: &Path) -> bool {
+        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().any(|(of, at)| of == batch && at == path)
+    }
 }
 
 /// A file as it stands and is about to be changed.
@@ -115,6 +140,7 @@ impl Ledger {
         Self {
             files: sandbox.seen().cloned(),
             conversation: call.conversation.clone(),
+            batch: call.batch.clone(),
             runtime: Handle::current(),
         }
     }
@@ -194,6 +220,13 @@ impl Ledger {
         };
         let path = &standing.target.path;
         let shown = sandbox.shown(path);
+        if let Some(batch) = &self.batch
+            && sandbox.differences().are_unread(batch, path)
+        {
+            return Err(ToolError::invalid(format!(
+                "{shown} was changed by another program or a command, as an earlier call of this answer was told; nothing was written: {again} in the next answer, if it still fits the difference shown there"
+            )));
+        }
         let lost = |error| ToolError::permanent(format!("{error}; {shown} was not changed"));
         let Some(known) = self.digest(files, path).map_err(lost)? else {
             return Err(ToolError::invalid(format!(
@@ -220,6 +253,9 @@ impl Ledger {
             )));
         };
         self.note(path, &now, standing.content);
+        if let Some(batch) = &self.batch {
+            sandbox.differences().shown(batch, path);
+        }
         Err(ToolError::Explained {
             category: ToolErrorCategory::InvalidParameters,
             message: format!(
