@@ -76,16 +76,21 @@ impl Signature {
     }
 }
 
+/// Whether `text` is too long to be searched.
+pub(super) fn is_too_long(text: &str) -> bool {
+    text.len() > MOST_BYTES
+        || memchr::memchr_iter(b'\n', text.as_bytes())
+            .nth(MOST_LINES)
+            .is_some()
+}
+
 /// The place in `text` that is most like `wanted`; `None` when none is, or `text` is too long.
 pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
-    if text.len() > MOST_BYTES {
+    if is_too_long(text) {
         return None;
     }
     let text = text.strip_suffix('\n').unwrap_or(text);
     let lines: Vec<&str> = text.split('\n').collect();
-    if lines.len() > MOST_LINES {
-        return None;
-    }
     let all: Vec<&str> = wanted
         .strip_suffix('\n')
         .unwrap_or(wanted)

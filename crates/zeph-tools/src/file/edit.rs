@@ -14,7 +14,7 @@ use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::closest::{Closest, closest};
+use crate::file::closest::{Closest, closest, is_too_long};
 use crate::file::journal::Recorder;
 use crate::file::lines::cut;
 use crate::file::retry::Ignored;
@@ -215,14 +215,51 @@ fn refused(
             let text = String::from_utf8_lossy(&text);
             let text = text.replace("\r\n", "\n");
             let wanted = replacement.old.replace("\r\n", "\n");
+            if let Some(slip) = slip(&text, &wanted) {
+                return ToolError::invalid(format!(
+                    "`old_string` does not occur in {shown}: {slip}"
+                ));
+            }
             match closest(&text, &wanted) {
                 Some(place) => missed(shown, content, &text, &wanted, &place),
+                None if is_too_long(&text) => ToolError::invalid(format!(
+                    "`old_string` does not occur in {shown}, which is too long for the closest lines to be looked for; find them with `grep`, and read them again with `offset`"
+                )),
                 None => ToolError::invalid(format!(
                     "`old_string` does not occur in {shown}, nor anything like it; read the file again"
                 )),
             }
         }
     }
+}
+
+/// What is wrong with `wanted`, where it is in `text` but for how it was taken over from `read`.
+fn slip(text: &str, wanted: &str) -> Option<&'static str> {
+    if wanted.contains('\u{fffd}') && text.contains(wanted) {
+        return Some(
+            "the file has bytes there that are no UTF-8, which `read` shows as U+FFFD; give text beside them",
+        );
+    }
+    let body = wanted.trim_end_matches('\n');
+    if body.is_empty() {
+        return None;
+    }
+    if !text.ends_with(wanted) && text.trim_end_matches('\n').ends_with(body) {
+        return Some(
+            "the file ends there, with fewer line endings; give the text without those at its end",
+        );
+    }
+    let mut bare = String::with_capacity(body.len());
+    for line in body.split('\n') {
+        let (mark, rest) = line.split_once('\t')?;
+        mark.trim_start_matches(' ').parse::<u64>().ok()?;
+        bare.push_str(rest);
+        bare.push('\n');
+    }
+    let bare = bare.trim_end_matches('\n');
+    (!bare.is_empty() && text.contains(bare)).then_some(
+        "its lines begin with the line numbers that `read` shows; give the text without them, in `new_string` too",
+    )
 }
 
 /// So many lines of `text`, `skipped` left out before them, at most [`MOST_DIFFED`]; each cut where

@@ -92,9 +92,10 @@ impl Tool for ReadOverflow {
         let entry = found.ok_or_else(missing)?;
         if query.offset > entry.lines.max(1) {
             return Err(ToolError::invalid(format!(
-                "/offset: line {} is past the end: {reference} has {} lines{}",
+                "/offset: line {} is past the end: {reference} has {} line{}{}",
                 query.offset,
                 entry.lines,
+                if entry.lines == 1 { "" } else { "s" },
                 entry
                     .cut()
                     .map_or_else(String::new, |cut| format!("; it was {cut}")),

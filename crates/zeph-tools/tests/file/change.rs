@@ -248,6 +248,39 @@ async fn edit_replaces_exactly_one_place() {
     world.assert_no_leftovers(".");
 }
 
+/// Proves FILE-21: a miss says what went wrong in taking the text over from what `read` showed.
+#[tokio::test]
+async fn a_slip_in_taking_text_over_is_named() {
+    let world = World::new();
+    let check = async |content: &[u8], old: &str, said: &str| {
+        world.put("f", content);
+        let params = json!({"path": "f", "old_string": old, "new_string": "x"});
+        let (category, text) = world.fail("edit", params).await;
+        assert_eq!(category, Category::InvalidParameters);
+        assert!(text.contains(said), "{text}");
+        assert_eq!(world.bytes("f"), content);
+    };
+    let (numbers, ends, bytes) = (
+        "begin with the line numbers",
+        "the file ends there",
+        "no UTF-8",
+    );
+    check(b"a\n\tb\nc\n", "     2\t\tb\n     3\tc", numbers).await;
+    check(b"a\n\tb\nc\n", "1\ta\n", numbers).await;
+    check(b"1\tone\n2\ttwo\n", "2\tzwei\n", "Closest: lines").await;
+    check(b"a\nb", "b\n", ends).await;
+    check(b"a\nb\n", "b\n\n", ends).await;
+    check(b"a\nb\nc\n", "b\n\n", "Closest: lines").await;
+    check(b"tw\xf6\nthree\n", "tw\u{fffd}\nthree", bytes).await;
+    let long = "let a = 1;\n".repeat(60_000);
+    check(
+        long.as_bytes(),
+        "let b = 2;",
+        "too long for the closest lines",
+    )
+    .await;
+}
+
 /// Proves FILE-23 in part: edits of several processes at once lose nothing. A lock of one process
 /// is none of another's, so each of these sandboxes has its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
