@@ -71,3 +71,34 @@ fn a_background_process_ends_with_the_session() {
         (!is_running(&seconds)).then_some(())
     });
 }
+
+/// Proves SH-3: a command that stops the process which runs it is ended in its time, the next one
+/// runs, and nothing is left.
+#[test]
+fn a_command_that_stops_its_supervisor_stops_nothing_else() {
+    let seconds = unique_seconds();
+    let home = Home::new();
+    let command = format!("kill -STOP $PPID; sleep {seconds}");
+    let lines = [
+        json!({"tool": "bash", "params": {"command": command, "timeout_secs": 1}}).to_string(),
+        json!({"tool": "bash", "params": {"command": "echo on"}}).to_string(),
+        json!({"tool": "bash", "params": {"command": "kill -STOP $PPID; echo on"}}).to_string(),
+    ];
+    let begun = std::time::Instant::now();
+    let run = home.zeph(["tools", "run", "--yes"]).stdin(lines.join("\n"));
+    let forms = run.run().json_lines();
+    assert_eq!(forms[0]["error_category"], "timeout", "{forms:#?}");
+    assert_eq!(forms[1]["data"], "on");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+    assert!(!is_running(&seconds));
+}
+
+/// Proves SH-3: nor does it survive the agent's death then.
+#[test]
+fn a_stopped_supervisor_ends_with_the_agent() {
+    let s = unique_seconds();
+    no_orphan(
+        &format!("sleep {s} & kill -STOP $PPID; touch begun; wait"),
+        &s,
+    );
+}

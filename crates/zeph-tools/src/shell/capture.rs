@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use crate::event::OutputStream;
 use crate::overflow::{Finished, LongText, OverflowConfig};
@@ -37,9 +37,21 @@ impl Decoder {
         {
             return Cow::Borrowed(text);
         }
+        let mut text = String::new();
+        let mut rest = bytes;
+        while let Some(end) = memchr(0, rest) {
+            self.append(&rest[..end], &mut text);
+            text.push_str(self.finish());
+            rest = behind_nuls(&rest[end..]);
+        }
+        self.append(rest, &mut text);
+        Cow::Owned(text)
+    }
+
+    /// Adds the text of bytes without NUL.
+    fn append(&mut self, bytes: &[u8], text: &mut String) {
         let mut joined = std::mem::take(&mut self.pending);
         joined.extend_from_slice(bytes);
-        let mut text = String::with_capacity(joined.len());
         let mut rest = joined.as_slice();
         while !rest.is_empty() {
             match std::str::from_utf8(rest) {
@@ -59,10 +71,6 @@ impl Decoder {
                 }
             }
         }
-        if text.contains('\0') {
-            text.retain(|character| character != '\0');
-        }
-        Cow::Owned(text)
     }
 
     /// What stands for a character that was never completed.
@@ -73,6 +81,16 @@ impl Decoder {
             "\u{FFFD}"
         }
     }
+}
+
+/// What follows the NULs with which `bytes` begins: of a device or a sparse file there are many.
+fn behind_nuls(mut bytes: &[u8]) -> &[u8] {
+    const MANY: [u8; 1024] = [0; 1024];
+    while let Some(rest) = bytes.strip_prefix(&MANY) {
+        bytes = rest;
+    }
+    let nuls = bytes.iter().take_while(|byte| **byte == 0).count();
+    &bytes[nuls..]
 }
 
 /// The head and the tail of a text that may be of any length. Holds at most
@@ -394,6 +412,18 @@ mod tests {
             };
             prop_assert_eq!(merged, model.merged);
             prop_assert_eq!([captured.stdout.text, captured.stderr.text], model.streams);
+        }
+
+        /// Proves SH-4.
+        #[test]
+        fn many_nuls_are_removed(runs in proptest::collection::vec((0_usize..5000, "[a-c\0é]{0,3}"), 0..6)) {
+            let mut bytes = Vec::new();
+            for (nuls, text) in &runs {
+                bytes.resize(bytes.len() + nuls, 0);
+                bytes.extend_from_slice(text.as_bytes());
+            }
+            let text = String::from_utf8_lossy(&bytes).replace('\0', "");
+            prop_assert_eq!(Decoder::default().decode(&bytes).into_owned(), text);
         }
 
         /// Proves SH-4.

@@ -10,9 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -207,7 +209,19 @@ async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
     let pid = child.id();
     let mut frames = Frames::default();
     let mut buffer = vec![0; 16 * 1024];
-    while let Ok(count @ 1..) = receive(&stream, &mut buffer).await {
+    let mut children = signal(SignalKind::child()).ok();
+    loop {
+        let count = tokio::select! {
+            received = receive(&stream, &mut buffer) => match received {
+                Ok(count @ 1..) => count,
+                _ => break,
+            },
+            () = changed(&mut children) => {
+                // A command may have stopped its parent, on which all else waits.
+                wake(pid);
+                continue;
+            }
+        };
         frames.push(&buffer[..count]);
         while let Ok(Some(reply)) = frames.next::<Reply>() {
             if let Reply::Hides { can } = reply {
@@ -229,6 +243,24 @@ async fn read(stream: Arc<UnixStream>, mut child: Child, end: End) {
         let _ = tokio::task::spawn_blocking(move || tree::sweep(pid)).await;
     }
     drop(end);
+}
+
+/// Waits until a child may have stopped.
+async fn changed(children: &mut Option<tokio::signal::unix::Signal>) {
+    let told = match children {
+        Some(children) => children.recv().await,
+        None => None,
+    };
+    if told.is_none() {
+        std::future::pending().await
+    }
+}
+
+/// Lets the supervisor, which has not been waited for yet, go on when it was stopped.
+fn wake(pid: Option<u32>) {
+    if let Some(pid) = pid.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        let _ = kill_process(pid, Signal::CONT);
+    }
 }
 
 async fn receive(stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {

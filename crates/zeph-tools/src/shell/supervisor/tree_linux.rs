@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, pidfd_open,
-    pidfd_send_signal, set_child_subreaper, waitid, waitpid,
+    pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal, waitid, waitpid,
 };
 
 use super::CALL_TAG;
@@ -43,8 +43,10 @@ pub(super) struct Mark {
     pub(super) alone: bool,
 }
 
-/// Makes this process the parent of whatever its descendants orphan.
+/// Makes this process the parent of whatever its descendants orphan. One of them may have stopped
+/// it: it goes on when the agent dies.
 pub(super) fn adopt_orphans() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::CONT))?;
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
