@@ -74,6 +74,9 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features",
     "check -p zeph-tools --no-default-features --features file",
     "check -p zeph",
+    "check -p zeph --no-default-features",
+    // The fuzz targets are a workspace of their own.
+    "check --locked --manifest-path fuzz/Cargo.toml --target-dir target",
 ];
 
 /// How long the binary may take in the smoke run.
