@@ -14,8 +14,8 @@ const MOST_WANTED: usize = 40;
 const MOST_CHARS: usize = 300;
 /// Windows that are compared exactly.
 const CANDIDATES: usize = 5;
-/// What is less like than this is nowhere near.
-const LIKE: f64 = 0.35;
+/// What is less like than this, in percent, is hardly meant.
+const LIKE: u8 = 35;
 
 /// The place that comes closest.
 #[derive(Debug, PartialEq)]
@@ -35,6 +35,11 @@ pub(super) struct Closest {
 }
 
 impl Closest {
+    /// Whether the place is so unlike that another text was meant, or another file.
+    pub(super) fn is_far(&self) -> bool {
+        self.percent < LIKE
+    }
+
     /// Whether the first difference is one of white space alone.
     pub(super) fn is_blank_difference(&self) -> bool {
         match (&self.wanted, &self.found) {
@@ -84,7 +89,8 @@ pub(super) fn is_too_long(text: &str) -> bool {
             .is_some()
 }
 
-/// The place in `text` that is most like `wanted`; `None` when none is, or `text` is too long.
+/// The place in `text` that is most like `wanted`; `None` when nothing is in common, or `text` is too
+/// long.
 pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
     if is_too_long(text) {
         return None;
@@ -117,7 +123,7 @@ pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
             place = Some((like, start));
         }
     }
-    let (like, start) = place.filter(|(like, _)| *like >= LIKE)?;
+    let (like, start) = place.filter(|(like, _)| *like > 0.0)?;
     let last = (start + all.len()).min(lines.len());
     let differs = (start..start + all.len())
         .find(|index| lines.get(*index) != all.get(index - start))
@@ -202,9 +208,12 @@ mod tests {
         assert!(place.is_blank_difference());
     }
 
+    /// Proves FILE-22 for a text that is hardly alike.
     #[test]
-    fn what_is_nowhere_near_is_nowhere() {
-        assert_eq!(closest(TEXT, "SELECT * FROM users WHERE id = 42"), None);
+    fn what_is_far_is_said_to_be() {
+        let place = closest(TEXT, "SELECT * FROM users WHERE id = 42").expect("a place");
+        assert!(place.is_far(), "{place:?}");
+        assert_eq!(closest(TEXT, "§§§"), None);
         assert_eq!(closest("", "something"), None);
     }
 

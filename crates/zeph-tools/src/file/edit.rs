@@ -312,8 +312,15 @@ fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest
     ToolError::Explained {
         category: ToolErrorCategory::InvalidParameters,
         message: format!(
-            "`old_string` does not occur in {shown}. Closest: lines {}-{}, {}% alike; {difference}",
-            place.first, place.last, place.percent
+            "`old_string` does not occur in {shown}. Closest: lines {}-{}, {}% alike{}; {difference}",
+            place.first,
+            place.last,
+            place.percent,
+            if place.is_far() {
+                ", so read the file again"
+            } else {
+                ""
+            },
         ),
         output: Box::new(ToolOutput::text(format!(
             "The closest place (-), and what was asked for (+):\n{diff}"

@@ -215,6 +215,12 @@ async fn edit_replaces_exactly_one_place() {
         .fail("edit", edit("nothing that is alike at all", "x"))
         .await;
     assert!(text.contains("category: invalid_parameters"), "{text}");
+    assert!(
+        text.contains("Closest: lines") && text.contains("read the file again"),
+        "{text}"
+    );
+
+    let (_, text) = world.fail("edit", edit("§§§", "x")).await;
     assert!(text.contains("nor anything like it"), "{text}");
 
     let (_, text) = world.fail("edit", edit("two()", "2()")).await;

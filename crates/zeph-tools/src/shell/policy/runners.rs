@@ -53,11 +53,9 @@ impl Decider<'_> {
                     return;
                 }
             }
-            at += self.skip_options(
-                &wrapper,
-                &arguments[at..][..usize::from(at < arguments.len())],
-                around,
-            );
+            // One at a time; none is left where the value of the last option is missing.
+            let next = arguments.get(at..=at).unwrap_or_default();
+            at += self.skip_options(&wrapper, next, around);
             if at > before {
                 // The value of the option, if it has one.
                 let option = arguments[before].prefix();

@@ -73,6 +73,28 @@ fn what_destroys_or_cannot_be_known_does_not_run() {
     });
 }
 
+/// Proves SH-12: a command that ends early is decided like any other.
+#[test]
+fn the_beginnings_of_commands_are_decided() {
+    let tables = [
+        include_str!("tests/allowed.txt"),
+        include_str!("tests/refused.txt"),
+    ];
+    for line in tables.iter().flat_map(|table| table.lines()) {
+        let line = command(line.split_once(' ').map_or(line, |(kind, rest)| {
+            if matches!(kind, "A" | "B") {
+                rest
+            } else {
+                line
+            }
+        }));
+        for (at, _) in line.char_indices() {
+            let _ = decide(&line[..at]);
+        }
+    }
+    assert_eq!(decide("env -u"), Verdict::Allow);
+}
+
 /// Proves SH-11.
 #[test]
 fn what_was_hit_is_named() {
