@@ -32,6 +32,7 @@ mod grep;
 mod grep_sink;
 mod ignored;
 mod image;
+mod indentation;
 mod journal;
 mod lines;
 mod list_directory;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use memchr::memmem;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
+use crate::file::indentation::Shift;
 use crate::file::signs::{
     Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs,
 };
@@ -75,13 +76,6 @@ struct Place {
     end: usize,
 }
 
-/// How much further the lines of the file are indented than those that were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shift<'a> {
-    More(&'a [u8]),
-    Less(&'a [u8]),
-}
-
 struct Search<'a> {
     content: &'a [u8],
     lines: Vec<Line>,
@@ -94,6 +88,39 @@ pub(super) fn retry(content: &[u8], old: &str, new: &str) -> Retried {
     if content.len() > MOST_BYTES || old.trim().is_empty() {
         return Retried::Nothing;
     }
+    if content.ends_with(b"\n") || !old.ends_with('\n') {
+        return search(content, old, new);
+    }
+    // The last line may be meant, which lacks its ending, and goes on lacking it.
+    match search(&[content, b"\n"].concat(), old, new) {
+        Retried::One {
+            start,
+            end,
+            mut text,
+            line,
+            ignored,
+        } if end > content.len() => {
+            for ending in [b"\n", b"\r"] {
+                text.truncate(text.strip_suffix(ending).map_or(text.len(), <[u8]>::len));
+            }
+            let end = content.len();
+            if content[start..end] == text {
+                return Retried::Applied(line);
+            }
+            Retried::One {
+                start,
+                end,
+                text,
+                line,
+                ignored,
+            }
+        }
+        found => found,
+    }
+}
+
+/// Looks again for `old`.
+fn search(content: &[u8], old: &str, new: &str) -> Retried {
     let (asked, wanted) = (segments(old), segments(new));
     if asked == wanted {
         return Retried::Nothing;
@@ -243,26 +270,18 @@ impl<'a> Search<'a> {
             whole => whole,
         };
         let lines = self.lines.get(line..line + self.old.len())?;
-        let mut shift = None;
+        let mut indents = Vec::new();
         for (at, asked) in lines.iter().zip(whole) {
             let (here, text) = indent(trimmed(self.body(*at)));
             let (asked, wanted) = indent(trimmed(asked.as_bytes()));
             if text != wanted {
                 return None;
             }
-            if text.is_empty() {
-                continue;
+            if !text.is_empty() {
+                indents.push((here, asked));
             }
-            let this = match (here.strip_suffix(asked), asked.strip_suffix(here)) {
-                (Some(more), _) => Shift::More(more),
-                (None, Some(less)) => Shift::Less(less),
-                (None, None) => return None,
-            };
-            if shift.is_some_and(|shift| shift != this) {
-                return None;
-            }
-            shift = Some(this);
         }
+        let shift = Shift::between(&indents)?;
         let last = lines[whole.len() - 1];
         let end = if whole.len() < self.old.len() {
             lines[whole.len()].start
@@ -270,7 +289,7 @@ impl<'a> Search<'a> {
             last.start + trimmed(self.body(last)).len()
         };
         let start = lines[0].start;
-        Some((shift?, Place { line, start, end }))
+        Some((shift, Place { line, start, end }))
     }
 
     /// The text that takes the place of `place`; `None` when lines cannot be indented as in the
@@ -303,16 +322,12 @@ impl<'a> Search<'a> {
             } else if trimmed(line).is_empty() {
                 text.extend_from_slice(line);
             } else {
-                match shift {
+                match &shift {
                     None if ignored == Ignored::Typography => {
                         text.extend_from_slice(&with_signs(there, self.old[old], self.new[new]));
                     }
                     None => text.extend_from_slice(line),
-                    Some(Shift::More(more)) => {
-                        text.extend_from_slice(more);
-                        text.extend_from_slice(line);
-                    }
-                    Some(Shift::Less(less)) => text.extend_from_slice(line.strip_prefix(less)?),
+                    Some(shift) => text.extend_from_slice(&shift.applied(line)?),
                 }
             }
             if new + 1 < self.new.len() {

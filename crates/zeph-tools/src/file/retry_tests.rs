@@ -33,6 +33,16 @@ fn differences_are_ignored_one_after_another() {
             "{content:?} {old:?}"
         );
     };
+    check("a\nb", "b\n", "c\n", "a\nc", LineEndings);
+    check("a\nb", "a\nb\n", "a\nc\nb\n", "a\nc\nb", LineEndings);
+    check("a\r\nb", "a\nb\n", "a\nc", "a\r\nc", LineEndings);
+    check(
+        "\ta\n\tb",
+        "    a\n    b\n",
+        "    c\n    b\n",
+        "\tc\n\tb",
+        Indentation,
+    );
     check(
         "a\r\nb\r\nc\r\n",
         "a\nb",
@@ -199,6 +209,7 @@ fn a_retried_edit_is_not_made_twice() {
         }
     };
     check("a\r\nb\r\n", "a\nb", "a\nb\nc");
+    check("a\nb", "b\n", "b\nc\n");
     check("a\r\nb\r\n", "a\nb", "c\na\nb");
     check("a \nb\n", "a\nb\n", "a\nb\nc\n");
     check("    a\n    b\n", "a\nb\n", "a\nb\nc\n");
@@ -324,7 +335,9 @@ proptest! {
             let there = &content.as_bytes()[start..end];
             prop_assert_eq!(essence(there), essence(old.as_bytes()));
             let lines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();
-            prop_assert_eq!(lines(there), lines(old.as_bytes()));
+            // A last line that lacks its ending is meant as well.
+            let lacks = end == content.len() && old.ends_with('\n') && !there.ends_with(b"\n");
+            prop_assert_eq!(lines(there) + usize::from(lacks), lines(old.as_bytes()));
         }
     }
 

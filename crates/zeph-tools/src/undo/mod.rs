@@ -171,3 +171,15 @@ pub trait Undo: Send + Sync {
     /// [`UndoError::Nothing`], [`UndoError::Journal`].
     async fn forget_last(&self, session: &str) -> Result<Undone, UndoError>;
 }
+
+/// Where nothing is kept, there is nothing to undo.
+#[async_trait]
+impl Undo for NoJournal {
+    async fn undo_last(&self, _session: &str) -> Result<Undone, UndoError> {
+        Err(UndoError::Nothing)
+    }
+
+    async fn forget_last(&self, _session: &str) -> Result<Undone, UndoError> {
+        Err(UndoError::Nothing)
+    }
+}
