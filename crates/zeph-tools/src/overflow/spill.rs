@@ -1,7 +1,7 @@
 //! A long text on its way to the store: compressed in blocks as it comes, in bounded memory.
 //!
 //! The blocks are [LZ4 blocks](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md) of
-//! some 128 KiB of text each. Small outputs stay in memory, compressed; beyond [`IN_MEMORY`] they
+//! some 128 KiB of text each. Small outputs stay in memory, compressed; beyond `IN_MEMORY` they
 //! go to a temporary file without a name.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};

@@ -1,7 +1,7 @@
 //! Transactions: a command that fails leaves the files as they were.
 //!
-//! One call: [`detect`] says whether the command writes → [`snapshot`] saves the files in
-//! [`scope`] → the command runs → its exit code decides: [`restore`], or keep what it did.
+//! One call: `detect` says whether the command writes → `snapshot` saves the files in
+//! `scope` → the command runs → its exit code decides: `restore`, or keep what it did.
 //! `handles` holds what goes through directories without following a link, `stale` removes what
 //! killed processes left behind.
 //!
