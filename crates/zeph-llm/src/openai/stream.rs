@@ -59,6 +59,7 @@ impl<'a> AnswerReader<'a> {
     /// `Protocol` for what is no answer, or the class of an error object in the stream.
     pub(super) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
         let room = HEAD_BYTES.saturating_sub(self.head.len());
+        let behind_head = bytes.len().saturating_sub(room);
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         let mut bytes = Cow::Borrowed(bytes);
         if let Format::Unknown(blank) = &mut self.format {
@@ -84,12 +85,17 @@ impl<'a> AnswerReader<'a> {
         match &mut self.format {
             Format::Unknown(_) => Ok(()),
             Format::Events(decoder) => {
-                decoder.push(bytes, |event| {
-                    *events += 1;
-                    take_event(event.data, answer, *target, sink)
-                })?;
-                if *events == 0 && self.head.len() == HEAD_BYTES && !could_be_events(&self.head) {
-                    return Err(no_answer(&self.head, *target));
+                // The head decides by itself, however much came with it.
+                let (head, rest) = bytes.split_at(bytes.len() - behind_head);
+                for part in [head, rest] {
+                    decoder.push(part, |event| {
+                        *events += 1;
+                        take_event(event.data, answer, *target, sink)
+                    })?;
+                    let is_whole = self.head.len() == HEAD_BYTES;
+                    if *events == 0 && is_whole && !could_be_events(&self.head) {
+                        return Err(no_answer(&self.head, *target));
+                    }
                 }
                 Ok(())
             }

@@ -537,6 +537,20 @@ fn a_byte_order_mark_may_come_in_pieces() {
     assert_eq!(read([&odd[..]]).0.is_ok(), read(odd.chunks(1)).0.is_ok());
 }
 
+/// A body that is no stream is told by how it begins, however much comes at once.
+#[test]
+fn what_is_no_stream_is_none_in_one_piece_too() {
+    let body = [
+        "<html>\n".repeat(300),
+        stream(&[json!({"delta": {"content": "hi"}}), finish("stop")]),
+    ]
+    .concat();
+    for size in [1, 1000, 2000, body.len()] {
+        let failure = read(body.as_bytes().chunks(size)).0.unwrap_err();
+        assert!(failure.message.contains("did not answer"), "{size}");
+    }
+}
+
 fn settings(openai: bool) -> WireSettings<'static> {
     WireSettings {
         model: "m",
