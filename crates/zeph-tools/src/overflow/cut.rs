@@ -138,7 +138,7 @@ fn chars_at_end(text: &str, count: usize) -> &str {
 }
 
 /// `text` up to its last line break, unless more than half of it would be lost.
-fn whole_lines_at_start(text: &str) -> &str {
+pub(crate) fn whole_lines_at_start(text: &str) -> &str {
     match text.rfind('\n') {
         Some(end) if end + 1 >= text.len() / 2 => &text[..=end],
         _ => text,
@@ -146,7 +146,7 @@ fn whole_lines_at_start(text: &str) -> &str {
 }
 
 /// `text` from behind its first line break, unless more than half of it would be lost.
-fn whole_lines_at_end(text: &str) -> &str {
+pub(crate) fn whole_lines_at_end(text: &str) -> &str {
     match text.find('\n') {
         Some(end) if end < text.len() / 2 => &text[end + 1..],
         _ => text,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use memchr::{memchr, memchr_iter};
 
 use crate::event::OutputStream;
+use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{Finished, LongText, OverflowConfig};
 
 /// How many bytes are kept of a text.
@@ -185,22 +186,6 @@ impl HeadTail {
             omitted_bytes,
             omitted_lines,
         }
-    }
-}
-
-/// `text` up to its last line break, unless more than half of it would be lost.
-fn whole_lines_at_start(text: &str) -> &str {
-    match text.rfind('\n') {
-        Some(end) if end + 1 >= text.len() / 2 => &text[..=end],
-        _ => text,
-    }
-}
-
-/// `text` from behind its first line break, unless more than half of it would be lost.
-fn whole_lines_at_end(text: &str) -> &str {
-    match text.find('\n') {
-        Some(end) if end < text.len() / 2 => &text[end + 1..],
-        _ => text,
     }
 }
 
