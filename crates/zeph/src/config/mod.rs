@@ -28,6 +28,7 @@ use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
 use zeph_tools::Mode;
 use zeph_tools::file::FileConfig;
+use zeph_tools::filter::FiltersConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::undo::UndoConfig;
@@ -98,6 +99,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) file: FileConfig,
     /// The shell.
     pub(crate) shell: ShellConfig,
+    /// What the model reads of output.
+    pub(crate) filters: FiltersConfig,
     /// Output that is too long for the model.
     pub(crate) overflow: OverflowConfig,
     /// The web tools.

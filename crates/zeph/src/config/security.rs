@@ -100,6 +100,12 @@ const RULES: &[(&str, Rule)] = &[
     ),
     // It could let its own build write into the user's home.
     ("tools.shell.sandbox.writable", Rule::Never),
+    // Without it the model and its provider would read the user's secrets.
+    (
+        "tools.filters.security.redact",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.filters.security.extra_patterns", Rule::More),
     // More would cost more of the user's money.
     ("tools.overflow.threshold", Rule::Lower),
     // What is stored is of all projects; and 0 is no small number of bytes but any.

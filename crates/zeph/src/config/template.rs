@@ -32,6 +32,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.images", "true"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
+    ("tools.filters.security.extra_patterns.name", "\"acme_key\""),
+    (
+        "tools.filters.security.extra_patterns.pattern",
+        "'ACME-[0-9A-F]{16}'",
+    ),
 ];
 
 /// Providers to begin with.

@@ -1,0 +1,141 @@
+//! Patterns of the user's own.
+
+use std::fmt;
+use std::ops::Range;
+
+use regex::{Regex, RegexBuilder};
+
+use super::config::ExtraPattern;
+
+/// The most characters of a pattern.
+const LONGEST: usize = 512;
+/// The most bytes of a compiled pattern.
+const LARGEST: usize = 1 << 20;
+/// The most patterns.
+pub const MOST: usize = 40;
+
+/// A pattern that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "[tools.filters.security] extra_patterns: {:?} is skipped: {}",
+            self.name, self.reason
+        )
+    }
+}
+
+/// A pattern that was compiled.
+#[derive(Debug)]
+pub struct Extra {
+    /// What is shown in place of a value.
+    pub name: String,
+    regex: Regex,
+}
+
+impl Extra {
+    fn new(pattern: &ExtraPattern) -> Result<Self, String> {
+        let name = &pattern.name;
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_word) {
+            return Err("its name must be 1 to 64 letters, digits, `_` and `-`".to_owned());
+        }
+        let length = pattern.pattern.chars().count();
+        if length > LONGEST {
+            return Err(format!(
+                "its pattern has {length} characters; at most {LONGEST} are allowed"
+            ));
+        }
+        let regex = RegexBuilder::new(&pattern.pattern)
+            .size_limit(LARGEST)
+            .build()
+            .map_err(|error| format!("its pattern does not compile: {error}"))?;
+        if regex.is_match("") {
+            return Err("its pattern matches the empty text".to_owned());
+        }
+        Ok(Self {
+            name: name.clone(),
+            regex,
+        })
+    }
+
+    /// Where its values are in a line.
+    pub fn find<'t>(&'t self, line: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+        self.regex.captures_iter(line).filter_map(|captures| {
+            let value = captures.get(1).or_else(|| captures.get(0))?;
+            (!value.is_empty()).then(|| value.range())
+        })
+    }
+}
+
+/// Those patterns that can be used, and what was left out.
+pub fn compile(patterns: &[ExtraPattern]) -> (Vec<Extra>, Vec<Skipped>) {
+    let mut extras: Vec<Extra> = Vec::new();
+    let mut skipped = Vec::new();
+    for pattern in patterns {
+        let result = if extras.len() == MOST {
+            Err(format!("there are more than {MOST}"))
+        } else {
+            Extra::new(pattern)
+        };
+        match result {
+            Ok(extra) => extras.push(extra),
+            Err(reason) => skipped.push(Skipped {
+                name: pattern.name.clone(),
+                reason,
+            }),
+        }
+    }
+    (extras, skipped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(name: &str, pattern: &str) -> ExtraPattern {
+        ExtraPattern {
+            name: name.to_owned(),
+            pattern: pattern.to_owned(),
+        }
+    }
+
+    /// Proves OUT-20.
+    #[test]
+    fn what_cannot_be_used_is_named_and_the_rest_holds() {
+        let check = |name: &str, text: &str, expect: &str| {
+            let (extras, skipped) = compile(&[pattern("a", "x"), pattern(name, text)]);
+            assert_eq!(extras.len(), 1);
+            let said = skipped[0].to_string();
+            assert!(said.contains(name) && said.contains(expect), "{said}");
+        };
+        check("long", &"x".repeat(513), "513 characters");
+        check("broken", "(", "does not compile");
+        check("vast", r"(\w{500}){500}", "does not compile");
+        check("empty", "x*", "the empty text");
+        check("a b", "x", "letters, digits");
+        check("", "x", "letters, digits");
+        assert_eq!(compile(&[pattern("long", &"ä".repeat(512))]).0.len(), 1);
+    }
+
+    #[test]
+    fn the_value_is_the_first_group_or_all() {
+        let check = |text: &str, line: &str, expect: &[&str]| {
+            let (extras, _) = compile(&[pattern("p", text)]);
+            let found: Vec<_> = extras[0].find(line).map(|range| &line[range]).collect();
+            assert_eq!(found, expect);
+        };
+        check("ACME-[0-9]{4}", "ACME-1234 ACME-5678", &["ACME-1234", "ACME-5678"]);
+        check("pin: ([0-9]{4})", "pin: 1234", &["1234"]);
+        check("(a)|b", "ab", &["a", "b"]);
+        check("()b", "b", &[]);
+    }
+}
