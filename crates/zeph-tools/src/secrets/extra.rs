@@ -133,7 +133,11 @@ mod tests {
             let found: Vec<_> = extras[0].find(line).map(|range| &line[range]).collect();
             assert_eq!(found, expect);
         };
-        check("ACME-[0-9]{4}", "ACME-1234 ACME-5678", &["ACME-1234", "ACME-5678"]);
+        check(
+            "ACME-[0-9]{4}",
+            "ACME-1234 ACME-5678",
+            &["ACME-1234", "ACME-5678"],
+        );
         check("pin: ([0-9]{4})", "pin: 1234", &["1234"]);
         check("(a)|b", "ab", &["a", "b"]);
         check("()b", "b", &[]);
