@@ -19,7 +19,6 @@ pub mod error;
 pub mod event;
 pub mod executor;
 pub mod feedback;
-pub mod filter;
 pub mod layers;
 pub mod mode;
 pub mod output;
@@ -38,6 +37,8 @@ pub mod undo;
 pub mod diagnostics;
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "shell")]
+pub mod filter;
 #[cfg(feature = "shell")]
 pub mod shell;
 #[cfg(feature = "web")]

@@ -1,5 +1,31 @@
-//! What the model reads of a command's output.
+//! Filters: of what a command prints, what is worth reading.
+//!
+//! In the order in which an output passes: [`sanitize`] makes lines of bytes that were meant for a
+//! terminal; `rulebook` finds the [`rule`](mod@rule) by the command; the rule's strategies
+//! (`strategy/`) leave lines out; the fact guard (`facts/`) puts back what must not be lost; `notice`
+//! says what is missing. `engine` ties these together, `metrics` counts. Rules are data: those that are
+//! built in stand in `rules/`, with fixtures of real output beside them.
 
+mod confidence;
 pub mod config;
+mod engine;
+mod facts;
+mod kept;
+mod line;
+mod load;
+mod metrics;
+mod notice;
+mod rule;
+mod rulebook;
+pub mod sanitize;
+mod strategy;
 
+pub use confidence::FilterConfidence;
 pub use config::FiltersConfig;
+pub use engine::{FilterRun, Filtered, Filters, Plan};
+pub use line::{End, Line};
+pub use load::{FilterWarning, MAX_FILE, parse_rules};
+pub use metrics::{FilterMetrics, RuleMetrics};
+pub use notice::LeftOut;
+pub use rule::{CustomMatch, Match, Rule, RuleTest};
+pub use rulebook::RuleBook;

@@ -1,0 +1,467 @@
+//! From what a command prints to what is read of it.
+//!
+//! [`Filters::start`] finds the rule by the command. [`FilterRun::push`] takes the text piece by piece:
+//! sanitize → lines → strategies, with the fact guard beside them. [`FilterRun::finish`] takes the exit
+//! code, picks between the rule's two chains, has the guard put back what vanished, and measures.
+//! Whatever the length of the output, memory stays bounded.
+
+use std::sync::Arc;
+
+use super::confidence::FilterConfidence;
+use super::facts::Guard;
+use super::kept::{Kept, KeptLine};
+use super::line::{End, Line, Sink as _};
+use super::metrics::FilterMetrics;
+use super::notice::LeftOut;
+use super::rule::Rule;
+use super::rulebook::RuleBook;
+use super::sanitize::Sanitizer;
+use super::strategy::Chain;
+
+/// The filters of a session: rules, and counters of what they did.
+#[derive(Debug, Default)]
+pub struct Filters {
+    book: RuleBook,
+    metrics: Arc<FilterMetrics>,
+    off: bool,
+}
+
+/// What is done with an output.
+#[derive(Debug, Clone)]
+pub enum Plan {
+    /// It is sanitized, and nothing else: it was asked for in full, or filters are off.
+    Plain,
+    /// A rule is for it.
+    Rule(Arc<Rule>),
+    /// No rule is for it: it stays as it is unless it is long.
+    Unknown,
+}
+
+impl Filters {
+    /// Filters by the rules of `book`.
+    #[must_use]
+    pub fn new(book: RuleBook) -> Self {
+        Self {
+            book,
+            ..Self::default()
+        }
+    }
+
+    /// Filters that sanitize alone.
+    #[must_use]
+    pub fn off() -> Self {
+        Self {
+            off: true,
+            ..Self::default()
+        }
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn book(&self) -> &RuleBook {
+        &self.book
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn metrics(&self) -> &FilterMetrics {
+        &self.metrics
+    }
+
+    /// What is done with the output of `command`.
+    #[must_use]
+    pub fn plan(&self, command: &str) -> Plan {
+        if self.off {
+            return Plan::Plain;
+        }
+        match self.book.find(command) {
+            Some(rule) => Plan::Rule(Arc::clone(rule)),
+            None => Plan::Unknown,
+        }
+    }
+
+    /// Begins with the output of `command`, of which at most `max_chars` characters are read.
+    #[must_use]
+    pub fn start(&self, command: &str, max_chars: usize) -> FilterRun {
+        FilterRun::new(self.plan(command), max_chars, Arc::clone(&self.metrics))
+    }
+}
+
+/// The output of one command on its way through the filters.
+pub struct FilterRun {
+    sanitizer: Sanitizer,
+    lines: Lines,
+}
+
+/// What takes lines.
+struct Lines {
+    plan: Plan,
+    max_chars: usize,
+    metrics: Arc<FilterMetrics>,
+    main: Option<Branch>,
+    on_failure: Option<Branch>,
+    plain: Kept,
+    guard: Guard,
+    count: u64,
+    blank: u64,
+    last: u64,
+    bytes: u64,
+}
+
+/// A chain of strategies and what it keeps.
+struct Branch {
+    chain: Chain,
+    kept: Kept,
+}
+
+/// What is read of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filtered {
+    /// The text, without the notice; no line break at its end.
+    pub text: String,
+    /// The rule that was used.
+    pub rule: Option<String>,
+    /// How well it understood; of an output without a rule whether it was cut.
+    pub confidence: FilterConfidence,
+    /// What is not in the text.
+    pub left_out: Option<LeftOut>,
+    /// Text that had been visible was overwritten by what followed: states of a progress bar.
+    pub overwritten: bool,
+    /// Lines of the sanitized output, and of the text.
+    pub lines: (u64, u64),
+    /// Bytes of what was printed, and of the text.
+    pub bytes: (u64, u64),
+}
+
+impl Filtered {
+    /// Whether the raw output holds text that is not read: it has to be stored.
+    #[must_use]
+    pub fn lost_text(&self) -> bool {
+        self.left_out.is_some() || self.overwritten
+    }
+}
+
+impl FilterRun {
+    /// Follows `plan`; at most `max_chars` characters are read.
+    #[must_use]
+    pub fn new(plan: Plan, max_chars: usize, metrics: Arc<FilterMetrics>) -> Self {
+        let branch = |recipes: &[_]| Branch {
+            chain: Chain::start(recipes),
+            kept: Kept::new(max_chars),
+        };
+        let (main, on_failure) = match &plan {
+            Plan::Rule(rule) => (
+                Some(branch(&rule.strategies)),
+                rule.on_failure.as_deref().map(branch),
+            ),
+            Plan::Plain | Plan::Unknown => (None, None),
+        };
+        Self {
+            sanitizer: Sanitizer::new(),
+            lines: Lines {
+                plan,
+                max_chars,
+                metrics,
+                main,
+                on_failure,
+                plain: Kept::new(max_chars),
+                guard: Guard::default(),
+                count: 0,
+                blank: 0,
+                last: 0,
+                bytes: 0,
+            },
+        }
+    }
+
+    /// Takes more of what the command prints.
+    pub fn push(&mut self, text: &str) {
+        let Self { sanitizer, lines } = self;
+        lines.bytes += text.len() as u64;
+        sanitizer.push(text, &mut |line| lines.line(line));
+    }
+
+    /// The command has ended with this exit code; `None` where it is not known.
+    #[must_use]
+    pub fn finish(mut self, exit_code: Option<i32>) -> Filtered {
+        let Self { sanitizer, lines } = &mut self;
+        sanitizer.finish(&mut |line| lines.line(line));
+        let overwritten = sanitizer.dropped_visible();
+        self.lines.finish(exit_code, overwritten)
+    }
+}
+
+impl Lines {
+    fn line(&mut self, line: Line<'_>) {
+        self.count += 1;
+        self.blank += u64::from(line.text.trim_ascii().is_empty());
+        self.last = line.number;
+        self.guard.see(line);
+        self.plain.keep(line);
+        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
+            branch.chain.line(line, &mut branch.kept);
+        }
+    }
+
+    fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> Filtered {
+        let end = End {
+            exit_code,
+            lines: self.count,
+        };
+        let branch = match (self.on_failure.take(), self.main.take()) {
+            (Some(on_failure), _) if end.failed() => Some(on_failure),
+            (_, main) => main,
+        };
+        let whole = (!self.plain.is_cut()).then(|| self.plain.chars());
+        let plain = std::mem::replace(&mut self.plain, Kept::new(0));
+        let (mut confidence, kept) = match branch {
+            None if whole.is_some() => (FilterConfidence::Full, plain),
+            None => (FilterConfidence::Partial, plain),
+            Some(mut branch) => {
+                let outcome = branch.chain.finish(end, &mut branch.kept);
+                if outcome.mistaken {
+                    (outcome.confidence, plain)
+                } else {
+                    let (confidence, kept) = (outcome.confidence, branch.kept);
+                    let cut = kept.is_cut();
+                    let (restored, lines) = self.guarded(kept);
+                    let confidence = match restored || cut {
+                        true => confidence.and(FilterConfidence::Partial),
+                        false => confidence,
+                    };
+                    return self.ended(confidence, lines, whole.map(|_| plain), overwritten);
+                }
+            }
+        };
+        let (restored, lines) = self.guarded(kept);
+        if restored {
+            confidence = confidence.and(FilterConfidence::Partial);
+        }
+        self.ended(confidence, lines, None, overwritten)
+    }
+
+    /// The lines of `kept`, with the facts that are missing in it; whether there were any, or more than
+    /// were noted.
+    fn guarded(&self, kept: Kept) -> (bool, Vec<KeptLine>) {
+        let chars = kept.chars();
+        let mut lines = kept.into_lines();
+        let missing = self.guard.missing(&lines);
+        if missing.is_empty() {
+            return (self.guard.surplus() > 0, lines);
+        }
+        // What is put back has its share of the budget, so that it does not push out everything else.
+        let room = (self.max_chars / 5).max(self.max_chars.saturating_sub(chars));
+        let mut back = Vec::new();
+        let mut used = 0;
+        for fact in missing {
+            used += fact.text.chars().count() + 1;
+            if used > room {
+                break;
+            }
+            back.push(KeptLine {
+                number: fact.number,
+                text: fact.text.clone(),
+                ours: false,
+            });
+        }
+        insert(&mut lines, back);
+        (true, lines)
+    }
+
+    /// The end; `instead` is read when what was kept is no shorter.
+    fn ended(
+        self,
+        confidence: FilterConfidence,
+        lines: Vec<KeptLine>,
+        instead: Option<Kept>,
+        overwritten: bool,
+    ) -> Filtered {
+        let mut text = joined(&lines);
+        let mut lines = lines;
+        let mut confidence = confidence;
+        if let Some(plain) = instead {
+            let plain = plain.into_lines();
+            let whole = joined(&plain);
+            if text.len() + SHORT_NOTICE > whole.len() {
+                if text != whole {
+                    confidence = confidence.and(FilterConfidence::Fallback);
+                }
+                (lines, text) = (plain, whole);
+            }
+        }
+        let shown_blank = lines
+            .iter()
+            .filter(|line| !line.ours && line.text.trim_ascii().is_empty());
+        let shown_blank = shown_blank.count() as u64;
+        // That blank lines went is not worth a word.
+        let of = self.count - self.blank.saturating_sub(shown_blank);
+        let left_out = LeftOut::new(&lines, of, self.last);
+        let filtered = Filtered {
+            rule: match &self.plan {
+                Plan::Rule(rule) => Some(rule.name.clone()),
+                Plan::Plain | Plan::Unknown => None,
+            },
+            confidence,
+            left_out,
+            overwritten,
+            lines: (self.count, lines.len() as u64),
+            bytes: (self.bytes, text.len() as u64),
+            text,
+        };
+        if let Some(rule) = &filtered.rule {
+            let (before, after) = filtered.bytes;
+            self.metrics.count(rule, confidence, before, after);
+        }
+        filtered
+    }
+}
+
+/// A saving of less than the notice takes is none.
+const SHORT_NOTICE: usize = 100;
+
+/// Puts the lines `back` (ascending) where they belong: each behind the last line that came before it.
+fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
+    let old = std::mem::take(lines);
+    let mut back = back.into_iter().peekable();
+    for line in old {
+        while let Some(fact) = back.next_if(|fact| fact.number < line.number) {
+            lines.push(fact);
+        }
+        lines.push(line);
+    }
+    lines.extend(back);
+}
+
+fn joined(lines: &[KeptLine]) -> String {
+    let length = lines.iter().map(|line| line.text.len() + 1).sum();
+    let mut text = String::with_capacity(length);
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.push_str(&line.text);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::parse_rules;
+    use super::*;
+
+    fn filters(rules: &str) -> Filters {
+        let (rules, warnings) = parse_rules("test", rules);
+        assert_eq!(warnings, []);
+        Filters::new(RuleBook::new(rules))
+    }
+
+    fn run(filters: &Filters, printed: &str, exit_code: i32) -> Filtered {
+        let mut run = filters.start("build", 50_000);
+        run.push(printed);
+        run.finish(Some(exit_code))
+    }
+
+    fn compiling(count: usize) -> String {
+        (0..count)
+            .map(|number| format!("   Compiling part-{number} v1.0.0\n"))
+            .collect()
+    }
+
+    const STRIP: &str = r#"
+        [[rules]]
+        name = "build"
+        match = { prefix = "build" }
+        strategy = { type = "strip_noise", patterns = ["^ *Compiling"] }
+    "#;
+
+    /// Proves OUT-4, OUT-8.
+    #[test]
+    fn noise_goes_and_is_counted() {
+        let filters = filters(STRIP);
+        let filtered = run(&filters, &format!("{}done\n", compiling(20)), 0);
+        assert_eq!(filtered.text, "done");
+        assert_eq!(filtered.confidence, FilterConfidence::Full);
+        assert_eq!(filtered.lines, (21, 1));
+        let left_out = filtered.left_out.unwrap();
+        assert_eq!(
+            (left_out.lines, left_out.of, left_out.longest),
+            (20, 21, (1, 20))
+        );
+        assert_eq!(
+            left_out.notice(Some("x")),
+            "[20 of 21 lines omitted; read_overflow id=x lines=1-20]"
+        );
+        let nothing = run(&filters, "done\n", 0);
+        assert_eq!(
+            (nothing.text.as_str(), nothing.confidence),
+            ("done", FilterConfidence::Fallback)
+        );
+        assert_eq!(nothing.left_out, None);
+        assert_eq!(filters.metrics().levels(), "1/0/1");
+    }
+
+    /// Proves OUT-7a.
+    #[test]
+    fn a_wrong_rule_costs_no_fact() {
+        let rules = STRIP.replace("^ *Compiling", ".");
+        let printed = format!(
+            "{}error[E0308]: mismatched types\n  --> src/main.rs:3:5\n   |\n{}thread 'x' panicked at src/x.rs:1:2:\nboom\n{}",
+            compiling(30),
+            compiling(30),
+            compiling(30)
+        );
+        let filtered = run(&filters(&rules), &printed, 101);
+        assert_eq!(
+            filtered.text,
+            "error[E0308]: mismatched types\n  --> src/main.rs:3:5\nthread 'x' panicked at src/x.rs:1:2:\nboom"
+        );
+        assert_eq!(filtered.confidence, FilterConfidence::Partial);
+    }
+
+    /// Proves OUT-5.
+    #[test]
+    fn a_failure_may_have_strategies_of_its_own() {
+        let rules = format!(
+            "{STRIP}\non_failure = {{ type = \"truncate\", max_lines = 4, head = 2, tail = 2 }}"
+        );
+        let filters = filters(&rules);
+        let printed = format!("{}done\n", compiling(60));
+        assert_eq!(run(&filters, &printed, 0).text, "done");
+        let failed = run(&filters, &printed, 1);
+        assert_eq!(failed.lines, (61, 4));
+        assert_eq!(failed.confidence, FilterConfidence::Partial);
+    }
+
+    /// Proves OUT-7b.
+    #[test]
+    fn what_is_not_understood_stays_whole() {
+        let rules = STRIP
+            .replace("strip_noise", "keep_matching")
+            .replace("^ *Compiling", "^never$");
+        let printed = compiling(60);
+        let filtered = run(&filters(&rules), &printed, 0);
+        assert_eq!(filtered.text, printed.trim_end());
+        assert_eq!(filtered.confidence, FilterConfidence::Fallback);
+        assert_eq!(filtered.left_out, None);
+    }
+
+    /// Proves OUT-11: whatever the length.
+    #[test]
+    fn of_a_long_output_head_tail_and_facts_are_read() {
+        let filters = filters(STRIP);
+        let mut run = filters.start("other", 10_000);
+        for number in 0..100_000 {
+            if number == 50_000 {
+                run.push("error: it broke\n");
+            }
+            run.push(&format!("line {number}\n"));
+        }
+        let filtered = run.finish(Some(1));
+        assert!(filtered.text.starts_with("line 0\nline 1\n"));
+        assert!(filtered.text.contains("\nerror: it broke\n"));
+        assert!(filtered.text.ends_with("\nline 99999"));
+        assert!(filtered.text.len() <= 10_000);
+        assert_eq!(filtered.confidence, FilterConfidence::Partial);
+        assert!(filtered.lost_text());
+    }
+}

@@ -1,0 +1,248 @@
+//! Which lines look like a fact: errors with code and place, failing tests, panics, a tool's own
+//! summary.
+//!
+//! The shapes are those of the tools' own formats, seen at the start of a line or after a place;
+//! words in the middle of a sentence are no fact.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Why a line is a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::filter) enum Shape {
+    /// An error, or the place of one.
+    Error,
+    /// The name of something that failed.
+    Failing,
+    /// A panic, an exception, a signal; or what it says.
+    Panic,
+    /// What a tool says in the end.
+    Summary,
+    /// An error in a log: told often in the same words.
+    Chatter,
+}
+
+/// Finds shapes in consecutive lines.
+#[derive(Debug, Default)]
+pub(in crate::filter) struct Shapes {
+    /// What may follow the last line.
+    follows: Follows,
+}
+
+/// What the lines after a fact may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Follows {
+    #[default]
+    Nothing,
+    /// The place of an error: `--> src/main.rs:1:2`.
+    Place,
+    /// What a panic says: so many lines more.
+    Message(u8),
+}
+
+/// One pass says whether a line is worth a look.
+static WORTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    build(
+        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^E  |^---- |\[ERR|✕|✗|×|●|assertion",
+    )
+});
+
+const SHAPES: &[(Shape, &str)] = &[
+    // error[E0308]: …, error: …, ERROR: …, error TS2304: …, npm error code …
+    (
+        Shape::Error,
+        r"^\s*(?:error|ERROR|Error|fatal|FATAL|npm (?:ERR!|error)|ERR!|ERR_[A-Z_]+|\[ERROR\]|\[error\]|E:)(?:$|[\[: \t!(])",
+    ),
+    // src/main.c:10:5: error: …, X.java:3: error: …, src/a.ts(1,2): error TS2304: …
+    (
+        Shape::Error,
+        r"^\s*\S+?[:(]\d+(?:[:,.]\d+)*\)?:? ?-? ?(?:fatal )?(?:error|Error|ERROR|Fehler|erreur|fout|errore|schwerwiegender)\b",
+    ),
+    //   12:5  error  'x' is not defined  no-undef
+    (Shape::Error, r"^\s+\d+:\d+\s+(?:error|Error)\s"),
+    (
+        Shape::Error,
+        r"^(?:fatal|CONFLICT \(|.*undefined reference to |.*: No such file or directory|.*: [Pp]ermission denied|.*: command not found|.*: cannot )",
+    ),
+    (
+        Shape::Failing,
+        r"^\s*test .* \.\.\. FAILED|^---- .* ----$|^\s*--- FAIL: |^\s*(?:FAIL|FAILED|TIMEOUT|ABORT|SIG[A-Z]+|ERROR)\b[: \t]|^\s*not ok \d|^\s*(?:✕|✗|✖|×|●) ",
+    ),
+    (
+        Shape::Panic,
+        r"panicked at |^panic: |^fatal error: |^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure)(?:: |$)|^E   |[Ss]egmentation fault|\(core dumped\)|^Caused by: |signal: \d+, SIG|^Traceback \(",
+    ),
+    (
+        Shape::Summary,
+        r"^\s*test result: |^=+ .*\b(?:passed|failed|errors?|skipped)\b.* =+$|^\s*Summary \[|^\s*(?:Tests|Test Suites|Test Files|Snapshots):?\s+.*\d|could not compile|aborting due to|^\S*make(?:\[\d+\])?: \*\*\*|^Plan: |^Ran \d+ tests|^FAILED \(|^BUILD FAIL|^(?:FAIL|ok)\t|Error: Process completed|^\d+ examples?, \d+ failures?|^Tests run: |^# (?:fail|tests|pass) \d|^\d+ (?:passing|failing)|^✖ \d+ problems?|^Found \d+ errors?",
+    ),
+    (
+        Shape::Chatter,
+        r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Exception)\b|\blevel=error\b|assertion",
+    ),
+];
+
+static PATTERNS: LazyLock<Vec<(Shape, Regex)>> = LazyLock::new(|| {
+    let compiled = SHAPES
+        .iter()
+        .map(|(shape, pattern)| Some((*shape, build(pattern)?)));
+    compiled.flatten().collect()
+});
+
+/// Compiles a pattern whose classes mean ASCII: in Unicode they cost several times as much.
+fn build(pattern: &str) -> Option<Regex> {
+    let ascii = [
+        (r"\b", r"(?-u:\b)"),
+        (r"\d", "[0-9]"),
+        (r"\w", "[0-9A-Za-z_]"),
+        (r"\s", r"[ \t]"),
+    ];
+    let pattern = ascii
+        .iter()
+        .fold(pattern.to_owned(), |pattern, (class, in_ascii)| {
+            pattern.replace(class, in_ascii)
+        });
+    Regex::new(&pattern).ok()
+}
+
+impl Shapes {
+    /// The shape of the next line, if it is a fact.
+    pub(in crate::filter) fn of(&mut self, text: &str) -> Option<Shape> {
+        match self.follows {
+            Follows::Nothing => {}
+            Follows::Place => {
+                if text.trim_start().starts_with("--> ") {
+                    self.follows = Follows::Nothing;
+                    return Some(Shape::Error);
+                }
+            }
+            Follows::Message(lines) => {
+                self.follows = match lines {
+                    0 | 1 => Follows::Nothing,
+                    more => Follows::Message(more - 1),
+                };
+                if lines == MESSAGE || is_side(text) {
+                    return Some(Shape::Panic);
+                }
+            }
+        }
+        if !WORTH.as_ref().is_none_or(|worth| worth.is_match(text)) {
+            return None;
+        }
+        let found = PATTERNS.iter().find(|(_, pattern)| pattern.is_match(text));
+        let shape = found.map(|(shape, _)| *shape)?;
+        self.follows = match shape {
+            Shape::Error => Follows::Place,
+            Shape::Panic if text.contains("panicked at ") => Follows::Message(MESSAGE),
+            _ => Follows::Nothing,
+        };
+        Some(shape)
+    }
+}
+
+/// A panic's message, and what was compared: `left:` and `right:`.
+const MESSAGE: u8 = 3;
+
+fn is_side(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("left:") || text.starts_with("right:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert!(WORTH.is_some());
+        assert_eq!(PATTERNS.len(), SHAPES.len());
+    }
+
+    /// Proves OUT-7.
+    #[test]
+    fn lines_have_their_shapes() {
+        let check = |text: &str, expect| assert_eq!(Shapes::default().of(text), expect, "{text}");
+        check("error[E0308]: mismatched types", Some(Shape::Error));
+        check(
+            "error: could not compile `shop` (lib) due to 1 previous error",
+            Some(Shape::Error),
+        );
+        check("src/main.c:10:5: error: expected ';'", Some(Shape::Error));
+        check(
+            "src/main.c:10:5: fatal error: x.h: No such file or directory",
+            Some(Shape::Error),
+        );
+        check(
+            "src/app.ts(3,7): error TS2304: Cannot find name 'x'.",
+            Some(Shape::Error),
+        );
+        check(
+            "src/app.ts:3:7 - error TS2304: Cannot find name 'x'.",
+            Some(Shape::Error),
+        );
+        check("App.java:3: error: ';' expected", Some(Shape::Error));
+        check(
+            "  12:5  error  'x' is not defined  no-undef",
+            Some(Shape::Error),
+        );
+        check("main.c:1:2: Fehler: erwartet", Some(Shape::Error));
+        check("test cart::total ... FAILED", Some(Shape::Failing));
+        check("---- cart::total stdout ----", Some(Shape::Failing));
+        check("--- FAIL: TestTotal (0.00s)", Some(Shape::Failing));
+        check(
+            "FAILED tests/test_cart.py::test_total - assert 1 == 2",
+            Some(Shape::Failing),
+        );
+        check(
+            "        FAIL [   0.005s] shop cart::total",
+            Some(Shape::Failing),
+        );
+        check("not ok 3 - total", Some(Shape::Failing));
+        check(
+            "thread 'main' panicked at src/main.rs:1:2:",
+            Some(Shape::Panic),
+        );
+        check(
+            "thread 'main' (1234) panicked at src/main.rs:1:2:",
+            Some(Shape::Panic),
+        );
+        check("ValueError: no", Some(Shape::Panic));
+        check(
+            "test result: ok. 3 passed; 0 failed; 0 ignored",
+            Some(Shape::Summary),
+        );
+        check("=== 1 failed, 2 passed in 0.12s ===", Some(Shape::Summary));
+        check("make: *** [Makefile:2: all] Error 2", Some(Shape::Summary));
+        check(
+            "2026-01-01T00:00:00Z ERROR pool: connection lost",
+            Some(Shape::Chatter),
+        );
+        check("   Compiling thiserror v2.0.0", None);
+        check("test errors::are_told ... ok", None);
+        check("0 errors, 0 warnings", None);
+        check("hello", None);
+    }
+
+    #[test]
+    fn what_follows_belongs_to_it() {
+        let mut shapes = Shapes::default();
+        assert_eq!(
+            shapes.of("error[E0308]: mismatched types"),
+            Some(Shape::Error)
+        );
+        assert_eq!(shapes.of("  --> src/main.rs:3:5"), Some(Shape::Error));
+        assert_eq!(shapes.of("  --> src/main.rs:3:5"), None);
+        assert_eq!(
+            shapes.of("thread 'main' panicked at src/main.rs:1:2:"),
+            Some(Shape::Panic)
+        );
+        assert_eq!(
+            shapes.of("assertion `left == right` failed"),
+            Some(Shape::Panic)
+        );
+        assert_eq!(shapes.of("  left: 1"), Some(Shape::Panic));
+        assert_eq!(shapes.of(" right: 2"), Some(Shape::Panic));
+        assert_eq!(shapes.of("note: run with"), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! What is kept of an output, in bounded memory: all of it, or head and tail.
+
+use std::collections::VecDeque;
+
+use super::line::{Line, Sink};
+
+/// A line of the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeptLine {
+    /// The line of the raw text that it is, or where it belongs.
+    pub(super) number: u64,
+    pub(super) text: String,
+    /// It is not the command's: it stands for lines that are left out, or says that they are.
+    pub(super) ours: bool,
+}
+
+/// Lines up to a number of characters; of more, the first and the last.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// The most characters, line breaks included.
+    budget: usize,
+    head: Zone,
+    head_full: bool,
+    tail: Zone,
+    /// Whether lines between head and tail are gone, or a part of one.
+    cut: bool,
+}
+
+/// Lines that follow one another.
+#[derive(Debug, Default)]
+struct Zone {
+    /// Their texts; what is before `start` is gone.
+    text: String,
+    start: usize,
+    lines: VecDeque<Meta>,
+    chars: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Meta {
+    number: u64,
+    bytes: u32,
+    chars: u32,
+    ours: bool,
+}
+
+impl Zone {
+    fn push(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
+        self.text.push_str(text);
+        self.chars += chars + 1;
+        self.lines.push_back(Meta {
+            number,
+            bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+            chars: u32::try_from(chars).unwrap_or(u32::MAX),
+            ours,
+        });
+    }
+
+    /// Drops lines from the front until at most `budget` characters are left.
+    fn shrink(&mut self, budget: usize) -> bool {
+        let mut shrunk = false;
+        while self.chars > budget
+            && let Some(line) = self.lines.pop_front()
+        {
+            self.start += line.bytes as usize;
+            self.chars -= line.chars as usize + 1;
+            shrunk = true;
+        }
+        if self.start > 64 * 1024 && self.start > self.text.len() / 2 {
+            self.text.drain(..self.start);
+            self.start = 0;
+        }
+        shrunk
+    }
+
+    fn drain_into(self, lines: &mut Vec<KeptLine>) {
+        let mut at = self.start;
+        for line in self.lines {
+            let end = at + line.bytes as usize;
+            lines.push(KeptLine {
+                number: line.number,
+                text: self.text[at..end].to_owned(),
+                ours: line.ours,
+            });
+            at = end;
+        }
+    }
+}
+
+impl Kept {
+    /// At most `budget` characters.
+    pub(super) fn new(budget: usize) -> Self {
+        Self {
+            budget,
+            head: Zone::default(),
+            head_full: false,
+            tail: Zone::default(),
+            cut: false,
+        }
+    }
+
+    /// Whether something is missing.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Its characters, line breaks included.
+    pub(super) fn chars(&self) -> usize {
+        self.head.chars + self.tail.chars
+    }
+
+    fn push(&mut self, number: u64, text: &str, ours: bool) {
+        let chars = text.chars().count();
+        let longest = self.budget / 4;
+        if chars > longest {
+            self.cut = true;
+            let clipped = clip(text, chars, longest);
+            let chars = clipped.chars().count();
+            self.place(number, &clipped, chars, ours);
+        } else {
+            self.place(number, text, chars, ours);
+        }
+    }
+
+    fn place(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
+        // Until something has to go, the tail holds whatever fits into the budget.
+        let head_budget = self.budget / 5 * 2;
+        if !self.head_full && self.head.chars + chars < head_budget {
+            self.head.push(number, text, chars, ours);
+            return;
+        }
+        self.head_full = true;
+        self.tail.push(number, text, chars, ours);
+        let tail_budget = if self.cut {
+            self.budget / 5 * 2
+        } else {
+            self.budget.saturating_sub(self.head.chars)
+        };
+        if self.tail.chars > tail_budget {
+            let tail_budget = self.budget / 5 * 2;
+            self.cut |= self.tail.shrink(tail_budget);
+        }
+    }
+
+    /// The lines.
+    pub(super) fn into_lines(self) -> Vec<KeptLine> {
+        let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
+        self.head.drain_into(&mut lines);
+        self.tail.drain_into(&mut lines);
+        lines
+    }
+}
+
+impl Sink for Kept {
+    fn keep(&mut self, line: Line<'_>) {
+        self.push(line.number, line.text, false);
+    }
+
+    fn say(&mut self, number: u64, text: &str) {
+        for text in text.split('\n') {
+            self.push(number, text, true);
+        }
+    }
+}
+
+/// The first and the last characters of a line of `chars`, of which there may be `longest`.
+fn clip(text: &str, chars: usize, longest: usize) -> String {
+    let half = longest / 2;
+    let head = text
+        .char_indices()
+        .nth(half)
+        .map_or(text.len(), |(at, _)| at);
+    let tail = text
+        .char_indices()
+        .nth(chars - half)
+        .map_or(0, |(at, _)| at);
+    let gone = chars - 2 * half;
+    format!(
+        "{}[… {gone} characters of this line left out …]{}",
+        &text[..head],
+        &text[tail..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(budget: usize, texts: &[&str]) -> (Vec<String>, bool) {
+        let mut kept = Kept::new(budget);
+        for (number, text) in (1..).zip(texts) {
+            kept.keep(Line { number, text });
+        }
+        let cut = kept.is_cut();
+        let texts = kept.into_lines().into_iter().map(|line| line.text);
+        (texts.collect(), cut)
+    }
+
+    #[test]
+    fn what_fits_stays_whole() {
+        let check = |budget, texts: &[&str], expect: &[&str], cut| {
+            assert_eq!(
+                lines(budget, texts),
+                (expect.iter().map(|text| text.to_string()).collect(), cut)
+            );
+        };
+        check(40, &[], &[], false);
+        check(40, &["a", "b", "c"], &["a", "b", "c"], false);
+        let ten = ["aaa"; 10];
+        check(40, &ten, &ten, false);
+        // Eleven lines of four characters do not fit: 4 of the head, 4 of the tail stay.
+        let eleven = ["aaa"; 11];
+        check(40, &eleven, &["aaa"; 8], true);
+    }
+
+    #[test]
+    fn a_long_line_is_clipped() {
+        let (texts, cut) = lines(400, &[&"ä".repeat(1000)]);
+        assert!(cut);
+        assert!(
+            texts[0].contains("[… 900 characters of this line left out …]"),
+            "{texts:?}"
+        );
+    }
+}

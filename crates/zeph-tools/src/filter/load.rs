@@ -1,0 +1,87 @@
+//! Rules from text: what cannot be used is skipped and told, the rest holds.
+
+use serde::Deserialize;
+
+use super::rule::{Rule, RuleSpec};
+
+/// The most bytes that a file of rules may have.
+pub const MAX_FILE: usize = 1024 * 1024;
+
+/// What was skipped, and why; for the person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterWarning {
+    /// A file as a whole.
+    #[error("no filter rule of {file} is used: {reason}")]
+    File {
+        /// Which.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// One rule of a file.
+    #[error("the filter rule {rule} in {file} is not used: {reason}")]
+    Rule {
+        /// Which file.
+        file: String,
+        /// Its name, or its place among the rules where it has none.
+        rule: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rules: Vec<toml::Table>,
+}
+
+/// The rules in the `text` of a file, which warnings call `file`.
+#[must_use]
+pub fn parse_rules(file: &str, text: &str) -> (Vec<Rule>, Vec<FilterWarning>) {
+    let whole = |reason: String| {
+        let file = file.to_owned();
+        (Vec::new(), vec![FilterWarning::File { file, reason }])
+    };
+    if text.len() > MAX_FILE {
+        return whole(format!(
+            "it has {} bytes, and {MAX_FILE} are the most it may have",
+            text.len()
+        ));
+    }
+    let parsed: File = match toml::from_str(text) {
+        Ok(parsed) => parsed,
+        Err(error) => return whole(error.to_string().trim_end().to_owned()),
+    };
+    let mut rules = Vec::new();
+    let mut warnings = Vec::new();
+    for (index, table) in parsed.rules.into_iter().enumerate() {
+        let name = table.get("name").and_then(toml::Value::as_str);
+        let name = name.map_or_else(
+            || format!("number {}", index + 1),
+            |name| format!("`{name}`"),
+        );
+        match rule(table) {
+            Ok(rule) => rules.push(rule),
+            Err(reason) => warnings.push(FilterWarning::Rule {
+                file: file.to_owned(),
+                rule: name,
+                reason,
+            }),
+        }
+    }
+    (rules, warnings)
+}
+
+fn rule(table: toml::Table) -> Result<Rule, String> {
+    let spec: RuleSpec =
+        RuleSpec::deserialize(table).map_err(|error| error.message().to_owned())?;
+    Rule::try_from(spec)
+}
+
+/// The rule in the `text` of a file that holds one alone.
+pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    rule(table)
+}

@@ -1,0 +1,71 @@
+//! Counters: how often which rule was used, how well it understood, and what it saved.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use super::confidence::FilterConfidence;
+
+/// What is counted of one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RuleMetrics {
+    /// Outputs that were understood.
+    pub full: u64,
+    /// Outputs that were cut.
+    pub partial: u64,
+    /// Outputs that were not understood.
+    pub fallback: u64,
+    /// Bytes that commands printed.
+    pub bytes_before: u64,
+    /// Bytes that were read of it.
+    pub bytes_after: u64,
+}
+
+/// The counters of all rules, by name.
+#[derive(Debug, Default)]
+pub struct FilterMetrics(Mutex<BTreeMap<String, RuleMetrics>>);
+
+impl FilterMetrics {
+    /// Counts one output.
+    pub fn count(&self, rule: &str, confidence: FilterConfidence, before: u64, after: u64) {
+        let mut rules = self.lock();
+        if !rules.contains_key(rule) {
+            rules.insert(rule.to_owned(), RuleMetrics::default());
+        }
+        let Some(counters) = rules.get_mut(rule) else {
+            return;
+        };
+        match confidence {
+            FilterConfidence::Full => counters.full += 1,
+            FilterConfidence::Partial => counters.partial += 1,
+            FilterConfidence::Fallback => counters.fallback += 1,
+        }
+        counters.bytes_before += before;
+        counters.bytes_after += after;
+    }
+
+    /// All counters as they are now.
+    #[must_use]
+    pub fn by_rule(&self) -> BTreeMap<String, RuleMetrics> {
+        self.lock().clone()
+    }
+
+    /// `F/P/B`: how many outputs were understood, cut, not understood.
+    #[must_use]
+    pub fn levels(&self) -> String {
+        let rules = self.lock();
+        let (full, partial, fallback) = rules.values().fold((0, 0, 0), |sum, rule| {
+            (
+                sum.0 + rule.full,
+                sum.1 + rule.partial,
+                sum.2 + rule.fallback,
+            )
+        });
+        format!("{full}/{partial}/{fallback}")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RuleMetrics>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,82 @@
+//! Strategies one after the other.
+
+use std::sync::Arc;
+
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::line::{End, Line, Sink};
+
+/// Each takes what the one before it hands on.
+pub(in crate::filter) struct Chain {
+    strategies: Vec<Box<dyn Strategy>>,
+    recipes: Vec<Arc<dyn Recipe>>,
+}
+
+/// What came of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::filter) struct Outcome {
+    /// The worst of all.
+    pub(in crate::filter) confidence: FilterConfidence,
+    /// One that looks at more than single lines did not understand the output.
+    pub(in crate::filter) mistaken: bool,
+}
+
+/// The strategies that follow, as the sink of the one before them.
+struct Rest<'c> {
+    strategies: &'c mut [Box<dyn Strategy>],
+    out: &'c mut dyn Sink,
+}
+
+impl Sink for Rest<'_> {
+    fn keep(&mut self, line: Line<'_>) {
+        pass(self.strategies, line, self.out);
+    }
+
+    /// What a strategy says is final: the others know the command's own words alone.
+    fn say(&mut self, number: u64, text: &str) {
+        self.out.say(number, text);
+    }
+}
+
+fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink) {
+    match strategies.split_first_mut() {
+        None => out.keep(line),
+        Some((first, [])) => first.line(line, out),
+        Some((first, rest)) => {
+            let strategies = rest;
+            first.line(line, &mut Rest { strategies, out });
+        }
+    }
+}
+
+impl Chain {
+    /// Started anew for one output.
+    pub(in crate::filter) fn start(recipes: &[Arc<dyn Recipe>]) -> Self {
+        Self {
+            strategies: recipes.iter().map(|recipe| recipe.start()).collect(),
+            recipes: recipes.to_vec(),
+        }
+    }
+
+    /// Takes the next line.
+    pub(in crate::filter) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        pass(&mut self.strategies, line, out);
+    }
+
+    /// The output has ended.
+    pub(in crate::filter) fn finish(&mut self, end: End, out: &mut dyn Sink) -> Outcome {
+        let mut outcome = Outcome {
+            confidence: FilterConfidence::Full,
+            mistaken: false,
+        };
+        for (index, recipe) in self.recipes.iter().enumerate() {
+            let Some((first, strategies)) = self.strategies[index..].split_first_mut() else {
+                break;
+            };
+            let confidence = first.finish(end, &mut Rest { strategies, out });
+            outcome.confidence = outcome.confidence.and(confidence);
+            outcome.mistaken |=
+                confidence == FilterConfidence::Fallback && !recipe.judges_lines_alone();
+        }
+        outcome
+    }
+}

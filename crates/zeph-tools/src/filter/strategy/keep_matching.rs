@@ -1,0 +1,56 @@
+//! `keep_matching`: only lines that match stay.
+
+use std::sync::Arc;
+
+use regex::RegexSet;
+use serde::Deserialize;
+
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::line::{End, Line, Sink};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Regular expressions; a line in which none is found goes.
+    patterns: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Wanted(RegexSet);
+
+struct KeepMatching {
+    wanted: RegexSet,
+    kept: bool,
+}
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let params: Params = super::params(table)?;
+    Ok(Arc::new(Wanted(super::patterns(&params.patterns)?)))
+}
+
+impl Recipe for Wanted {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(KeepMatching {
+            wanted: self.0.clone(),
+            kept: false,
+        })
+    }
+}
+
+impl Strategy for KeepMatching {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.wanted.is_match(line.text) {
+            self.kept = true;
+            out.keep(line);
+        }
+    }
+
+    fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
+        // An output without a line to keep is not the output that the rule is for.
+        if self.kept {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Strategies: what is done with the lines of an output, one after the other.
+//!
+//! A strategy is a state machine over lines. It never holds the whole output, decides by the
+//! structure of the text, and says nothing that the output does not say. [`STRATEGIES`] names
+//! them all: a rule's `type` is looked up there.
+
+mod chain;
+mod keep_matching;
+mod strip_annotated;
+mod strip_noise;
+mod truncate;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use regex::{RegexSet, RegexSetBuilder};
+use serde::de::DeserializeOwned;
+
+use super::confidence::FilterConfidence;
+use super::line::{End, Line, Sink};
+
+pub(super) use chain::Chain;
+
+/// What is done with the lines of one output.
+pub trait Strategy: Send {
+    /// Takes the next line, and hands on what is kept, now or later.
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
+
+    /// The output has ended: hands on the rest, and says how well it was understood.
+    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence;
+}
+
+/// A strategy with its parameters, to be started for every output anew.
+pub trait Recipe: Debug + Send + Sync {
+    /// A strategy for one output.
+    fn start(&self) -> Box<dyn Strategy>;
+
+    /// Whether it judges every line by itself. When it has nothing to do, what the others did
+    /// stands; when any other strategy falls back, the whole output is read instead.
+    fn judges_lines_alone(&self) -> bool {
+        false
+    }
+}
+
+/// Makes a strategy of the parameters in a rule; the error says what is wrong with them.
+type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
+
+/// All strategies by the name that a rule gives as `type`.
+const STRATEGIES: &[(&str, Make)] = &[
+    ("keep_matching", keep_matching::make),
+    ("strip_annotated", strip_annotated::make),
+    ("strip_noise", strip_noise::make),
+    ("truncate", truncate::make),
+];
+
+/// The strategy that `table` describes: its `type`, and that type's parameters.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn recipe(mut table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let Some(toml::Value::String(kind)) = table.remove("type") else {
+        return Err("a strategy needs a `type`".to_owned());
+    };
+    let found = STRATEGIES.iter().find(|(name, _)| *name == kind);
+    let Some((_, make)) = found else {
+        let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "there is no strategy `{kind}`; there are: {}",
+            names.join(", ")
+        ));
+    };
+    make(table).map_err(|reason| format!("strategy `{kind}`: {reason}"))
+}
+
+/// The parameters of a strategy.
+fn params<P: DeserializeOwned>(table: toml::Table) -> Result<P, String> {
+    P::deserialize(table).map_err(|error| error.message().to_owned())
+}
+
+/// The most characters that a pattern may have.
+pub(super) const MAX_PATTERN: usize = 512;
+/// Bytes that a compiled pattern, or a set of them, may have.
+pub(super) const MAX_COMPILED: usize = 4 * 1024 * 1024;
+
+/// Patterns of which one has to be found in a line, compiled together.
+fn patterns(patterns: &[String]) -> Result<RegexSet, String> {
+    for pattern in patterns {
+        checked_pattern(pattern)?;
+    }
+    RegexSetBuilder::new(patterns)
+        .size_limit(MAX_COMPILED)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+/// The pattern, if it is not too long.
+pub(super) fn checked_pattern(pattern: &str) -> Result<&str, String> {
+    let length = pattern.chars().count();
+    if length > MAX_PATTERN {
+        return Err(format!(
+            "a pattern has {length} characters; at most {MAX_PATTERN} are allowed"
+        ));
+    }
+    Ok(pattern)
+}

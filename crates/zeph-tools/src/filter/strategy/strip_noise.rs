@@ -1,0 +1,60 @@
+//! `strip_noise`: lines that match go.
+
+use std::sync::Arc;
+
+use regex::RegexSet;
+use serde::Deserialize;
+
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::line::{End, Line, Sink};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Regular expressions; a line in which one is found goes.
+    patterns: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Noise(RegexSet);
+
+struct StripNoise {
+    noise: RegexSet,
+    stripped: bool,
+}
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let params: Params = super::params(table)?;
+    Ok(Arc::new(Noise(super::patterns(&params.patterns)?)))
+}
+
+impl Recipe for Noise {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(StripNoise {
+            noise: self.0.clone(),
+            stripped: false,
+        })
+    }
+
+    fn judges_lines_alone(&self) -> bool {
+        true
+    }
+}
+
+impl Strategy for StripNoise {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.noise.is_match(line.text) {
+            self.stripped = true;
+        } else {
+            out.keep(line);
+        }
+    }
+
+    fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
+        if self.stripped {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}
