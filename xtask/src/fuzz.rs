@@ -120,6 +120,10 @@ fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
             "\u{c}\0\0\0{\"kill\":{\"id\":1}}",
             "{\"gone\":{\"id\":1,\"clean\":true}}",
         ]),
+        "sanitize" => text(&[
+            "a 1%\na\u{1b}[1A\u{1b}[2K\rb\u{8}c\u{1b}]8;;x\u{1b}\\y\r\n\u{1b}[Jz\u{1b}7\u{1b}[3;1Hw\u{1b}8",
+            "\u{9b}31m\t\u{1b}[3Cx\u{1b}[1K\u{1b}[2D\u{6f22}\n\n\n",
+        ]),
         _ => text(&["fn main() {\n\tlet a = \u{201c}x\u{201d};\r\n}\n"]),
     })
 }

@@ -29,3 +29,4 @@ pub use metrics::{FilterMetrics, RuleMetrics};
 pub use notice::LeftOut;
 pub use rule::{CustomMatch, Match, Rule, RuleTest};
 pub use rulebook::RuleBook;
+pub use sanitize::{Sanitizer, sanitize_output};

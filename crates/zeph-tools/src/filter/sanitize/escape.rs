@@ -1,0 +1,243 @@
+//! Tells escape sequences from text, as ECMA-48 and xterm have them, in whatever pieces they come.
+
+/// Bytes of a control sequence after which it is taken for text.
+const MAX_SEQUENCE: u32 = 64;
+
+/// What a sequence asks of the terminal. Colours, titles, modes and whatever moves no text are
+/// [`Op::Nothing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Nothing,
+    /// A string sequence that never ended; what it swallowed may have been text.
+    Swallowed,
+    Up(usize),
+    Down(usize),
+    Left(usize),
+    Right(usize),
+    /// To a column, from 0.
+    Column(usize),
+    /// To the start of a line further down.
+    NextLine(usize),
+    /// To the start of a line further up.
+    PreviousLine(usize),
+    /// From the cursor to the line's end.
+    EraseRight,
+    /// From the line's start to the cursor.
+    EraseLeft,
+    EraseLine,
+    /// From the cursor on, all lines below as well.
+    EraseBelow,
+    /// Characters from the cursor on.
+    EraseCharacters(usize),
+    /// To a place on the screen, or another screen: what was printed before stays as it is.
+    Elsewhere,
+    Save,
+    Restore,
+}
+
+/// What became of a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It belongs to a sequence that goes on.
+    More,
+    /// A sequence has ended with it.
+    Done(Op),
+    /// A sequence has ended before it; it is still to be looked at.
+    Before(Op),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    /// `ESC (` and its like: one character follows.
+    Charset,
+    Control,
+    /// OSC, DCS, SOS, PM, APC; whether anything stands in it.
+    Text(bool),
+    TextEscape,
+}
+
+/// The parser's state between two characters.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Escapes {
+    state: State,
+    parameters: [Option<u16>; 2],
+    at: u8,
+    /// It has a private marker, or bytes before its final one: it moves nothing.
+    private: bool,
+    length: u32,
+}
+
+impl Escapes {
+    /// Whether no sequence is open.
+    pub(super) fn is_ground(&self) -> bool {
+        self.state == State::Ground
+    }
+
+    /// Begins a sequence with `c`, if one begins with it.
+    pub(super) fn begin(&mut self, c: char) -> Option<Step> {
+        match c {
+            '\x1b' => self.state = State::Escape,
+            '\u{9b}' => self.control(),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.state = State::Text(false),
+            '\u{80}'..='\u{9f}' => return Some(Step::Done(c1(c))),
+            _ => return None,
+        }
+        Some(Step::More)
+    }
+
+    fn control(&mut self) {
+        *self = Self {
+            state: State::Control,
+            ..Self::default()
+        };
+    }
+
+    /// Takes the next character of a sequence that is open.
+    pub(super) fn step(&mut self, c: char) -> Step {
+        match self.state {
+            State::Ground => Step::Before(Op::Nothing),
+            State::Escape => self.escape(c),
+            State::Charset => {
+                self.state = State::Ground;
+                if (' '..='~').contains(&c) {
+                    Step::Done(Op::Nothing)
+                } else {
+                    Step::Before(Op::Nothing)
+                }
+            }
+            State::Control => self.parameter(c),
+            State::Text(any) => match c {
+                '\x07' | '\u{9c}' | '\x18' | '\x1a' => self.done(Op::Nothing),
+                '\x1b' => {
+                    self.state = State::TextEscape;
+                    Step::More
+                }
+                '\n' => {
+                    self.state = State::Ground;
+                    Step::Before(if any { Op::Swallowed } else { Op::Nothing })
+                }
+                _ => {
+                    self.state = State::Text(true);
+                    Step::More
+                }
+            },
+            // ST; any other escape ends the string as well.
+            State::TextEscape if c == '\\' => self.done(Op::Nothing),
+            State::TextEscape => {
+                self.state = State::Escape;
+                Step::Before(Op::Swallowed)
+            }
+        }
+    }
+
+    /// The text has ended: what an open sequence has swallowed.
+    pub(super) fn end(&mut self) -> Op {
+        let swallowed = matches!(self.state, State::Text(true) | State::TextEscape);
+        self.state = State::Ground;
+        if swallowed {
+            Op::Swallowed
+        } else {
+            Op::Nothing
+        }
+    }
+
+    fn done(&mut self, op: Op) -> Step {
+        self.state = State::Ground;
+        Step::Done(op)
+    }
+
+    fn escape(&mut self, c: char) -> Step {
+        match c {
+            '[' => self.control(),
+            ']' | 'P' | 'X' | '^' | '_' => self.state = State::Text(false),
+            '\x1b' => {}
+            ' '..='/' => self.state = State::Charset,
+            '7' => return self.done(Op::Save),
+            '8' => return self.done(Op::Restore),
+            'c' => return self.done(Op::Elsewhere),
+            '@'..='_' => return self.done(c1(char::from(c as u8 + 0x40))),
+            '0'..='~' => return self.done(Op::Nothing),
+            _ => {
+                self.state = State::Ground;
+                return Step::Before(Op::Nothing);
+            }
+        }
+        Step::More
+    }
+
+    fn parameter(&mut self, c: char) -> Step {
+        self.length += 1;
+        match c {
+            _ if self.length > MAX_SEQUENCE => {
+                self.state = State::Ground;
+                return Step::Before(Op::Swallowed);
+            }
+            '0'..='9' => {
+                if let Some(parameter) = self.parameters.get_mut(usize::from(self.at)) {
+                    let digit = u16::from(c as u8 - b'0');
+                    let value = parameter.unwrap_or(0).saturating_mul(10);
+                    *parameter = Some(value.saturating_add(digit));
+                }
+            }
+            ';' => self.at = self.at.saturating_add(1),
+            ' '..='/' | ':' | '<'..='?' => self.private = true,
+            '@'..='~' => {
+                let op = self.op(c);
+                return self.done(op);
+            }
+            '\x18' | '\x1a' => return self.done(Op::Nothing),
+            _ => {
+                self.state = State::Ground;
+                return Step::Before(Op::Nothing);
+            }
+        }
+        Step::More
+    }
+
+    fn op(&self, last: char) -> Op {
+        let first = self.parameters[0];
+        if self.private {
+            // To the alternate screen, and back.
+            let screen = matches!((last, first), ('h' | 'l', Some(47 | 1047 | 1049)));
+            return if screen { Op::Elsewhere } else { Op::Nothing };
+        }
+        let count = usize::from(first.unwrap_or(1).max(1));
+        match last {
+            'A' => Op::Up(count),
+            'B' | 'e' => Op::Down(count),
+            'C' | 'a' => Op::Right(count),
+            'D' => Op::Left(count),
+            'E' => Op::NextLine(count),
+            'F' => Op::PreviousLine(count),
+            'G' | '`' => Op::Column(count - 1),
+            'H' | 'f' | 'd' => Op::Elsewhere,
+            'J' => match first.unwrap_or(0) {
+                0 => Op::EraseBelow,
+                _ => Op::Elsewhere,
+            },
+            'K' => match first.unwrap_or(0) {
+                0 => Op::EraseRight,
+                1 => Op::EraseLeft,
+                2 => Op::EraseLine,
+                _ => Op::Nothing,
+            },
+            'X' => Op::EraseCharacters(count),
+            's' if first.is_none() => Op::Save,
+            'u' if first.is_none() => Op::Restore,
+            _ => Op::Nothing,
+        }
+    }
+}
+
+/// The single control characters among C1 (U+0080 to U+009F) that move the cursor.
+fn c1(c: char) -> Op {
+    match c {
+        '\u{84}' => Op::Down(1),
+        '\u{85}' => Op::NextLine(1),
+        '\u{8d}' => Op::Up(1),
+        _ => Op::Nothing,
+    }
+}

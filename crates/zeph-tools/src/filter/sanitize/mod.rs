@@ -1,0 +1,522 @@
+//! What a terminal would show of a command's output, as lines, in bounded memory and linear time.
+//!
+//! Escape sequences go ([`escape`]); carriage returns, backspaces and movements of the cursor
+//! show their last state ([`row`]), also over several lines, as progress displays draw them:
+//! the last `WINDOW` lines can still be redrawn. Runs of blank lines become one. The screen has
+//! no right margin; what clears it or moves to a place on it begins a new line and takes nothing
+//! away. A line of more than 64 KiB keeps its head and its tail ([`cut`]).
+//!
+//! Text without control characters is handed on as it is, without being copied but for the
+//! lines that could still be redrawn.
+
+mod cut;
+mod escape;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use escape::{Escapes, Op, Step};
+use row::{Column, Row};
+
+use super::line::Line;
+
+/// Lines above the last one that can still be redrawn.
+const WINDOW: usize = 64;
+
+/// The model of a terminal that a command prints on.
+#[derive(Debug)]
+pub struct Sanitizer {
+    escapes: Escapes,
+    /// The lines that can still change; never empty.
+    rows: VecDeque<Row>,
+    /// Where the cursor is.
+    row: usize,
+    column: Column,
+    /// Lines above this one are out of reach.
+    top: usize,
+    saved: Option<Saved>,
+    /// What is printed goes to a status line, which is not kept.
+    aside: bool,
+    /// Line breaks so far.
+    breaks: u64,
+    /// Whether raw text has come behind the last of them.
+    begun: bool,
+    lost: bool,
+    out: Out,
+}
+
+/// A place that was saved.
+#[derive(Debug, Clone, Copy)]
+struct Saved {
+    row: usize,
+    column: Column,
+    /// Line breaks before it.
+    breaks: u64,
+}
+
+/// What was handed on.
+#[derive(Debug, Default)]
+struct Out {
+    /// The last line was blank.
+    blank: bool,
+    number: u64,
+    scratch: String,
+}
+
+impl Default for Sanitizer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sanitizer {
+    /// An empty screen.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            escapes: Escapes::default(),
+            rows: VecDeque::from([Row::default()]),
+            row: 0,
+            column: Column::End,
+            top: 0,
+            saved: None,
+            aside: false,
+            breaks: 0,
+            begun: false,
+            lost: false,
+            out: Out::default(),
+        }
+    }
+
+    /// Whether text that was to be seen is not among the lines: it was overwritten or erased, or
+    /// its line was too long.
+    #[must_use]
+    pub fn dropped_visible(&self) -> bool {
+        self.lost
+    }
+
+    /// The lines of the raw text so far.
+    #[must_use]
+    pub fn raw_lines(&self) -> u64 {
+        self.breaks + u64::from(self.begun)
+    }
+
+    /// Takes the next piece of the raw text, and hands on the lines that cannot change any more.
+    pub fn push(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            self.begun = true;
+            if self.escapes.is_ground() {
+                let plain = plain_prefix(rest.as_bytes());
+                if plain > 0 {
+                    self.plain(&rest[..plain], out);
+                    rest = &rest[plain..];
+                    continue;
+                }
+                rest = &rest[c.len_utf8()..];
+                match self.escapes.begin(c) {
+                    Some(Step::Done(op)) => self.apply(op, out),
+                    Some(_) => {}
+                    None => self.control(c, out),
+                }
+                continue;
+            }
+            match self.escapes.step(c) {
+                Step::More => rest = &rest[c.len_utf8()..],
+                Step::Done(op) => {
+                    rest = &rest[c.len_utf8()..];
+                    self.apply(op, out);
+                }
+                Step::Before(op) => self.apply(op, out),
+            }
+        }
+    }
+
+    /// The text has ended: hands on the lines that are left. Returns whether the last one was
+    /// ended by a line break.
+    pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
+        let op = self.escapes.end();
+        self.apply(op, out);
+        // The cursor may have been moved to where nothing was printed.
+        while self
+            .rows
+            .back()
+            .is_some_and(|row| !row.ended && row.is_empty())
+        {
+            self.rows.pop_back();
+        }
+        let ended = self.rows.back().is_none_or(|row| row.ended);
+        for row in std::mem::take(&mut self.rows) {
+            self.lost |= row.is_cut();
+            self.out.row(&row, out);
+        }
+        self.rows.push_back(Row::default());
+        (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
+        ended
+    }
+
+    /// Text without any control but line breaks and tabs.
+    fn plain(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+        let mut rest = text;
+        let mut first = true;
+        while let Some(end) = memchr(b'\n', rest.as_bytes()) {
+            self.print(&rest[..end], out);
+            self.line_break(out);
+            rest = &rest[end + 1..];
+            if std::mem::take(&mut first) && self.is_on_new_line() {
+                rest = self.whole_lines(rest, out);
+            }
+        }
+        self.print(rest, out);
+    }
+
+    /// The cursor is on an empty last line: hands on the lines of `text` that are out of reach
+    /// when it has been printed, and returns the rest.
+    fn whole_lines<'t>(&mut self, text: &'t str, out: &mut impl FnMut(Line<'_>)) -> &'t str {
+        let bytes = text.as_bytes();
+        let mut end = bytes.len();
+        for _ in 0..=WINDOW {
+            match memrchr(b'\n', &bytes[..end]) {
+                Some(at) => end = at,
+                None => return text,
+            }
+        }
+        // `end` is the line break behind the last line that goes.
+        while self.rows.len() > 1 {
+            self.evict(out);
+        }
+        let mut start = 0;
+        for end in memchr_iter(b'\n', &bytes[..=end]) {
+            let line = &text[start..end];
+            start = end + 1;
+            self.breaks += 1;
+            if cut::is_too_long(line.len()) {
+                self.print(line, out);
+                self.rows[0].number = self.breaks;
+                self.lost = true;
+                self.out.row(&self.rows[0], out);
+                self.rows[0].clear();
+                self.column = Column::End;
+            } else {
+                self.out.line(self.breaks, line, out);
+            }
+        }
+        &text[start..]
+    }
+
+    fn is_on_new_line(&self) -> bool {
+        let row = &self.rows[self.row];
+        self.row + 1 == self.rows.len() && self.column == Column::End && row.is_empty()
+    }
+
+    /// Prints text without control characters other than tabs at the cursor.
+    fn print(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+        if text.is_empty() {
+            return;
+        }
+        if self.aside {
+            self.lost = true;
+            return;
+        }
+        if self.column != Column::End && self.rows[self.row].is_fixed() {
+            self.fresh_line(out);
+        }
+        let number = self.breaks + 1;
+        let row = &mut self.rows[self.row];
+        row.number = number;
+        match self.column {
+            Column::End if !row.is_edited() => row.append(text),
+            Column::At(0) if row.is_empty() => {
+                row.append(text);
+                self.column = Column::End;
+            }
+            column => {
+                let at = match column {
+                    Column::At(at) => at,
+                    Column::End => row.columns(),
+                };
+                let (column, lost) = row.write(at, text);
+                self.column = column;
+                self.lost |= lost;
+            }
+        }
+    }
+
+    fn line_break(&mut self, out: &mut impl FnMut(Line<'_>)) {
+        self.breaks += 1;
+        self.begun = false;
+        self.aside = false;
+        let row = &mut self.rows[self.row];
+        row.ended = true;
+        if row.number == 0 {
+            row.number = self.breaks;
+        }
+        self.down(out);
+        self.column = Column::At(0);
+        if self.rows[self.row].is_empty() {
+            self.column = Column::End;
+        }
+    }
+
+    /// One line down, which may be a new one.
+    fn down(&mut self, out: &mut impl FnMut(Line<'_>)) {
+        self.row += 1;
+        if self.row == self.rows.len() {
+            self.rows.push_back(Row::default());
+            if self.rows.len() > WINDOW + 1 {
+                self.evict(out);
+            }
+        }
+    }
+
+    /// Hands on the first line; a new one takes its memory.
+    fn evict(&mut self, out: &mut impl FnMut(Line<'_>)) {
+        let Some(row) = self.rows.pop_front() else {
+            return;
+        };
+        self.lost |= row.is_cut();
+        self.out.row(&row, out);
+        self.row = self.row.saturating_sub(1);
+        self.top = self.top.saturating_sub(1);
+        if let Some(saved) = &mut self.saved {
+            saved.row = saved.row.saturating_sub(1);
+        }
+        self.spare(row);
+    }
+
+    fn spare(&mut self, mut row: Row) {
+        // The memory of the line that went is used for the one that came.
+        row.clear();
+        if let Some(last) = self.rows.back_mut()
+            && last.is_empty()
+            && !last.ended
+        {
+            row.number = last.number;
+            *last = row;
+        }
+    }
+
+    /// To the start of a line on which nothing stands.
+    fn fresh_line(&mut self, out: &mut impl FnMut(Line<'_>)) {
+        self.row = self.rows.len() - 1;
+        if !self.rows[self.row].is_empty() {
+            self.rows[self.row].ended = true;
+            self.down(out);
+        }
+        self.column = Column::End;
+    }
+
+    fn control(&mut self, c: char, out: &mut impl FnMut(Line<'_>)) {
+        match c {
+            '\r' if self.column == Column::End && self.rows[self.row].is_empty() => {}
+            '\r' => self.column = Column::At(0),
+            '\x08' => self.apply(Op::Left(1), out),
+            '\x0b' | '\x0c' => self.fresh_line(out),
+            _ => {}
+        }
+    }
+
+    /// The column of the cursor, of a line that can be edited.
+    fn at(&mut self, out: &mut impl FnMut(Line<'_>)) -> usize {
+        if self.column == Column::End && self.rows[self.row].is_fixed() {
+            self.fresh_line(out);
+        }
+        match self.column {
+            Column::At(at) => at,
+            Column::End => self.rows[self.row].columns(),
+        }
+    }
+
+    fn apply(&mut self, op: Op, out: &mut impl FnMut(Line<'_>)) {
+        match op {
+            Op::Nothing => {}
+            Op::Swallowed => self.lost = true,
+            Op::Up(count) => self.vertical(count, false, out),
+            Op::Down(count) => self.vertical(count, true, out),
+            Op::NextLine(count) => {
+                self.vertical(count, true, out);
+                self.column = Column::At(0);
+            }
+            Op::PreviousLine(count) => {
+                self.vertical(count, false, out);
+                self.column = Column::At(0);
+            }
+            Op::Left(count) => {
+                let at = self.at(out);
+                self.column = Column::At(at.saturating_sub(count));
+            }
+            Op::Right(count) => {
+                let at = self.at(out);
+                self.go_to_column(at.saturating_add(count), out);
+            }
+            Op::Column(0) => self.control('\r', out),
+            Op::Column(at) => self.go_to_column(at, out),
+            Op::EraseRight
+            | Op::EraseLeft
+            | Op::EraseLine
+            | Op::EraseBelow
+            | Op::EraseCharacters(_) => self.erase(op, out),
+            Op::Elsewhere if self.saved.is_some_and(|at| at.breaks == self.breaks) => {
+                self.aside = true;
+            }
+            Op::Elsewhere => {
+                self.fresh_line(out);
+                self.top = self.row;
+            }
+            Op::Save => {
+                let column = self.place(out);
+                self.saved = Some(Saved {
+                    row: self.row,
+                    column,
+                    breaks: self.breaks,
+                });
+            }
+            Op::Restore => {
+                self.aside = false;
+                if let Some(saved) = self.saved {
+                    self.row = saved.row.clamp(self.top, self.rows.len() - 1);
+                    self.column = saved.column;
+                }
+            }
+        }
+    }
+
+    /// Where the cursor is, also if more is added to its line.
+    fn place(&mut self, out: &mut impl FnMut(Line<'_>)) -> Column {
+        if self.rows[self.row].is_empty() && self.column == Column::End {
+            return Column::At(0);
+        }
+        Column::At(self.at(out))
+    }
+
+    fn vertical(&mut self, count: usize, down: bool, out: &mut impl FnMut(Line<'_>)) {
+        let at = self.place(out);
+        if down {
+            for _ in 0..count.min(WINDOW) {
+                self.down(out);
+            }
+        } else {
+            self.row = self.row.saturating_sub(count).max(self.top);
+        }
+        self.column = at;
+    }
+
+    fn go_to_column(&mut self, to: usize, out: &mut impl FnMut(Line<'_>)) {
+        if self.rows[self.row].is_fixed() {
+            self.fresh_line(out);
+        }
+        let most = self.rows[self.row].rightmost();
+        self.column = Column::At(to.min(most));
+    }
+
+    fn erase(&mut self, op: Op, out: &mut impl FnMut(Line<'_>)) {
+        if op == Op::EraseBelow && self.row + 1 < self.rows.len() {
+            for row in self.rows.drain(self.row + 1..) {
+                self.lost |= row.is_visible();
+            }
+            self.rows[self.row].ended = false;
+        }
+        let from_start = self.column == Column::At(0);
+        if op == Op::EraseLine || from_start && matches!(op, Op::EraseRight | Op::EraseBelow) {
+            let at = if from_start { 0 } else { self.at(out) };
+            self.lost |= self.rows[self.row].erase(..);
+            self.column = Column::At(at);
+            return;
+        }
+        if self.column == Column::End && op != Op::EraseLeft {
+            // Behind the end of a line there is nothing.
+            return;
+        }
+        let at = self.at(out);
+        self.column = Column::At(at);
+        let row = &mut self.rows[self.row];
+        if row.is_fixed() {
+            return;
+        }
+        self.lost |= match op {
+            Op::EraseLeft => row.erase(..=at),
+            Op::EraseCharacters(count) => row.erase(at..at.saturating_add(count)),
+            _ => row.erase(at..),
+        };
+    }
+}
+
+impl Out {
+    fn row(&mut self, row: &Row, out: &mut impl FnMut(Line<'_>)) {
+        if let Some(text) = row.plain() {
+            self.line(row.number, text, out);
+            return;
+        }
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        row.render(&mut text);
+        self.line(row.number, &text, out);
+        self.scratch = text;
+    }
+
+    fn line(&mut self, number: u64, text: &str, out: &mut impl FnMut(Line<'_>)) {
+        self.number = self.number.max(number).max(1);
+        let blank = text.chars().all(char::is_whitespace);
+        if !(blank && self.blank) {
+            out(Line {
+                number: self.number,
+                text,
+            });
+        }
+        self.blank = blank;
+    }
+}
+
+/// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
+/// one.
+fn plain_prefix(text: &[u8]) -> usize {
+    // Without a branch within a block, so that it is compared many bytes at a time. 0xC2 begins
+    // U+0080 to U+009F, and other characters.
+    const BLOCK: usize = 64;
+    let special = |byte: u8| {
+        (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f) | (byte == 0xc2)
+    };
+    let mut at = 0;
+    loop {
+        while let Some(block) = text.get(at..at + BLOCK) {
+            if block.iter().fold(false, |any, byte| any | special(*byte)) {
+                break;
+            }
+            at += BLOCK;
+        }
+        let Some(found) = text[at..].iter().position(|byte| special(*byte)) else {
+            return text.len();
+        };
+        at += found;
+        match (text[at], text.get(at + 1)) {
+            (0xc2, Some(next)) if *next >= 0xa0 => at += 2,
+            _ => return at,
+        }
+    }
+}
+
+/// The text as a terminal would show it: without escape sequences and control characters other
+/// than line breaks and tabs, progress displays in their last state, runs of blank lines as one.
+/// Lines of more than 64 KiB lose their middle and say so.
+#[must_use]
+pub fn sanitize_output(text: &str) -> Cow<'_, str> {
+    let mut sanitizer = Sanitizer::new();
+    let mut clean = String::with_capacity(text.len());
+    let mut add = |line: Line<'_>| {
+        clean.push_str(line.text);
+        clean.push('\n');
+    };
+    sanitizer.push(text, &mut add);
+    if !sanitizer.finish(&mut add) {
+        clean.pop();
+    }
+    if clean == text {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(clean)
+}

@@ -1,0 +1,296 @@
+//! One line on the screen.
+
+use unicode_width::UnicodeWidthChar as _;
+
+use super::cut::Text;
+
+/// Columns up to which a line can be edited. A longer one is text that is no progress bar.
+pub(super) const MAX_COLUMNS: usize = 1024;
+/// How far a movement to the right may go beyond what was printed.
+const MARGIN: usize = 256;
+/// Combining characters that one cell keeps, in bytes.
+const MAX_MARKS: usize = 32;
+const TAB: usize = 8;
+
+/// A line: text as long as it only grows, cells once it was edited.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    text: Text,
+    cells: Vec<Cell>,
+    /// It is held in cells; `text` is empty.
+    edited: bool,
+    /// It has become too long to be edited.
+    fixed: bool,
+    /// The last raw line that wrote into it; 0 is none.
+    pub(super) number: u64,
+    /// A line break has followed it.
+    pub(super) ended: bool,
+}
+
+#[derive(Debug)]
+struct Cell {
+    c: char,
+    /// Columns; 0 is the continuation of the cell before.
+    width: u8,
+    /// What combines with it.
+    #[allow(clippy::box_collection, reason = "a cell is small, and few have any")]
+    marks: Option<Box<String>>,
+}
+
+const BLANK: Cell = Cell {
+    c: ' ',
+    width: 1,
+    marks: None,
+};
+
+/// Where in a line the next character goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    /// Behind its last character.
+    End,
+    At(usize),
+}
+
+impl Row {
+    /// Makes it an empty line again, keeping its memory.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.cells.clear();
+        self.edited = false;
+        self.fixed = false;
+        self.number = 0;
+        self.ended = false;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.kept().is_empty() && self.cells.is_empty()
+    }
+
+    /// Whether it is too long for anything but growing.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.fixed || self.text.kept().len() > MAX_COLUMNS
+    }
+
+    /// Whether something other than blanks stands in it.
+    pub(super) fn is_visible(&self) -> bool {
+        self.text.kept().chars().any(is_visible) || self.cells.iter().any(|cell| is_visible(cell.c))
+    }
+
+    /// Adds text without control characters other than tabs at the end of a line that was not
+    /// edited.
+    pub(super) fn append(&mut self, text: &str) {
+        if self.cells.is_empty() {
+            self.edited = false;
+        }
+        self.text.push(text);
+    }
+
+    /// Whether it can only be added to cell by cell.
+    pub(super) fn is_edited(&self) -> bool {
+        self.edited
+    }
+
+    /// Turns the text into cells.
+    fn edit(&mut self) {
+        if self.edited {
+            return;
+        }
+        self.edited = true;
+        let text = std::mem::take(&mut self.text);
+        for c in text.kept().chars() {
+            self.put(self.cells.len(), c);
+        }
+        // Keeps the memory.
+        self.text = text;
+        self.text.clear();
+    }
+
+    /// The column behind its last character. Columns of text are counted: they get cells.
+    pub(super) fn columns(&mut self) -> usize {
+        self.edit();
+        self.cells.len()
+    }
+
+    /// Writes a text at a column. Returns where the cursor then is, and whether something that
+    /// was visible went.
+    pub(super) fn write(&mut self, column: usize, text: &str) -> (Column, bool) {
+        self.edit();
+        let mut column = column;
+        let mut lost = false;
+        for (at, c) in text.char_indices() {
+            if column >= MAX_COLUMNS && column >= self.cells.len() {
+                self.fix();
+                self.append(&text[at..]);
+                return (Column::End, lost);
+            }
+            let (next, gone) = self.put(column, c);
+            column = next;
+            lost |= gone;
+        }
+        (Column::At(column), lost)
+    }
+
+    fn put(&mut self, column: usize, c: char) -> (usize, bool) {
+        if c == '\t' {
+            let next = (column / TAB + 1) * TAB;
+            if column < self.cells.len() {
+                // It moves over what is there.
+                return (next, false);
+            }
+            self.pad(column);
+            self.cells.push(Cell {
+                width: u8::try_from(next - column).unwrap_or(1),
+                c,
+                marks: None,
+            });
+            self.cells.resize_with(next, || Cell { width: 0, ..BLANK });
+            return (next, false);
+        }
+        let width = c.width().unwrap_or(0);
+        if width == 0 {
+            self.combine(column, c);
+            return (column, false);
+        }
+        let mut lost = false;
+        self.pad(column);
+        for (at, cell) in [(column, c), (column + 1, ' ')].into_iter().take(width) {
+            if at < self.cells.len() {
+                lost |= self.release(at, cell);
+            } else {
+                self.cells.push(BLANK);
+            }
+        }
+        self.cells[column] = Cell {
+            c,
+            width: u8::try_from(width).unwrap_or(1),
+            marks: None,
+        };
+        if let Some(second) = self.cells.get_mut(column + 1).filter(|_| width > 1) {
+            second.width = 0;
+        }
+        (column + width, lost)
+    }
+
+    /// Fills with blanks up to a column.
+    fn pad(&mut self, column: usize) {
+        if self.cells.len() < column {
+            self.cells.resize_with(column, || BLANK);
+        }
+    }
+
+    /// Attaches a character without a width of its own to the one before the column.
+    fn combine(&mut self, column: usize, c: char) {
+        let Some(mut at) = column.checked_sub(1).filter(|at| *at < self.cells.len()) else {
+            return;
+        };
+        while at > 0 && self.cells[at].width == 0 {
+            at -= 1;
+        }
+        let marks = self.cells[at].marks.get_or_insert_default();
+        if marks.len() < MAX_MARKS {
+            marks.push(c);
+        }
+    }
+
+    /// Makes a cell free for `new`: of a wide one that loses a part the rest becomes blank.
+    /// Whether something visible goes.
+    fn release(&mut self, at: usize, new: char) -> bool {
+        let mut first = at;
+        while first > 0 && self.cells[first].width == 0 {
+            first -= 1;
+        }
+        let old = self.cells[first].c;
+        let width = usize::from(self.cells[first].width).max(1);
+        let end = (first + width).min(self.cells.len());
+        if width > 1 || first != at {
+            for cell in &mut self.cells[first..end] {
+                *cell = BLANK;
+            }
+        }
+        // An underscore is what overstriking leaves of underlined text.
+        old != new && is_visible(old) && old != '_'
+    }
+
+    /// Too long to be edited any further.
+    fn fix(&mut self) {
+        let mut text = String::new();
+        self.render_cells(&mut text);
+        self.cells.clear();
+        self.edited = false;
+        self.fixed = true;
+        self.text.push(&text);
+    }
+
+    /// Erases columns; whether something visible went.
+    pub(super) fn erase(&mut self, columns: impl std::ops::RangeBounds<usize>) -> bool {
+        use std::ops::Bound;
+        let start = match columns.start_bound() {
+            Bound::Included(start) => *start,
+            _ => 0,
+        };
+        if start == 0 && columns.end_bound() == Bound::Unbounded {
+            let lost = self.is_visible();
+            self.text.clear();
+            self.cells.clear();
+            self.edited = false;
+            self.fixed = false;
+            return lost;
+        }
+        self.edit();
+        let end = match columns.end_bound() {
+            Bound::Excluded(end) => (*end).min(self.cells.len()),
+            Bound::Included(end) => (*end + 1).min(self.cells.len()),
+            Bound::Unbounded => self.cells.len(),
+        };
+        let mut lost = false;
+        for at in start..end {
+            lost |= self.release(at, ' ');
+            self.cells[at] = BLANK;
+        }
+        if end == self.cells.len() && start < end {
+            self.cells.truncate(start);
+        }
+        lost
+    }
+
+    /// How far to the right a movement may go.
+    pub(super) fn rightmost(&mut self) -> usize {
+        self.columns().saturating_sub(1).max(MARGIN)
+    }
+
+    /// Adds what is seen of it to `out`.
+    pub(super) fn render(&self, out: &mut String) {
+        if !self.edited {
+            self.text.render(out);
+            return;
+        }
+        let start = out.len();
+        self.render_cells(out);
+        // Blanks at the end erase what stood there.
+        let end = out[start..].trim_end_matches(' ').len();
+        out.truncate(start + end);
+    }
+
+    fn render_cells(&self, out: &mut String) {
+        for cell in self.cells.iter().filter(|cell| cell.width > 0) {
+            out.push(cell.c);
+            if let Some(marks) = &cell.marks {
+                out.push_str(marks);
+            }
+        }
+    }
+
+    /// Its text where that needs no rendering.
+    pub(super) fn plain(&self) -> Option<&str> {
+        (!self.edited && !self.text.is_cut()).then_some(self.text.kept())
+    }
+
+    /// Whether text was taken out of its middle.
+    pub(super) fn is_cut(&self) -> bool {
+        self.text.is_cut()
+    }
+}
+
+fn is_visible(c: char) -> bool {
+    !c.is_whitespace()
+}
