@@ -50,11 +50,14 @@ fn cases(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Checks one case; what is wrong with it.
-fn check(path: &Path) -> (String, usize, usize) {
+fn check(path: &Path, show: bool) -> (String, usize, usize) {
     let raw = std::fs::read(path).unwrap();
     let case = std::fs::read_to_string(path.with_extension("toml")).unwrap();
     let case: Case = toml::from_str(&case).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     let result = filtered(&case, &raw, usize::MAX);
+    if show {
+        std::fs::write(path.with_extension("filtered"), &result.text).unwrap();
+    }
     let mut wrong = String::new();
     for fact in case
         .facts
@@ -84,7 +87,7 @@ fn check(path: &Path) -> (String, usize, usize) {
 }
 
 /// Proves OUT-6, OUT-7. With `FILTER_FIXTURES=directory` it checks the cases there instead, and
-/// prints what is left of each.
+/// says what is left of each, and writes it beside them.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -98,7 +101,7 @@ fn facts_survive_and_noise_goes() {
     paths.sort();
     let (mut before, mut after, mut wrong) = (0, 0, String::new());
     for path in &paths {
-        let (errors, raw, left) = check(path);
+        let (errors, raw, left) = check(path, elsewhere.is_some());
         (before, after) = (before + raw, after + left);
         if elsewhere.is_some() {
             println!(
@@ -114,5 +117,26 @@ fn facts_survive_and_noise_goes() {
         }
     }
     println!("{} cases, {before} -> {after} bytes", paths.len());
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Proves OUT-5: the tests in the built-in rules hold.
+#[test]
+fn the_tests_of_the_rules_hold() {
+    let filters = Filters::default();
+    let mut wrong = String::new();
+    for rule in filters.book().rules() {
+        for test in &rule.tests {
+            let mut run = filters.start(&test.command, 50_000);
+            run.push(&test.input);
+            let result = run.finish(Some(test.exit_code));
+            if result.rule.as_deref() != Some(&rule.name) {
+                let _ = writeln!(wrong, "{}: its test is for {:?}", rule.name, result.rule);
+            }
+            if result.text.trim() != test.expected.trim() {
+                let _ = writeln!(wrong, "{}:\n{}\n", rule.name, result.text);
+            }
+        }
+    }
     assert!(wrong.is_empty(), "\n{wrong}");
 }

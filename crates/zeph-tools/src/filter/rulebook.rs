@@ -13,7 +13,16 @@ macro_rules! built_in {
 }
 
 /// The texts of the built-in rules. The special stands before the general.
-const BUILT_IN: &[(&str, &str)] = built_in![];
+const BUILT_IN: &[(&str, &str)] = built_in![
+    "cargo-nextest",
+    "cargo-test",
+    "cargo-bench",
+    "cargo-clippy",
+    "cargo-run",
+    "cargo-build",
+    "cargo-fmt",
+    "cargo-update"
+];
 
 /// The built-in rules. None of them fails to compile: a test sees to that.
 static RULES: LazyLock<Vec<Arc<Rule>>> = LazyLock::new(|| {

@@ -67,7 +67,7 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
     (
         Shape::Failing,
-        r"^\s*test .* \.\.\. FAILED|^---- .* ----$|^\s*--- FAIL: |^\s*(?:FAIL|FAILED|TIMEOUT|ABORT|SIG[A-Z]+|ERROR)\b[: \t]|^\s*not ok \d|^\s*(?:✕|✗|✖|×|●) ",
+        r"^test .* \.\.\. FAILED|^---- .* ----$|^\s*--- FAIL: |^\s*(?:FAIL|FAILED|TIMEOUT|ABORT|SIG[A-Z]+|ERROR)\b[: \t]|^\s*not ok \d|^\s*(?:✕|✗|✖|×|●) ",
     ),
     (
         Shape::Panic,
@@ -75,7 +75,7 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
     (
         Shape::Summary,
-        r"^\s*test result: |^=+ .*\b(?:passed|failed|errors?|skipped)\b.* =+$|^\s*Summary \[|^\s*(?:Tests|Test Suites|Test Files|Snapshots):?\s+.*\d|could not compile|aborting due to|^\S*make(?:\[\d+\])?: \*\*\*|^Plan: |^Ran \d+ tests|^FAILED \(|^BUILD FAIL|^(?:FAIL|ok)\t|Error: Process completed|^\d+ examples?, \d+ failures?|^Tests run: |^# (?:fail|tests|pass) \d|^\d+ (?:passing|failing)|^✖ \d+ problems?|^Found \d+ errors?",
+        r"^test result: |^=+ .*\b(?:passed|failed|errors?|skipped)\b.* =+$|^\s*Summary \[|^\s*(?:Tests|Test Suites|Test Files|Snapshots):?\s+.*\d|could not compile|aborting due to|^\S*make(?:\[\d+\])?: \*\*\*|^Plan: |^Ran \d+ tests|^FAILED \(|^BUILD FAIL|^(?:FAIL|ok)\t|Error: Process completed|^\d+ examples?, \d+ failures?|^Tests run: |^# (?:fail|tests|pass) \d|^\d+ (?:passing|failing)|^✖ \d+ problems?|^Found \d+ errors?",
     ),
     (
         Shape::Chatter,

@@ -4,10 +4,16 @@
 //! structure of the text, and says nothing that the output does not say. [`STRATEGIES`] names
 //! them all: a rule's `type` is looked up there.
 
+mod cargo_lines;
 mod chain;
+mod excerpt;
+mod group_by_rule;
 mod keep_matching;
 mod strip_annotated;
 mod strip_noise;
+mod test_summary;
+#[cfg(test)]
+mod testing;
 mod truncate;
 
 use std::fmt::Debug;
@@ -47,9 +53,11 @@ type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
 
 /// All strategies by the name that a rule gives as `type`.
 const STRATEGIES: &[(&str, Make)] = &[
+    ("group_by_rule", group_by_rule::make),
     ("keep_matching", keep_matching::make),
     ("strip_annotated", strip_annotated::make),
     ("strip_noise", strip_noise::make),
+    ("test_summary", test_summary::make),
     ("truncate", truncate::make),
 ];
 

@@ -1,0 +1,73 @@
+//! What cargo says of its own work: a verb that ends in column 12, and what it is done to.
+
+/// Kinds of such lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// A program with tests, examples or measurements is started.
+    Program,
+    /// All that was asked for is built.
+    Finished,
+    /// A step on the way.
+    Step,
+}
+
+/// Verbs of steps; each is followed by a package, a number of them, or a registry.
+const STEPS: &[&str] = &[
+    "Compiling",
+    "Checking",
+    "Downloading",
+    "Downloaded",
+    "Updating",
+    "Locking",
+    "Adding",
+    "Blocking",
+    "Fresh",
+    "Dirty",
+    "Documenting",
+    "Building",
+    "Unpacking",
+    "Scraping",
+    "Vendoring",
+    "Scanning",
+];
+
+/// The kind of the line, if it is one of cargo's.
+pub(super) fn progress(text: &str) -> Option<Progress> {
+    let indent = text.bytes().take_while(|byte| *byte == b' ').count();
+    if !(1..=9).contains(&indent) {
+        return None;
+    }
+    let rest = &text[indent..];
+    let verb = rest.split(' ').next()?;
+    if indent + verb.len() != 12 || verb.len() == rest.len() {
+        return None;
+    }
+    match verb {
+        "Running" | "Doc-tests" => Some(Progress::Program),
+        "Finished" => Some(Progress::Finished),
+        _ if STEPS.contains(&verb) => Some(Progress::Step),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_end_in_column_twelve() {
+        let check = |text, expect| assert_eq!(progress(text), expect, "{text}");
+        check("   Compiling serde v1.0.0", Some(Progress::Step));
+        check(
+            "     Running tests/a.rs (target/a)",
+            Some(Progress::Program),
+        );
+        check("   Doc-tests shop", Some(Progress::Program));
+        check("    Finished `dev` profile in 1s", Some(Progress::Finished));
+        check("  Compiling serde v1.0.0", None);
+        check("Compiling serde v1.0.0", None);
+        check("   Compiling", None);
+        check("       thread x", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Groups of diagnostics, and how they are printed.
+
+use std::collections::HashMap;
+
+use super::{Diagnostic, Held, Line, Sink};
+
+/// Bytes that are held; of more, what there is is told and the groups begin anew.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Characters of a line of places.
+const WIDTH: usize = 110;
+/// Characters of a line of help.
+const MOST_HELP: usize = 200;
+
+/// Diagnostics by rule, in the order in which the rules are first broken.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    groups: Vec<Group>,
+    by_key: HashMap<String, usize>,
+    /// Rules by the form of their messages: the compiler names a rule with its first message alone.
+    codes: HashMap<String, String>,
+    after: Vec<Held>,
+    bytes: usize,
+    seen: bool,
+    key: String,
+}
+
+#[derive(Debug)]
+struct Group {
+    number: u64,
+    level: String,
+    code: Option<String>,
+    help: Option<String>,
+    count: usize,
+    messages: Vec<Message>,
+    by_text: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Message {
+    text: String,
+    places: Vec<String>,
+}
+
+impl Groups {
+    /// Whether there was any diagnostic.
+    pub(super) fn seen(&self) -> bool {
+        self.seen
+    }
+
+    pub(super) fn add(&mut self, mut diagnostic: Diagnostic, out: &mut dyn Sink) {
+        self.seen = true;
+        self.key.clear();
+        form(&diagnostic.level, &diagnostic.message, &mut self.key);
+        match &diagnostic.code {
+            Some(code) => {
+                if !self.codes.contains_key(&self.key) {
+                    self.bytes += self.key.len() + code.len();
+                    self.codes.insert(self.key.clone(), code.clone());
+                }
+            }
+            None => diagnostic.code = self.codes.get(&self.key).cloned(),
+        }
+        if let Some(code) = &diagnostic.code {
+            self.key.clear();
+            self.key.push_str(&diagnostic.level);
+            self.key.push(' ');
+            self.key.push_str(code);
+        }
+        let index = match self.by_key.get(&self.key) {
+            Some(index) => *index,
+            None => {
+                self.by_key.insert(self.key.clone(), self.groups.len());
+                self.bytes += self.key.len() + 200;
+                self.groups.push(Group {
+                    number: diagnostic.number,
+                    level: diagnostic.level,
+                    code: diagnostic.code,
+                    help: diagnostic.help,
+                    count: 0,
+                    messages: Vec::new(),
+                    by_text: HashMap::new(),
+                });
+                self.groups.len() - 1
+            }
+        };
+        self.bytes += self.groups[index].add(diagnostic.message, diagnostic.place);
+        if self.bytes > MOST_BYTES {
+            self.flush(out);
+        }
+    }
+
+    /// Takes a line that comes behind the groups.
+    pub(super) fn after(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.groups.is_empty() {
+            out.keep(line);
+            return;
+        }
+        self.bytes += line.text.len();
+        self.after.push(line.into());
+        if self.bytes > MOST_BYTES {
+            self.flush(out);
+        }
+    }
+
+    /// Prints all groups, and what comes behind them.
+    pub(super) fn flush(&mut self, out: &mut dyn Sink) {
+        for group in self.groups.drain(..) {
+            group.print(out);
+        }
+        for held in self.after.drain(..) {
+            out.keep(held.line());
+        }
+        self.by_key.clear();
+        if self.bytes > MOST_BYTES {
+            self.codes.clear();
+        }
+        self.bytes = 0;
+    }
+
+    /// The rule whose messages have this form, if one is known.
+    pub(super) fn knows(&mut self, level: &str, message: &str) -> bool {
+        self.key.clear();
+        form(level, message, &mut self.key);
+        self.codes.contains_key(&self.key)
+    }
+}
+
+/// What messages of one form have in common: all but what is quoted, and numbers.
+fn form(level: &str, message: &str, form: &mut String) {
+    form.push_str(level);
+    form.push(':');
+    let mut quoted = false;
+    for part in message.split('`') {
+        if quoted {
+            form.push('`');
+        } else {
+            form.extend(part.chars().filter(|c| !c.is_ascii_digit()));
+        }
+        quoted = !quoted;
+    }
+}
+
+impl Group {
+    /// How many bytes more there are.
+    fn add(&mut self, text: String, place: String) -> usize {
+        let mut bytes = place.len() + 32;
+        let index = match self.by_text.get(&text) {
+            Some(index) => *index,
+            None => {
+                bytes += 2 * text.len() + 120;
+                self.by_text.insert(text.clone(), self.messages.len());
+                self.messages.push(Message {
+                    text,
+                    places: Vec::new(),
+                });
+                self.messages.len() - 1
+            }
+        };
+        let places = &mut self.messages[index].places;
+        // Several targets of a crate say the same, one after the other.
+        if places.last() != Some(&place) {
+            places.push(place);
+            self.count += 1;
+        }
+        bytes
+    }
+
+    fn print(self, out: &mut dyn Sink) {
+        let number = self.number;
+        let code = match &self.code {
+            Some(code) => format!(" ({code})"),
+            None => String::new(),
+        };
+        let level = &self.level;
+        let mut text = String::new();
+        match self.messages.as_slice() {
+            [only] => {
+                text = format!("{level}: {}{code}", only.text);
+                if let [place] = only.places.as_slice() {
+                    text.push_str(" --> ");
+                    text.push_str(place);
+                    out.say(number, &text);
+                } else {
+                    text.push_str(&format!(" ×{}", only.places.len()));
+                    out.say(number, &text);
+                    say_places(number, &only.places, "", out);
+                }
+            }
+            several => {
+                // The first message in the tool's own form, so that it is recognized.
+                for (index, message) in several.iter().enumerate() {
+                    if index == 0 {
+                        text = format!("{level}: {}{code} ×{}", message.text, self.count);
+                        out.say(number, &text);
+                        say_places(number, &message.places, "", out);
+                    } else {
+                        // An error can be looked for by the words that the tool has for it.
+                        text.clear();
+                        if level == "error" {
+                            text.push_str("error: ");
+                        }
+                        text.push_str(&message.text);
+                        say_places(number, &message.places, &text, out);
+                    }
+                }
+            }
+        }
+        if let Some(help) = self.help {
+            text.clear();
+            text.push_str("  ");
+            let end = help
+                .char_indices()
+                .nth(MOST_HELP)
+                .map_or(help.len(), |(at, _)| at);
+            text.push_str(&help[..end]);
+            if end < help.len() {
+                text.push('…');
+            }
+            out.say(number, &text);
+        }
+    }
+}
+
+/// The places, and behind them what is said of them.
+fn say_places(number: u64, places: &[String], message: &str, out: &mut dyn Sink) {
+    let mut text = String::from(" ");
+    for place in places {
+        if text.len() > 1 && text.len() + place.len() > WIDTH {
+            out.say(number, &text);
+            text.truncate(1);
+        }
+        text.push(' ');
+        text.push_str(place);
+    }
+    if !message.is_empty() {
+        text.push(' ');
+        text.push_str(message);
+    }
+    out.say(number, &text);
+}

@@ -1,0 +1,310 @@
+//! What rustc, clippy, rustdoc and cargo say of a program.
+//!
+//! A diagnostic is a level, maybe a code, and a message; then its place, an excerpt of the source
+//! under a gutter, and notes; a blank line ends it. Lints come in groups. Errors stay whole, but for
+//! what repeats: frames of the gutter, and where to read more.
+
+mod text;
+
+use super::super::cargo_lines::{Progress, progress};
+use super::{Diagnostic, Dialect, End, Found, Line};
+use text::{
+    header, is_error_code, is_explain_hint, is_marks, is_reading_hint, is_tally, label, notes,
+    place, short,
+};
+
+/// Lines of one diagnostic that are held.
+const MOST_LINES: usize = 400;
+/// Bytes of one diagnostic that are held.
+const MOST_BYTES: usize = 256 * 1024;
+/// Lines that a message may have.
+const MOST_MESSAGE: usize = 12;
+/// Errors that are shown with their excerpts; of those beyond, message, place and labels stay.
+const WHOLE: usize = 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Between,
+    /// Behind a level and a message: maybe of a diagnostic.
+    Message,
+    /// Behind its place.
+    Body,
+    /// Tests print what they want.
+    Tests,
+}
+
+/// The lines of a diagnostic.
+#[derive(Default)]
+struct Block {
+    text: String,
+    /// Number and end of each.
+    lines: Vec<(u64, usize)>,
+    /// How many of them are the message; 0 as long as that is not known.
+    message: usize,
+}
+
+struct Rustc {
+    at: At,
+    block: Block,
+    /// Errors so far.
+    errors: usize,
+}
+
+pub(super) fn start() -> Box<dyn Dialect> {
+    Box::new(Rustc {
+        at: At::Between,
+        block: Block::default(),
+        errors: 0,
+    })
+}
+
+/// Whether a line can belong to a diagnostic behind its place.
+fn is_body(text: &str) -> bool {
+    match text.as_bytes() {
+        [b' ', ..] => progress(text).is_none() && !text.contains(" panicked at "),
+        [b'0'..=b'9' | b'|', ..] => true,
+        [b'.', ..] => text.starts_with("..."),
+        [b'h', ..] => text.starts_with("help: "),
+        [b'n', ..] => text.starts_with("note: "),
+        _ => false,
+    }
+}
+
+impl Block {
+    fn push(&mut self, line: Line<'_>) {
+        self.text.push_str(line.text);
+        self.lines.push((line.number, self.text.len()));
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() >= MOST_LINES || self.text.len() >= MOST_BYTES
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let mut start = 0;
+        self.lines.iter().map(move |(number, end)| {
+            let text = &self.text[start..*end];
+            start = *end;
+            Line {
+                number: *number,
+                text,
+            }
+        })
+    }
+
+    /// The level and the code that stand before the message, and the message in one line.
+    fn head(&self) -> Option<(&str, Option<&str>, String)> {
+        let mut lines = self.lines();
+        let (level, code, message) = header(lines.next()?.text)?;
+        let mut message = message.to_owned();
+        for line in lines.take(self.message.checked_sub(1)?) {
+            message.push(' ');
+            message.push_str(line.text.trim_ascii());
+        }
+        Some((level, code, message))
+    }
+}
+
+impl Rustc {
+    /// Ends the diagnostic that is held, whose lines it returns.
+    fn take(&mut self) -> Block {
+        self.at = At::Between;
+        std::mem::take(&mut self.block)
+    }
+
+    /// Takes back the memory of one that is told.
+    fn reuse(&mut self, mut block: Block) {
+        block.text.clear();
+        block.lines.clear();
+        block.message = 0;
+        self.block = block;
+    }
+
+    /// What is held is no diagnostic.
+    fn release(&mut self, found: &mut Found<'_>) {
+        let block = self.take();
+        for line in block.lines() {
+            found.keep(line);
+        }
+        self.reuse(block);
+    }
+
+    /// The diagnostic that is held is complete.
+    fn complete(&mut self, found: &mut Found<'_>) {
+        let block = self.take();
+        self.tell(&block, found);
+        self.reuse(block);
+    }
+
+    fn tell(&mut self, block: &Block, found: &mut Found<'_>) {
+        let Some((level, own_code, message)) = block.head() else {
+            return;
+        };
+        let number = block.lines.first().map_or(0, |(number, _)| *number);
+        let mut notes_of = block.lines().skip(block.message);
+        let place = notes_of.next().and_then(|line| place(line.text));
+        let (code, help) = notes(notes_of);
+        let code = own_code.map(str::to_owned).or(code);
+        let lint = level == "warning"
+            || match &code {
+                Some(code) => !is_error_code(code),
+                None => found.groups.knows(level, &message),
+            };
+        if let (true, Some(place)) = (lint, place) {
+            found.diagnostic(Diagnostic {
+                number,
+                level: level.to_owned(),
+                code,
+                message,
+                place: place.to_owned(),
+                help,
+            });
+        } else {
+            self.errors += 1;
+            self.keep_trimmed(block, code.filter(|_| own_code.is_none()), found);
+        }
+    }
+
+    /// Hands on the diagnostic that is held, without what repeats.
+    fn keep_trimmed(&self, block: &Block, code: Option<String>, found: &mut Found<'_>) {
+        let whole = self.errors <= WHOLE;
+        let mut suggestion = false;
+        for (index, line) in block.lines().enumerate() {
+            let text = line.text.trim_ascii();
+            if index == 0
+                && let Some(code) = &code
+            {
+                let text = format!("{} ({code})", line.text);
+                found.keep(Line {
+                    text: &text,
+                    ..line
+                });
+                continue;
+            }
+            if index <= block.message {
+                found.keep(line);
+                continue;
+            }
+            if text.starts_with("help: ") || text.starts_with("note: ") {
+                suggestion = text.starts_with("help: ");
+                found.keep(line);
+                continue;
+            }
+            let chatter = text.is_empty()
+                || text == "|"
+                || is_reading_hint(text)
+                || text.starts_with("= note: `#[")
+                || text.starts_with("--> /rustc/")
+                || (suggestion && is_marks(text));
+            if chatter {
+                continue;
+            }
+            if whole {
+                found.keep(line);
+            } else if let Some(label) = label(line.text) {
+                let text = format!("   {label}");
+                found.keep(Line {
+                    text: &text,
+                    ..line
+                });
+            } else if text.starts_with("= ") {
+                found.keep(line);
+            }
+        }
+    }
+
+    fn between(&mut self, line: Line<'_>, found: &mut Found<'_>) {
+        let text = line.text;
+        if let Some((level, _, message)) = header(text) {
+            if is_tally(level, message) {
+                return found.keep_after(line);
+            }
+            self.at = At::Message;
+            self.block.push(line);
+            return;
+        }
+        if is_explain_hint(text) {
+            return;
+        }
+        match progress(text) {
+            Some(Progress::Finished) => {
+                found.keep_after(line);
+                found.boundary();
+            }
+            Some(Progress::Program) => {
+                found.boundary();
+                found.keep(line);
+                self.at = At::Tests;
+            }
+            Some(Progress::Step) => found.keep(line),
+            None if is_test(text) => {
+                found.boundary();
+                found.keep(line);
+                self.at = At::Tests;
+            }
+            None => match short(text) {
+                Some(diagnostic) => found.diagnostic(Diagnostic {
+                    number: line.number,
+                    ..diagnostic
+                }),
+                None => found.keep(line),
+            },
+        }
+    }
+}
+
+/// Whether the line begins the output of tests.
+fn is_test(text: &str) -> bool {
+    (text.starts_with("running ") && (text.ends_with(" tests") || text == "running 1 test"))
+        || (text.starts_with("test ") && text.contains(" ... "))
+        || text.starts_with("    Starting ")
+        || text.starts_with("---- ")
+}
+
+impl Dialect for Rustc {
+    fn line(&mut self, line: Line<'_>, found: &mut Found<'_>) {
+        let text = line.text;
+        match self.at {
+            At::Tests => found.keep(line),
+            At::Between => self.between(line, found),
+            At::Message => {
+                let trimmed = text.trim_ascii_start();
+                if trimmed.starts_with("--> ") || trimmed == "|" || trimmed.starts_with("= ") {
+                    self.block.message = self.block.lines.len();
+                    self.at = At::Body;
+                    self.block.push(line);
+                } else if text.is_empty()
+                    || header(text).is_some()
+                    || progress(text).is_some()
+                    || self.block.lines.len() >= MOST_MESSAGE
+                {
+                    self.release(found);
+                    self.between(line, found);
+                } else {
+                    self.block.push(line);
+                }
+            }
+            At::Body => {
+                if text.is_empty() {
+                    self.complete(found);
+                } else if !is_body(text) {
+                    self.complete(found);
+                    self.between(line, found);
+                } else if self.block.is_full() {
+                    self.release(found);
+                    found.keep(line);
+                } else {
+                    self.block.push(line);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+        match self.at {
+            At::Message => self.release(found),
+            At::Body => self.complete(found),
+            At::Between | At::Tests => {}
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `test_summary`: of a test run, the failures with their output, and the tool's own summary.
+//!
+//! Each test tool has a format of its own: a row in [`FORMATS`] and a file. A rule names its format;
+//! where it does not, the first line that one of them recognizes decides.
+
+mod captured;
+mod cargo;
+mod nextest;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::line::{End, Held, Line, Sink};
+
+/// What a format is told of the rule's parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// Failures that are shown with their output; of those beyond, name, place and message stay.
+    pub(super) max_failures: usize,
+    /// Frames of a stack trace.
+    pub(super) truncate_stack_trace: usize,
+}
+
+/// What a test tool prints.
+struct Format {
+    /// As a rule names it.
+    name: &'static str,
+    /// Whether a line can only come from this tool.
+    recognizes: fn(&str) -> bool,
+    start: fn(Limits) -> Box<dyn Strategy>,
+}
+
+/// All formats; the special stands before the general.
+const FORMATS: &[Format] = &[
+    Format {
+        name: "nextest",
+        recognizes: nextest::recognizes,
+        start: nextest::start,
+    },
+    Format {
+        name: "cargo",
+        recognizes: cargo::recognizes,
+        start: cargo::start,
+    },
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    format: Option<String>,
+    #[serde(default = "ten")]
+    max_failures: usize,
+    #[serde(default = "fifty")]
+    truncate_stack_trace: usize,
+}
+
+fn ten() -> usize {
+    10
+}
+
+fn fifty() -> usize {
+    50
+}
+
+#[derive(Debug)]
+struct TestSummary {
+    /// An index into [`FORMATS`].
+    format: Option<usize>,
+    limits: Limits,
+}
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let params: Params = super::params(table)?;
+    let format = match params.format {
+        None => None,
+        Some(name) => {
+            let found = FORMATS.iter().position(|format| format.name == name);
+            Some(found.ok_or_else(|| {
+                let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+                format!(
+                    "there is no format `{name}`; there are: {}",
+                    names.join(", ")
+                )
+            })?)
+        }
+    };
+    Ok(Arc::new(TestSummary {
+        format,
+        limits: Limits {
+            max_failures: params.max_failures,
+            truncate_stack_trace: params.truncate_stack_trace,
+        },
+    }))
+}
+
+impl Recipe for TestSummary {
+    fn start(&self) -> Box<dyn Strategy> {
+        match self.format {
+            Some(format) => (FORMATS[format].start)(self.limits),
+            None => Box::new(Detect {
+                limits: self.limits,
+                held: Vec::new(),
+                bytes: 0,
+                given_up: false,
+                found: None,
+            }),
+        }
+    }
+}
+
+/// Lines and bytes that are looked at for a format.
+const MOST_LINES: usize = 2000;
+const MOST_BYTES: usize = 256 * 1024;
+
+/// Finds the format by what is printed.
+struct Detect {
+    limits: Limits,
+    held: Vec<Held>,
+    bytes: usize,
+    given_up: bool,
+    found: Option<Box<dyn Strategy>>,
+}
+
+impl Detect {
+    fn give_up(&mut self, out: &mut dyn Sink) {
+        self.given_up = true;
+        for held in self.held.drain(..) {
+            out.keep(held.line());
+        }
+    }
+}
+
+impl Strategy for Detect {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if let Some(found) = &mut self.found {
+            found.line(line, out);
+            return;
+        }
+        if self.given_up {
+            out.keep(line);
+            return;
+        }
+        if let Some(format) = FORMATS.iter().find(|format| (format.recognizes)(line.text)) {
+            let mut strategy = (format.start)(self.limits);
+            for held in self.held.drain(..) {
+                strategy.line(held.line(), out);
+            }
+            strategy.line(line, out);
+            self.found = Some(strategy);
+            return;
+        }
+        self.bytes += line.text.len();
+        self.held.push(line.into());
+        if self.held.len() > MOST_LINES || self.bytes > MOST_BYTES {
+            self.give_up(out);
+        }
+    }
+
+    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+        match &mut self.found {
+            Some(found) => found.finish(end, out),
+            None => {
+                self.give_up(out);
+                FilterConfidence::Fallback
+            }
+        }
+    }
+}
