@@ -6,6 +6,7 @@ mod rig;
 mod bad_disk;
 mod batches;
 mod blocklist;
+mod cache;
 mod claim_source;
 mod config;
 mod crash;

@@ -86,6 +86,8 @@ pub struct CallContext {
     pub answer: Answer,
     /// Whether whoever reads the result takes images.
     pub takes_images: bool,
+    /// Whether the result may be kept: tools then say what it rests on.
+    pub may_be_kept: bool,
     /// Whose idea it is.
     pub origin: Origin,
     events: Arc<dyn EventSink>,
@@ -100,6 +102,7 @@ impl CallContext {
             cancel,
             answer,
             takes_images: false,
+            may_be_kept: false,
             origin: Origin::Model,
             events,
             trace: Arc::default(),
@@ -111,6 +114,15 @@ impl CallContext {
     pub fn taking_images(mut self, takes_images: bool) -> Self {
         self.takes_images = takes_images;
         self
+    }
+
+    /// The same, for a result that may be kept.
+    #[must_use]
+    pub fn to_be_kept(&self) -> Self {
+        Self {
+            may_be_kept: true,
+            ..self.clone()
+        }
     }
 
     /// A context without events, where nobody can be asked.

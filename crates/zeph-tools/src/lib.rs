@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 
 pub mod audit;
+pub mod cache;
 pub mod call;
 pub mod category;
 pub mod composite;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cache::Basis;
 use crate::overflow::Overflow;
 
 /// A place in a file that a call read or changed.
@@ -69,6 +70,8 @@ pub struct ToolOutput {
     pub filter: Option<FilterStats>,
     /// The rest of a text that was too long: `summary` begins with its head and tail.
     pub overflow: Option<Overflow>,
+    /// What it rests on, where the cache asked for that; it gets no further than that.
+    pub basis: Option<Basis>,
     /// Age of the cached result in seconds, when it came from the cache.
     pub cached_secs: Option<u64>,
     /// Time, size, date.
@@ -103,6 +106,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_image(mut self, image: ImageContent) -> Self {
         self.image = Some(image);
+        self
+    }
+
+    /// Says what it rests on.
+    #[must_use]
+    pub fn resting_on(mut self, basis: Option<Basis>) -> Self {
+        self.basis = basis;
         self
     }
 

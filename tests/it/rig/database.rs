@@ -21,6 +21,7 @@ pub(crate) struct Audit {
     pub(crate) claim_source: Option<String>,
     pub(crate) repairs: Value,
     pub(crate) caller_id: Option<String>,
+    pub(crate) cached: bool,
 }
 
 /// The audit trail, the oldest entry first.
@@ -42,6 +43,7 @@ pub(crate) fn audit(database: &Path) -> Vec<Audit> {
             claim_source: row.get("claim_source"),
             repairs: json(row.get("repairs")),
             caller_id: row.get("caller_id"),
+            cached: row.get("cached"),
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
+use zeph_tools::cache::split_note;
 
 use crate::config::AgentConfig;
 
@@ -103,7 +104,8 @@ fn fingerprint<'a>(steps: impl Iterator<Item = Step<'a>>) -> u64 {
     for step in steps {
         step.tool.hash(&mut hasher);
         canonical(step.input).hash(&mut hasher);
-        without_times(step.content).hash(&mut hasher);
+        // The first of equal calls was not answered from the cache.
+        without_times(split_note(step.content).1).hash(&mut hasher);
     }
     hasher.finish()
 }

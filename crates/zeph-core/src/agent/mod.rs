@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_llm::{LlmProvider, Message, ToolDefinition};
+use zeph_llm::{HistoryId, LlmProvider, Message, ToolDefinition};
 use zeph_memory::Store;
+use zeph_tools::cache::ResultCaches;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone,
     content_for_llm,
@@ -40,6 +41,8 @@ pub struct AgentParts {
     pub channel: Arc<dyn Channel>,
     /// Takes back what the file tools changed.
     pub undo: Arc<dyn Undo>,
+    /// What the stack answers again; `None` where it does not.
+    pub caches: Option<Arc<ResultCaches>>,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -62,6 +65,9 @@ pub struct Agent {
     channel: Arc<dyn Channel>,
     dispatcher: Arc<Dispatcher>,
     undo: Arc<dyn Undo>,
+    caches: Option<Arc<ResultCaches>>,
+    /// The window that the cached results were read in.
+    window: HistoryId,
     history: History,
     store: Store,
     project: PathBuf,
@@ -115,6 +121,8 @@ impl Agent {
             channel: parts.channel,
             dispatcher: Arc::new(dispatcher),
             undo: parts.undo,
+            caches: parts.caches,
+            window: history.id(),
             history,
             store: parts.store,
             project: parts.project,
@@ -183,6 +191,7 @@ impl Agent {
             Command::Help => commands::help(),
             Command::Clear => {
                 self.history.clear().await?;
+                self.follow_window();
                 "The conversation starts over; what was said stays in the store.".to_owned()
             }
             Command::Status => self.status(),
@@ -206,7 +215,10 @@ impl Agent {
 
     /// Undoes the last changes, and lets the model know of it.
     async fn undo_last(&mut self) -> Result<String, HistoryError> {
-        let undone = self.undo.undo_last(self.history.session()).await;
+        let undone = {
+            let _changing = self.caches.as_ref().map(|caches| caches.changing());
+            self.undo.undo_last(self.history.session()).await
+        };
         if let Some(note) = undo_note(&undone) {
             self.history.push(Message::user(note), None).await?;
         }
@@ -214,6 +226,32 @@ impl Agent {
             Ok(undone) => undone.lines.join("\n"),
             Err(error) => format!("error: {error}"),
         })
+    }
+
+    /// Nothing is answered that was read in another window: its text is not in this one.
+    fn follow_window(&mut self) {
+        if self.window != self.history.id() {
+            self.window = self.history.id();
+            if let Some(caches) = &self.caches {
+                caches.clear(self.history.session());
+            }
+        }
+    }
+
+    fn cache_status(&self) -> String {
+        match &self.caches {
+            None => "off ([tools.result_cache] enabled)".to_owned(),
+            Some(caches) => {
+                let status = caches.status(self.history.session());
+                format!(
+                    "{} hits, {} misses; {} results in {} kB",
+                    status.hits,
+                    status.misses,
+                    status.entries,
+                    status.bytes.div_ceil(1000)
+                )
+            }
+        }
     }
 
     fn status(&self) -> String {
@@ -225,6 +263,7 @@ impl Agent {
              model       {} ({})\n\
              context     about {} of {budget} tokens, {} messages\n\
              limits      {} rounds of calls a turn, {} calls a round\n\
+             cache       {}\n\
              database    {}",
             self.history.session(),
             self.project.display(),
@@ -234,6 +273,7 @@ impl Agent {
             self.history.messages().len(),
             self.config.max_tool_iterations,
             self.config.max_calls_per_iteration,
+            self.cache_status(),
             self.store.path().display(),
         )
     }

@@ -320,6 +320,7 @@ impl Agent {
             max_calls: self.config.max_calls_per_iteration,
             max_parallel: self.config.max_parallel_calls,
         };
+        self.follow_window();
         let dispatcher = std::sync::Arc::clone(&self.dispatcher);
         let mut contents = Vec::with_capacity(requests.len());
         if Dispatcher::may_run_together(requests, registry) {

@@ -5,6 +5,7 @@
 //! environment and the same time.
 
 pub mod parse;
+mod sources;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
 use crate::shell::{ShellConfig, env, program};
 use crate::toolset::Tool;
 use parse::{Collector, Diagnostic};
+use sources::Sources;
 
 /// How many diagnostics are returned unless the call says otherwise.
 const MOST: usize = 50;
@@ -93,6 +95,18 @@ impl Diagnostics {
         program::find(&["cargo"], path.map(|(_, value)| value.as_os_str()))
     }
 
+    /// The project before cargo looks at it, where the result may be kept.
+    async fn sources(&self, cx: &CallContext) -> Option<Sources> {
+        if !cx.may_be_kept {
+            return None;
+        }
+        let home = self.base_env.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| PathBuf::from(home));
+        let cwd = self.cwd.clone();
+        let look = move || Sources::look(&cwd, home.as_deref());
+        tokio::task::spawn_blocking(look).await.ok().flatten()
+    }
+
     fn command(&self, cargo: &Path, kind: Kind) -> CommandSpec {
         let subcommand = match kind {
             Kind::Check => "check",
@@ -137,6 +151,7 @@ impl Tool for Diagnostics {
             OutputStream::Stdout => collector.push(bytes),
             OutputStream::Stderr => stderr.push(&String::from_utf8_lossy(bytes)),
         };
+        let sources = self.sources(cx).await;
         let failed = |error| ToolError::permanent(format!("cargo could not be run: {error}"));
         let command = self.command(&cargo, kind);
         let mut running = self.runner.start(command).await.map_err(failed)?;
@@ -145,7 +160,14 @@ impl Tool for Diagnostics {
             .await
             .map_err(failed)?;
         let said = stderr.finish().text;
-        conclude(collector, &ended, &said, &self.config)
+        let manifests: Vec<PathBuf> = collector.manifests().map(Path::to_owned).collect();
+        let output = conclude(collector, &ended, &said, &self.config)?;
+        let Some(sources) = sources else {
+            return Ok(output);
+        };
+        let basis = move || sources.basis(manifests.iter().map(PathBuf::as_path));
+        let basis = tokio::task::spawn_blocking(basis).await;
+        Ok(output.resting_on(basis.ok().flatten()))
     }
 }
 

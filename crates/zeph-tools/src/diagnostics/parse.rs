@@ -4,6 +4,7 @@
 //! <https://doc.rust-lang.org/rustc/json.html>.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +68,8 @@ pub struct Collector {
     /// The rest of a line that was too long.
     skipping: bool,
     seen: HashSet<Diagnostic>,
+    /// The manifests of packages that lie on this disk alone.
+    manifests: HashSet<PathBuf>,
     kept: [Vec<Diagnostic>; 2],
     counts: [usize; 2],
 }
@@ -106,9 +109,19 @@ impl Collector {
     fn line(&mut self, line: &[u8]) {
         let Ok(Message {
             reason,
-            message: Some(message),
+            message,
+            package_id,
+            manifest_path,
         }) = serde_json::from_slice(line)
         else {
+            return;
+        };
+        if let (Some(id), Some(manifest)) = (package_id, manifest_path)
+            && id.starts_with("path+")
+        {
+            self.manifests.insert(manifest);
+        }
+        let Some(message) = message else {
             return;
         };
         if reason != "compiler-message" {
@@ -126,6 +139,11 @@ impl Collector {
         if self.kept[kind].len() < self.most {
             self.kept[kind].push(diagnostic);
         }
+    }
+
+    /// The manifests of the packages whose sources lie on this disk and nowhere else.
+    pub fn manifests(&self) -> impl Iterator<Item = &Path> {
+        self.manifests.iter().map(PathBuf::as_path)
     }
 
     /// Errors, warnings: how many there were.
@@ -153,6 +171,8 @@ struct Message {
     reason: String,
     #[serde(default)]
     message: Option<CompilerMessage>,
+    package_id: Option<String>,
+    manifest_path: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]

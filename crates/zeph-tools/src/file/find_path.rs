@@ -19,6 +19,7 @@ use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, walk};
+use crate::file::witness::{May, Stamps};
 use crate::file::{blocking, glob};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
@@ -69,7 +70,8 @@ impl Tool for FindPathTool {
         let params: FindPathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        blocking(move || find(&sandbox, &params, &budget)).await
+        let stamps = Stamps::new(cx.may_be_kept);
+        blocking(move || find(&sandbox, &params, &budget, stamps)).await
     }
 }
 
@@ -96,6 +98,7 @@ struct Worker<'a> {
     /// Whether files are no results.
     dirs_only: bool,
     kept: &'a Mutex<Kept>,
+    stamps: &'a Stamps,
 }
 
 impl Visitor for Worker<'_> {
@@ -113,8 +116,11 @@ impl Visitor for Worker<'_> {
         }
         // What is gone from its directory, or never was in it, is no result.
         let Ok(stat) = statat(entry.dir, entry.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            self.stamps.spoil();
             return;
         };
+        // The order is that of the times.
+        self.stamps.entry(entry.path, &stat);
         let hit = Hit {
             changed: Reverse((
                 stat.st_mtime,
@@ -133,9 +139,10 @@ impl Visitor for Worker<'_> {
 }
 
 fn find(
-    sandbox: &Sandbox,
+    sandbox: &Arc<Sandbox>,
     params: &FindPathParams,
     budget: &Budget,
+    stamps: Stamps,
 ) -> Result<ToolOutput, ToolError> {
     let pattern = params.pattern.trim_start_matches("./");
     if pattern.is_empty() {
@@ -165,11 +172,12 @@ fn find(
     let dir = place.open_dir(sandbox)?;
     let kept = Mutex::new(Kept::default());
     let start = (!pattern.starts_with('/')).then_some(place.path());
-    let walked = walk(sandbox, dir, place.path(), budget, || Worker {
+    let walked = walk(sandbox, dir, place.path(), budget, &stamps, || Worker {
         glob: &glob,
         start,
         dirs_only,
         kept: &kept,
+        stamps: &stamps,
     });
     if walked.stopped == Some(Stop::Cancelled) {
         return Err(ToolError::cancelled());
@@ -201,7 +209,8 @@ fn find(
     if walked.stopped.is_some() {
         lines.push("(partial: the time was up; narrow `path`)".to_owned());
     }
-    Ok(ToolOutput::text(lines.join("\n")))
+    let basis = stamps.basis(sandbox, &params.path, place.path(), May::Search);
+    Ok(ToolOutput::text(lines.join("\n")).resting_on(basis))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::walk::{Entry, Visitor, walk};
+use crate::file::witness::{May, Stamps};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -66,7 +67,8 @@ impl Tool for GetFileTreeTool {
         let params: GetFileTreeParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        blocking(move || tree(&sandbox, &params, &budget)).await
+        let stamps = Stamps::new(cx.may_be_kept);
+        blocking(move || tree(&sandbox, &params, &budget, stamps)).await
     }
 }
 
@@ -114,19 +116,21 @@ impl Visitor for Worker<'_> {
 }
 
 fn tree(
-    sandbox: &Sandbox,
+    sandbox: &Arc<Sandbox>,
     params: &GetFileTreeParams,
     budget: &Budget,
+    stamps: Stamps,
 ) -> Result<ToolOutput, ToolError> {
     let depth = params.depth.unwrap_or(usize::MAX);
     if depth == 0 {
         return Err(ToolError::invalid("`depth` begins at 1"));
     }
-    let place = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    let given = params.path.as_deref().unwrap_or(".");
+    let place = sandbox.resolve(given)?;
     sandbox.check_search(place.path())?;
     let dir = place.open_dir(sandbox)?;
     let kept = Mutex::new(Kept::default());
-    let walked = walk(sandbox, dir, place.path(), budget, || Worker {
+    let walked = walk(sandbox, dir, place.path(), budget, &stamps, || Worker {
         start: place.path(),
         depth,
         kept: &kept,
@@ -155,7 +159,10 @@ fn tree(
     if walked.stopped.is_some() {
         text.push_str("\n(partial: the time was up; narrow `path` or set `depth`)");
     }
-    Ok(ToolOutput::text(text).at(place.path(), None))
+    let basis = stamps.basis(sandbox, given, place.path(), May::Search);
+    Ok(ToolOutput::text(text)
+        .at(place.path(), None)
+        .resting_on(basis))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! `grep`: searches the contents of files.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +25,7 @@ use crate::file::grep_sink::{Found, matcher, search, searcher};
 use crate::file::place::{self, READ};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::file::witness::{May, Stamps};
 use crate::file::{blocking, glob};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
@@ -93,7 +92,8 @@ impl Tool for GrepTool {
         let params: GrepParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        blocking(move || grep(&sandbox, &params, &budget)).await
+        let stamps = Stamps::new(cx.may_be_kept);
+        blocking(move || grep(&sandbox, &params, &budget, stamps)).await
     }
 }
 
@@ -131,6 +131,7 @@ struct Search<'a> {
     matcher: &'a RegexMatcher,
     globs: Option<Override>,
     budget: &'a Budget,
+    stamps: &'a Stamps,
     most: usize,
     kept: Mutex<Kept>,
     searched: AtomicUsize,
@@ -182,7 +183,7 @@ impl Visitor for Worker<'_> {
         {
             return;
         }
-        match open_listed(entry.dir, entry.name) {
+        match open_listed(entry, self.search.stamps) {
             Ok(file) => self.search.file(&mut self.searcher, entry.path, file),
             Err(_) => {
                 self.search.failed.fetch_add(1, Ordering::Relaxed);
@@ -194,15 +195,24 @@ impl Visitor for Worker<'_> {
 /// Opens what its directory lists as a regular file, without asking what it is once more before:
 /// a search opens many. What came in its place meanwhile is refused behind the opening, which
 /// neither waits nor follows a link.
-fn open_listed(dir: &OwnedFd, name: &OsStr) -> Result<File, Errno> {
-    let file = openat(dir, name, READ, Mode::empty())?;
-    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
-        FileType::RegularFile => Ok(File::from(file)),
+fn open_listed(entry: &Entry<'_>, stamps: &Stamps) -> Result<File, Errno> {
+    let file = openat(entry.dir, entry.name, READ, Mode::empty())?;
+    let stat = fstat(&file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            stamps.content(&file, entry.path, &stat);
+            Ok(File::from(file))
+        }
         _ => Err(Errno::INVAL),
     }
 }
 
-fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolOutput, ToolError> {
+fn grep(
+    sandbox: &Arc<Sandbox>,
+    params: &GrepParams,
+    budget: &Budget,
+    stamps: Stamps,
+) -> Result<ToolOutput, ToolError> {
     let most = params
         .max_results
         .unwrap_or(DEFAULT_RESULTS)
@@ -212,7 +222,8 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
     }
     let context = params.context.unwrap_or(0).min(MOST_CONTEXT);
     let matcher = matcher(&params.pattern, params.case_sensitive.unwrap_or(true))?;
-    let start = sandbox.resolve(params.path.as_deref().unwrap_or("."))?;
+    let given = params.path.as_deref().unwrap_or(".");
+    let start = sandbox.resolve(given)?;
     sandbox.check_search(start.path())?;
     let globs = params
         .glob
@@ -224,6 +235,7 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
         matcher: &matcher,
         globs,
         budget,
+        stamps: &stamps,
         most,
         kept: Mutex::new(Kept {
             files: BTreeMap::new(),
@@ -235,13 +247,16 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
         failed: AtomicUsize::new(0),
         cut: AtomicBool::new(false),
     };
+    let mut may = May::Search;
     let mut walked = match start.open(sandbox)? {
-        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, || Worker {
+        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, &stamps, || Worker {
             search: &state,
             searcher: searcher(context),
         }),
-        place::Found::File(file, _) => {
+        place::Found::File(file, stat) => {
             sandbox.check_read(start.path())?;
+            may = May::Read;
+            stamps.content(&file, start.path(), &stat);
             state.file(&mut searcher(context), start.path(), file);
             Walked::default()
         }
@@ -252,13 +267,18 @@ fn grep(sandbox: &Sandbox, params: &GrepParams, budget: &Budget) -> Result<ToolO
     if walked.stopped == Some(Stop::Cancelled) {
         return Err(ToolError::cancelled());
     }
-    walked.unreadable += *state.failed.get_mut();
+    let failed = *state.failed.get_mut();
+    if walked.stopped.is_some() || failed > 0 {
+        stamps.spoil();
+    }
+    walked.unreadable += failed;
     let summary = report(sandbox, &mut state, &walked, most, context);
     let kept = state
         .kept
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    let mut output = ToolOutput::text(summary);
+    let basis = stamps.basis(sandbox, given, start.path(), may);
+    let mut output = ToolOutput::text(summary).resting_on(basis);
     for (path, found) in kept.files.into_iter().take(MOST_LOCATIONS) {
         let first = found.hits.iter().find(|hit| hit.matched);
         output = output.at(path, first.and_then(|hit| u32::try_from(hit.line).ok()));

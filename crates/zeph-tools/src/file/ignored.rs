@@ -16,6 +16,7 @@ use rustix::fs::{Mode, openat};
 use crate::file::glob;
 use crate::file::place::open_regular;
 use crate::file::sandbox::PASS;
+use crate::file::witness::Stamps;
 
 /// Bytes of an ignore file that are read.
 const LONGEST: u64 = 1 << 20;
@@ -52,12 +53,13 @@ impl Rules {
     }
 
     /// The rules that hold in the directory `dir` at `path`, below `above`; `names` are those of
-    /// its entries. Most directories have none of their own.
+    /// its entries. What is read is noted in `stamps`. Most directories have none of their own.
     pub(super) fn within<'a>(
         above: &Arc<Self>,
         dir: &OwnedFd,
         path: &Path,
         names: impl Iterator<Item = &'a OsStr>,
+        stamps: &Stamps,
     ) -> Arc<Self> {
         let (mut ignore, mut gitignore, mut work_tree) = (false, false, false);
         for name in names {
@@ -73,7 +75,7 @@ impl Rules {
         }
         let read = |there: bool, name: &str| {
             if there {
-                parse(dir, name, path)
+                parse(dir, name, path, &path.join(name), stamps)
             } else {
                 Gitignore::empty()
             }
@@ -83,7 +85,7 @@ impl Rules {
             ignore: read(ignore, ".ignore"),
             gitignore: read(gitignore, ".gitignore"),
             exclude: if work_tree {
-                exclude(dir, path)
+                exclude(dir, path, stamps)
             } else {
                 Gitignore::empty()
             },
@@ -124,13 +126,17 @@ impl Rules {
     }
 }
 
-/// The rules in the file `name` of `dir`; none when it is no regular file. Lines that are no globs
+/// The rules in the file `name` of `dir`, which stands at `file` and holds below `path`; none when it is no regular file. Lines that are no globs
 /// are left out.
-fn parse(dir: &OwnedFd, name: &str, path: &Path) -> Gitignore {
+fn parse(dir: &OwnedFd, name: &str, path: &Path, file: &Path, stamps: &Stamps) -> Gitignore {
     let mut text = Vec::new();
-    let read = open_regular(dir, OsStr::new(name), path)
-        .is_ok_and(|(file, _)| file.take(LONGEST).read_to_end(&mut text).is_ok());
-    if !read {
+    let Ok((handle, stat)) = open_regular(dir, OsStr::new(name), path) else {
+        stamps.identity(file);
+        return Gitignore::empty();
+    };
+    stamps.content(&handle, file, &stat);
+    if handle.take(LONGEST).read_to_end(&mut text).is_err() {
+        stamps.spoil();
         return Gitignore::empty();
     }
     let mut builder = GitignoreBuilder::new(path);
@@ -143,8 +149,16 @@ fn parse(dir: &OwnedFd, name: &str, path: &Path) -> Gitignore {
 }
 
 /// The rules of `.git/info/exclude` of the work tree `dir`.
-fn exclude(dir: &OwnedFd, path: &Path) -> Gitignore {
-    let info = openat(dir, ".git", PASS, Mode::empty())
+fn exclude(dir: &OwnedFd, path: &Path, stamps: &Stamps) -> Gitignore {
+    let git = path.join(".git");
+    let info = git.join("info");
+    for place in [&git, &info] {
+        stamps.identity(place);
+    }
+    let opened = openat(dir, ".git", PASS, Mode::empty())
         .and_then(|git| openat(git, "info", PASS, Mode::empty()));
-    info.map_or_else(|_| Gitignore::empty(), |info| parse(&info, "exclude", path))
+    match opened {
+        Ok(opened) => parse(&opened, "exclude", path, &info.join("exclude"), stamps),
+        Err(_) => Gitignore::empty(),
+    }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rustix::fs::{AtFlags, FileType, readlinkat, statat};
+use rustix::fs::{AtFlags, FileType, fstat, readlinkat, statat};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,6 +20,7 @@ use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::place::entries_with_types;
 use crate::file::sandbox::{Sandbox, printable};
+use crate::file::witness::{May, Stamps};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -64,14 +66,32 @@ impl Tool for ListDirectoryTool {
         let params: ListDirectoryParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        blocking(move || list(&sandbox, &params.path, &budget)).await
+        let stamps = Stamps::new(cx.may_be_kept);
+        blocking(move || {
+            let mut output = list(&sandbox, &params.path, &budget, &stamps)?;
+            if let Some(place) = output.locations.first() {
+                let path = place.path.clone();
+                output.basis = stamps.basis(&sandbox, &params.path, &path, May::Read);
+            }
+            Ok(output)
+        })
+        .await
     }
 }
 
-fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, ToolError> {
+fn list(
+    sandbox: &Sandbox,
+    path: &str,
+    budget: &Budget,
+    stamps: &Stamps,
+) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(path)?;
     sandbox.check_read(place.path())?;
     let dir = place.open_dir(sandbox)?;
+    match fstat(&dir) {
+        Ok(stat) => stamps.content(&dir, place.path(), &stat),
+        Err(_) => stamps.spoil(),
+    }
     let names = entries_with_types(&dir)
         .map_err(|error| ToolError::io("list", place.path(), error))?
         .map(|(name, _)| name);
@@ -85,6 +105,7 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
             Some(Stop::Cancelled) => return Err(ToolError::cancelled()),
             Some(Stop::Time) => {
                 partial = true;
+                stamps.spoil();
                 break;
             }
             None => {}
@@ -103,7 +124,10 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
     if total == 0 && left_out == 0 && !partial {
         return Ok(output(format!("{} is empty.", sandbox.shown(place.path()))));
     }
-    let mut lines: Vec<String> = first.iter().map(|name| line(&dir, name)).collect();
+    let mut lines: Vec<String> = first
+        .iter()
+        .map(|name| line(&dir, name, &place.path().join(name), stamps))
+        .collect();
     if total > first.len() {
         lines.push(format!(
             "({} more entries are not listed; use find_path with a pattern)",
@@ -123,11 +147,13 @@ fn list(sandbox: &Sandbox, path: &str, budget: &Budget) -> Result<ToolOutput, To
 }
 
 /// The line of one entry, by what it is itself: no link is followed.
-fn line(dir: &OwnedFd, name: &OsString) -> String {
+fn line(dir: &OwnedFd, name: &OsString, path: &Path, stamps: &Stamps) -> String {
     let shown = printable(name);
     let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+        stamps.spoil();
         return format!("[gone] {shown}");
     };
+    stamps.entry(path, &stat);
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => format!("[dir] {shown}/"),
         FileType::RegularFile => format!("[file] {shown} ({} bytes)", stat.st_size),

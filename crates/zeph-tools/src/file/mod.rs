@@ -37,6 +37,7 @@ mod journal;
 mod lines;
 mod list_directory;
 mod locks;
+pub(crate) mod marks;
 mod move_path;
 mod near;
 mod place;
@@ -57,6 +58,7 @@ mod syntax;
 mod tree;
 mod undo;
 mod walk;
+mod witness;
 mod write;
 
 pub use config::FileConfig;

@@ -21,6 +21,7 @@ use crate::file::image;
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Hashing, Ledger};
+use crate::file::witness::{May, Stamps};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -79,7 +80,16 @@ impl Tool for ReadTool {
         let budget = Budget::new(cx.cancel.clone(), TIME);
         let ledger = Ledger::of(call, &sandbox);
         let takes_images = cx.takes_images;
-        blocking(move || read(&sandbox, &params, takes_images, &budget, &ledger)).await
+        let stamps = Stamps::new(cx.may_be_kept);
+        blocking(move || {
+            let mut output = read(&sandbox, &params, takes_images, &budget, &ledger, &stamps)?;
+            if let Some(place) = output.locations.first() {
+                let path = place.path.clone();
+                output.basis = stamps.basis(&sandbox, &params.path, &path, May::Read);
+            }
+            Ok(output)
+        })
+        .await
     }
 }
 
@@ -89,6 +99,7 @@ fn read(
     takes_images: bool,
     budget: &Budget,
     ledger: &Ledger,
+    stamps: &Stamps,
 ) -> Result<ToolOutput, ToolError> {
     let offset = params.offset.unwrap_or(1);
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
@@ -120,6 +131,8 @@ fn read(
             let output =
                 image::answer(place.path(), &shown, media, size, takes_images, &mut whole)?;
             ledger.read(sandbox, &place.target(sandbox)?, &stat, whole);
+            // What is answered depends on who reads it.
+            stamps.spoil();
             return Ok(output.at(place.path(), None));
         }
         Content::Binary(kind) => {
@@ -133,13 +146,17 @@ fn read(
             "{shown} has {size} bytes; files over {LARGE} bytes need `offset` or `limit`, or use `grep` to find the lines"
         )));
     }
-    let mut file = Hashing::new(Cursor::new(head).chain(file), size, ledger.is_on());
+    let on = ledger.is_on() || stamps.is_on();
+    let handle = &file;
+    let mut file = Hashing::new(Cursor::new(head).chain(handle), size, on);
     let stream = DecodeReaderBytesBuilder::new()
         .utf8_passthru(true)
         .strip_bom(true)
         .build(&mut file);
     let mut stream = BufReader::with_capacity(1 << 16, stream);
     let window = window(&mut stream, offset, limit, budget).map_err(failed)?;
+    drop(stream);
+    stamps.only_content(handle, place.path(), &stat, file.digest());
     if window.is_ok() || size == 0 {
         ledger.read(sandbox, &place.target(sandbox)?, &stat, file);
     }

@@ -82,6 +82,13 @@ pub(super) struct Hashing<R> {
     ended: bool,
 }
 
+impl<R> Hashing<R> {
+    /// The digest of all that was read, when that was all and was hashed.
+    pub(super) fn digest(&self) -> Option<ContentDigest> {
+        (self.on && self.ended).then(|| self.hash.clone().finalize().into())
+    }
+}
+
 impl<R: Read> Hashing<R> {
     /// Hashes what is read from `inner`, if `on`; keeps it when there are no more than about
     /// `size` bytes and these are not too many.
@@ -299,10 +306,19 @@ fn warn(error: &SeenError) {
 /// The digest of what stands at `target`.
 fn digest_of(target: &Target, cancel: &CancellationToken) -> Result<ContentDigest, ToolError> {
     let (file, _) = target.open()?;
+    digest_of_file(file, &target.path, cancel)
+}
+
+/// The digest of the content of `file`, which `path` names in errors.
+pub(super) fn digest_of_file(
+    file: File,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<ContentDigest, ToolError> {
     let mut file = Hashing::new(file, u64::MAX, true);
     loop {
         let read = io::copy(&mut (&mut file).take(PORTION), &mut io::sink())
-            .map_err(|error| ToolError::io("read", &target.path, error))?;
+            .map_err(|error| ToolError::io("read", path, error))?;
         if read == 0 {
             return Ok(file.hash.finalize().into());
         }

@@ -10,13 +10,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Mode, openat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, fstat, openat, statat};
 
 use crate::file::budget::{Budget, Stop};
 use crate::file::ignored::{Rules, Verdict};
 use crate::file::place::{LIST, entries_with_types};
 use crate::file::rules;
 use crate::file::sandbox::Sandbox;
+use crate::file::witness::Stamps;
 
 /// Entries of one directory that a thread takes on at a time.
 const SHARE: usize = 64;
@@ -141,19 +142,26 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Walks the directory `dir` at `path`. Each thread has a visitor from `visitor`.
+/// Walks the directory `dir` at `path`, and notes in `stamps` what it finds there by. Each thread has
+/// a visitor from `visitor`.
 pub(super) fn walk<V: Visitor>(
     sandbox: &Sandbox,
     dir: OwnedFd,
     path: &Path,
     budget: &Budget,
+    stamps: &Stamps,
     visitor: impl Fn() -> V + Sync,
 ) -> Walked {
-    let queue = Queue::default();
+    let walk = Walk {
+        sandbox,
+        budget,
+        stamps,
+        queue: Queue::default(),
+    };
     let mut walked = Walked::default();
-    let above = rules_above(sandbox, path);
+    let above = walk.rules_above(path);
     let mut own = visitor();
-    list(sandbox, &queue, dir, path, &above, &mut own, &mut walked);
+    walk.list(dir, path, &above, &mut own, &mut walked);
 
     let threads = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
@@ -163,11 +171,11 @@ pub(super) fn walk<V: Visitor>(
             .filter_map(|_| {
                 std::thread::Builder::new()
                     .name("zeph-walk".to_owned())
-                    .spawn_scoped(scope, || work(sandbox, &queue, budget, &mut visitor()))
+                    .spawn_scoped(scope, || walk.work(&mut visitor()))
                     .ok()
             })
             .collect();
-        walked.add(work(sandbox, &queue, budget, &mut own));
+        walked.add(walk.work(&mut own));
         for other in others {
             // A thread that panicked has told of it; its part of the result is missing.
             walked.add(other.join().unwrap_or(Walked {
@@ -176,148 +184,167 @@ pub(super) fn walk<V: Visitor>(
             }));
         }
     });
+    if walked.stopped.is_some() || walked.unreadable > 0 {
+        stamps.spoil();
+    }
     walked
 }
 
-/// The rules of the directories from the allowed one down to that above `path`.
-fn rules_above(sandbox: &Sandbox, path: &Path) -> Arc<Rules> {
-    let mut rules = Rules::none();
-    let Some(root) = sandbox.allowed().find(|root| path.starts_with(root)) else {
-        return rules;
-    };
-    let mut above: Vec<&Path> = path
-        .ancestors()
-        .skip(1)
-        .take_while(|above| above.starts_with(root))
-        .collect();
-    above.reverse();
-    let names = [".ignore", ".gitignore", ".git"].map(OsStr::new);
-    for above in above {
-        let dir = above
-            .to_str()
-            .and_then(|text| sandbox.resolve(text).ok())
-            .filter(|place| place.path() == above)
-            .and_then(|place| place.open_dir(sandbox).ok());
-        if let Some(dir) = dir {
-            let there = names
-                .into_iter()
-                .filter(|name| statat(&dir, *name, AtFlags::SYMLINK_NOFOLLOW).is_ok());
-            rules = Rules::within(&rules, &dir, above, there);
-        }
-    }
-    rules
+/// A walk that is under way.
+struct Walk<'a> {
+    sandbox: &'a Sandbox,
+    budget: &'a Budget,
+    stamps: &'a Stamps,
+    queue: Queue,
 }
 
-/// What one thread does until nothing is left, or the budget is spent.
-fn work<V: Visitor>(sandbox: &Sandbox, queue: &Queue, budget: &Budget, visitor: &mut V) -> Walked {
-    let mut walked = Walked::default();
-    while let Some((job, _busy)) = queue.next() {
-        if let Some(stop) = budget.spent() {
-            walked.stopped = Some(stop);
-            // The rest is dropped, by every thread its part.
-            continue;
-        }
-        match job {
-            Job::Dir(above, name, path, rules) => {
-                if !visitor.enters(&path) {
-                    continue;
-                }
-                match openat(&*above, &name, LIST, Mode::empty()) {
-                    Ok(dir) => list(sandbox, queue, dir, &path, &rules, visitor, &mut walked),
-                    Err(_) => walked.unreadable += 1,
-                }
+impl Walk<'_> {
+    /// The rules of the directories from the allowed one down to that above `path`.
+    fn rules_above(&self, path: &Path) -> Arc<Rules> {
+        let mut rules = Rules::none();
+        let Some(root) = self.sandbox.allowed().find(|root| path.starts_with(root)) else {
+            return rules;
+        };
+        let mut above: Vec<&Path> = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| above.starts_with(root))
+            .collect();
+        above.reverse();
+        let names = [".ignore", ".gitignore", ".git"].map(OsStr::new);
+        for above in above {
+            let dir = above
+                .to_str()
+                .and_then(|text| self.sandbox.resolve(text).ok())
+                .filter(|place| place.path() == above)
+                .and_then(|place| place.open_dir(self.sandbox).ok());
+            for name in names {
+                self.stamps.identity(&above.join(name));
             }
-            Job::Entries(dir, path, entries) => {
-                for (name, kind) in entries {
-                    if let Some(stop) = budget.spent() {
-                        walked.stopped = Some(stop);
-                        break;
+            if let Some(dir) = dir {
+                let there = names
+                    .into_iter()
+                    .filter(|name| statat(&dir, *name, AtFlags::SYMLINK_NOFOLLOW).is_ok());
+                rules = Rules::within(&rules, &dir, above, there, self.stamps);
+            }
+        }
+        rules
+    }
+
+    /// What one thread does until nothing is left, or the budget is spent.
+    fn work<V: Visitor>(&self, visitor: &mut V) -> Walked {
+        let mut walked = Walked::default();
+        while let Some((job, _busy)) = self.queue.next() {
+            if let Some(stop) = self.budget.spent() {
+                walked.stopped = Some(stop);
+                // The rest is dropped, by every thread its part.
+                continue;
+            }
+            match job {
+                Job::Dir(above, name, path, rules) => {
+                    if !visitor.enters(&path) {
+                        continue;
                     }
-                    visitor.visit(&Entry {
-                        dir: &dir,
-                        name: &name,
-                        path: &path.join(&name),
-                        kind,
-                    });
+                    match openat(&*above, &name, LIST, Mode::empty()) {
+                        Ok(dir) => self.list(dir, &path, &rules, visitor, &mut walked),
+                        Err(_) => walked.unreadable += 1,
+                    }
+                }
+                Job::Entries(dir, path, entries) => {
+                    for (name, kind) in entries {
+                        if let Some(stop) = self.budget.spent() {
+                            walked.stopped = Some(stop);
+                            break;
+                        }
+                        visitor.visit(&Entry {
+                            dir: &dir,
+                            name: &name,
+                            path: &path.join(&name),
+                            kind,
+                        });
+                    }
                 }
             }
         }
+        walked
     }
-    walked
-}
 
-/// Lists the directory `dir` at `path`, and queues what is to be searched of it.
-fn list<V: Visitor>(
-    sandbox: &Sandbox,
-    queue: &Queue,
-    dir: OwnedFd,
-    path: &Path,
-    above: &Arc<Rules>,
-    visitor: &mut V,
-    walked: &mut Walked,
-) {
-    let mut entries: Vec<(OsString, FileType)> = match entries_with_types(&dir) {
-        Ok(entries) => entries.collect(),
-        Err(_) => {
-            walked.unreadable += 1;
-            return;
+    /// Lists the directory `dir` at `path`, and queues what is to be searched of it.
+    fn list<V: Visitor>(
+        &self,
+        dir: OwnedFd,
+        path: &Path,
+        above: &Arc<Rules>,
+        visitor: &mut V,
+        walked: &mut Walked,
+    ) {
+        match fstat(&dir) {
+            Ok(stat) => self.stamps.content(&dir, path, &stat),
+            Err(_) => self.stamps.spoil(),
         }
-    };
-    entries.sort_by(|a, b| a.0.cmp(&b.0));
-    let names = entries.iter().map(|(name, _)| name.as_os_str());
-    let rules = Rules::within(above, &dir, path, names);
-    let dir = Arc::new(dir);
-    let shared: Arc<Path> = Arc::from(path);
-    let mut jobs = Vec::new();
-    let mut share = Vec::new();
-    for (name, mut kind) in entries {
-        if kind == FileType::Unknown {
-            let Ok(stat) = statat(&*dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
-            kind = FileType::from_raw_mode(stat.st_mode);
-        }
-        let path = path.join(&name);
-        let is_dir = kind == FileType::Directory;
-        if sandbox.is_reserved(&path) {
-            walked.hidden += 1;
-            continue;
-        }
-        let seen = match sandbox.rules().entry(&path) {
-            rules::Entry::Seen => true,
-            rules::Entry::Passed if is_dir => false,
-            rules::Entry::Passed | rules::Entry::LeftOut => {
-                walked.denied += 1;
-                continue;
+        let mut entries: Vec<(OsString, FileType)> = match entries_with_types(&dir) {
+            Ok(entries) => entries.collect(),
+            Err(_) => {
+                walked.unreadable += 1;
+                return;
             }
         };
-        match rules.verdict(&path, is_dir) {
-            Verdict::Hidden => walked.hidden += 1,
-            Verdict::Ignored => walked.ignored += 1,
-            // A repository is no text to be searched, whatever the rules take in.
-            Verdict::Searched if is_dir && name == ".git" => walked.hidden += 1,
-            Verdict::Searched if is_dir => {
-                if seen {
-                    visitor.visit(&Entry {
-                        dir: &dir,
-                        name: &name,
-                        path: &path,
-                        kind,
-                    });
-                }
-                jobs.push(Job::Dir(Arc::clone(&dir), name, path, Arc::clone(&rules)));
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        let names = entries.iter().map(|(name, _)| name.as_os_str());
+        let rules = Rules::within(above, &dir, path, names, self.stamps);
+        let dir = Arc::new(dir);
+        let shared: Arc<Path> = Arc::from(path);
+        let mut jobs = Vec::new();
+        let mut share = Vec::new();
+        for (name, mut kind) in entries {
+            if kind == FileType::Unknown {
+                let Ok(stat) = statat(&*dir, &name, AtFlags::SYMLINK_NOFOLLOW) else {
+                    continue;
+                };
+                kind = FileType::from_raw_mode(stat.st_mode);
             }
-            Verdict::Searched => {
-                share.push((name, kind));
-                if share.len() == SHARE {
-                    let share = std::mem::take(&mut share);
-                    jobs.push(Job::Entries(Arc::clone(&dir), Arc::clone(&shared), share));
+            let path = path.join(&name);
+            let is_dir = kind == FileType::Directory;
+            if self.sandbox.is_reserved(&path) {
+                walked.hidden += 1;
+                continue;
+            }
+            let seen = match self.sandbox.rules().entry(&path) {
+                rules::Entry::Seen => true,
+                rules::Entry::Passed if is_dir => false,
+                rules::Entry::Passed | rules::Entry::LeftOut => {
+                    walked.denied += 1;
+                    continue;
+                }
+            };
+            match rules.verdict(&path, is_dir) {
+                Verdict::Hidden => walked.hidden += 1,
+                Verdict::Ignored => walked.ignored += 1,
+                // A repository is no text to be searched, whatever the rules take in.
+                Verdict::Searched if is_dir && name == ".git" => walked.hidden += 1,
+                Verdict::Searched if is_dir => {
+                    if seen {
+                        visitor.visit(&Entry {
+                            dir: &dir,
+                            name: &name,
+                            path: &path,
+                            kind,
+                        });
+                    }
+                    jobs.push(Job::Dir(Arc::clone(&dir), name, path, Arc::clone(&rules)));
+                }
+                Verdict::Searched => {
+                    share.push((name, kind));
+                    if share.len() == SHARE {
+                        let share = std::mem::take(&mut share);
+                        jobs.push(Job::Entries(Arc::clone(&dir), Arc::clone(&shared), share));
+                    }
                 }
             }
         }
+        if !share.is_empty() {
+            jobs.push(Job::Entries(Arc::clone(&dir), shared, share));
+        }
+        self.queue.push(jobs.into_iter().rev());
     }
-    if !share.is_empty() {
-        jobs.push(Job::Entries(Arc::clone(&dir), shared, share));
-    }
-    queue.push(jobs.into_iter().rev());
 }

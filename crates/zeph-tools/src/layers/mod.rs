@@ -4,6 +4,7 @@
 //! implements [`ToolExecutor`] for the whole stack, so forwarding is written once.
 
 pub mod audit;
+pub mod cache;
 pub mod known;
 pub mod overflow;
 pub mod permission;

@@ -64,6 +64,8 @@ impl OverflowLayer {
             Err(error) => {
                 let note = format!("{omitted} left out; they could not be stored and are lost");
                 shortened.note(&mut output.summary, &note);
+                // The next call may be luckier.
+                output.basis = None;
                 tracing::warn!(%error, tool = %call.tool, "a long output was not stored");
                 cx.emit(ToolEvent::Notice {
                     call_id: call.id.clone(),

@@ -7,6 +7,7 @@
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
+//! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
 //! | overflow | directly around the executors: it takes their texts whole, and no layer further out ever holds one |
 //! | executors | the work |
 //!
@@ -17,11 +18,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::audit::AuditLayer;
+use super::cache::CacheLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditSink;
+use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::mode::Mode;
@@ -34,6 +37,8 @@ pub struct StackParts {
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
     pub audit: Arc<dyn AuditSink>,
+    /// What answers calls that were made before; without it every call is made.
+    pub cache: Option<Arc<ResultCaches>>,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// How freely the agent acts.
@@ -54,6 +59,10 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
         Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
     ];
+    if let Some(caches) = parts.cache {
+        let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));
+        layers.push(Arc::new(CacheLayer::new(caches, overflow)));
+    }
     if let Some((store, config)) = parts.overflow {
         layers.push(Arc::new(OverflowLayer::new(store, config)));
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::cache::Background;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
@@ -292,6 +293,13 @@ pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
         category,
         message: error.to_string(),
         output: Box::new(printed),
+    }
+}
+
+/// Jobs change files whenever they like.
+impl Background for ShellExecutor {
+    fn is_running(&self) -> bool {
+        self.jobs.are_running()
     }
 }
 

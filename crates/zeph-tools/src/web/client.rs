@@ -9,7 +9,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use reqwest::dns::{Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::Url;
 
@@ -19,6 +19,7 @@ use super::body::essence;
 use super::config::ScrapeConfig;
 use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
 use super::url_guard::{DomainError, LONGEST_NAME, Refusal, Target, TargetHost, UrlGuard};
+use crate::cache::Basis;
 use crate::category::{ToolErrorCategory, classify_http_status};
 use crate::context::CallContext;
 use crate::error::ToolError;
@@ -39,12 +40,19 @@ pub(super) struct Page {
     pub(super) body: Vec<u8>,
     /// Whether the body went on.
     pub(super) cut: bool,
+    /// Whether the server lets it be kept.
+    pub(super) may_be_kept: bool,
 }
 
 impl Page {
     /// The host that it came from.
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
+    }
+
+    /// What an answer made of it rests on; `None` where the server forbids to keep it.
+    pub(super) fn basis(&self) -> Option<Basis> {
+        self.may_be_kept.then_some(Basis::Remote)
     }
 
     /// Says that the body went on, if it did.
@@ -232,6 +240,7 @@ impl WebClient {
             )));
         }
         let content_type = header(&response, CONTENT_TYPE).unwrap_or_default();
+        let may_be_kept = !forbids_keeping(&response);
         let mut body = Vec::new();
         let mut cut = false;
         while let Some(chunk) = response
@@ -251,6 +260,7 @@ impl WebClient {
             content_type,
             body,
             cut,
+            may_be_kept,
         })
     }
 
@@ -337,6 +347,19 @@ fn location(response: &Response) -> Result<Option<Url>, ToolError> {
             brief(&text)
         ))
     })
+}
+
+/// Whether the server says that its answer is good for this once.
+fn forbids_keeping(response: &Response) -> bool {
+    let said = response.headers().get_all(CACHE_CONTROL).iter();
+    let said = said.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase());
+    said.flat_map(|value| {
+        value
+            .split(',')
+            .map(|part| part.trim().to_owned())
+            .collect::<Vec<_>>()
+    })
+    .any(|part| matches!(part.as_str(), "no-store" | "no-cache" | "max-age=0"))
 }
 
 fn header(response: &Response, name: reqwest::header::HeaderName) -> Option<String> {

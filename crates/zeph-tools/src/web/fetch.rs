@@ -119,7 +119,9 @@ fn read(page: &Page, limit: &Limit) -> Result<ToolOutput, ToolError> {
         "truncated": !notes.is_empty(),
         "claim_source": claim_source(page.host()),
     });
-    Ok(ToolOutput::text(untrusted(page.host(), &content, &notes)).with_raw(raw))
+    Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
+        .with_raw(raw)
+        .resting_on(page.basis()))
 }
 
 /// What links of a page are relative to: `<base href>`, else where the page came from.

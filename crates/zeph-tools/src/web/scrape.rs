@@ -173,7 +173,9 @@ fn scrape(
         "truncated": page.cut || found.full,
         "claim_source": claim_source(page.host()),
     });
-    Ok(ToolOutput::text(untrusted(page.host(), &content, &notes)).with_raw(raw))
+    Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
+        .with_raw(raw)
+        .resting_on(page.basis()))
 }
 
 /// The matches in document order. The document is walked here, so that it can be stopped.

@@ -74,6 +74,7 @@ impl World {
         let stack = stack::build(StackParts {
             executors: vec![("fake", Arc::new(tools))],
             audit: Arc::clone(&audit) as _,
+            cache: None,
             overflow: Some((Arc::clone(&kept) as _, config)),
             mode: Mode::Ask,
         });

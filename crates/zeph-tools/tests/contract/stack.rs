@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     Annotations, Answer, ApprovedBy, AuditResult, CallContext, EventSink, LayeredExecutor, Mode,
@@ -18,6 +19,10 @@ fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor
     stack::build(StackParts {
         executors: vec![("fake", Arc::new(executor.clone()))],
         audit: Arc::clone(audit) as _,
+        cache: Some(Arc::new(ResultCaches::new(
+            &ResultCacheConfig::default(),
+            None,
+        ))),
         overflow: Some((Arc::new(Kept::default()), OverflowConfig::default())),
         mode,
     })
@@ -38,7 +43,7 @@ fn the_order_is_pinned() {
     );
     assert_eq!(
         stack.layer_names(),
-        ["audit", "known", "permission", "overflow"]
+        ["audit", "known", "permission", "cache", "overflow"]
     );
 }
 

@@ -2,6 +2,7 @@
 #![cfg(feature = "file")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod cache;
 mod catalog;
 mod change;
 mod denied;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
+use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
@@ -43,6 +44,8 @@ pub(crate) struct Assembly {
     pub(crate) stack: Arc<LayeredExecutor>,
     /// Keeps the blocklist in step with the configuration.
     pub(crate) reload: Arc<Reloader>,
+    /// Results that are answered again; `None` where that is switched off.
+    pub(crate) caches: Option<Arc<ResultCaches>>,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -84,14 +87,22 @@ impl Assembly {
             Arc::clone(&sandbox),
             Arc::new(SqliteAudit::new(store.clone())),
         );
-        let stack = build_stack(&loaded, sandbox, &store, &shell)?;
-        let reload = Reloader::new(&loaded, &env, global.overrides(), shell.policy());
+        let caches = result_caches(&loaded, &shell);
+        let stack = build_stack(&loaded, sandbox, &store, &shell, caches.clone())?;
+        let reload = Reloader::new(
+            &loaded,
+            &env,
+            global.overrides(),
+            shell.policy(),
+            caches.clone(),
+        );
         expire_overflow(store.clone(), &loaded.config.tools.overflow);
         Ok(Self {
             loaded,
             env,
             store,
             stack: Arc::new(stack),
+            caches,
             reload: Arc::new(reload),
             undo: Arc::new(undo),
             shell,
@@ -211,12 +222,22 @@ fn path_sandbox(
         .with_journal(Arc::new(journal)))
 }
 
+/// The results of the sessions of this process. Jobs of the shell change files beside the calls.
+fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<ResultCaches>> {
+    let config = &loaded.config.tools.result_cache;
+    let jobs = Arc::clone(shell) as _;
+    config
+        .enabled
+        .then(|| Arc::new(ResultCaches::new(config, Some(jobs))))
+}
+
 /// Builds the executors and the layers around them.
 fn build_stack(
     loaded: &Loaded,
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
+    cache: Option<Arc<ResultCaches>>,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
@@ -237,6 +258,7 @@ fn build_stack(
             ),
         ],
         audit: Arc::new(SqliteAudit::new(store.clone())),
+        cache,
         overflow: Some((overflow, tools.overflow.clone())),
         mode: tools.mode,
     })?;

@@ -9,11 +9,13 @@
 //! file by vanishing. The person can, with `/reload`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use zeph_core::{ConfigNews, ConfigReload};
+use zeph_tools::cache::ResultCaches;
 use zeph_tools::shell::ShellPolicyHandle;
 
 use crate::config::{
@@ -29,6 +31,8 @@ pub(crate) struct Reloader {
     env: Environment,
     flags: FlagOverrides,
     policy: ShellPolicyHandle,
+    /// What was answered under the old configuration is not answered under the new one.
+    caches: Option<Arc<ResultCaches>>,
     state: Mutex<State>,
 }
 
@@ -59,11 +63,13 @@ impl Reloader {
         env: &Environment,
         flags: FlagOverrides,
         policy: ShellPolicyHandle,
+        caches: Option<Arc<ResultCaches>>,
     ) -> Self {
         Self {
             env: env.clone(),
             flags,
             policy,
+            caches,
             state: Mutex::new(State {
                 seen: loaded.stamps.clone(),
                 taken: loaded.stamps.clone(),
@@ -99,6 +105,9 @@ impl Reloader {
         if let Err(errors) = self.policy.rebuild(new) {
             let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
             return Some(state.refuse(&format!("[tools.shell]: {}", errors.join("; "))));
+        }
+        if let Some(caches) = &self.caches {
+            caches.forget_all();
         }
         take_over(&mut state.config.tools.shell, new);
         state.taken = loaded.stamps;

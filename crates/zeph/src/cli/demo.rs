@@ -171,6 +171,7 @@ async fn work(
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(view) as _,
         undo: Arc::clone(&assembly.undo),
+        caches: assembly.caches.clone(),
         store: assembly.store.clone(),
         session: open.id.clone(),
         project: project.clone(),

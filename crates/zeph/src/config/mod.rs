@@ -27,6 +27,7 @@ use zeph_core::AgentConfig;
 use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
 use zeph_tools::Mode;
+use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::overflow::OverflowConfig;
@@ -107,4 +108,6 @@ pub(crate) struct ToolsConfig {
     pub(crate) scrape: ScrapeConfig,
     /// What can be taken back.
     pub(crate) undo: UndoConfig,
+    /// Results that are answered again without a call.
+    pub(crate) result_cache: ResultCacheConfig,
 }

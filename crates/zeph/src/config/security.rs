@@ -113,6 +113,13 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.overflow.max_overflow_bytes", Rule::Never),
     // Less would take from the user's safety, more from the user's disk.
     ("tools.undo.max_bytes", Rule::Never),
+    (
+        "tools.result_cache.enabled",
+        Rule::Towards(&["true", "false"]),
+    ),
+    // 0 is no short time but any; and more would take the user's memory.
+    ("tools.result_cache.ttl_secs", Rule::Never),
+    ("tools.result_cache.max_bytes", Rule::Lower),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.

@@ -23,6 +23,7 @@ const DERIVED: &[(&str, &str)] = &[
     ("memory.path", "paths.database"),
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
+    ("tools.result_cache.ttl_secs", ".ttl()"),
 ];
 
 /// Proves CFG-2: a key that nothing reads is a dead setting.

@@ -2,6 +2,7 @@
 //! and the question whether it may run.
 
 use serde_json::Value;
+use zeph_tools::cache::split_note;
 use zeph_tools::{Confirmation, Risk};
 
 use super::sanitize::{clean, first_line, visible};
@@ -81,8 +82,9 @@ pub(super) fn finished(
         let told = remarks(text).unwrap_or_else(|| format!("done, {}", count(streamed)));
         return block(&told, REMARKS, &time, ToOwned::to_owned, style);
     }
-    let lines = text.lines().count();
-    if is_diff(text) {
+    let (note, body) = split_note(text);
+    let lines = body.lines().count();
+    if note.is_none() && is_diff(text) {
         let body: Vec<&str> = text.lines().filter(|line| !is_header(line)).collect();
         return block(
             &body.join("\n"),
@@ -94,9 +96,18 @@ pub(super) fn finished(
     }
     match lines {
         0 => block("done", 1, &time, |line| style.paint(DIM, line), style),
-        1..=RESULT_LINES => block(text, lines, &time, |line| style.paint(DIM, line), style),
+        1..=RESULT_LINES => block(
+            text,
+            RESULT_LINES + 1,
+            &time,
+            |line| style.paint(DIM, line),
+            style,
+        ),
         _ => block(
-            &count(lines),
+            &match note {
+                Some(note) => format!("{}, {}", count(lines), note.trim_matches(['[', ']'])),
+                None => count(lines),
+            },
             1,
             &time,
             |line| style.paint(DIM, line),

@@ -141,6 +141,11 @@ impl Jobs {
         }
     }
 
+    /// Whether any runs, of any conversation.
+    pub(super) fn are_running(&self) -> bool {
+        self.table().jobs.iter().any(|job| !job.is_ended())
+    }
+
     /// What runs, in words, of all conversations.
     pub(super) fn running(&self) -> Vec<String> {
         let table = self.table();

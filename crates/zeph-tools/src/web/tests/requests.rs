@@ -193,6 +193,7 @@ async fn the_audit_entry_names_the_last_host() {
     let stack = stack::build(StackParts {
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
         audit: Arc::clone(&trail) as _,
+        cache: None,
         overflow: None,
         mode: Mode::Full,
     })

@@ -1,0 +1,54 @@
+//! The line that says that a result came from the cache.
+
+/// How the line begins and ends.
+const BEGIN: &str = "[from the cache, ";
+const END: &str = " s old]";
+
+/// The line, without its end.
+#[must_use]
+pub fn note(secs: u64) -> String {
+    format!("{BEGIN}{secs}{END}")
+}
+
+/// The line at the beginning of `text`, if there is one, and what follows it.
+#[must_use]
+pub fn split_note(text: &str) -> (Option<&str>, &str) {
+    let line = text.split('\n').next().unwrap_or(text);
+    let is_note = line
+        .strip_prefix(BEGIN)
+        .and_then(|rest| rest.strip_suffix(END))
+        .is_some_and(|secs| !secs.is_empty() && secs.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_note {
+        let rest = text[line.len()..].strip_prefix('\n').unwrap_or("");
+        (Some(line), rest)
+    } else {
+        (None, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_told_from_a_text() {
+        let check = |text: &str, expect: (Option<&str>, &str)| {
+            assert_eq!(split_note(text), expect, "{text:?}");
+        };
+        let line = note(12);
+        assert_eq!(line, "[from the cache, 12 s old]");
+        let long = format!("{line}\nabc\ndef");
+        check(&long, (Some(line.as_str()), "abc\ndef"));
+        check(&line, (Some(line.as_str()), ""));
+        check(
+            "[from the cache, x s old]\nabc",
+            (None, "[from the cache, x s old]\nabc"),
+        );
+        check(
+            "[from the cache,  s old]",
+            (None, "[from the cache,  s old]"),
+        );
+        check("abc", (None, "abc"));
+        check("", (None, ""));
+    }
+}

@@ -1,0 +1,586 @@
+//! The file tools behind the cache: whatever happens between two calls, an answer from the cache is
+//! the answer that a call would give.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use zeph_tools::cache::{Background, ResultCacheConfig, ResultCaches, split_note};
+use zeph_tools::file::{ReadRules, Sandbox, file_tools};
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{
+    AuditEntry, AuditError, AuditSink, CallContext, LayeredExecutor, Mode, ToolCall, ToolError,
+    ToolExecutor as _, ToolOutput, format_for_llm,
+};
+
+/// Keeps the entries.
+#[derive(Default)]
+struct Audit(Mutex<Vec<AuditEntry>>);
+
+#[async_trait]
+impl AuditSink for Audit {
+    async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
+        self.0.lock().expect("entries").push(entry.clone());
+        Ok(())
+    }
+}
+
+/// Jobs that run when the test says so.
+#[derive(Default)]
+struct Jobs(AtomicBool);
+
+impl Background for Jobs {
+    fn is_running(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A directory, and two stacks over it: with the cache and without it.
+struct Cached {
+    dir: tempfile::TempDir,
+    caches: Arc<ResultCaches>,
+    jobs: Arc<Jobs>,
+    audit: Arc<Audit>,
+    with: LayeredExecutor,
+    without: LayeredExecutor,
+}
+
+impl Cached {
+    fn new() -> Self {
+        Self::denying(&[])
+    }
+
+    fn denying(denied: &[&str]) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let denied: Vec<String> = denied.iter().map(|&glob| glob.to_owned()).collect();
+        let rules = ReadRules::new(&denied, &[], None).expect("rules");
+        let jobs = Arc::new(Jobs::default());
+        let background = Arc::clone(&jobs) as _;
+        let caches = ResultCaches::new(&ResultCacheConfig::default(), Some(background));
+        let caches = Arc::new(caches);
+        let audit = Arc::new(Audit::default());
+        let stack = |cache: Option<&Arc<ResultCaches>>| {
+            let sandbox = Sandbox::new(&[], dir.path()).expect("a sandbox");
+            let sandbox = sandbox.with_rules(rules.clone());
+            stack::build(StackParts {
+                executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
+                audit: Arc::clone(&audit) as _,
+                cache: cache.cloned(),
+                overflow: None,
+                mode: Mode::Full,
+            })
+            .expect("a stack")
+        };
+        Self {
+            with: stack(Some(&caches)),
+            without: stack(None),
+            caches,
+            jobs,
+            audit,
+            dir,
+        }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file with its directories.
+    fn put(&self, name: &str, content: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("parents");
+        std::fs::write(path, content).expect("a file");
+    }
+
+    async fn call(&self, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
+        call(&self.with, tool, params, "s").await
+    }
+
+    /// Whether the call is answered from the cache; the answer has to be what a call gives.
+    async fn is_hit(&self, tool: &str, params: Value) -> bool {
+        let answer = self.call(tool, params.clone()).await;
+        let fresh = call(&self.without, tool, params, "s").await;
+        let hit = answer
+            .as_ref()
+            .is_ok_and(|output| output.cached_secs.is_some());
+        assert_eq!(text(&answer), text(&fresh));
+        hit
+    }
+
+    /// Twice the same call, the second of which is a hit.
+    async fn hits(&self, tool: &str, params: Value) {
+        assert!(
+            !self.is_hit(tool, params.clone()).await,
+            "{tool}: the first"
+        );
+        assert!(self.is_hit(tool, params).await, "{tool}: the second");
+    }
+}
+
+async fn call(
+    stack: &LayeredExecutor,
+    tool: &str,
+    params: Value,
+    session: &str,
+) -> Result<ToolOutput, ToolError> {
+    let call = ToolCall::new("1", tool, params, session);
+    let cx = CallContext::detached();
+    let answer = stack.execute_tool_call_confirmed(&call, &cx).await;
+    answer.map(|output| output.expect("an owner"))
+}
+
+/// What is read of a result, the age left out.
+fn text(result: &Result<ToolOutput, ToolError>) -> String {
+    match result {
+        Ok(output) => split_note(&output.summary).1.to_owned(),
+        Err(error) => format_for_llm(error),
+    }
+}
+
+/// Waits until nothing that was written so far is younger than the clock of a file system can
+/// tell: a later file has to have times beyond the margin.
+fn settle(dir: &Path) {
+    let began = std::time::Instant::now();
+    let probe = dir.with_extension("probe");
+    while began.elapsed() < std::time::Duration::from_millis(40) {
+        std::fs::write(&probe, "x").expect("a probe");
+    }
+    std::fs::remove_file(probe).expect("removed");
+}
+
+/// Sets the times of a file back to what they were, as an archiver does.
+fn restore(path: &Path, to: &std::fs::Metadata) {
+    let times = std::fs::FileTimes::new()
+        .set_modified(to.modified().expect("a time"))
+        .set_accessed(to.accessed().expect("a time"));
+    let file = std::fs::File::options().write(true).open(path);
+    file.expect("a file").set_times(times).expect("set");
+}
+
+/// Proves OUT-40, OUT-41: each tool is answered from the cache, says so, and leaves an entry.
+#[tokio::test]
+async fn equal_calls_are_answered_once_more() {
+    let world = Cached::new();
+    world.put("d/a.txt", "one\ntwo\n");
+    world.put(".gitignore", "*.log\n");
+    settle(world.dir.path());
+    world.hits("read", json!({"path": "d/a.txt"})).await;
+    world.hits("grep", json!({"pattern": "one"})).await;
+    world
+        .hits("grep", json!({"pattern": "o", "path": "d/a.txt"}))
+        .await;
+    world
+        .hits("find_path", json!({"path": ".", "pattern": "**/*"}))
+        .await;
+    world.hits("list_directory", json!({"path": "d"})).await;
+    world.hits("get_file_tree", json!({})).await;
+    let again = world.call("read", json!({"file_path": "d/a.txt"})).await;
+    let again = again.expect("an answer");
+    assert_eq!(again.cached_secs, Some(0), "an alias makes no difference");
+    assert!(
+        again.summary.starts_with("[from the cache, 0 s old]\n"),
+        "{}",
+        again.summary
+    );
+    assert!(
+        again.display().contains("[from the cache, 0 s old]"),
+        "{}",
+        again.display()
+    );
+    assert_eq!(again.locations.len(), 1);
+    let entries = world.audit.0.lock().expect("entries");
+    let last = entries.last().expect("an entry");
+    assert!(last.cached && last.attempts == 0, "{last:?}");
+    let status = world.caches.status("s");
+    assert_eq!((status.hits, status.misses, status.entries), (7, 6, 6));
+}
+
+/// Proves OUT-40: nothing is shared between sessions, and `clear` forgets and resets.
+#[tokio::test]
+async fn a_session_is_answered_from_its_own() {
+    let world = Cached::new();
+    world.put("a", "x");
+    settle(world.dir.path());
+    world.hits("read", json!({"path": "a"})).await;
+    let other = call(&world.with, "read", json!({"path": "a"}), "t").await;
+    assert_eq!(other.expect("an answer").cached_secs, None);
+    world.caches.clear("s");
+    let status = world.caches.status("s");
+    assert_eq!((status.hits, status.misses, status.entries), (0, 0, 0));
+    world.hits("read", json!({"path": "a"})).await;
+    assert!(
+        call(&world.with, "read", json!({"path": "a"}), "t")
+            .await
+            .is_ok_and(|o| o.cached_secs.is_some())
+    );
+    world.caches.forget_all();
+    assert!(!world.is_hit("read", json!({"path": "a"})).await);
+}
+
+/// Proves OUT-41: what cannot be vouched for is not kept; a failure never is.
+#[tokio::test]
+async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
+    let world = Cached::new();
+    for n in 0..20 {
+        // Whole ticks of the clock pass between these, or none.
+        let content = format!("{n:03}");
+        world.put("a", &content);
+        world.is_hit("read", json!({"path": "a"})).await;
+        let stat = std::fs::metadata(world.path("a")).expect("a file");
+        world.put("a", &format!("{:03}", n + 500));
+        restore(&world.path("a"), &stat);
+        assert!(!world.is_hit("read", json!({"path": "a"})).await, "{n}");
+        assert!(!world.is_hit("grep", json!({"pattern": content})).await);
+    }
+    for _ in 0..2 {
+        assert!(!world.is_hit("read", json!({"path": "missing"})).await);
+        assert!(!world.is_hit("get_current_time", json!({})).await);
+    }
+}
+
+/// Proves OUT-41: every change from outside is seen, however well it hides.
+#[tokio::test]
+async fn a_change_from_outside_is_seen() {
+    type Change = fn(&Cached);
+    let same_size: Change = |world| {
+        let stat = std::fs::metadata(world.path("d/a")).expect("a file");
+        world.put("d/a", "two\n");
+        restore(&world.path("d/a"), &stat);
+    };
+    let replaced: Change = |world| {
+        let stat = std::fs::metadata(world.path("d/a")).expect("a file");
+        world.put("new", "two\n");
+        restore(&world.path("new"), &stat);
+        std::fs::rename(world.path("new"), world.path("d/a")).expect("renamed");
+    };
+    let retargeted: Change = |world| {
+        std::fs::remove_file(world.path("link")).expect("removed");
+        std::os::unix::fs::symlink("d/b", world.path("link")).expect("a link");
+    };
+    let swapped: Change = |world| {
+        std::fs::rename(world.path("d"), world.path("e")).expect("renamed");
+        std::fs::create_dir(world.path("d")).expect("made");
+        for name in ["a", "b"] {
+            std::fs::write(world.path("d").join(name), "two\n").expect("a file");
+        }
+    };
+    let gone: Change = |world| std::fs::remove_dir_all(world.path("d")).expect("removed");
+    let ignored: Change = |world| world.put("d/.gitignore", "a\n");
+    let excluded: Change = |world| world.put(".git/info/exclude", "a\n");
+    let added: Change = |world| world.put("d/deep/c", "one\n");
+    let calls = [
+        ("read", json!({"path": "d/a"})),
+        ("read", json!({"path": "link"})),
+        ("grep", json!({"pattern": "one"})),
+        ("grep", json!({"pattern": "one", "path": "d/a"})),
+        ("find_path", json!({"path": "d", "pattern": "**"})),
+        ("list_directory", json!({"path": "d"})),
+        ("get_file_tree", json!({})),
+    ];
+    for (at, change) in [
+        same_size, replaced, retargeted, swapped, gone, ignored, excluded, added,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let world = Cached::new();
+        world.put("d/a", "one\n");
+        world.put("d/b", "two\n");
+        world.put("d/deep/x", "two\n");
+        std::fs::create_dir_all(world.path(".git/info")).expect("made");
+        std::os::unix::fs::symlink("d/a", world.path("link")).expect("a link");
+        settle(world.dir.path());
+        for (tool, params) in &calls {
+            world.hits(tool, params.clone()).await;
+        }
+        change(&world);
+        for (tool, params) in &calls {
+            // Compares with the stack that has no cache.
+            let _ = world.is_hit(tool, params.clone()).await;
+        }
+        let status = world.caches.status("s");
+        assert!(
+            status.misses > calls.len() as u64,
+            "change {at} made no difference"
+        );
+    }
+}
+
+/// Proves OUT-41: what a call would refuse is not answered either.
+#[tokio::test]
+async fn a_file_that_moves_behind_a_rule_is_refused() {
+    let world = Cached::denying(&["**/secret/**"]);
+    world.put("d/a", "one\n");
+    settle(world.dir.path());
+    world.hits("read", json!({"path": "d/a"})).await;
+    world
+        .hits("grep", json!({"pattern": "one", "path": "d/a"}))
+        .await;
+    // The same file in the same directory, which is called otherwise now.
+    std::fs::rename(world.path("d"), world.path("secret")).expect("renamed");
+    std::os::unix::fs::symlink("secret", world.path("d")).expect("a link");
+    for (tool, params) in [
+        ("read", json!({"path": "d/a"})),
+        ("grep", json!({"pattern": "one", "path": "d/a"})),
+    ] {
+        let refused = world.call(tool, params).await;
+        assert!(refused.expect_err("refused").is_refusal());
+    }
+}
+
+/// Proves OUT-41: a mutation evicts, also one that fails; while one is under way, or a job runs,
+/// nothing that rests on files is answered or kept.
+#[tokio::test]
+async fn mutations_and_jobs_put_an_end_to_it() {
+    let world = Cached::new();
+    world.put("a", "one\n");
+    world.put("b", "two\n");
+    settle(world.dir.path());
+    let read = || ("read", json!({"path": "a"}));
+    for (tool, params) in [
+        ("write", json!({"path": "c", "content": "x"})),
+        (
+            "edit",
+            json!({"path": "b", "old_string": "absent", "new_string": "x"}),
+        ),
+        ("delete_path", json!({"path": "missing"})),
+    ] {
+        world.hits(read().0, read().1).await;
+        let _ = world.call(tool, params).await;
+        assert_eq!(world.caches.status("s").entries, 0, "{tool}");
+    }
+    world.hits(read().0, read().1).await;
+    {
+        let _changing = world.caches.changing();
+        assert!(!world.is_hit(read().0, read().1).await);
+        assert!(!world.is_hit(read().0, read().1).await);
+    }
+    world.hits(read().0, read().1).await;
+    world.jobs.0.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        assert!(!world.is_hit(read().0, read().1).await);
+    }
+    world.jobs.0.store(false, Ordering::SeqCst);
+    world.hits(read().0, read().1).await;
+}
+
+/// Proves OUT-41: a read that began before a change ended is not kept, whichever ends first.
+#[tokio::test]
+async fn a_read_that_overlaps_a_change_is_not_kept() {
+    use zeph_tools::cache::{CacheKey, Kept};
+    let world = Cached::new();
+    world.put("a", "one\n");
+    settle(world.dir.path());
+    let key = || CacheKey::new("read", &json!({"path": "a"}));
+    // What a read would keep.
+    world.hits("read", json!({"path": "a"})).await;
+    let (_, found) = world.caches.visit("s", key());
+    let kept: Kept = (*found.expect("a hit").0).clone();
+    let entries = || world.caches.status("s").entries;
+
+    let (visit, _) = world.caches.visit("s", key());
+    drop(world.caches.changing());
+    world.caches.keep(visit, kept.clone());
+    assert_eq!(
+        entries(),
+        0,
+        "it began before the change and ended after it"
+    );
+
+    let changing = world.caches.changing();
+    let (visit, _) = world.caches.visit("s", key());
+    drop(changing);
+    world.caches.keep(visit, kept.clone());
+    assert_eq!(entries(), 0, "it began in the midst of the change");
+
+    let (visit, _) = world.caches.visit("s", key());
+    let changing = world.caches.changing();
+    world.caches.keep(visit, kept.clone());
+    assert_eq!(entries(), 0, "it ended in the midst of the change");
+    drop(changing);
+
+    for forget in [
+        (|caches: &ResultCaches| caches.clear("s")) as fn(&ResultCaches),
+        |caches: &ResultCaches| caches.forget_all(),
+    ] {
+        let (visit, _) = world.caches.visit("s", key());
+        forget(&world.caches);
+        world.caches.keep(visit, kept.clone());
+        assert_eq!(entries(), 0, "it was forgotten meanwhile");
+    }
+
+    let (visit, _) = world.caches.visit("s", key());
+    world.caches.keep(visit, kept);
+    assert_eq!(entries(), 1);
+}
+
+/// Proves OUT-41: a file seen through the cache may be changed as one that was read.
+#[tokio::test]
+async fn what_was_seen_stays_seen() {
+    let world = Cached::new();
+    world.put("a", "one\n");
+    settle(world.dir.path());
+    world.hits("read", json!({"path": "a"})).await;
+    let edit = json!({"path": "a", "old_string": "one", "new_string": "two"});
+    world.call("edit", edit).await.expect("edited");
+    // Changed from outside, read again, and changed again.
+    world.put("a", "three\n");
+    settle(world.dir.path());
+    world
+        .call("read", json!({"path": "a"}))
+        .await
+        .expect("read");
+    let again = world
+        .call("read", json!({"path": "a"}))
+        .await
+        .expect("read");
+    assert!(again.cached_secs.is_some());
+    let edit = json!({"path": "a", "old_string": "three", "new_string": "four"});
+    world.call("edit", edit).await.expect("edited");
+}
+
+/// What can happen between two calls.
+#[derive(Debug, Clone)]
+enum Step {
+    Look(usize, usize),
+    Tool(usize, usize, u8),
+    Outside(usize, usize, u8),
+    Pair(usize, usize, u8),
+    Job(bool),
+    Clear,
+    Forget,
+    Settle,
+}
+
+const NAMES: [&str; 4] = ["a", "d/a", "d/b", "d/e/c"];
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        12 => (0usize..9, 0usize..4).prop_map(|(what, name)| Step::Look(what, name)),
+        3 => (0usize..6, 0usize..4, 0u8..4).prop_map(|(what, name, n)| Step::Tool(what, name, n)),
+        4 => (0usize..7, 0usize..4, 0u8..4).prop_map(|(what, name, n)| Step::Outside(what, name, n)),
+        1 => (0usize..9, 0usize..4, 0u8..4).prop_map(|(what, name, n)| Step::Pair(what, name, n)),
+        1 => any::<bool>().prop_map(Step::Job),
+        1 => Just(Step::Clear),
+        1 => Just(Step::Forget),
+        2 => Just(Step::Settle),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+fn look(what: usize, name: usize) -> (&'static str, Value) {
+    let name = NAMES[name];
+    match what {
+        0..=2 => ("read", json!({"path": name})),
+        3 => ("read", json!({"path": "link"})),
+        4 => ("grep", json!({"pattern": "[02]"})),
+        5 => ("grep", json!({"pattern": "[13]", "path": name})),
+        6 => ("find_path", json!({"path": ".", "pattern": "**"})),
+        7 => ("list_directory", json!({"path": "d"})),
+        _ => ("get_file_tree", json!({"depth": 2})),
+    }
+}
+
+fn mutation(what: usize, name: usize, n: u8) -> (&'static str, Value) {
+    let (name, other) = (NAMES[name], NAMES[usize::from(n) % 4]);
+    match what {
+        0 | 1 => ("write", json!({"path": name, "content": format!("{n}\n")})),
+        2 => (
+            "edit",
+            json!({"path": name, "old_string": "\n", "new_string": format!("{n}\n")}),
+        ),
+        3 => ("delete_path", json!({"path": name})),
+        4 => ("move_path", json!({"source": name, "destination": other})),
+        _ => ("copy_path", json!({"source": name, "destination": other})),
+    }
+}
+
+/// A change by another program; what is impossible is left.
+fn outside(world: &Cached, what: usize, name: usize, n: u8) {
+    let path = world.path(NAMES[name]);
+    let _ = match what {
+        0 | 1 => {
+            // The same size, and the same time of change as far as anyone can set it.
+            let old = std::fs::metadata(&path).ok();
+            let written = std::fs::write(&path, format!("{n}\n"));
+            if let (Some(old), Ok(())) = (old, &written) {
+                restore(&path, &old);
+            }
+            written
+        }
+        2 => std::fs::remove_file(&path),
+        3 => std::fs::write(world.path(".new"), format!("{n}\n"))
+            .and_then(|()| std::fs::rename(world.path(".new"), &path)),
+        4 => std::fs::remove_file(world.path("link"))
+            .and_then(|()| std::os::unix::fs::symlink(NAMES[name], world.path("link"))),
+        5 => std::fs::write(world.path(".gitignore"), NAMES[name]),
+        _ => std::fs::create_dir_all(world.path(&format!("d/e/{n}"))),
+    };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Proves OUT-40, OUT-41: whatever happens, every answer is what a stack without a cache gives.
+    #[test]
+    fn no_answer_is_stale(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let world = Cached::new();
+            for name in NAMES {
+                world.put(name, "0\n");
+            }
+            std::os::unix::fs::symlink("d/a", world.path("link")).expect("a link");
+            settle(world.dir.path());
+            for step in steps {
+                match step {
+                    Step::Look(what, name) => {
+                        let (tool, params) = look(what, name);
+                        world.is_hit(tool, params).await;
+                    }
+                    Step::Tool(what, name, n) => {
+                        let (tool, params) = mutation(what, name, n);
+                        let _ = world.call(tool, params).await;
+                    }
+                    Step::Outside(what, name, n) => outside(&world, what, name, n),
+                    Step::Pair(what, name, n) => {
+                        // Side by side; what was kept of it is looked at below.
+                        let (tool, params) = look(what, name);
+                        let (writes, content) = mutation(0, name, n);
+                        let _ = futures_util::join!(
+                            world.call(tool, params.clone()),
+                            world.call(writes, content)
+                        );
+                        world.is_hit(tool, params).await;
+                    }
+                    Step::Job(runs) => world.jobs.0.store(runs, Ordering::SeqCst),
+                    Step::Clear => world.caches.clear("s"),
+                    Step::Forget => world.caches.forget_all(),
+                    Step::Settle => settle(world.dir.path()),
+                }
+            }
+        });
+    }
+}
+
+/// Proves OUT-41: what is neither a file nor a directory does not stop the witness.
+#[tokio::test]
+async fn a_pipe_in_place_of_a_file_does_not_block() {
+    let world = Cached::new();
+    world.put("a", "one\n");
+    settle(world.dir.path());
+    world.hits("read", json!({"path": "a"})).await;
+    std::fs::remove_file(world.path("a")).expect("removed");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &world.path("a"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+    assert!(!world.is_hit("read", json!({"path": "a"})).await);
+}
