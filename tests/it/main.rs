@@ -17,6 +17,7 @@ mod diagnostics;
 mod doctor;
 mod entry_points;
 mod faults;
+mod filter_cli;
 mod help;
 mod images;
 mod interrupt;

@@ -80,6 +80,12 @@ impl Filters {
         }
     }
 
+    /// The part of `command` that counts, as rules are matched against it.
+    #[must_use]
+    pub fn part(&self, command: &str) -> String {
+        command.trim().to_owned()
+    }
+
     /// Begins with the output of `command`, of which at most `max_chars` characters are read.
     #[must_use]
     pub fn start(&self, command: &str, max_chars: usize) -> FilterRun {

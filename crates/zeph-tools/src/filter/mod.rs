@@ -19,6 +19,7 @@ mod rule;
 mod rulebook;
 pub mod sanitize;
 mod strategy;
+mod verify;
 
 pub use confidence::FilterConfidence;
 pub use config::FiltersConfig;
@@ -30,3 +31,4 @@ pub use notice::LeftOut;
 pub use rule::{CustomMatch, Match, Rule, RuleTest};
 pub use rulebook::RuleBook;
 pub use sanitize::{Sanitizer, sanitize_output};
+pub use verify::{RuleReport, TestFailure, verify};

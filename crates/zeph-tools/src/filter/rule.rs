@@ -5,7 +5,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::strategy::{self, MAX_COMPILED, Recipe, checked_pattern};
+use super::strategy::{self, MAX_COMPILED, NamedRecipe, checked_pattern, in_a_line};
 
 /// A rule as it is written.
 #[derive(Debug, Clone, Deserialize)]
@@ -107,11 +107,23 @@ pub struct Rule {
     pub enabled: bool,
     /// Its tests.
     pub tests: Vec<RuleTest>,
-    pub(super) strategies: Vec<Arc<dyn Recipe>>,
-    pub(super) on_failure: Option<Vec<Arc<dyn Recipe>>>,
+    pub(super) strategies: Vec<NamedRecipe>,
+    pub(super) on_failure: Option<Vec<NamedRecipe>>,
 }
 
 impl Rule {
+    /// The names of its strategies, in order.
+    #[must_use]
+    pub fn strategies(&self) -> Vec<&str> {
+        names(&self.strategies)
+    }
+
+    /// The names of those that are used when the command failed, where they are others.
+    #[must_use]
+    pub fn on_failure(&self) -> Option<Vec<&str>> {
+        self.on_failure.as_deref().map(names)
+    }
+
     /// The rule in code: with the strategies of a rule file, for the commands of which `decide` says so.
     ///
     /// # Errors
@@ -163,7 +175,7 @@ impl MatchSpec {
                 .size_limit(MAX_COMPILED)
                 .build()
                 .map(Match::Regex)
-                .map_err(|error| error.to_string()),
+                .map_err(|error| in_a_line(&error)),
             _ => Err("`match` needs exactly one of `exact`, `prefix` and `regex`".to_owned()),
         }
     }
@@ -177,7 +189,11 @@ fn filled(text: String, key: &str) -> Result<String, String> {
     Ok(text)
 }
 
-fn recipes(spec: OneOrMany) -> Result<Vec<Arc<dyn Recipe>>, String> {
+fn names(strategies: &[NamedRecipe]) -> Vec<&str> {
+    strategies.iter().map(|strategy| strategy.name).collect()
+}
+
+fn recipes(spec: OneOrMany) -> Result<Vec<NamedRecipe>, String> {
     let tables = match spec {
         OneOrMany::One(table) => vec![table],
         OneOrMany::Many(tables) => tables,

@@ -3,6 +3,7 @@
 //! Every entry point (interactive, one-shot, `zeph tools`, the demo) comes through here, so the
 //! same gates stand before every call.
 
+mod filters;
 mod provider;
 mod reload;
 mod session;
@@ -28,6 +29,7 @@ use crate::config::{Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
+pub(crate) use filters::{filters, read_rules_file, user_rules};
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};

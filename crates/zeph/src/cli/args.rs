@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -171,6 +172,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: OverflowCommand,
     },
+    /// Leave the noise out of what a command printed
+    Filter(FilterArgs),
     /// Take back what the file tools changed last
     Undo(UndoArgs),
     /// Show, check and write the configuration
@@ -287,6 +290,58 @@ pub(crate) enum OverflowCommand {
         /// Of this session alone (its id or the beginning of it)
         #[arg(long, value_name = "ID")]
         session: Option<String>,
+    },
+}
+
+/// `zeph filter …`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct FilterArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<FilterCommand>,
+    /// The command that printed what is on standard input
+    #[arg(long = "command", value_name = "CMD", required = true)]
+    pub(crate) printed_by: Option<String>,
+    /// Its exit code
+    #[arg(long, value_name = "N", requires = "printed_by")]
+    pub(crate) exit_code: Option<i32>,
+}
+
+/// `zeph filter …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum FilterCommand {
+    /// Run a command, print what is worth reading, exit with its code
+    Run {
+        /// Keep all that it printed: in this file, or in one whose name is told
+        #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        tee: Option<Option<PathBuf>>,
+        /// The command and its arguments
+        #[arg(
+            required = true,
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "CMD"
+        )]
+        words: Vec<OsString>,
+    },
+    /// Run the tests of the rules
+    Verify {
+        /// The rules of this file alone
+        file: Option<PathBuf>,
+    },
+    /// Which rule is for a command, and why
+    Explain {
+        /// The command
+        #[arg(
+            required = true,
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "CMD"
+        )]
+        words: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 

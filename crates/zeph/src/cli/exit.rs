@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Limit,
     /// Ctrl-C.
     Interrupted,
+    /// As the command that it ran.
+    As(u8),
 }
 
 impl Exit {
@@ -31,6 +33,7 @@ impl Exit {
             Self::Refused => 3,
             Self::Limit => 4,
             Self::Interrupted => 130,
+            Self::As(code) => code,
         }
     }
 }

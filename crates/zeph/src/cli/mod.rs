@@ -5,6 +5,7 @@ mod config_cmd;
 mod demo;
 mod doctor;
 mod exit;
+mod filter;
 mod generate;
 mod overflow;
 mod run;
@@ -98,6 +99,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
+        Some(Command::Filter(args)) => report(filter::run(&global, args).await),
         Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),

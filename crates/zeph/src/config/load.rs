@@ -235,6 +235,11 @@ fn absolute_paths(
             Err(why) => errors.push(ConfigError::new(origin.clone(), format!("`{key}`: {why}"))),
         }
     };
+    let filters = &mut config.tools.filters.filters_path;
+    filters.take_if(|path| path.as_os_str().is_empty());
+    if let Some(path) = filters {
+        mend(path, "tools.filters.filters_path");
+    }
     // An empty path means that there is none.
     config
         .memory

@@ -100,6 +100,10 @@ const RULES: &[(&str, Rule)] = &[
     ),
     // It could let its own build write into the user's home.
     ("tools.shell.sandbox.writable", Rule::Never),
+    // Without them the model reads more, and the user pays for it.
+    ("tools.filters.enabled", Rule::Towards(&["false", "true"])),
+    // A project's own rules are trusted one by one, by their content.
+    ("tools.filters.filters_path", Rule::Never),
     // Without it the model and its provider would read the user's secrets.
     (
         "tools.filters.security.redact",

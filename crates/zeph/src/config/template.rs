@@ -32,6 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.images", "true"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
+    ("tools.filters.filters_path", "\"~/filters.toml\""),
     ("tools.filters.security.extra_patterns.name", "\"acme_key\""),
     (
         "tools.filters.security.extra_patterns.pattern",

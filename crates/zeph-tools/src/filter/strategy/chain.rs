@@ -1,14 +1,12 @@
 //! Strategies one after the other.
 
-use std::sync::Arc;
-
-use super::{FilterConfidence, Recipe, Strategy};
+use super::{FilterConfidence, NamedRecipe, Strategy};
 use crate::filter::line::{End, Line, Sink};
 
 /// Each takes what the one before it hands on.
 pub(in crate::filter) struct Chain {
     strategies: Vec<Box<dyn Strategy>>,
-    recipes: Vec<Arc<dyn Recipe>>,
+    recipes: Vec<NamedRecipe>,
 }
 
 /// What came of a chain.
@@ -50,9 +48,9 @@ fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink
 
 impl Chain {
     /// Started anew for one output.
-    pub(in crate::filter) fn start(recipes: &[Arc<dyn Recipe>]) -> Self {
+    pub(in crate::filter) fn start(recipes: &[NamedRecipe]) -> Self {
         Self {
-            strategies: recipes.iter().map(|recipe| recipe.start()).collect(),
+            strategies: recipes.iter().map(|recipe| recipe.recipe.start()).collect(),
             recipes: recipes.to_vec(),
         }
     }
@@ -75,7 +73,7 @@ impl Chain {
             let confidence = first.finish(end, &mut Rest { strategies, out });
             outcome.confidence = outcome.confidence.and(confidence);
             outcome.mistaken |=
-                confidence == FilterConfidence::Fallback && !recipe.judges_lines_alone();
+                confidence == FilterConfidence::Fallback && !recipe.recipe.judges_lines_alone();
         }
         outcome
     }

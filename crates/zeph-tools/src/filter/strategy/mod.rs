@@ -48,6 +48,15 @@ pub trait Recipe: Debug + Send + Sync {
     }
 }
 
+/// A strategy of a rule.
+#[derive(Debug, Clone)]
+pub(super) struct NamedRecipe {
+    /// Its type.
+    pub(super) name: &'static str,
+    /// How it is started.
+    pub(super) recipe: Arc<dyn Recipe>,
+}
+
 /// Makes a strategy of the parameters in a rule; the error says what is wrong with them.
 type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
 
@@ -65,19 +74,20 @@ const STRATEGIES: &[(&str, Make)] = &[
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn recipe(mut table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn recipe(mut table: toml::Table) -> Result<NamedRecipe, String> {
     let Some(toml::Value::String(kind)) = table.remove("type") else {
         return Err("a strategy needs a `type`".to_owned());
     };
     let found = STRATEGIES.iter().find(|(name, _)| *name == kind);
-    let Some((_, make)) = found else {
+    let Some((name, make)) = found else {
         let names: Vec<&str> = STRATEGIES.iter().map(|(name, _)| *name).collect();
         return Err(format!(
             "there is no strategy `{kind}`; there are: {}",
             names.join(", ")
         ));
     };
-    make(table).map_err(|reason| format!("strategy `{kind}`: {reason}"))
+    let recipe = make(table).map_err(|reason| format!("strategy `{kind}`: {reason}"))?;
+    Ok(NamedRecipe { name, recipe })
 }
 
 /// The parameters of a strategy.
@@ -98,7 +108,14 @@ fn patterns(patterns: &[String]) -> Result<RegexSet, String> {
     RegexSetBuilder::new(patterns)
         .size_limit(MAX_COMPILED)
         .build()
-        .map_err(|error| error.to_string())
+        .map_err(|error| in_a_line(&error))
+}
+
+/// What is wrong with a pattern, without the picture of it.
+pub(super) fn in_a_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().next_back().unwrap_or_default();
+    last.trim_start_matches("error: ").to_owned()
 }
 
 /// The pattern, if it is not too long.

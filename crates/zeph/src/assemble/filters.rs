@@ -1,0 +1,53 @@
+//! The filters of output: the built-in rules, and those of the user's file.
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use zeph_tools::filter::{FilterWarning, Filters, MAX_FILE, Rule, RuleBook, parse_rules};
+
+use crate::config::Loaded;
+
+/// The filters that the configuration asks for, and what of the user's rules is not used.
+pub(crate) fn filters(loaded: &Loaded) -> (Filters, Vec<FilterWarning>) {
+    if !loaded.config.tools.filters.enabled {
+        return (Filters::off(), Vec::new());
+    }
+    let (rules, warnings) = user_rules(loaded);
+    (Filters::new(RuleBook::new(rules)), warnings)
+}
+
+/// The file of the user's rules; it need not exist unless it was named.
+fn rules_file(loaded: &Loaded) -> PathBuf {
+    let named = loaded.config.tools.filters.filters_path.clone();
+    named.unwrap_or_else(|| loaded.paths.user_file.with_file_name("filters.toml"))
+}
+
+/// The rules of the user's file, and what of them is not used.
+pub(crate) fn user_rules(loaded: &Loaded) -> (Vec<Rule>, Vec<FilterWarning>) {
+    let path = rules_file(loaded);
+    let file = path.display().to_string();
+    match read_rules_file(&path) {
+        Ok(text) => parse_rules(&file, &text),
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && loaded.config.tools.filters.filters_path.is_none() =>
+        {
+            (Vec::new(), Vec::new())
+        }
+        Err(error) => {
+            let reason = format!("it cannot be read: {error}");
+            (Vec::new(), vec![FilterWarning::File { file, reason }])
+        }
+    }
+}
+
+/// The text of a file; one byte more than it may have of one that is too large.
+pub(crate) fn read_rules_file(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}

@@ -1,0 +1,47 @@
+//! `zeph filter explain`: which rule is for a command.
+
+use serde_json::json;
+use zeph_tools::filter::{Filters, Plan};
+
+use super::super::{Exit, print};
+
+/// Prints what is done with the output of `command`.
+pub(super) fn run(filters: &Filters, command: &str, as_json: bool) -> anyhow::Result<Exit> {
+    let plan = filters.plan(command);
+    let part = filters.part(command);
+    let (what, rule) = match &plan {
+        Plan::Plain => ("plain", None),
+        Plan::Unknown => ("unknown", None),
+        Plan::Rule(rule) => ("rule", Some(rule)),
+    };
+    if as_json {
+        let value = json!({
+            "command": command,
+            "part": part,
+            "plan": what,
+            "rule": rule.map(|rule| &rule.name),
+            "strategies": rule.map(|rule| rule.strategies()),
+            "on_failure": rule.and_then(|rule| rule.on_failure()),
+        });
+        print(&serde_json::to_string_pretty(&value)?)?;
+        return Ok(Exit::Done);
+    }
+    let mut text = format!("the part that counts: {part}\n");
+    match rule {
+        Some(rule) => {
+            text.push_str(&format!("rule: {} ({:?})\n", rule.name, rule.matches));
+            text.push_str(&format!("strategies: {}\n", rule.strategies().join(", ")));
+            if let Some(on_failure) = rule.on_failure() {
+                text.push_str(&format!("when it fails: {}\n", on_failure.join(", ")));
+            }
+        }
+        None if matches!(plan, Plan::Plain) => text.push_str(
+            "no rule: filters are off, or the output was asked for in full; escapes and progress bars go\n",
+        ),
+        None => text.push_str(
+            "no rule is for it: it stays as it is, but for escapes and progress bars, unless it is long\n",
+        ),
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}

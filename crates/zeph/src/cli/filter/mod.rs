@@ -1,0 +1,127 @@
+//! `zeph filter …`: the filters without the agent.
+
+mod explain;
+mod run;
+mod verify;
+
+use std::io::{IsTerminal as _, Read as _, Write as _};
+
+use anyhow::{Context as _, bail};
+use zeph_tools::filter::{FilterRun, Filtered, Filters};
+use zeph_tools::shell::capture::Decoder;
+
+use super::args::{FilterArgs, FilterCommand, GlobalArgs};
+use super::{Exit, load_config};
+use crate::assemble::filters;
+use crate::config::Loaded;
+use crate::output::stderr_line;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 64 * 1024;
+
+/// Runs one of the commands.
+pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result<Exit> {
+    let (loaded, _) = load_config(global)?;
+    match args.command {
+        None => from_stdin(global, &loaded, args.printed_by.as_deref(), args.exit_code),
+        Some(FilterCommand::Run { tee, words }) => run::run(global, &loaded, tee, &words).await,
+        Some(FilterCommand::Verify { file }) => verify::run(&loaded, file.as_deref()),
+        Some(FilterCommand::Explain { words, json }) => {
+            explain::run(&rules(global, &loaded), &words.join(" "), json)
+        }
+    }
+}
+
+/// The filters; what of the user's rules is not used goes to standard error.
+fn rules(global: &GlobalArgs, loaded: &Loaded) -> Filters {
+    let (filters, warnings) = filters(loaded);
+    if !global.quiet {
+        for warning in warnings {
+            stderr_line(&format!("warning: {warning}"));
+        }
+    }
+    filters
+}
+
+/// Filters what comes on standard input.
+fn from_stdin(
+    global: &GlobalArgs,
+    loaded: &Loaded,
+    command: Option<&str>,
+    exit_code: Option<i32>,
+) -> anyhow::Result<Exit> {
+    let Some(command) = command else {
+        bail!("--command is missing: it names the command that printed what is on standard input");
+    };
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        stderr_line("reading from the terminal; Ctrl-D ends it");
+    }
+    let filters = rules(global, loaded);
+    let mut reader = Reader::new(&filters, command, loaded);
+    let mut buffer = vec![0; PIECE];
+    loop {
+        match stdin.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(bytes) => reader.push(&buffer[..bytes]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error).context("standard input cannot be read"),
+        }
+    }
+    show(&reader.finish(exit_code), None)?;
+    Ok(Exit::Done)
+}
+
+/// Takes bytes that a command printed.
+struct Reader {
+    decoder: Decoder,
+    run: FilterRun,
+}
+
+impl Reader {
+    fn new(filters: &Filters, command: &str, loaded: &Loaded) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            run: filters.start(command, loaded.config.tools.overflow.threshold),
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.run.push(&self.decoder.decode(bytes));
+    }
+
+    fn finish(mut self, exit_code: Option<i32>) -> Filtered {
+        self.run.push(self.decoder.finish());
+        self.run.finish(exit_code)
+    }
+}
+
+/// Prints what is read of an output, and what is not; `kept`: where all of it is.
+fn show(filtered: &Filtered, kept: Option<&std::path::Path>) -> anyhow::Result<()> {
+    let mut text = filtered.text.clone();
+    let mut say = |line: &str| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    };
+    if let Some(left_out) = &filtered.left_out {
+        let notice = left_out.notice(None);
+        match kept {
+            Some(path) => say(&format!(
+                "{}; all of it: {}]",
+                notice.trim_end_matches(']'),
+                path.display()
+            )),
+            None => say(&notice),
+        }
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    text.push('\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("standard output cannot be written")
+}

@@ -1,0 +1,195 @@
+//! `zeph filter run`: runs a command and prints what is worth reading of it.
+//!
+//! Both its streams go into one pipe, so that their order is the command's own. It has our standard
+//! input, and the terminal's signals reach it as they reach us; we outlive them to tell what it said.
+
+use std::ffi::OsString;
+use std::io::{Read, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use zeph_tools::layers::now_ms;
+
+use super::super::Exit;
+use super::super::args::GlobalArgs;
+use super::{PIECE, Reader, rules, show};
+use crate::config::Loaded;
+use crate::output::stderr_line;
+
+/// How long we go on reading when the command has ended and another process holds its output open.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs `words`; `tee`: all that it printed is kept, in this file or one that we name.
+pub(super) async fn run(
+    global: &GlobalArgs,
+    loaded: &Loaded,
+    tee: Option<Option<PathBuf>>,
+    words: &[OsString],
+) -> anyhow::Result<Exit> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Ok(Exit::Usage);
+    };
+    let mut tee = match tee {
+        None => None,
+        Some(path) => Some(Tee::create(path, loaded)?),
+    };
+    let filters = rules(global, loaded);
+    let mut reader = Reader::new(&filters, &command_line(words), loaded);
+    // Installed before the command starts: from then on they are the command's.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (output, input) = std::io::pipe().context("a pipe cannot be made")?;
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the user's own command, run in the foreground as a shell would"
+    )]
+    let mut command = tokio::process::Command::new(program);
+    command
+        .args(arguments)
+        .stdout(input.try_clone()?)
+        .stderr(input);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            stderr_line(&format!(
+                "error: {} cannot be run: {error}",
+                program.display()
+            ));
+            return Ok(Exit::As(match error.kind() {
+                std::io::ErrorKind::NotFound => 127,
+                _ => 126,
+            }));
+        }
+    };
+    // It holds the write ends of the pipe.
+    drop(command);
+    let mut pieces = pieces(output);
+    let mut status = None;
+    loop {
+        let grace = async {
+            match status {
+                None => std::future::pending().await,
+                Some(_) => tokio::time::sleep(GRACE).await,
+            }
+        };
+        tokio::select! {
+            piece = pieces.recv() => match piece {
+                None => break,
+                Some(piece) => {
+                    if let Some(tee) = &mut tee {
+                        tee.write(&piece)?;
+                    }
+                    reader.push(&piece);
+                }
+            },
+            ended = child.wait(), if status.is_none() => {
+                status = Some(ended.context("the command cannot be waited for")?);
+            }
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {
+                if let Some(id) = child.id() {
+                    pass_on(id);
+                }
+            }
+            () = grace => break,
+        }
+    }
+    let status = match status {
+        Some(status) => status,
+        None => child
+            .wait()
+            .await
+            .context("the command cannot be waited for")?,
+    };
+    let code = code(status);
+    let filtered = reader.finish(Some(code));
+    show(&filtered, tee.as_ref().map(|tee| tee.path.as_path()))?;
+    Ok(Exit::As(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Reads in a thread of its own: a pipe cannot be polled without `unsafe`.
+fn pieces(mut output: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(4);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; PIECE];
+        loop {
+            match output.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(bytes) if sender.blocking_send(buffer[..bytes].to_vec()).is_err() => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+    });
+    receiver
+}
+
+/// SIGTERM for the command.
+fn pass_on(id: u32) {
+    let pid = i32::try_from(id)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may have ended by now.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+/// As a shell has it: `128 + signal`.
+fn code(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// The words as a command line, in which no word can be taken for something else.
+fn command_line(words: &[OsString]) -> String {
+    let quoted = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.,:@%+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The file that gets all of the output.
+struct Tee {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl Tee {
+    fn create(path: Option<PathBuf>, loaded: &Loaded) -> anyhow::Result<Self> {
+        let path = match path {
+            Some(path) => path,
+            None => named(&loaded.paths.data_dir)?,
+        };
+        let file = std::fs::File::create(&path)
+            .with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self { path, file })
+    }
+
+    fn write(&mut self, piece: &[u8]) -> anyhow::Result<()> {
+        self.file
+            .write_all(piece)
+            .with_context(|| format!("{} cannot be written", self.path.display()))
+    }
+}
+
+/// A new name in the data directory.
+fn named(data_dir: &Path) -> anyhow::Result<PathBuf> {
+    let directory = data_dir.join("raw");
+    std::fs::create_dir_all(&directory)
+        .with_context(|| format!("{} cannot be made", directory.display()))?;
+    Ok(directory.join(format!("{}-{}.log", now_ms(), std::process::id())))
+}

@@ -1,0 +1,91 @@
+//! `zeph filter verify`: the tests of the rules.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use zeph_tools::filter::{RuleBook, RuleReport, TestFailure, parse_rules, verify};
+
+use super::super::{Exit, print};
+use crate::assemble::{read_rules_file, user_rules};
+use crate::config::Loaded;
+
+/// Runs the tests of all rules, or of those of `file`; fails when one of them fails, or a rule
+/// cannot be used.
+pub(super) fn run(loaded: &Loaded, file: Option<&Path>) -> anyhow::Result<Exit> {
+    let (rules, warnings) = match file {
+        Some(file) => {
+            let name = file.display().to_string();
+            let text = read_rules_file(file).with_context(|| format!("{name} cannot be read"))?;
+            parse_rules(&name, &text)
+        }
+        None => user_rules(loaded),
+    };
+    let own: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
+    let mut reports = verify(&RuleBook::new(rules));
+    if file.is_some() {
+        reports.retain(|report| own.contains(&report.rule));
+    }
+    let mut text = String::new();
+    for warning in &warnings {
+        let _ = writeln!(text, "{warning}");
+    }
+    for report in &reports {
+        tell(&mut text, report);
+    }
+    let tests: usize = reports.iter().map(|report| report.tests).sum();
+    let failed: usize = reports.iter().map(|report| report.failures.len()).sum();
+    let _ = writeln!(
+        text,
+        "{} rules, {tests} tests, {failed} failed{}",
+        reports.len(),
+        match warnings.len() {
+            0 => String::new(),
+            skipped => format!(", {skipped} not used"),
+        }
+    );
+    print(&text)?;
+    Ok(match failed + warnings.len() {
+        0 => Exit::Done,
+        _ => Exit::Failed,
+    })
+}
+
+fn tell(text: &mut String, report: &RuleReport) {
+    if report.tests == 0 {
+        let _ = writeln!(text, "{}: no tests", report.rule);
+    }
+    for failure in &report.failures {
+        let TestFailure {
+            number,
+            test,
+            other_rule,
+            got,
+        } = failure;
+        let _ = writeln!(
+            text,
+            "{}: test {number} ({}) failed",
+            report.rule, test.command
+        );
+        match other_rule {
+            Some(Some(other)) => {
+                let _ = writeln!(text, "  the rule `{other}` is for this command");
+            }
+            Some(None) => {
+                let _ = writeln!(text, "  no rule is for this command");
+            }
+            None => {}
+        }
+        let _ = writeln!(text, "  expected:\n{}", indented(&test.expected));
+        let _ = writeln!(text, "  read:\n{}", indented(got));
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text
+        .trim_end()
+        .lines()
+        .map(|line| format!("    {line}"))
+        .collect();
+    lines.join("\n")
+}

@@ -1,0 +1,206 @@
+//! `zeph filter …`: the filters without the agent.
+
+use std::fs;
+
+use crate::rig::{Home, assert_has};
+
+const RULES: &str = r#"
+[[rules]]
+name = "acme"
+match = { prefix = "acme build" }
+strategy = { type = "strip_noise", patterns = ["^ *Compiling"] }
+
+[[rules.tests]]
+command = "acme build"
+input = """
+   Compiling a long list of parts that nobody will ever want to read again, number 1
+   Compiling a long list of parts that nobody will ever want to read again, number 2
+done
+"""
+expected = "done"
+"#;
+
+fn rules(home: &Home, text: &str) {
+    fs::write(home.config_file().with_file_name("filters.toml"), text).unwrap();
+}
+
+fn printed() -> String {
+    let lines: String = (0..50)
+        .map(|n| format!("   Compiling part-{n}\n"))
+        .collect();
+    format!("{lines}done\n")
+}
+
+/// Proves OUT-3, OUT-10.
+#[test]
+fn what_comes_on_standard_input_is_filtered_by_the_users_rules() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, RULES);
+    let run = |set: &str| {
+        let args = [
+            "filter",
+            "--command",
+            "acme build --all",
+            "--exit-code",
+            "0",
+            "--set",
+            set,
+        ];
+        home.zeph(args).stdin(printed()).code(0).stdout
+    };
+    let filtered = run("tools.filters.enabled=true");
+    assert_eq!(filtered, "done\n[50 of 51 lines omitted]\n");
+    assert_eq!(run("tools.filters.enabled=false"), printed());
+    // A file of another name.
+    fs::rename(
+        home.config_file().with_file_name("filters.toml"),
+        home.home().join("mine.toml"),
+    )
+    .unwrap();
+    assert_eq!(run("tools.filters.enabled=true"), printed());
+    assert_eq!(run("tools.filters.filters_path=~/mine.toml"), filtered);
+}
+
+/// Proves OUT-3: the rest of the file loads.
+#[test]
+fn a_rule_that_cannot_be_used_is_told_and_skipped() {
+    let home = Home::new();
+    home.config("");
+    let bad = [
+        (
+            "two",
+            r#"match = { exact = "a", prefix = "b" }"#,
+            "exactly one of",
+        ),
+        ("none", "match = {}", "exactly one of"),
+        ("open", r#"match = { regex = "(" }"#, "unclosed group"),
+        (
+            "long",
+            &format!("match = {{ regex = \"{}\" }}", "a".repeat(513)),
+            "513 characters",
+        ),
+        ("odd", "match = { exact = \"a\" }\ncolour = 1", "colour"),
+    ];
+    let strategy = "strategy = { type = \"strip_noise\", patterns = [\"x\"] }";
+    let bad_rules: String = bad
+        .iter()
+        .map(|(name, lines, _)| format!("[[rules]]\nname = \"{name}\"\n{lines}\n{strategy}\n"))
+        .collect();
+    rules(&home, &format!("{bad_rules}\n{RULES}"));
+    let args = ["filter", "--command", "acme build", "--exit-code", "0"];
+    let output = home.zeph(args).stdin(printed()).code(0);
+    assert_eq!(output.stdout, "done\n[50 of 51 lines omitted]\n");
+    for (name, _, reason) in bad {
+        let line = output
+            .stderr
+            .lines()
+            .find(|line| line.contains(&format!("`{name}`")));
+        assert_has(
+            line.unwrap_or_else(|| panic!("{name}: {}", output.stderr)),
+            &[reason],
+        );
+    }
+    // The whole file is too large.
+    rules(&home, &format!("{RULES}\n#{}", "x".repeat(1024 * 1024)));
+    let output = home.zeph(args).stdin(printed()).code(0);
+    assert_eq!(output.stdout, printed());
+    assert_has(&output.stderr, &["filters.toml", "1048576"]);
+}
+
+/// Proves OUT-10.
+#[test]
+fn a_command_is_run_and_its_exit_code_is_ours() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, &RULES.replace("acme build", "sh"));
+    let script = "for i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo out; echo err >&2; exit 3";
+    let args = [
+        "filter", "run", "--tee", "raw.log", "--", "sh", "-c", script,
+    ];
+    let output = home.zeph(args).code(3);
+    assert_has(
+        &output.stdout,
+        &["out\nerr\n[50 of 52 lines omitted; all of it: raw.log]\n"],
+    );
+    assert_eq!(home.read("raw.log").lines().count(), 52);
+    // A name is found for it, and told.
+    let args = ["filter", "run", "--tee", "--", "sh", "-c", script];
+    let output = home.zeph(args).code(3);
+    let path = output
+        .stdout
+        .split("all of it: ")
+        .nth(1)
+        .unwrap()
+        .trim_end()
+        .trim_end_matches(']');
+    assert_eq!(fs::read_to_string(path).unwrap(), home.read("raw.log"));
+    home.zeph(["filter", "run", "--", "sh", "-c", "kill -9 $$"])
+        .code(137);
+    home.zeph(["filter", "run", "--", "no-such-program"])
+        .code(127);
+    // What it is given on standard input is the command's.
+    let output = home
+        .zeph(["filter", "run", "--", "tr", "a-z", "A-Z"])
+        .stdin("hello")
+        .code(0);
+    assert_eq!(output.stdout, "HELLO\n");
+}
+
+/// Proves OUT-5, OUT-10.
+#[test]
+fn the_tests_of_rules_are_run() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, RULES);
+    let output = home.zeph(["filter", "verify"]).code(0);
+    assert_has(&output.stdout, &[" 0 failed"]);
+    rules(
+        &home,
+        &RULES.replace("expected = \"done\"", "expected = \"gone\""),
+    );
+    let output = home.zeph(["filter", "verify"]).code(1);
+    assert_has(
+        &output.stdout,
+        &[
+            "acme: test 1 (acme build) failed",
+            "    gone",
+            "    done",
+            " 1 failed",
+        ],
+    );
+    let file = home.config_file().with_file_name("filters.toml");
+    let output = home
+        .zeph(["filter", "verify", file.to_str().unwrap()])
+        .code(1);
+    assert_has(&output.stdout, &["1 rules, 1 tests, 1 failed"]);
+    home.zeph(["filter", "verify", "no-such-file"]).code(1);
+}
+
+/// Proves OUT-10.
+#[test]
+fn it_is_explained_which_rule_is_for_a_command() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, RULES);
+    let output = home.zeph(["filter", "explain", "acme build --all"]).code(0);
+    assert_has(
+        &output.stdout,
+        &[
+            "the part that counts: acme build --all",
+            "rule: acme",
+            "strip_noise",
+        ],
+    );
+    let form = home
+        .zeph(["filter", "explain", "--json", "acme build"])
+        .code(0)
+        .json();
+    assert_eq!(form["rule"], "acme");
+    let form = home
+        .zeph(["filter", "explain", "--json", "unheard of"])
+        .code(0)
+        .json();
+    assert_eq!(form["rule"], serde_json::Value::Null);
+    assert_eq!(form["plan"], "unknown");
+}
