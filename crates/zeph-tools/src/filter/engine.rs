@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::command::Subject;
 use super::confidence::FilterConfidence;
 use super::facts::Guard;
 use super::kept::{Kept, KeptLine};
@@ -74,7 +75,9 @@ impl Filters {
         if self.off {
             return Plan::Plain;
         }
-        match self.book.find(command) {
+        // What goes to a file is not what is read.
+        let subject = Subject::of(command).filter(|subject| !subject.redirected);
+        match subject.and_then(|subject| self.book.find(&subject.text)) {
             Some(rule) => Plan::Rule(Arc::clone(rule)),
             None => Plan::Unknown,
         }

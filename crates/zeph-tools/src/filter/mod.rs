@@ -1,11 +1,12 @@
 //! Filters: of what a command prints, what is worth reading.
 //!
 //! In the order in which an output passes: [`sanitize`] makes lines of bytes that were meant for a
-//! terminal; `rulebook` finds the [`rule`](mod@rule) by the command; the rule's strategies
+//! terminal; `rulebook` finds the [`rule`](mod@rule) by the part of the command that counts (`command`); the rule's strategies
 //! (`strategy/`) leave lines out; the fact guard (`facts/`) puts back what must not be lost; `notice`
 //! says what is missing. `engine` ties these together, `metrics` counts. Rules are data: those that are
 //! built in stand in `rules/`, with fixtures of real output beside them.
 
+mod command;
 mod confidence;
 pub mod config;
 mod engine;
@@ -21,6 +22,7 @@ pub mod sanitize;
 mod strategy;
 mod verify;
 
+pub use command::Subject;
 pub use confidence::FilterConfidence;
 pub use config::FiltersConfig;
 pub use engine::{FilterRun, Filtered, Filters, Plan};

@@ -234,7 +234,7 @@ impl<'p> Decider<'p> {
 
     fn redirect(&mut self, redirect: &Redirect, around: &mut Around) {
         match redirect {
-            Redirect::Output(word) => {
+            Redirect::Output { target: word, .. } => {
                 self.name(Role::Target, std::slice::from_ref(word));
                 self.output(word);
             }

@@ -27,7 +27,7 @@ mod runners;
 mod sed;
 mod shells;
 mod targets;
-mod tree;
+pub(crate) mod tree;
 mod visit;
 mod word;
 mod wrappers;
@@ -45,7 +45,7 @@ pub use paths::extract_paths;
 pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit};
-pub(super) use word::Word;
+pub(crate) use word::Word;
 
 #[cfg(test)]
 mod tests;

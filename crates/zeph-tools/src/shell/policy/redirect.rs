@@ -26,10 +26,12 @@ impl Cursor<'_> {
             self.at += 2;
             self.eat(b'>');
             let target = self.target(command)?;
-            command.redirects.push(Redirect::Output(target));
+            let stdout = true;
+            command.redirects.push(Redirect::Output { target, stdout });
             return Ok(true);
         }
         let input = self.eat(b'<');
+        let stdout = matches!(descriptor, "" | "1");
         let redirect = if input {
             if self.eat(b'<') {
                 if self.eat(b'<') {
@@ -44,7 +46,10 @@ impl Cursor<'_> {
                 // `<>` opens for writing as well.
                 if self.eat(b'>') {
                     let target = self.target(command)?;
-                    command.redirects.push(Redirect::Output(target.clone()));
+                    command.redirects.push(Redirect::Output {
+                        target: target.clone(),
+                        stdout: false,
+                    });
                     Redirect::Input(target)
                 } else {
                     Redirect::Input(self.target(command)?)
@@ -61,13 +66,14 @@ impl Cursor<'_> {
                 match target.known() {
                     Some(_) if descriptor == "0" => Redirect::Input(Word::unknown("")),
                     Some(text) if is_descriptor(text) => Redirect::Duplicate,
-                    _ => Redirect::Output(target),
+                    _ => Redirect::Output { target, stdout },
                 }
             } else {
                 if !self.eat(b'>') {
                     self.eat(b'|');
                 }
-                Redirect::Output(self.target(command)?)
+                let target = self.target(command)?;
+                Redirect::Output { target, stdout }
             }
         };
         let elsewhere = input && !matches!(descriptor, "" | "0");

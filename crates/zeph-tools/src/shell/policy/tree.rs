@@ -87,7 +87,12 @@ pub enum Redirect {
     /// `<`, `<>`, `<&3`.
     Input(Word),
     /// `>`, `>>`, `>|`, `&>`, `&>>`, and `>&` onto a file.
-    Output(Word),
+    Output {
+        /// The file.
+        target: Word,
+        /// Whether standard output goes there.
+        stdout: bool,
+    },
     /// `2>&1`.
     Duplicate,
     /// `<<`: the text, unless something is expanded in it.

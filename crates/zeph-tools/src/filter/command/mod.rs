@@ -1,0 +1,59 @@
+//! Which part of a command text its output is about: of `cd /p && cargo test 2>&1 | tail -80` that
+//! is `cargo test`.
+//!
+//! `parts` takes the text apart with the shell's own parser, or by a careful `split` where that
+//! refuses it; `wrapper` takes off what runs another command, `normal` brings programs to one name.
+//! What this comes to is a [`Subject`], on which rules are matched.
+
+mod normal;
+mod parts;
+mod split;
+#[cfg(test)]
+mod tests;
+mod wrapper;
+
+use parts::{Part, parts};
+
+/// The part of a command text that its output is about: the last one that prints something of
+/// interest, after `&&`, `;` or `||`, without trailing pipes, redirections, assignments and
+/// wrappers. Loops, conditions, groups and functions that are called count by the commands in
+/// them. Trailing parts that only report (`echo $?`, `true`, `exit 1`) are left out.
+///
+/// Words of which the shell makes something that cannot be known beforehand end in `…`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The words joined by blanks: `cargo test --all`. Rules are matched on this.
+    pub text: String,
+    /// The program and its arguments, normalized: `/usr/bin/git -C d log` is `git`, `log`.
+    pub words: Vec<String>,
+    /// The commands into which its output is piped, normalized: `tail`, `-80`.
+    pub piped_into: Vec<Vec<String>>,
+    /// Its standard output goes to a file: what is read is not its output.
+    pub redirected: bool,
+    /// The parts before it whose output is read as well, in order, normalized.
+    pub earlier: Vec<Vec<String>>,
+}
+
+impl Subject {
+    /// The subject of a command text; `None` when nothing in it prints anything of interest.
+    #[must_use]
+    pub fn of(command: &str) -> Option<Self> {
+        let mut parts = parts(command);
+        while parts.len() > 1 && parts.last().is_some_and(Part::only_reports) {
+            parts.pop();
+        }
+        let last = parts.pop()?;
+        let earlier = parts
+            .into_iter()
+            .filter(|part| !part.only_reports() && !part.redirected)
+            .map(|part| part.words)
+            .collect();
+        Some(Self {
+            text: last.words.join(" "),
+            words: last.words,
+            piped_into: last.piped_into,
+            redirected: last.redirected,
+            earlier,
+        })
+    }
+}
