@@ -255,7 +255,7 @@ fn the_cache_is_configured() {
         .map(|entry| entry.cached)
         .collect();
     let calls = reads.iter().filter(|cached| !**cached).count();
-    assert!(calls >= 3 && calls <= 4, "{reads:?}");
+    assert!((3..=4).contains(&calls), "{reads:?}");
 }
 
 /// Proves OUT-40, OUT-41: the model and the person are told, an edit behind a hit is one of a file that was

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Next, SharedRegistry, ToolLayer};
+use crate::cache::split_note;
 use crate::call::ToolCall;
 use crate::context::{Answer, CallContext};
 use crate::def::ToolDef;
@@ -87,10 +88,12 @@ impl ToolLayer for KnownLayer {
         }
         let mut output = next.run(&resolved, cx).await?;
         if !prepared.repairs.is_empty() {
+            // That it came from the cache stays the first line.
+            let (note, rest) = split_note(output.display());
+            let note = note.map(|note| format!("{note}\n")).unwrap_or_default();
             output.display = Some(format!(
-                "(repaired: {})\n{}",
+                "{note}(repaired: {})\n{rest}",
                 prepared.repairs.join("; "),
-                output.display()
             ));
         }
         Ok(output)

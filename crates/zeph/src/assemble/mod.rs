@@ -226,11 +226,10 @@ fn path_sandbox(
 
 /// The results of the sessions of this process. Jobs of the shell change files beside the calls.
 fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<ResultCaches>> {
-    let config = &loaded.config.tools.result_cache;
+    let tools = &loaded.config.tools;
     let jobs = Arc::clone(shell) as _;
-    config
-        .enabled
-        .then(|| Arc::new(ResultCaches::new(config, Some(jobs))))
+    let caches = || Arc::new(ResultCaches::new(&tools.result_cache, Some(jobs)));
+    tools.result_cache.enabled.then(caches)
 }
 
 /// Builds the executors and the layers around them.

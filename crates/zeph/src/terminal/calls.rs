@@ -307,6 +307,13 @@ mod tests {
         check(false, "one", 0, 1500, "  ⎿ one (1.5 s)\n");
         check(false, "a\nb\n", 0, 5, "  ⎿ a\n    b\n");
         check(false, "1\n2\n3\n4\n5\n6\n", 0, 5, "  ⎿ 6 lines\n");
+        let line = zeph_tools::cache::note(12);
+        let long = format!("{line}\n1\n2\n3\n4\n5\n6\n");
+        let told = "  ⎿ 6 lines, from the cache, 12 s old\n";
+        check(false, &long, 0, 5, told);
+        let short = format!("{line}\n1\n2\n3\n4\n5");
+        let told = "  ⎿ [from the cache, 12 s old]\n    1\n    2\n    3\n    4\n    5\n";
+        check(false, &short, 0, 5, told);
         check(false, "1\n2\n", 2, 5, "  ⎿ done, 2 lines\n");
         check(
             true,

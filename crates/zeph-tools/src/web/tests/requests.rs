@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::{Answer, LOOPBACK, PUBLIC, Server, answer, gzip, page, redirect};
+use crate::cache::{ResultCacheConfig, ResultCaches};
 use crate::category::ToolErrorCategory as Category;
 use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
@@ -230,6 +231,65 @@ async fn the_audit_entry_names_the_last_host() {
             let entry = trail.0.lock().unwrap().pop().unwrap();
             let found = (entry.result.as_str(), entry.claim_source.as_deref());
             assert_eq!(found, (result, expect), "{tool} {url}");
+        }
+    }
+}
+
+/// Proves OUT-41: a page is asked for once, unless its server forbids to keep it; its host stands in
+/// the audit entry of each call. A change of files here makes no difference to it.
+#[tokio::test]
+async fn a_page_is_answered_from_the_cache() {
+    let server = Server::start().await;
+    let html = ("content-type", "text/html");
+    server.on("/page", page("<p>hello</p>"));
+    let other = format!("https://other.test.org:{}/page", server.port);
+    server.on("/away", redirect(&other));
+    let fresh = [
+        ("/never", "no-store"),
+        ("/asked", "private, No-Cache"),
+        ("/short", "max-age=0"),
+    ];
+    for (path, said) in fresh {
+        let headers = [html, ("cache-control", said)];
+        server.on(path, answer("200 OK", &headers, "<p>hello</p>"));
+    }
+    let trail = Arc::new(Trail::default());
+    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let caches = Arc::new(ResultCaches::new(&ResultCacheConfig::default(), None));
+    let stack = stack::build(StackParts {
+        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        audit: Arc::clone(&trail) as _,
+        cache: Some(Arc::clone(&caches)),
+        overflow: None,
+        mode: Mode::Full,
+    })
+    .unwrap();
+    for (path, host, kept) in [
+        ("/page", "site", true),
+        ("/away", "other", true),
+        ("/never", "site", false),
+        ("/asked", "site", false),
+        ("/short", "site", false),
+        ("/missing", "site", false),
+    ] {
+        for tool in ["fetch", "web_scrape"] {
+            let mut params = json!({ "url": server.url(path) });
+            if tool == "web_scrape" {
+                params["select"] = "p".into();
+            }
+            for again in [false, true] {
+                let before = server.connections();
+                let call = ToolCall::new("1", tool, params.clone(), "test");
+                let cx = CallContext::detached();
+                let _ = stack.execute_tool_call(&call, &cx).await;
+                let entry = trail.0.lock().unwrap().pop().unwrap();
+                let source = format!("web:{host}.test.org");
+                assert_eq!(entry.claim_source, Some(source), "{tool} {path}");
+                let cached = again && kept;
+                assert_eq!(entry.cached, cached, "{tool} {path}");
+                assert_eq!(server.connections() == before, cached, "{tool} {path}");
+                drop(caches.changing());
+            }
         }
     }
 }
