@@ -95,7 +95,7 @@ fn a_job_lives_between_calls_and_is_told_of() {
         .map(|entry| (entry.tool.as_str(), entry.exit_code))
         .collect();
     let expect = [
-        ("bash", None),
+        ("bash", Some(0)),
         ("job_output", None),
         ("job_list", None),
         ("write", None),
@@ -463,8 +463,8 @@ fn a_conversation_has_jobs() {
         .map(|entry| (entry.tool, entry.exit_code))
         .collect();
     let expect = [
-        ("bash", None),
-        ("bash", None),
+        ("bash", Some(0)),
+        ("bash", Some(0)),
         ("job_output", None),
         ("job_kill", Some(143)),
     ];

@@ -3,6 +3,7 @@
 
 mod rig;
 
+mod audit;
 mod bad_disk;
 mod batches;
 mod blocklist;

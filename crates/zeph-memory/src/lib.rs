@@ -6,7 +6,7 @@
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.
-//! - [`audit`]: the audit trail, behind `zeph_tools::AuditSink`.
+//! - [`audit`]: the audit trail in the database and in files, behind `zeph_tools::AuditSink`.
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
 //! - [`error`]: what can go wrong, in words for a person.
@@ -24,7 +24,10 @@ pub mod store;
 pub mod tasks;
 pub mod undo;
 
-pub use audit::{SqliteAudit, StoredAudit};
+pub use audit::head::{Head, Heads};
+pub use audit::{
+    AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, verify_database, verify_file,
+};
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;

@@ -25,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_undo.sql"),
     include_str!("../migrations/0004_overflow.sql"),
     include_str!("../migrations/0005_audit_claim_source.sql"),
+    include_str!("../migrations/0006_audit_chain.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -24,8 +24,16 @@ pub enum ToolEvent {
         /// The text; valid UTF-8, NUL removed, not yet sanitized.
         text: String,
     },
-    /// Something noteworthy: a repaired argument, a retry, an audit log that cannot be written.
+    /// Something noteworthy: a repaired argument, a retry.
     Notice {
+        /// The call.
+        call_id: String,
+        /// One sentence.
+        text: String,
+    },
+    /// Something that a person has to know, however quiet it is to be: an audit log that cannot be
+    /// written.
+    Warning {
         /// The call.
         call_id: String,
         /// One sentence.

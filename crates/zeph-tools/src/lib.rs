@@ -45,7 +45,7 @@ pub mod shell;
 #[cfg(feature = "web")]
 pub mod web;
 
-pub use audit::{AuditEntry, AuditError, AuditResult, AuditSink};
+pub use audit::{AuditConfig, AuditEntry, AuditError, AuditResult, AuditSink, AuditTrail};
 pub use call::{Phase, ToolCall};
 pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
 pub use composite::{CompositeExecutor, DuplicateTool};

@@ -362,6 +362,7 @@ impl EventSink for ToChannel {
                 text,
             },
             ToolEvent::Notice { text, .. } => AgentEvent::Notice(text),
+            ToolEvent::Warning { text, .. } => AgentEvent::Warning(text),
             ToolEvent::Rollback { call_id, changes } => AgentEvent::Rollback {
                 id: call_id,
                 changes,

@@ -23,7 +23,7 @@ use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
-use crate::audit::AuditSink;
+use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
@@ -36,7 +36,7 @@ pub struct StackParts {
     /// The executors with their names, in the order in which they are asked.
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
-    pub audit: Arc<dyn AuditSink>,
+    pub audit: AuditTrail,
     /// What answers calls that were made before; without it every call is made.
     pub cache: Option<Arc<ResultCaches>>,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use zeph_tools::audit::Intent;
 use zeph_tools::overflow::{
     NewEntry, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
 };
@@ -119,13 +120,27 @@ impl ToolExecutor for Recorder {
 #[derive(Default)]
 pub struct Audit {
     pub entries: Mutex<Vec<AuditEntry>>,
+    pub reserved: Mutex<Vec<String>>,
     pub broken: bool,
+    /// Takes reservations, and no entries.
+    pub fills_up: bool,
 }
 
 #[async_trait]
 impl AuditSink for Audit {
+    async fn reserve(&self, intent: Intent<'_>) -> Result<(), AuditError> {
+        self.reserved
+            .lock()
+            .unwrap()
+            .push(intent.call_id.to_owned());
+        match self.broken {
+            true => Err(AuditError("the disk is full".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
-        if self.broken {
+        if self.broken || self.fills_up {
             return Err(AuditError("the disk is full".to_owned()));
         }
         self.entries.lock().unwrap().push(entry.clone());

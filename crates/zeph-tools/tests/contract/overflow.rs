@@ -73,7 +73,7 @@ impl World {
         let tools = ToolSet::new(vec![Arc::new(parrot), Arc::new(read)]);
         let stack = stack::build(StackParts {
             executors: vec![("fake", Arc::new(tools))],
-            audit: Arc::clone(&audit) as _,
+            audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
             cache: None,
             overflow: Some((Arc::clone(&kept) as _, config)),
             mode: Mode::Ask,

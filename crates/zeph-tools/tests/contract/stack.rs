@@ -7,8 +7,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, ApprovedBy, AuditResult, CallContext, EventSink, LayeredExecutor, Mode,
-    NoEvents, Phase, ToolCall, ToolErrorCategory as Category, ToolEvent, ToolExecutor,
+    Annotations, Answer, ApprovedBy, AuditResult, AuditTrail, CallContext, EventSink,
+    LayeredExecutor, Mode, NoEvents, Phase, ToolCall, ToolErrorCategory as Category, ToolEvent,
+    ToolExecutor,
 };
 
 use zeph_tools::overflow::OverflowConfig;
@@ -16,9 +17,17 @@ use zeph_tools::overflow::OverflowConfig;
 use crate::fakes::{Audit, Kept, Recorder, call};
 
 fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor {
+    audited(
+        executor,
+        AuditTrail::new(vec![Arc::clone(audit) as _], false),
+        mode,
+    )
+}
+
+fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecutor {
     stack::build(StackParts {
         executors: vec![("fake", Arc::new(executor.clone()))],
-        audit: Arc::clone(audit) as _,
+        audit,
         cache: Some(Arc::new(ResultCaches::new(
             &ResultCacheConfig::default(),
             None,
@@ -240,7 +249,7 @@ struct Notices(Mutex<Vec<String>>);
 
 impl EventSink for Notices {
     fn emit(&self, event: ToolEvent) {
-        if let ToolEvent::Notice { text, .. } = event {
+        if let ToolEvent::Warning { text, .. } = event {
             self.0.lock().unwrap().push(text);
         }
     }
@@ -265,6 +274,67 @@ async fn an_audit_log_that_cannot_be_written_is_told() {
         .unwrap();
     assert_eq!(
         *notices.0.lock().unwrap(),
-        ["the audit log cannot be written: the disk is full"]
+        ["read left no audit entry: the audit log cannot be written: the disk is full"]
     );
+}
+
+/// Proves OUT-51: one sink that fails keeps the entry from no other; and where entries are
+/// required, what cannot be audited does not run, and what could not be after all is withheld.
+#[tokio::test]
+async fn required_entries_come_before_the_call() {
+    let warned = |audits: Vec<Arc<Audit>>, required: bool| async move {
+        let recorder = Recorder::new("read", Annotations::READ);
+        let sinks = audits.into_iter().map(|audit| audit as _).collect();
+        let stack = audited(&recorder, AuditTrail::new(sinks, required), Mode::Ask);
+        let notices = Arc::new(Notices::default());
+        let cx = CallContext::new(
+            CancellationToken::new(),
+            Arc::clone(&notices) as _,
+            Answer::Nobody,
+        );
+        let result = stack
+            .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
+            .await;
+        let warnings = notices.0.lock().unwrap().len();
+        (
+            result.map_err(|error| error.category()),
+            recorder.log().len(),
+            warnings,
+        )
+    };
+    let broken = || {
+        Arc::new(Audit {
+            broken: true,
+            ..Audit::default()
+        })
+    };
+    let good = Arc::new(Audit::default());
+    let (result, ran, warnings) = warned(vec![broken(), Arc::clone(&good)], false).await;
+    assert!(result.is_ok() && ran == 1 && warnings == 1);
+    assert_eq!(good.entries.lock().unwrap().len(), 1);
+    assert!(
+        good.reserved.lock().unwrap().is_empty(),
+        "nobody asked for it"
+    );
+
+    let (result, ran, warnings) = warned(vec![Arc::clone(&good), broken()], true).await;
+    assert_eq!(result.unwrap_err(), Category::PolicyBlocked);
+    assert_eq!((ran, warnings), (0, 1), "told once, and not run");
+    {
+        let entries = good.entries.lock().unwrap();
+        assert_eq!(entries[1].result, AuditResult::Blocked);
+        assert_eq!(entries[1].error_category, Some("policy_blocked"));
+    }
+
+    let fills_up = Arc::new(Audit {
+        fills_up: true,
+        ..Audit::default()
+    });
+    let (result, ran, warnings) = warned(vec![fills_up], true).await;
+    assert_eq!(result.unwrap_err(), Category::PermanentFailure);
+    assert_eq!((ran, warnings), (1, 1));
+
+    let (result, ran, warnings) = warned(vec![Arc::clone(&good)], true).await;
+    assert!(result.is_ok() && ran == 1 && warnings == 0);
+    assert_eq!(good.reserved.lock().unwrap().len(), 2);
 }

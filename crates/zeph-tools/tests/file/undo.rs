@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use zeph_tools::audit::Intent;
 use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::file::{FileUndo, Sandbox, file_tools};
 use zeph_tools::seen::{SeenFiles, SeenInMemory};
 use zeph_tools::undo::MemoryJournal;
 use zeph_tools::{
-    AuditEntry, AuditError, AuditSink, CallContext, ToolCall, ToolError, ToolSet, Undo as _,
-    UndoError,
+    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, ToolCall, ToolError, ToolSet,
+    Undo as _, UndoError,
 };
 
 const SESSION: &str = "test";
@@ -25,6 +26,10 @@ struct Audit(Mutex<Vec<AuditEntry>>);
 
 #[async_trait]
 impl AuditSink for Audit {
+    async fn reserve(&self, _: Intent<'_>) -> Result<(), AuditError> {
+        Ok(())
+    }
+
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
         self.0.lock().unwrap().push(entry.clone());
         Ok(())
@@ -59,7 +64,10 @@ impl Journaled {
         Self {
             root: sandbox.cwd().to_owned(),
             tools: file_tools(Arc::clone(&sandbox)),
-            undo: FileUndo::new(sandbox, Arc::clone(&audit) as _),
+            undo: FileUndo::new(
+                sandbox,
+                AuditTrail::new(vec![Arc::clone(&audit) as _], false),
+            ),
             audit,
             _dir: dir,
         }

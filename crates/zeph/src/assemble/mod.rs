@@ -3,6 +3,7 @@
 //! Every entry point (interactive, one-shot, `zeph tools`, the demo) comes through here, so the
 //! same gates stand before every call.
 
+mod audit;
 mod filters;
 mod provider;
 mod reload;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, native_tools};
-use zeph_memory::{SqliteAudit, SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
+use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
 use zeph_tools::layers::now_ms;
@@ -22,13 +23,14 @@ use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
-use zeph_tools::{LayeredExecutor, Mode, ToolSet, Undo};
+use zeph_tools::{AuditTrail, LayeredExecutor, Mode, ToolSet, Undo};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
+pub(crate) use audit::AuditLines;
 pub(crate) use filters::{filters, read_rules_file, user_rules};
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
@@ -57,7 +59,8 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Opens the database and builds the stack.
+    /// Opens the database and builds the stack. `lines` is where audit entries are printed, if
+    /// they are.
     ///
     /// # Errors
     /// What is missing, where, and how to mend it.
@@ -65,6 +68,7 @@ impl Assembly {
         loaded: Loaded,
         env: Environment,
         global: &GlobalArgs,
+        lines: AuditLines,
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
@@ -84,13 +88,12 @@ impl Assembly {
             .overflowing(loaded.config.tools.overflow.clone())
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
-        let sandbox = Arc::new(path_sandbox(&loaded, &env, &store, rules)?);
-        let undo = FileUndo::new(
-            Arc::clone(&sandbox),
-            Arc::new(SqliteAudit::new(store.clone())),
-        );
+        let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
+        let (trail, sandbox) = audit::trail(&loaded, &store, lines, sandbox)?;
+        let sandbox = Arc::new(sandbox);
+        let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
-        let stack = build_stack(&loaded, sandbox, &store, &shell, caches.clone())?;
+        let stack = build_stack(&loaded, sandbox, &store, &shell, caches.clone(), trail)?;
         let reload = Reloader::new(
             &loaded,
             &env,
@@ -239,6 +242,7 @@ fn build_stack(
     store: &Store,
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
+    audit: AuditTrail,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
@@ -258,7 +262,7 @@ fn build_stack(
                 Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
             ),
         ],
-        audit: Arc::new(SqliteAudit::new(store.clone())),
+        audit,
         cache,
         overflow: Some((overflow, tools.overflow.clone())),
         mode: tools.mode,

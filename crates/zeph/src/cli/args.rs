@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use zeph_tools::audit::Link;
 use zeph_tools::overflow::OverflowRef;
 
 use crate::config::FlagOverrides;
@@ -174,6 +175,11 @@ pub(crate) enum Command {
     },
     /// Leave the noise out of what a command printed
     Filter(FilterArgs),
+    /// Read the trail of calls, and check that it is whole
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Take back what the file tools changed last
     Undo(UndoArgs),
     /// Show, check and write the configuration
@@ -340,6 +346,59 @@ pub(crate) enum FilterCommand {
         )]
         words: Vec<String>,
         /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `zeph audit …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Check that no entry was changed, removed, inserted or moved; exit code 1 when one was
+    Verify {
+        /// This file of JSON lines; else the database
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// An entry that must be there, as `zeph audit head` printed it
+        #[arg(long, value_name = "SEQ:HASH")]
+        head: Option<Link>,
+    },
+    /// The number and the hash of the last entry, to be kept elsewhere
+    Head {
+        /// Of this file of JSON lines; else of the database
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// The last entries in the database, the oldest first
+    Tail {
+        /// How many
+        #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 20)]
+        lines: u32,
+        /// Go on with what comes, until interrupted
+        #[arg(short, long)]
+        follow: bool,
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Entries in the database, the oldest first
+    Query {
+        /// Of this tool
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// That ended so
+        #[arg(long, value_parser = ["success", "error", "blocked", "cancelled", "timeout", "rollback"])]
+        result: Option<String>,
+        /// Of this session (its id or the beginning of it), also of a removed one
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// The last so many
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: u32,
+        /// Print JSON lines
         #[arg(long)]
         json: bool,
     },

@@ -26,7 +26,7 @@ use zeph_tools::{Origin, Phase, ToolCall};
 
 use super::Exit;
 use super::args::GlobalArgs;
-use crate::assemble::{Assembly, SessionChoice, open_session};
+use crate::assemble::{Assembly, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
 use crate::output::{stderr_line, stdout_line};
 use sample::{Sample, find_cargo};
@@ -139,7 +139,7 @@ async fn play(
         ..FlagOverrides::default()
     };
     let loaded = load(&sample.config_env(), &flags)?;
-    let assembly = Assembly::new(loaded, sample.env.clone(), global).await?;
+    let assembly = Assembly::new(loaded, sample.env.clone(), global, AuditLines::Stderr).await?;
     let worked = work(&assembly, &view, cancel).await;
     assembly.close().await?;
     worked?;

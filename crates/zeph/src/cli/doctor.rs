@@ -11,7 +11,7 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
-use crate::assemble::{Assembly, choose_provider, openai_base_url};
+use crate::assemble::{Assembly, AuditLines, choose_provider, openai_base_url};
 use crate::config::{Environment, Loaded, load};
 
 /// How long a connection to a provider may take.
@@ -81,6 +81,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(database(&loaded).await);
     let (tools, hides) = stack(&loaded, &env, global).await;
     checks.push(tools);
+    checks.push(audit(&loaded));
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
     checks.extend(reading(&loaded, hides));
@@ -112,9 +113,34 @@ async fn database(loaded: &Loaded) -> Check {
     }
 }
 
+/// Where calls leave their entries.
+fn audit(loaded: &Loaded) -> Check {
+    let audit = &loaded.config.tools.audit;
+    if audit.is_off() {
+        let detail = "calls leave no entry: every sink of `[tools.audit]` is off";
+        return check("audit", Verdict::Warning, detail);
+    }
+    let log = loaded.paths.audit_log.display().to_string();
+    let sinks = [
+        (audit.sqlite, "the database"),
+        (audit.jsonl, log.as_str()),
+        (audit.stdout, "the output"),
+    ];
+    let on: Vec<&str> = sinks
+        .into_iter()
+        .filter_map(|(on, name)| on.then_some(name))
+        .collect();
+    let required = match audit.required {
+        true => "; a call that cannot leave one does not run",
+        false => "",
+    };
+    let detail = format!("entries go to {}{required}", on.join(", "));
+    check("audit", Verdict::Ok, detail)
+}
+
 /// The tools, and whether what `deny_read` denies is hidden from commands.
 async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
-    match Assembly::new(loaded.clone(), env.clone(), global).await {
+    match Assembly::new(loaded.clone(), env.clone(), global, AuditLines::Stderr).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
             let hides = assembly.hides_denied().await;

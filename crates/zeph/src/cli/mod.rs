@@ -1,6 +1,7 @@
 //! From arguments to exit code.
 
 pub(crate) mod args;
+mod audit;
 mod config_cmd;
 mod demo;
 mod doctor;
@@ -100,6 +101,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Filter(args)) => report(filter::run(&global, args).await),
+        Some(Command::Audit { command }) => report(audit::run(&global, command).await),
         Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),

@@ -13,7 +13,7 @@ use zeph_llm::Usage;
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice, with_causes};
-use crate::assemble::{Assembly, OpenSession, choose_provider, open_session};
+use crate::assemble::{Assembly, AuditLines, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::{Recorder, ResultObject, stderr_line};
 use crate::terminal::{
@@ -131,8 +131,13 @@ async fn turn_of(
     let cancel = CancellationToken::new();
     let _signals = cancel_on_signals(cancel.clone());
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
+    let lines = match turn.output_format {
+        OutputFormat::Text => AuditLines::Stdout,
+        OutputFormat::Json => AuditLines::Stderr,
+        OutputFormat::StreamJson => AuditLines::Events,
+    };
     let prepared = async {
-        let assembly = Assembly::new(loaded, env, global).await?;
+        let assembly = Assembly::new(loaded, env, global, lines).await?;
         let choice = session_choice(turn);
         let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
         anyhow::Ok((assembly, open))
@@ -340,7 +345,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     }
     let (loaded, env) = load_config(global)?;
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
-    let assembly = Assembly::new(loaded, env, global).await?;
+    let assembly = Assembly::new(loaded, env, global, AuditLines::Stderr).await?;
     let OpenSession { id, notice, lock } =
         open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(

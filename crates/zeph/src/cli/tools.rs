@@ -23,7 +23,7 @@ use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
 use super::{Exit, is_closed_pipe, load_config, overflow, print};
-use crate::assemble::{Assembly, Reloader};
+use crate::assemble::{Assembly, AuditLines, Reloader};
 use crate::output::stderr_line;
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
@@ -37,7 +37,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
         // A person's own act, with nothing before it that could have been read.
         loaded.config.tools.file.read_before_write = false;
     }
-    let assembly = Assembly::new(loaded, env, global).await?;
+    let lines = match command {
+        ToolsCommand::Call { json: false, .. } => AuditLines::Stdout,
+        _ => AuditLines::Stderr,
+    };
+    let assembly = Assembly::new(loaded, env, global, lines).await?;
     let exit = match command {
         ToolsCommand::List { json, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());

@@ -11,7 +11,7 @@ use zeph_tools::UndoError;
 use super::args::{GlobalArgs, UndoArgs};
 use super::sessions::{date, shown};
 use super::{Exit, load_config, print};
-use crate::assemble::Assembly;
+use crate::assemble::{Assembly, AuditLines};
 use crate::output::stderr_line;
 
 /// How many changes `--list` shows.
@@ -21,7 +21,7 @@ const LISTED: u32 = 1000;
 pub(crate) async fn run(global: &GlobalArgs, args: UndoArgs) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     let off = loaded.config.tools.undo.max_bytes == 0;
-    let assembly = Assembly::new(loaded, env, global).await?;
+    let assembly = Assembly::new(loaded, env, global, AuditLines::Stdout).await?;
     let session = match &args.session {
         Some(prefix) => Some(assembly.store.find_session(prefix).await?.id),
         None => {

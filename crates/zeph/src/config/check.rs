@@ -37,6 +37,13 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
         );
     }
     check.blocklist(shell);
+    if config.tools.audit.required && config.tools.audit.is_off() {
+        check.error(
+            "tools.audit.required",
+            "`tools.audit.required` needs a place for entries, and there is none".to_owned(),
+            "turn on `sqlite`, `jsonl` or `stdout` in [tools.audit]",
+        );
+    }
     check.errors
 }
 
@@ -297,6 +304,17 @@ mod tests {
         );
         let found = errors("[tools.shell]\nmax_timeout = 20\ntimeout = 21");
         assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+    }
+
+    /// Proves OUT-51 in part.
+    #[test]
+    fn required_entries_need_a_sink() {
+        let off = "[tools.audit]\nsqlite = false\n";
+        assert_eq!(errors(off), <[String; 0]>::default());
+        let found = errors(&format!("{off}required = true"));
+        assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+        let log = format!("{off}required = true\njsonl = true");
+        assert_eq!(errors(&log), <[String; 0]>::default());
     }
 
     /// Proves FILE-4 in part: a glob that cannot be used is told with file and line.

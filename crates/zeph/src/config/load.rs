@@ -106,6 +106,9 @@ fn load_from(
     if let Some(path) = &config.memory.path {
         paths.database.clone_from(path);
     }
+    if let Some(path) = &config.tools.audit.path {
+        paths.audit_log.clone_from(path);
+    }
     Ok(Loaded {
         config,
         provenance,
@@ -247,6 +250,11 @@ fn absolute_paths(
         .take_if(|path| path.as_os_str().is_empty());
     if let Some(path) = &mut config.memory.path {
         mend(path, "memory.path");
+    }
+    let log = &mut config.tools.audit.path;
+    log.take_if(|path| path.as_os_str().is_empty());
+    if let Some(path) = log {
+        mend(path, "tools.audit.path");
     }
     for path in &mut config.tools.file.allowed_paths {
         mend(path, "tools.file.allowed_paths");

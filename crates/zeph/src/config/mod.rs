@@ -26,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use zeph_core::AgentConfig;
 use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
-use zeph_tools::Mode;
 use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
@@ -34,6 +33,7 @@ use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
+use zeph_tools::{AuditConfig, Mode};
 
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
@@ -110,4 +110,6 @@ pub(crate) struct ToolsConfig {
     pub(crate) undo: UndoConfig,
     /// Results that are answered again without a call.
     pub(crate) result_cache: ResultCacheConfig,
+    /// Where each call leaves its entry.
+    pub(crate) audit: AuditConfig,
 }

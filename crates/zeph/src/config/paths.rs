@@ -24,6 +24,8 @@ pub(crate) struct Paths {
     pub(crate) data_dir: PathBuf,
     /// The database: `[memory] path`, or `zeph.db` in the data directory.
     pub(crate) database: PathBuf,
+    /// The audit log: `[tools.audit] path`, or `audit.jsonl` in the data directory.
+    pub(crate) audit_log: PathBuf,
 }
 
 impl Paths {
@@ -51,6 +53,7 @@ impl Paths {
             user_file,
             project_file: project_file(env),
             database: data_dir.join("zeph.db"),
+            audit_log: data_dir.join("audit.jsonl"),
             data_dir,
         })
     }

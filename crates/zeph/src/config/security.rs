@@ -124,6 +124,12 @@ const RULES: &[(&str, Rule)] = &[
     // 0 is no short time but any; and more would take the user's memory.
     ("tools.result_cache.ttl_secs", Rule::Never),
     ("tools.result_cache.max_bytes", Rule::Lower),
+    // It may ask for more of a trail, never for less, and for none where the user's own output goes.
+    ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
+    ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),
+    ("tools.audit.stdout", Rule::Never),
+    ("tools.audit.path", Rule::Never),
+    ("tools.audit.required", Rule::Towards(&["false", "true"])),
     ("tools.scrape.timeout", Rule::Lower),
     ("tools.scrape.max_body_bytes", Rule::Lower),
     // An empty list allows every domain, so that taking items away may loosen it.

@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "tools.filters.security.extra_patterns.pattern",
         "'ACME-[0-9A-F]{16}'",
     ),
+    ("tools.audit.path", "\"~/zeph-audit.jsonl\""),
 ];
 
 /// Providers to begin with.

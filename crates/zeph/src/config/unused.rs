@@ -21,6 +21,7 @@ const DERIVED: &[(&str, &str)] = &[
     ("llm.providers.api_key_env", ".key_env()"),
     ("llm.providers.images", ".takes_images()"),
     ("memory.path", "paths.database"),
+    ("tools.audit.path", "paths.audit_log"),
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
     ("tools.result_cache.ttl_secs", ".ttl()"),

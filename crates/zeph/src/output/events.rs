@@ -90,6 +90,11 @@ pub(crate) enum Event {
         /// How many that the command had created were removed.
         removed: usize,
     },
+    /// With `[tools.audit] stdout`: a call left this entry in the audit trail.
+    Audit {
+        /// The entry; `docs/audit.md` has its fields.
+        entry: Value,
+    },
     /// The last line: the object of `--output-format json`.
     Finished {
         /// The result.

@@ -15,8 +15,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::audit::{AuditEntry, AuditResult, AuditSink};
+use crate::audit::{AuditEntry, AuditResult, AuditTrail, Intent};
 use crate::call::Phase;
+use crate::category::ToolErrorCategory as Category;
 use crate::context::ApprovedBy;
 use crate::file::sandbox::Sandbox;
 use crate::layers::audit::digest;
@@ -32,13 +33,13 @@ use restore::Restorer;
 #[derive(Clone)]
 pub struct FileUndo {
     sandbox: Arc<Sandbox>,
-    audit: Arc<dyn AuditSink>,
+    audit: AuditTrail,
 }
 
 impl FileUndo {
     /// Over the sandbox of the tools, with its journal; each undo leaves an entry in `audit`.
     #[must_use]
-    pub fn new(sandbox: Arc<Sandbox>, audit: Arc<dyn AuditSink>) -> Self {
+    pub fn new(sandbox: Arc<Sandbox>, audit: AuditTrail) -> Self {
         Self { sandbox, audit }
     }
 
@@ -47,14 +48,16 @@ impl FileUndo {
         last.ok_or(UndoError::Nothing)
     }
 
-    /// Leaves an audit entry: an undo is a person's act, and no call of a tool.
+    /// Leaves an audit entry: an undo is a person's act, and no call of a tool. Says why there is
+    /// none.
     async fn note(
         &self,
         session: &str,
+        id: &str,
         batch: &Batch,
         start: Instant,
         result: &Result<Undone, UndoError>,
-    ) {
+    ) -> Option<String> {
         let text = match result {
             Ok(undone) => undone.lines.join("\n"),
             Err(error) => error.to_string(),
@@ -68,7 +71,7 @@ impl FileUndo {
         let entry = AuditEntry {
             ts: now_ms(),
             session: session.to_owned(),
-            call_id: format!("undo_{}", uuid::Uuid::new_v4().simple()),
+            call_id: id.to_owned(),
             tool: "undo".to_owned(),
             call: json!({ "batch": batch.id, "changes": what }),
             result: match result {
@@ -84,16 +87,22 @@ impl FileUndo {
             duration_ms: millis(start),
             exit_code: None,
             truncated: None,
-            error_category: None,
+            error_category: match result {
+                Ok(_) => None,
+                Err(UndoError::Refused(_)) => Some(Category::PolicyBlocked.label()),
+                Err(_) => Some(Category::PermanentFailure.label()),
+            },
             attempts: 1,
             cached: false,
+            adversarial_policy_decision: None,
+            claim_source: None,
             repairs: Vec::new(),
             caller_id: None,
-            claim_source: None,
+            policy_match: None,
         };
-        if let Err(error) = self.audit.append(&entry).await {
-            tracing::error!(%error, "an undo left no audit entry");
-        }
+        let error = self.audit.append(&entry).await.err()?;
+        tracing::error!(%error, "an undo left no audit entry");
+        Some(format!("warning: it left no audit entry: {error}"))
     }
 }
 
@@ -103,7 +112,19 @@ impl Undo for FileUndo {
         loop {
             let start = Instant::now();
             let batch = Arc::new(self.last(session).await?);
-            let result = {
+            let id = format!("undo_{}", uuid::Uuid::new_v4().simple());
+            let intent = Intent {
+                session,
+                call_id: &id,
+                tool: "undo",
+                bytes: 0,
+            };
+            if let Err(error) = self.audit.admit(intent).await {
+                return Err(UndoError::Refused(vec![format!(
+                    "nothing is done that leaves no audit entry (`[tools.audit] required`): {error}"
+                )]));
+            }
+            let mut result = {
                 let (sandbox, batch) = (Arc::clone(&self.sandbox), Arc::clone(&batch));
                 let session = session.to_owned();
                 tokio::task::spawn_blocking(move || undo(&sandbox, &session, &batch))
@@ -118,7 +139,16 @@ impl Undo for FileUndo {
             if matches!(&result, Ok(undone) if undone.lines.is_empty()) {
                 continue;
             }
-            self.note(session, &batch, start, &result).await;
+            if let Some(trouble) = self.note(session, &id, &batch, start, &result).await {
+                match &mut result {
+                    Ok(undone) => undone.lines.push(trouble),
+                    Err(UndoError::Refused(reasons)) => reasons.push(trouble),
+                    Err(UndoError::Partial { reason, .. }) => {
+                        *reason = format!("{reason}; {trouble}");
+                    }
+                    Err(UndoError::Nothing | UndoError::Journal(_)) => {}
+                }
+            }
             return result;
         }
     }

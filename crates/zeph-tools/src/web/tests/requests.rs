@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::rig::{Answer, LOOPBACK, PUBLIC, Server, answer, gzip, page, redirect};
 use crate::cache::{ResultCacheConfig, ResultCaches};
+use crate::audit::Intent;
 use crate::category::ToolErrorCategory as Category;
 use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
 use crate::{
-    Answer as UserAnswer, AuditEntry, AuditError, AuditSink, CallContext, Mode, NoEvents, ToolCall,
-    ToolError, ToolExecutor as _, ToolOutput,
+    Answer as UserAnswer, AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, Mode,
+    NoEvents, ToolCall, ToolError, ToolExecutor as _, ToolOutput,
 };
 
 fn failure(result: Result<ToolOutput, ToolError>) -> (Category, String) {
@@ -169,6 +170,10 @@ struct Trail(Mutex<Vec<AuditEntry>>);
 
 #[async_trait]
 impl AuditSink for Trail {
+    async fn reserve(&self, _: Intent<'_>) -> Result<(), AuditError> {
+        Ok(())
+    }
+
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
         self.0.lock().unwrap().push(entry.clone());
         Ok(())
@@ -193,7 +198,7 @@ async fn the_audit_entry_names_the_last_host() {
     let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
     let stack = stack::build(StackParts {
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
-        audit: Arc::clone(&trail) as _,
+        audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
         overflow: None,
         mode: Mode::Full,

@@ -1,0 +1,329 @@
+//! Reading the trail back.
+
+use sha2::{Digest as _, Sha256};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, query};
+use zeph_tools::audit::chain::{Fields, Link, hex};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// How many rows are read at a time.
+const PAGE: u32 = 1000;
+
+/// An entry as it is stored; `AuditEntry` says what the fields mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
+pub struct StoredAudit {
+    /// Its place in the table: 1, 2, 3, …
+    pub id: i64,
+    /// Its place in the chain and its hash; `None` for an entry from before the chain.
+    pub link: Option<Link>,
+    /// The hash of the entry before.
+    pub prev: Option<String>,
+    pub ts: i64,
+    pub session: String,
+    pub call_id: String,
+    pub tool: String,
+    /// JSON.
+    pub call: String,
+    pub result: String,
+    pub result_digest: String,
+    pub result_size: i64,
+    pub trust: String,
+    pub approved_by: String,
+    pub phase: String,
+    pub duration_ms: i64,
+    pub exit_code: Option<i64>,
+    pub truncated: Option<bool>,
+    pub error_category: Option<String>,
+    pub attempts: i64,
+    pub cached: bool,
+    pub adversarial_policy_decision: Option<String>,
+    pub claim_source: Option<String>,
+    /// A JSON array.
+    pub repairs: String,
+    pub caller_id: Option<String>,
+    pub policy_match: Option<String>,
+}
+
+impl StoredAudit {
+    /// Its fields in canonical order.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
+        Fields {
+            ts: self.ts,
+            session: &self.session,
+            call_id: &self.call_id,
+            tool: &self.tool,
+            call: &self.call,
+            result: &self.result,
+            result_digest: &self.result_digest,
+            result_size: self.result_size,
+            trust: &self.trust,
+            approved_by: &self.approved_by,
+            phase: &self.phase,
+            duration_ms: self.duration_ms,
+            exit_code: self.exit_code,
+            truncated: self.truncated,
+            error_category: self.error_category.as_deref(),
+            attempts: self.attempts,
+            cached: self.cached,
+            adversarial_policy_decision: self.adversarial_policy_decision.as_deref(),
+            claim_source: self.claim_source.as_deref(),
+            repairs: &self.repairs,
+            caller_id: self.caller_id.as_deref(),
+            policy_match: self.policy_match.as_deref(),
+        }
+    }
+
+    /// The line of JSON that its hash is of, with that hash.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let before = self
+            .link
+            .as_ref()
+            .zip(self.prev.as_ref())
+            .map(|(link, prev)| Link {
+                seq: link.seq.saturating_sub(1),
+                hash: prev.clone(),
+            });
+        let mut line = self.fields().body(before.as_ref());
+        match &self.link {
+            Some(link) => {
+                line.push_str(",\"hash\":\"");
+                line.push_str(&link.hash);
+                line.push_str("\"}");
+            }
+            None => line.push_str(",\"hash\":null}"),
+        }
+        line
+    }
+}
+
+/// Which entries are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Of this tool.
+    pub tool: Option<String>,
+    /// Of conversations whose id begins so.
+    pub session: Option<String>,
+    /// That ended so.
+    pub result: Option<String>,
+    /// Of calls that ended no earlier: milliseconds since the Unix epoch.
+    pub since: Option<i64>,
+    /// Behind the entry with this `id`.
+    pub after: i64,
+}
+
+/// The last row of the table.
+#[derive(Debug)]
+pub(super) struct LastRow {
+    pub(super) link: Option<Link>,
+}
+
+/// The entries from before the chain.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unchained {
+    pub(super) entries: u64,
+    pub(super) digest: String,
+}
+
+/// Hashes entries from before the chain, one after the other.
+#[derive(Default)]
+pub(super) struct UnchainedHash {
+    entries: u64,
+    hash: Sha256,
+}
+
+impl UnchainedHash {
+    pub(super) fn take(&mut self, entry: &StoredAudit) {
+        self.entries += 1;
+        self.hash.update(entry.fields().body(None).as_bytes());
+        self.hash.update(b"\n");
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    pub(super) fn finish(self) -> Unchained {
+        Unchained {
+            entries: self.entries,
+            digest: hex(&self.hash.finalize()),
+        }
+    }
+}
+
+impl Store {
+    /// The last `limit` entries of the audit trail that pass `filter`, the oldest first. Entries of
+    /// deleted sessions are among them.
+    ///
+    /// # Errors
+    /// A failure of the database; an entry that is damaged.
+    pub async fn audit_entries(
+        &self,
+        filter: &AuditFilter,
+        limit: u32,
+    ) -> Result<Vec<StoredAudit>, StoreError> {
+        let select = query(
+            "SELECT * FROM tool_audit
+             WHERE id > ?1 AND (?2 IS NULL OR substr(session, 1, length(?2)) = ?2) AND (?3 IS NULL OR tool = ?3)
+                 AND (?4 IS NULL OR result = ?4) AND (?5 IS NULL OR ts >= ?5)
+             ORDER BY id DESC LIMIT ?6",
+        )
+        .bind(filter.after)
+        .bind(filter.session.as_deref())
+        .bind(filter.tool.as_deref())
+        .bind(filter.result.as_deref())
+        .bind(filter.since)
+        .bind(limit);
+        let mut entries = self.audit_rows(select).await?;
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// The first entries behind the one with this `id`; no more than a page.
+    pub(super) async fn audit_page(&self, after: i64) -> Result<Vec<StoredAudit>, StoreError> {
+        let select = query("SELECT * FROM tool_audit WHERE id > ?1 ORDER BY id LIMIT ?2");
+        self.audit_rows(select.bind(after).bind(PAGE)).await
+    }
+
+    async fn audit_rows(
+        &self,
+        select: crate::store::SqlQuery<'_>,
+    ) -> Result<Vec<StoredAudit>, StoreError> {
+        let rows = self.fetch(select).await?;
+        rows.iter()
+            .map(|row| entry_of(row).map_err(|error| self.sql(error)))
+            .collect()
+    }
+
+    /// The last row; `None` in an empty trail.
+    pub(super) async fn last_audit(&self) -> Result<Option<LastRow>, StoreError> {
+        let rows = self
+            .fetch(query(
+                "SELECT seq, hash FROM tool_audit ORDER BY id DESC LIMIT 1",
+            ))
+            .await?;
+        let last = rows.first().map(|row| Ok(LastRow { link: link(row)? }));
+        last.transpose().map_err(|error| self.sql(error))
+    }
+
+    /// Whether there is an entry with this number and this hash.
+    pub(super) async fn has_audit(&self, link: &Link) -> Result<bool, StoreError> {
+        // From the end, where it mostly is.
+        let select = query("SELECT hash FROM tool_audit WHERE seq = ?1 ORDER BY id DESC LIMIT 1")
+            .bind(i64::try_from(link.seq).unwrap_or(i64::MAX));
+        let rows = self.fetch(select).await?;
+        let hash: Option<String> = match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| self.sql(error))?,
+            None => None,
+        };
+        Ok(hash.as_ref() == Some(&link.hash))
+    }
+
+    /// The name of the chain: what its first entry is behind.
+    pub(super) async fn audit_name(&self) -> Result<String, StoreError> {
+        let select = query("SELECT prev FROM tool_audit WHERE seq IS NOT NULL ORDER BY id LIMIT 1");
+        let rows = self.fetch(select).await?;
+        let name: Option<String> = match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| self.sql(error))?,
+            None => None,
+        };
+        Ok(name.unwrap_or_default())
+    }
+
+    /// All entries from before the chain.
+    pub(super) async fn unchained_audit(&self) -> Result<Unchained, StoreError> {
+        let mut all = UnchainedHash::default();
+        let mut after = i64::MIN;
+        loop {
+            let page = self.audit_page(after).await?;
+            let Some(last) = page.last() else {
+                return Ok(all.finish());
+            };
+            after = last.id;
+            for entry in page.iter().take_while(|entry| entry.link.is_none()) {
+                all.take(entry);
+            }
+        }
+    }
+
+    /// How many calls were let run and have left no entry yet.
+    pub(super) async fn audit_intents(&self) -> Result<i64, StoreError> {
+        let rows = self
+            .fetch(query("SELECT count(*) FROM tool_audit_intent"))
+            .await?;
+        match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| self.sql(error)),
+            None => Ok(0),
+        }
+    }
+
+    /// How many of the triggers are missing that keep the trail from being changed.
+    pub(super) async fn missing_audit_triggers(&self) -> Result<i64, StoreError> {
+        let select = query(
+            "SELECT 3 - count(*) FROM sqlite_schema WHERE type = 'trigger' AND name IN
+                 ('tool_audit_is_not_edited', 'tool_audit_is_not_deleted', 'tool_audit_is_chained')",
+        );
+        let rows = self.fetch(select).await?;
+        match rows.first() {
+            Some(row) => row.try_get(0).map_err(|error| self.sql(error)),
+            None => Ok(0),
+        }
+    }
+}
+
+fn link(row: &SqliteRow) -> Result<Option<Link>, sqlx::Error> {
+    let seq: Option<i64> = row.try_get("seq")?;
+    let hash: Option<String> = row.try_get("hash")?;
+    Ok(seq.zip(hash).map(|(seq, hash)| Link {
+        seq: u64::try_from(seq).unwrap_or(0),
+        hash,
+    }))
+}
+
+/// A boolean; any other number has been put there by somebody else.
+fn boolean(column: &str, value: i64) -> Result<bool, sqlx::Error> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(sqlx::Error::Decode(
+            format!("`{column}` of an audit entry is {other}").into(),
+        )),
+    }
+}
+
+fn entry_of(row: &SqliteRow) -> Result<StoredAudit, sqlx::Error> {
+    let truncated: Option<i64> = row.try_get("truncated")?;
+    Ok(StoredAudit {
+        id: row.try_get("id")?,
+        link: link(row)?,
+        prev: row.try_get("prev")?,
+        ts: row.try_get("ts")?,
+        session: row.try_get("session")?,
+        call_id: row.try_get("call_id")?,
+        tool: row.try_get("tool")?,
+        call: row.try_get("call")?,
+        result: row.try_get("result")?,
+        result_digest: row.try_get("result_digest")?,
+        result_size: row.try_get("result_size")?,
+        trust: row.try_get("trust")?,
+        approved_by: row.try_get("approved_by")?,
+        phase: row.try_get("phase")?,
+        duration_ms: row.try_get("duration_ms")?,
+        exit_code: row.try_get("exit_code")?,
+        truncated: truncated
+            .map(|value| boolean("truncated", value))
+            .transpose()?,
+        error_category: row.try_get("error_category")?,
+        attempts: row.try_get("attempts")?,
+        cached: boolean("cached", row.try_get("cached")?)?,
+        adversarial_policy_decision: row.try_get("adversarial_policy_decision")?,
+        claim_source: row.try_get("claim_source")?,
+        repairs: row.try_get("repairs")?,
+        caller_id: row.try_get("caller_id")?,
+        policy_match: row.try_get("policy_match")?,
+    })
+}

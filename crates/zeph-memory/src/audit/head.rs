@@ -1,0 +1,229 @@
+//! The heads of chains: how far each has come, kept apart from its entries.
+//!
+//! Beside the database `zeph.db` lies the directory `zeph.db-audit`, and in it one small file for
+//! the chain in the database and one for each JSONL file. It says in one line: the version, the
+//! name of the chain, the number and the hash of its last entry, and how long the JSONL file was
+//! behind it. The line has always the same length and is overwritten in place, after the entry is
+//! durable: who dies between the two leaves a head that is behind its chain, never ahead of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use zeph_tools::audit::Link;
+use zeph_tools::audit::chain::{hex_digest, is_hash};
+
+/// What every head begins with: the version of its form.
+const VERSION: &str = "1 ";
+/// Bytes of a head with its line break.
+const LENGTH: usize = 2 + 64 + 1 + 20 + 1 + 64 + 1 + 20 + 1;
+
+/// How far a chain has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// The name of the chain: what stands before its first entry.
+    pub chain: String,
+    /// Its last entry.
+    pub last: Link,
+    /// The length of the JSONL file with that entry, in bytes; 0 for a database.
+    pub bytes: u64,
+}
+
+impl Head {
+    fn line(&self) -> String {
+        let Self { chain, last, bytes } = self;
+        format!(
+            "{VERSION}{chain} {:020} {} {bytes:020}\n",
+            last.seq, last.hash
+        )
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(line).ok()?;
+        let mut parts = text.strip_prefix(VERSION)?.strip_suffix('\n')?.split(' ');
+        let chain = parts.next().filter(|name| is_hash(name))?.to_owned();
+        let seq = parts.next()?.parse().ok()?;
+        let hash = parts.next().filter(|hash| is_hash(hash))?.to_owned();
+        let bytes = parts.next()?.parse().ok()?;
+        let head = Self {
+            chain,
+            last: Link { seq, hash },
+            bytes,
+        };
+        (head.line().as_bytes() == line).then_some(head)
+    }
+}
+
+/// The directory of the heads.
+#[derive(Debug, Clone)]
+pub struct Heads {
+    folder: PathBuf,
+}
+
+impl Heads {
+    /// The heads that lie beside `database`.
+    #[must_use]
+    pub fn beside(database: &Path) -> Self {
+        let mut folder = database.as_os_str().to_owned();
+        folder.push("-audit");
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// The head of the chain in the database.
+    #[must_use]
+    pub fn of_database(&self) -> HeadFile {
+        HeadFile {
+            path: self.folder.join("database.head"),
+        }
+    }
+
+    /// The head of the chain in the JSONL file at `path`.
+    #[must_use]
+    pub fn of_file(&self, path: &Path) -> HeadFile {
+        let digest = hex_digest(path.as_os_str().as_encoded_bytes());
+        HeadFile {
+            path: self.folder.join(format!("file-{}.head", &digest[..16])),
+        }
+    }
+
+    /// The head of the chain of this name, whatever it is the chain of: a copy has it too.
+    #[must_use]
+    pub fn of_chain(&self, name: &str) -> Option<Head> {
+        let files = fs::read_dir(&self.folder).ok()?;
+        files
+            .flatten()
+            .filter_map(|file| HeadFile { path: file.path() }.read().ok()?)
+            .find(|head| head.chain == name)
+    }
+}
+
+/// The file of one head.
+#[derive(Debug, Clone)]
+pub struct HeadFile {
+    path: PathBuf,
+}
+
+impl HeadFile {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The head; `None` when there is no file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none.
+    pub fn read(&self) -> io::Result<Option<Head>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        match options.custom_flags(flags()).open(&self.path) {
+            Ok(file) => read(&file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens it for [`OpenHead::note`]; makes it, and its directory, when it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn open(&self) -> io::Result<OpenHead> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        options.mode(0o600).custom_flags(flags());
+        let file = match options.open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let folder = self.path.parent().unwrap_or(Path::new("/"));
+                fs::DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)?;
+                options.open(&self.path)?
+            }
+            opened => opened?,
+        };
+        Ok(OpenHead { file })
+    }
+}
+
+/// An open file of a head.
+#[derive(Debug)]
+pub(super) struct OpenHead {
+    file: File,
+}
+
+impl OpenHead {
+    /// What it says; `None` for one that was just made, or that is damaged.
+    pub(super) fn read(&self) -> Option<Head> {
+        read(&self.file).ok().flatten()
+    }
+
+    /// Writes `head`, unless another process was faster and is further.
+    pub(super) fn note(&self, head: &Head) -> io::Result<()> {
+        self.file.lock()?;
+        let further = self
+            .read()
+            .is_some_and(|there| there.last.seq > head.last.seq);
+        let written = if further {
+            Ok(())
+        } else {
+            self.file.write_all_at(head.line().as_bytes(), 0)
+        };
+        self.file.unlock()?;
+        written
+    }
+}
+
+fn flags() -> i32 {
+    OFlags::NOFOLLOW.bits().cast_signed()
+}
+
+fn read(file: &File) -> io::Result<Option<Head>> {
+    let mut line = [0; LENGTH];
+    let mut filled = 0;
+    while let Some(rest) = line.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    match filled {
+        0 => Ok(None),
+        LENGTH => Head::parse(&line).map(Some).ok_or_else(damaged),
+        _ => Err(damaged()),
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is damaged")
+}
+
+/// The place that the next entry attaches to. `last` is the last entry that is there, `on_chain`
+/// whether the head is one of those.
+///
+/// Where the entry that was noted is not there, the chain goes on from what was noted: the break
+/// stays visible for ever.
+pub(super) fn attach(head: Option<&Head>, last: Option<Link>, on_chain: bool) -> Link {
+    match (head, last) {
+        (Some(head), last) if !on_chain => Link {
+            seq: head.last.seq.max(last.map_or(0, |last| last.seq)),
+            hash: head.last.hash.clone(),
+        },
+        (_, Some(last)) => last,
+        (_, None) => Link {
+            seq: 0,
+            hash: new_name(),
+        },
+    }
+}
+
+/// A name for a new chain: a random number.
+fn new_name() -> String {
+    let random = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
+    hex_digest(&random.map(uuid::Uuid::into_bytes).concat())
+}

@@ -1,0 +1,407 @@
+//! Checks a trail: the database's, or that of a JSONL file.
+//!
+//! The head is read before the entries, so that a trail that grows meanwhile is no false alarm.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use zeph_tools::audit::chain::{self, hex_digest};
+use zeph_tools::audit::{ChainCheck, Link};
+
+use super::entries::{StoredAudit, UnchainedHash};
+use super::head::{Head, Heads};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// What a check came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Entries in the chain that are right, from the first on.
+    pub entries: u64,
+    /// Entries from before the chain.
+    pub unchained: u64,
+    /// The last entry that is right.
+    pub last: Option<Link>,
+    /// The first place that is wrong, and why.
+    pub wrong: Option<String>,
+    /// What a person should know beside that.
+    pub notes: Vec<String>,
+}
+
+/// What the chain is compared with.
+struct Known {
+    head: Option<Head>,
+    links: Vec<Link>,
+}
+
+impl Known {
+    fn new(head: Option<Head>, asked: Option<Link>) -> Self {
+        let mut links: Vec<Link> = asked.into_iter().collect();
+        if let Some(head) = &head {
+            links.push(head.last.clone());
+            links.push(Link {
+                seq: 0,
+                hash: head.chain.clone(),
+            });
+        }
+        Self { head, links }
+    }
+
+    fn check(&self) -> ChainCheck {
+        ChainCheck::new(self.links.clone())
+    }
+
+    /// Whether anything tells how far the chain has to reach.
+    fn tells_the_end(&self) -> bool {
+        self.links.iter().any(|link| link.seq > 0)
+    }
+}
+
+/// Checks the trail in the database, up to its head and, if given, to the noted entry `asked`.
+///
+/// # Errors
+/// A failure of the database; a wrong trail is a [`Verdict`].
+pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdict, StoreError> {
+    let file = Heads::beside(store.path()).of_database();
+    let (head, lost) = match file.read() {
+        Ok(head) => (head, None),
+        Err(error) => (None, Some(error)),
+    };
+    let known = Known::new(head, asked);
+    let mut rows = Rows {
+        check: known.check(),
+        unchained: UnchainedHash::default(),
+        id: 0,
+        verdict: Verdict::default(),
+    };
+    let triggers = store.missing_audit_triggers().await?;
+    if triggers > 0 {
+        rows.note(format!(
+            "{triggers} of the triggers that keep entries from being changed are missing"
+        ));
+    }
+    let intents = store.audit_intents().await?;
+    if intents > 0 {
+        rows.note(format!(
+            "{intents} calls were let run and have left no entry: they run, or their process was killed"
+        ));
+    }
+    'pages: loop {
+        let page = match store.audit_page(rows.id).await {
+            Ok(page) => page,
+            Err(StoreError::Database { source, .. }) => {
+                rows.verdict.wrong = Some(format!("behind row {}: {source}", rows.id));
+                break;
+            }
+            Err(error) => return Err(error),
+        };
+        if page.is_empty() {
+            break;
+        }
+        for entry in &page {
+            if let Err(reason) = rows.take(entry) {
+                rows.verdict.wrong = Some(format!("row {}: {reason}", entry.id));
+                break 'pages;
+            }
+        }
+    }
+    let place = file.path().display();
+    let missing = match lost {
+        Some(error) => format!("the head of the chain, {place}, cannot be read: {error}"),
+        None => format!("the head of the chain, {place}, is missing"),
+    };
+    Ok(finish(rows.check, rows.verdict, &known, &missing, true))
+}
+
+/// The rows of the table, one after the other.
+struct Rows {
+    check: ChainCheck,
+    unchained: UnchainedHash,
+    id: i64,
+    verdict: Verdict,
+}
+
+impl Rows {
+    fn note(&mut self, text: String) {
+        self.verdict.notes.push(text);
+    }
+
+    fn take(&mut self, entry: &StoredAudit) -> Result<(), String> {
+        if entry.id != self.id + 1 {
+            return Err(format!(
+                "it follows row {}: rows were removed or moved",
+                self.id
+            ));
+        }
+        self.id = entry.id;
+        let (Some(link), Some(prev)) = (&entry.link, &entry.prev) else {
+            if entry.link.is_some() || entry.prev.is_some() || self.check.last().is_some() {
+                return Err("it is not in the chain, and has to be".to_owned());
+            }
+            self.unchained.take(entry);
+            self.verdict.unchained += 1;
+            return Ok(());
+        };
+        for (name, text) in [("call", &entry.call), ("repairs", &entry.repairs)] {
+            if serde_json::from_str::<IgnoredAny>(text).is_err() {
+                return Err(format!("its `{name}` is not JSON: it was edited"));
+            }
+        }
+        let before = Link {
+            seq: link.seq.saturating_sub(1),
+            hash: prev.clone(),
+        };
+        if chain::seal(&entry.fields(), &before).link != *link {
+            return Err("it was edited: its hash is not that of its fields".to_owned());
+        }
+        let first = self.check.last().is_none();
+        self.check.entry(link, prev)?;
+        if first && self.unchained.entries() > 0 {
+            let found = std::mem::take(&mut self.unchained).finish();
+            let noted = serde_json::from_str::<TrailNote>(&entry.call)
+                .ok()
+                .filter(|_| entry.tool == "audit")
+                .and_then(|note| note.unchained)
+                .is_some_and(|noted| {
+                    noted.entries == found.entries && noted.sha256 == found.digest
+                });
+            if !noted {
+                return Err(format!(
+                    "the {} entries before it, which are from before the chain, are not those that it \
+                     was begun behind",
+                    found.entries
+                ));
+            }
+        } else if first && is_note(entry) {
+            return Err("the entries from before the chain are missing".to_owned());
+        }
+        self.verdict.entries += 1;
+        Ok(())
+    }
+}
+
+/// Whether the entry speaks of entries from before the chain.
+fn is_note(entry: &StoredAudit) -> bool {
+    entry.tool == "audit"
+        && serde_json::from_str::<TrailNote>(&entry.call).is_ok_and(|note| note.unchained.is_some())
+}
+
+/// What entries about the trail itself say.
+#[derive(Deserialize)]
+struct TrailNote {
+    unchained: Option<UnchainedNote>,
+    torn: Option<TornNote>,
+}
+
+#[derive(Deserialize)]
+struct UnchainedNote {
+    entries: u64,
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct TornNote {
+    bytes: usize,
+    sha256: String,
+}
+
+/// What of a line of JSON is needed beside its place in the chain.
+#[derive(Deserialize)]
+struct LineNote {
+    tool: String,
+    call: Option<TrailNote>,
+}
+
+/// Checks a JSONL file, up to the head that `heads` keeps of it and, if given, to the noted entry
+/// `asked`. `own`: the file is where the configuration has it, so that its head must be there.
+///
+/// # Errors
+/// When the file cannot be read; a wrong trail is a [`Verdict`].
+pub fn verify_file(
+    path: &Path,
+    heads: &Heads,
+    asked: Option<Link>,
+    own: bool,
+) -> io::Result<Verdict> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let opened = options.custom_flags(flags).open(path);
+    let head_file = heads.of_file(path);
+    let file = match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && own => None,
+        opened => Some(opened?),
+    };
+    let (length, head) = match &file {
+        None => (0, head_file.read()),
+        Some(file) => {
+            let found = file.metadata()?;
+            if !found.is_file() {
+                return Err(io::Error::other("it is no regular file"));
+            }
+            // No entry is half written, and the head not behind, while writers are kept out.
+            file.lock_shared()?;
+            let read = (file.metadata()?.len(), head_file.read());
+            file.unlock()?;
+            read
+        }
+    };
+    let (head, lost) = match head {
+        Ok(head) => (head, None),
+        Err(error) => (None, Some(error)),
+    };
+    let head = match (head, &file) {
+        (None, Some(file)) => first_name(file, length)?.and_then(|name| heads.of_chain(&name)),
+        (head, _) => head,
+    };
+    let known = Known::new(head, asked);
+    let mut lines = Lines {
+        check: known.check(),
+        number: 0,
+        torn: None,
+        verdict: Verdict::default(),
+    };
+    if let Some(file) = &file {
+        lines.read(file, length)?;
+    }
+    let place = head_file.path().display();
+    let missing = match lost {
+        Some(error) => format!("the head of the chain, {place}, cannot be read: {error}"),
+        None => format!("no head of this chain is kept in {place}"),
+    };
+    Ok(finish(lines.check, lines.verdict, &known, &missing, own))
+}
+
+/// The name of the chain in a file.
+fn first_name(mut file: &File, length: u64) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    io::Seek::rewind(&mut file)?;
+    BufReader::new(file.take(length)).read_until(b'\n', &mut line)?;
+    line.pop();
+    Ok(chain::open(&line).map(|(_, prev)| prev))
+}
+
+/// The lines of a file, one after the other.
+struct Lines {
+    check: ChainCheck,
+    number: u64,
+    /// A line that is no entry; the next one has to say so.
+    torn: Option<Vec<u8>>,
+    verdict: Verdict,
+}
+
+impl Lines {
+    fn read(&mut self, mut file: &File, length: u64) -> io::Result<()> {
+        io::Seek::rewind(&mut file)?;
+        let mut reader = BufReader::with_capacity(64 * 1024, file.take(length));
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if reader.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            self.number += 1;
+            if line.pop_if(|last| *last == b'\n').is_none() {
+                self.verdict.notes.push(format!(
+                    "the last line is torn ({} bytes, no entry): a process ended while it wrote; the \
+                     next entry will say so",
+                    line.len()
+                ));
+                break;
+            }
+            if let Err(reason) = self.take(&line) {
+                self.verdict.wrong = Some(format!("line {}: {reason}", self.number));
+                return Ok(());
+            }
+        }
+        if self.torn.is_some() {
+            self.verdict.wrong = Some(self.no_entry());
+        }
+        Ok(())
+    }
+
+    fn no_entry(&self) -> String {
+        format!(
+            "line {}: it was edited: it is not what was written",
+            self.number
+        )
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let opened = chain::open(line);
+        if let Some(torn) = self.torn.take() {
+            let sealed = opened.is_some()
+                && serde_json::from_slice::<LineNote>(line)
+                    .ok()
+                    .filter(|note| note.tool == "audit")
+                    .and_then(|note| note.call?.torn)
+                    .is_some_and(|note| {
+                        note.bytes == torn.len() && note.sha256 == hex_digest(&torn)
+                    });
+            if !sealed {
+                self.number -= 1;
+                return Err("it was edited: it is not what was written".to_owned());
+            }
+            self.verdict.notes.push(format!(
+                "line {} is torn ({} bytes, no entry): a process ended while it wrote; the line behind \
+                 it says so",
+                self.number - 1,
+                torn.len()
+            ));
+        }
+        let Some((link, prev)) = opened else {
+            self.torn = Some(line.to_vec());
+            return Ok(());
+        };
+        self.check.entry(&link, &prev)?;
+        self.verdict.entries += 1;
+        Ok(())
+    }
+}
+
+/// The end of either check. `own`: a head must be there if there are entries.
+fn finish(
+    check: ChainCheck,
+    mut verdict: Verdict,
+    known: &Known,
+    missing: &str,
+    own: bool,
+) -> Verdict {
+    verdict.last = check.last().cloned();
+    if verdict.wrong.is_some() {
+        return verdict;
+    }
+    if let Err(reason) = check.finish() {
+        verdict.wrong = Some(reason);
+        return verdict;
+    }
+    if !known.tells_the_end() && verdict.entries > 0 {
+        let words = format!(
+            "{missing}: whether entries are missing at the end cannot be seen; --head SEQ:HASH compares \
+             with one that was noted"
+        );
+        if own {
+            verdict.wrong = Some(words);
+        } else {
+            verdict.notes.push(words);
+        }
+    }
+    let noted = known.head.as_ref().map(|head| head.last.seq);
+    if let (Some(noted), Some(last)) = (noted, &verdict.last)
+        && last.seq > noted
+    {
+        verdict.notes.push(format!(
+            "{} at the end came after the head was kept: their process ended before it could",
+            match last.seq - noted {
+                1 => "one entry".to_owned(),
+                many => format!("{many} entries"),
+            }
+        ));
+    }
+    verdict
+}

@@ -1,0 +1,388 @@
+//! Entries chained by hash: their canonical form, and the check of a chain. Pure.
+//!
+//! The canonical form of an entry, version 1, is one line of JSON without spaces between tokens,
+//! its fields in the order of [`Fields`] behind `v`, `seq` and `prev`. `hash` is the SHA-256 of the
+//! bytes of that line up to `,"hash":`. It covers `prev`, the hash of the entry before, so that
+//! each hash speaks for all entries up to its own. `prev` of the first entry is a random number,
+//! the name of the chain.
+
+use sha2::{Digest, Sha256};
+
+use super::AuditEntry;
+
+/// The version of the canonical form.
+pub const VERSION: u32 = 1;
+
+/// What stands between the hashed bytes of a line and its hash.
+const HASH_KEY: &str = ",\"hash\":\"";
+/// What stands behind the hash.
+const END: &str = "\"}";
+
+/// The fields of an entry in canonical order, as they are stored.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the fields are those of `AuditEntry`")]
+pub struct Fields<'a> {
+    pub ts: i64,
+    pub session: &'a str,
+    pub call_id: &'a str,
+    pub tool: &'a str,
+    /// JSON, copied as it stands.
+    pub call: &'a str,
+    pub result: &'a str,
+    pub result_digest: &'a str,
+    pub result_size: i64,
+    pub trust: &'a str,
+    pub approved_by: &'a str,
+    pub phase: &'a str,
+    pub duration_ms: i64,
+    pub exit_code: Option<i64>,
+    pub truncated: Option<bool>,
+    pub error_category: Option<&'a str>,
+    pub attempts: i64,
+    pub cached: bool,
+    pub adversarial_policy_decision: Option<&'a str>,
+    pub claim_source: Option<&'a str>,
+    /// A JSON array of strings, copied as it stands; `[]` is left out.
+    pub repairs: &'a str,
+    /// Left out when null.
+    pub caller_id: Option<&'a str>,
+    /// Left out when null.
+    pub policy_match: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Those of `entry`, whose `call` and `repairs` are given as JSON.
+    #[must_use]
+    pub fn of(entry: &'a AuditEntry, call: &'a str, repairs: &'a str) -> Self {
+        Self {
+            ts: entry.ts,
+            session: &entry.session,
+            call_id: &entry.call_id,
+            tool: &entry.tool,
+            call,
+            result: entry.result.as_str(),
+            result_digest: &entry.result_digest,
+            result_size: integer(entry.result_size),
+            trust: entry.trust.as_str(),
+            approved_by: entry.approved_by.as_str(),
+            phase: entry.phase.as_str(),
+            duration_ms: integer(entry.duration_ms),
+            exit_code: entry.exit_code.map(i64::from),
+            truncated: entry.truncated,
+            error_category: entry.error_category,
+            attempts: entry.attempts.into(),
+            cached: entry.cached,
+            adversarial_policy_decision: entry.adversarial_policy_decision.as_deref(),
+            claim_source: entry.claim_source.as_deref(),
+            repairs,
+            caller_id: entry.caller_id.as_deref(),
+            policy_match: entry.policy_match.as_deref(),
+        }
+    }
+
+    /// The canonical form up to its hash, of the entry behind `link`; of one that is in no chain
+    /// without it.
+    #[must_use]
+    pub fn body(&self, link: Option<&Link>) -> String {
+        let mut line = Line {
+            text: String::with_capacity(self.call.len() + self.repairs.len() + 1024),
+        };
+        line.text.push('{');
+        line.raw("v", VERSION);
+        match link {
+            Some(link) => {
+                line.raw("seq", link.seq.saturating_add(1));
+                line.string("prev", &link.hash);
+            }
+            None => {
+                line.raw("seq", "null");
+                line.raw("prev", "null");
+            }
+        }
+        line.raw("ts", self.ts);
+        line.string("session", self.session);
+        line.string("call_id", self.call_id);
+        line.string("tool", self.tool);
+        line.raw("call", self.call);
+        line.string("result", self.result);
+        line.string("result_digest", self.result_digest);
+        line.raw("result_size", self.result_size);
+        line.string("trust", self.trust);
+        line.string("approved_by", self.approved_by);
+        line.string("phase", self.phase);
+        line.raw("duration_ms", self.duration_ms);
+        line.optional("exit_code", self.exit_code);
+        line.optional("truncated", self.truncated);
+        line.optional_string("error_category", self.error_category);
+        line.raw("attempts", self.attempts);
+        line.raw("cached", self.cached);
+        line.optional_string(
+            "adversarial_policy_decision",
+            self.adversarial_policy_decision,
+        );
+        line.optional_string("claim_source", self.claim_source);
+        if self.repairs != "[]" {
+            line.raw("repairs", self.repairs);
+        }
+        if self.caller_id.is_some() {
+            line.optional_string("caller_id", self.caller_id);
+        }
+        if self.policy_match.is_some() {
+            line.optional_string("policy_match", self.policy_match);
+        }
+        line.text
+    }
+}
+
+/// The integers of JSON and SQLite are signed.
+fn integer(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A line of JSON under construction.
+struct Line {
+    text: String,
+}
+
+impl Line {
+    fn raw(&mut self, key: &str, value: impl std::fmt::Display) {
+        use std::fmt::Write as _;
+        let comma = if self.text.len() > 1 { "," } else { "" };
+        // Writing into a string cannot fail.
+        let _ = write!(self.text, "{comma}\"{key}\":{value}");
+    }
+
+    fn string(&mut self, key: &str, value: &str) {
+        // A string always has a JSON form.
+        self.raw(key, serde_json::to_string(value).unwrap_or_default());
+    }
+
+    fn optional(&mut self, key: &str, value: Option<impl std::fmt::Display>) {
+        match value {
+            Some(value) => self.raw(key, value),
+            None => self.raw(key, "null"),
+        }
+    }
+
+    fn optional_string(&mut self, key: &str, value: Option<&str>) {
+        match value {
+            Some(value) => self.string(key, value),
+            None => self.raw(key, "null"),
+        }
+    }
+}
+
+/// A place in a chain: an entry's number and its hash. Number 0 with the name of the chain is the
+/// place before the first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The number.
+    pub seq: u64,
+    /// The hash, in lower-case hex.
+    pub hash: String,
+}
+
+impl std::fmt::Display for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.seq, self.hash)
+    }
+}
+
+impl std::str::FromStr for Link {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text
+            .trim()
+            .split_once(':')
+            .and_then(|(seq, hash)| Some((seq.parse().ok()?, hash.to_ascii_lowercase())));
+        match parts {
+            Some((seq, hash)) if is_hash(&hash) => Ok(Self { seq, hash }),
+            _ => Err("expected SEQ:HASH as `zeph audit head` prints it".to_owned()),
+        }
+    }
+}
+
+/// Whether `text` is a SHA-256 in lower-case hex.
+#[must_use]
+pub fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// SHA-256 in lower-case hex.
+#[must_use]
+pub fn hex_digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// A chained entry as one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// The hash of the entry before.
+    pub prev: String,
+    /// Its own place.
+    pub link: Link,
+    /// The line, without a line break.
+    pub line: String,
+}
+
+/// Puts `fields` behind the entry at `before`.
+#[must_use]
+pub fn seal(fields: &Fields<'_>, before: &Link) -> Sealed {
+    let mut line = fields.body(Some(before));
+    let hash = hex_digest(line.as_bytes());
+    line.push_str(HASH_KEY);
+    line.push_str(&hash);
+    line.push_str(END);
+    Sealed {
+        prev: before.hash.clone(),
+        link: Link {
+            seq: before.seq.saturating_add(1),
+            hash,
+        },
+        line,
+    }
+}
+
+/// Reads a line that [`seal`] made: the entry's place and the hash before it. `None` when any byte
+/// of it is not what was sealed.
+#[must_use]
+pub fn open(line: &[u8]) -> Option<(Link, String)> {
+    let body_len = line.len().checked_sub(HASH_KEY.len() + 64 + END.len())?;
+    let (body, rest) = line.split_at_checked(body_len)?;
+    let hash = rest.strip_prefix(HASH_KEY.as_bytes())?;
+    let hash = std::str::from_utf8(hash.strip_suffix(END.as_bytes())?).ok()?;
+    if hex_digest(body) != hash {
+        return None;
+    }
+    let body = std::str::from_utf8(body).ok()?;
+    let rest = body.strip_prefix("{\"v\":1,\"seq\":")?;
+    let (seq, rest) = rest.split_once(",\"prev\":\"")?;
+    let prev = rest.get(..64).filter(|prev| is_hash(prev))?;
+    let link = Link {
+        seq: seq.parse().ok()?,
+        hash: hash.to_owned(),
+    };
+    Some((link, prev.to_owned()))
+}
+
+/// Checks a chain entry by entry, in its order.
+#[derive(Debug)]
+pub struct ChainCheck {
+    last: Option<Link>,
+    name: Option<String>,
+    known: Vec<Link>,
+}
+
+impl ChainCheck {
+    /// A check of a chain on which every one of `known` has to be; number 0 stands for its name.
+    #[must_use]
+    pub fn new(known: Vec<Link>) -> Self {
+        Self {
+            last: None,
+            name: None,
+            known,
+        }
+    }
+
+    /// A check of what follows the entry at `link`.
+    #[must_use]
+    pub fn behind(link: Link) -> Self {
+        Self {
+            last: Some(link),
+            ..Self::new(Vec::new())
+        }
+    }
+
+    /// The last entry so far.
+    #[must_use]
+    pub fn last(&self) -> Option<&Link> {
+        self.last.as_ref()
+    }
+
+    /// The name of the chain, once there was an entry.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Takes the next entry, whose own hash is right.
+    ///
+    /// # Errors
+    /// Why it cannot be the next.
+    pub fn entry(&mut self, link: &Link, prev: &str) -> Result<(), String> {
+        match &self.last {
+            None if link.seq != 1 => {
+                return Err(format!(
+                    "it has number {} and should be the first: those before it are missing",
+                    link.seq
+                ));
+            }
+            None => {
+                self.known(0, prev)?;
+                self.name = Some(prev.to_owned());
+            }
+            Some(last) if link.seq != last.seq.saturating_add(1) => {
+                return Err(format!(
+                    "it has number {} and stands behind {}: entries were removed, inserted or moved",
+                    link.seq, last.seq
+                ));
+            }
+            Some(last) if last.hash != prev => {
+                return Err(format!(
+                    "it was written behind another entry {} than the one that is there",
+                    last.seq
+                ));
+            }
+            Some(_) => {}
+        }
+        self.known(link.seq, &link.hash)?;
+        self.last = Some(link.clone());
+        Ok(())
+    }
+
+    fn known(&self, seq: u64, hash: &str) -> Result<(), String> {
+        let other = self
+            .known
+            .iter()
+            .any(|known| known.seq == seq && known.hash != hash);
+        match (other, seq) {
+            (false, _) => Ok(()),
+            (true, 0) => Err("it begins another chain than the one that was noted".to_owned()),
+            (true, _) => Err("its hash is not the one that was noted: it was replaced".to_owned()),
+        }
+    }
+
+    /// Ends the check.
+    ///
+    /// # Errors
+    /// How many entries are missing at the end.
+    pub fn finish(&self) -> Result<(), String> {
+        let last = self.last.as_ref().map_or(0, |last| last.seq);
+        let noted = self.known.iter().map(|known| known.seq).max().unwrap_or(0);
+        if noted > last {
+            return Err(format!(
+                "it ends with entry {last}, and {noted} was noted: {} missing at the end",
+                match noted - last {
+                    1 => "one entry is".to_owned(),
+                    many => format!("{many} entries are"),
+                }
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! `zeph audit …`: reading the trail of calls, and checking that it is whole.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use zeph_memory::{AuditFilter, Heads, Store, StoredAudit, Verdict, verify_database, verify_file};
+use zeph_tools::audit::Link;
+use zeph_tools::layers::now_ms;
+
+use super::args::{AuditCommand, GlobalArgs};
+use super::{Exit, load_config, print};
+use crate::config::Loaded;
+use crate::output::stderr_line;
+use crate::terminal::sanitize::{clean, visible};
+
+/// How often `--follow` looks.
+const LOOK: Duration = Duration::from_millis(200);
+/// The longest text of a column, in characters.
+const COLUMN: usize = 24;
+/// The longest arguments that a line shows, in characters.
+const ARGUMENTS: usize = 100;
+
+/// Runs one of the commands.
+pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::Result<Exit> {
+    let (loaded, env) = load_config(global)?;
+    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let heads = Heads::beside(store.path());
+    let exit = match command {
+        AuditCommand::Verify { file, head } => {
+            verify(
+                &loaded,
+                &store,
+                &heads,
+                file.map(|file| env.cwd.join(file)),
+                head,
+            )
+            .await?
+        }
+        AuditCommand::Head { file } => {
+            let kept = match file.map(|file| env.cwd.join(file)) {
+                Some(file) => heads.of_file(&file),
+                None if only_file(&loaded) => heads.of_file(&loaded.paths.audit_log),
+                None => heads.of_database(),
+            };
+            let place = kept.path().display();
+            let head = kept
+                .read()
+                .with_context(|| format!("the head {place} cannot be read"))?;
+            let head = head.with_context(|| {
+                format!("no head is kept in {place}: no call has left an entry yet")
+            })?;
+            print(&head.last.to_string())?;
+            Exit::Done
+        }
+        AuditCommand::Tail {
+            lines,
+            follow,
+            json,
+        } => {
+            say_where(&loaded, global);
+            tail(&store, lines, follow, json).await?;
+            Exit::Done
+        }
+        AuditCommand::Query {
+            tool,
+            since,
+            result,
+            session,
+            limit,
+            json,
+        } => {
+            say_where(&loaded, global);
+            let filter = AuditFilter {
+                tool,
+                session,
+                result,
+                since: since
+                    .as_deref()
+                    .map(|text| moment(text, now_ms()))
+                    .transpose()?,
+                after: 0,
+            };
+            let entries = store.audit_entries(&filter, limit).await?;
+            if !entries.is_empty() {
+                print(&shown(&entries, json))?;
+            }
+            Exit::Done
+        }
+    };
+    store.close().await?;
+    Ok(exit)
+}
+
+/// Whether the trail is in the file and not in the database.
+fn only_file(loaded: &Loaded) -> bool {
+    let audit = &loaded.config.tools.audit;
+    audit.jsonl && !audit.sqlite
+}
+
+/// Says where entries are that the database does not have.
+fn say_where(loaded: &Loaded, global: &GlobalArgs) {
+    let audit = &loaded.config.tools.audit;
+    if audit.sqlite || global.quiet {
+        return;
+    }
+    stderr_line(&match audit.jsonl {
+        true => format!(
+            "note: `[tools.audit] sqlite` is false: new entries are in {} alone",
+            clean(&loaded.paths.audit_log.display().to_string())
+        ),
+        false => "note: `[tools.audit] sqlite` is false: new entries are not kept".to_owned(),
+    });
+}
+
+async fn verify(
+    loaded: &Loaded,
+    store: &Store,
+    heads: &Heads,
+    file: Option<PathBuf>,
+    head: Option<Link>,
+) -> anyhow::Result<Exit> {
+    let log = &loaded.paths.audit_log;
+    let file = file.or_else(|| only_file(loaded).then(|| log.clone()));
+    let (place, verdict) = match &file {
+        Some(file) => (
+            file.as_path(),
+            verify_file(file, heads, head, file == log)
+                .with_context(|| format!("{} cannot be read", file.display()))?,
+        ),
+        None => (store.path(), verify_database(store, head).await?),
+    };
+    print(&told(place, &verdict))?;
+    Ok(match verdict.wrong {
+        None => Exit::Done,
+        Some(_) => Exit::Failed,
+    })
+}
+
+/// The verdict in words.
+fn told(place: &Path, verdict: &Verdict) -> String {
+    let mut text = String::new();
+    let place = place.display();
+    let entries = counted(verdict.entries, "entry", "entries");
+    // Writing into a string cannot fail.
+    let _ = match (&verdict.wrong, &verdict.last) {
+        (Some(wrong), _) => writeln!(
+            text,
+            "{place}: WRONG: {wrong}\nnote: the {entries} before that are right"
+        ),
+        (None, Some(last)) => writeln!(text, "{place}: intact: {entries}, the last is {last}"),
+        (None, None) => writeln!(text, "{place}: intact: no entries"),
+    };
+    if verdict.unchained > 0 {
+        let _ = writeln!(
+            text,
+            "note: {} from before the chain; since it was begun they cannot be changed unseen",
+            counted(verdict.unchained, "entry is", "entries are")
+        );
+    }
+    for note in &verdict.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    clean(&text)
+}
+
+fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Prints the last entries and, with `follow`, what comes after.
+async fn tail(store: &Store, lines: u32, follow: bool, json: bool) -> anyhow::Result<()> {
+    let mut filter = AuditFilter::default();
+    let mut limit = lines;
+    loop {
+        let entries = store.audit_entries(&filter, limit).await?;
+        if let Some(last) = entries.last() {
+            filter.after = last.id;
+            print(&shown(&entries, json))?;
+        }
+        if !follow {
+            return Ok(());
+        }
+        if filter.after == 0 && lines == 0 {
+            let newest = store.audit_entries(&filter, 1).await?;
+            filter.after = newest.last().map_or(0, |last| last.id);
+        }
+        limit = u32::MAX;
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn shown(entries: &[StoredAudit], json: bool) -> String {
+    let lines = entries.iter().map(|entry| match json {
+        true => entry.line(),
+        false => line(entry),
+    });
+    lines.fold(String::new(), |text, line| text + &line + "\n")
+}
+
+/// One entry for a person.
+fn line(entry: &StoredAudit) -> String {
+    let seq = entry
+        .link
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), |link| link.seq.to_string());
+    let mut text = format!(
+        "{:>6}  {}  {:<9}  {:<14}  {:>6} ms",
+        seq,
+        time(entry.ts),
+        short(&entry.result, COLUMN),
+        short(&entry.tool, COLUMN),
+        entry.duration_ms,
+    );
+    let mut add = |words: String| {
+        text.push_str("  ");
+        text.push_str(&words);
+    };
+    if let Some(code) = entry.exit_code.filter(|code| *code != 0) {
+        add(format!("exit {code}"));
+    }
+    if let Some(category) = &entry.error_category {
+        add(short(category, COLUMN));
+    }
+    add(short(&entry.call, ARGUMENTS));
+    add(format!("({})", short(&entry.session, 40)));
+    text
+}
+
+/// At most `max` characters, none of which steers the terminal.
+fn short(text: &str, max: usize) -> String {
+    // What is made visible becomes longer: enough of it is looked at.
+    let begin: String = text.chars().take(max + 1).collect();
+    let begin = visible(&begin).replace(['\n', '\t'], " ");
+    if begin.chars().count() <= max {
+        return begin;
+    }
+    begin
+        .chars()
+        .take(max.saturating_sub(1))
+        .chain(['…'])
+        .collect()
+}
+
+/// Local date and second.
+fn time(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(
+        |_| "?".to_owned(),
+        |time| {
+            let local = time.to_zoned(TimeZone::system());
+            local.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        },
+    )
+}
+
+/// What `--since` means: `90s`, `30m`, `1h`, `2d`, `1w` before `now`, or a date, with a time or
+/// without one, in the local time zone.
+fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
+    let text = text.trim();
+    let units = [
+        ("s", 1),
+        ("m", 60),
+        ("h", 3600),
+        ("d", 86_400),
+        ("w", 604_800),
+    ];
+    for (unit, seconds) in units {
+        if let Some(Ok(count)) = text.strip_suffix(unit).map(str::parse::<u32>) {
+            return Ok(now - i64::from(count) * seconds * 1000);
+        }
+    }
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(time.as_millisecond());
+    }
+    let local = text
+        .parse::<DateTime>()
+        .ok()
+        .and_then(|time| time.to_zoned(TimeZone::system()).ok());
+    match local {
+        Some(time) => Ok(time.timestamp().as_millisecond()),
+        None => bail!(
+            "--since {text:?} is no time: expected one like 90s, 30m, 1h, 2d, 1w, 2026-11-01 or \
+             2026-11-01T09:30"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_now_and_dates() {
+        let check = |text: &str, expect: Option<i64>| {
+            assert_eq!(moment(text, 10_000_000_000).ok(), expect, "{text}");
+        };
+        check("90s", Some(9_999_910_000));
+        check("1h", Some(9_996_400_000));
+        check(" 2d ", Some(9_827_200_000));
+        check("1w", Some(9_395_200_000));
+        check("1970-01-02T00:00:00Z", Some(86_400_000));
+        for wrong in [
+            "",
+            "h",
+            "-1h",
+            "1x",
+            "yesterday",
+            "2026-13-01",
+            "99999999999d",
+        ] {
+            check(wrong, None);
+        }
+        let day = moment("2026-11-01", 0).unwrap();
+        assert_eq!(moment("2026-11-01T01:00", 0).unwrap() - day, 3_600_000);
+    }
+
+    #[test]
+    fn what_is_shown_is_short_and_steers_nothing() {
+        assert_eq!(short("plain", 5), "plain");
+        assert_eq!(short("longer", 5), "long…");
+        let hostile = short("\x1b]0;x\x07\u{202e}\nb", 80);
+        assert!(
+            !hostile.contains(['\x1b', '\x07', '\n', '\u{202e}']),
+            "{hostile:?}"
+        );
+    }
+}
