@@ -1,3 +1,4 @@
+//! The form of entries, and what a chain of them shows.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
