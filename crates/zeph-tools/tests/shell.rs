@@ -621,7 +621,9 @@ impl Sink {
             .iter()
             .filter_map(|event| match event {
                 ToolEvent::Output { stream, text, .. } => Some((*stream, text.clone())),
-                ToolEvent::Notice { .. } | ToolEvent::Rollback { .. } => None,
+                ToolEvent::Notice { .. }
+                | ToolEvent::Warning { .. }
+                | ToolEvent::Rollback { .. } => None,
             })
             .collect()
     }

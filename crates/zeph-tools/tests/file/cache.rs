@@ -67,7 +67,7 @@ impl Cached {
             let sandbox = sandbox.with_rules(rules.clone());
             stack::build(StackParts {
                 executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
-                audit: Arc::clone(&audit) as _,
+                audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
                 cache: cache.cloned(),
                 overflow: None,
                 mode: Mode::Full,

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::{Answer, LOOPBACK, PUBLIC, Server, answer, gzip, page, redirect};
-use crate::cache::{ResultCacheConfig, ResultCaches};
 use crate::audit::Intent;
+use crate::cache::{ResultCacheConfig, ResultCaches};
 use crate::category::ToolErrorCategory as Category;
 use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
@@ -263,7 +263,7 @@ async fn a_page_is_answered_from_the_cache() {
     let caches = Arc::new(ResultCaches::new(&ResultCacheConfig::default(), None));
     let stack = stack::build(StackParts {
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
-        audit: Arc::clone(&trail) as _,
+        audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: Some(Arc::clone(&caches)),
         overflow: None,
         mode: Mode::Full,
