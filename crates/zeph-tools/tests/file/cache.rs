@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use zeph_tools::audit::Intent;
 use zeph_tools::cache::{Background, ResultCacheConfig, ResultCaches, split_note};
 use zeph_tools::file::{ReadRules, Sandbox, file_tools};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    AuditEntry, AuditError, AuditSink, CallContext, LayeredExecutor, Mode, ToolCall, ToolError,
-    ToolExecutor as _, ToolOutput, format_for_llm,
+    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, LayeredExecutor, Mode, ToolCall,
+    ToolError, ToolExecutor as _, ToolOutput, format_for_llm,
 };
 
 /// Keeps the entries.
@@ -22,6 +23,10 @@ struct Audit(Mutex<Vec<AuditEntry>>);
 
 #[async_trait]
 impl AuditSink for Audit {
+    async fn reserve(&self, _: Intent<'_>) -> Result<(), AuditError> {
+        Ok(())
+    }
+
     async fn append(&self, entry: &AuditEntry) -> Result<(), AuditError> {
         self.0.lock().expect("entries").push(entry.clone());
         Ok(())
@@ -67,7 +72,7 @@ impl Cached {
             let sandbox = sandbox.with_rules(rules.clone());
             stack::build(StackParts {
                 executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
-                audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
+                audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
                 cache: cache.cloned(),
                 overflow: None,
                 mode: Mode::Full,
