@@ -617,7 +617,7 @@ async fn a_pipe_in_place_of_a_file_does_not_block() {
     std::fs::remove_file(world.path("a")).expect("removed");
     rustix::fs::mknodat(
         rustix::fs::CWD,
-        &world.path("a"),
+        world.path("a"),
         rustix::fs::FileType::Fifo,
         rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
         0,
