@@ -21,7 +21,26 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "cargo-run",
     "cargo-build",
     "cargo-fmt",
-    "cargo-update"
+    "cargo-update",
+    "pytest",
+    "unittest",
+    "go-test",
+    "go-build",
+    "cc",
+    "make",
+    "cmake",
+    "ctest",
+    "pip",
+    "ruff",
+    "mypy",
+    "flake8",
+    "maven",
+    "gradle",
+    "rspec",
+    "phpunit",
+    "prove",
+    "dotnet",
+    "tox"
 ];
 
 /// The built-in rules. None of them fails to compile: a test sees to that.

@@ -47,6 +47,11 @@ impl Groups {
         self.seen
     }
 
+    /// Something was understood that is in no group.
+    pub(super) fn understood(&mut self) {
+        self.seen = true;
+    }
+
     pub(super) fn add(&mut self, mut diagnostic: Diagnostic, out: &mut dyn Sink) {
         self.seen = true;
         self.key.clear();
@@ -165,17 +170,25 @@ impl Group {
         bytes
     }
 
+    /// A message of the group, as the tool would print it.
+    fn title(&self, message: &str) -> String {
+        match (self.level.as_str(), self.code.as_deref()) {
+            ("", None) => message.to_owned(),
+            ("", Some(code)) if !code.starts_with('[') => format!("{code} {message}"),
+            ("", Some(code)) => format!("{message} {code}"),
+            (level, None) => format!("{level}: {message}"),
+            (level, Some(code)) if code.starts_with('[') => format!("{level}: {message} {code}"),
+            (level, Some(code)) => format!("{level}: {message} ({code})"),
+        }
+    }
+
     fn print(self, out: &mut dyn Sink) {
         let number = self.number;
-        let code = match &self.code {
-            Some(code) => format!(" ({code})"),
-            None => String::new(),
-        };
         let level = &self.level;
         let mut text = String::new();
         match self.messages.as_slice() {
             [only] => {
-                text = format!("{level}: {}{code}", only.text);
+                text = self.title(&only.text);
                 if let [place] = only.places.as_slice() {
                     text.push_str(" --> ");
                     text.push_str(place);
@@ -190,7 +203,7 @@ impl Group {
                 // The first message in the tool's own form, so that it is recognized.
                 for (index, message) in several.iter().enumerate() {
                     if index == 0 {
-                        text = format!("{level}: {}{code} ×{}", message.text, self.count);
+                        text = format!("{} ×{}", self.title(&message.text), self.count);
                         out.say(number, &text);
                         say_places(number, &message.places, "", out);
                     } else {

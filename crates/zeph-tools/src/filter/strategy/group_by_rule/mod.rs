@@ -4,7 +4,10 @@
 //! it hands on at once, as it was; of what is told often in the same words it makes a
 //! [`Diagnostic`], and these come in groups: the message once, all places behind it.
 
+mod colon;
 mod group;
+mod msbuild;
+mod ruff;
 mod rustc;
 
 use std::sync::Arc;
@@ -54,6 +57,12 @@ impl Found<'_> {
         self.out.keep(line);
     }
 
+    /// A diagnostic that stays as it is.
+    pub(super) fn keep_diagnostic(&mut self, line: Line<'_>) {
+        self.groups.understood();
+        self.out.keep(line);
+    }
+
     /// A line that stays as it is, behind the groups.
     pub(super) fn keep_after(&mut self, line: Line<'_>) {
         self.groups.after(line, self.out);
@@ -77,10 +86,28 @@ struct Row {
 }
 
 /// All dialects.
-const DIALECTS: &[Row] = &[Row {
-    name: "rustc",
-    start: rustc::start,
-}];
+const DIALECTS: &[Row] = &[
+    Row {
+        name: "rustc",
+        start: rustc::start,
+    },
+    Row {
+        name: "compiler",
+        start: colon::compiler,
+    },
+    Row {
+        name: "linter",
+        start: colon::linter,
+    },
+    Row {
+        name: "msbuild",
+        start: msbuild::start,
+    },
+    Row {
+        name: "ruff",
+        start: ruff::start,
+    },
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

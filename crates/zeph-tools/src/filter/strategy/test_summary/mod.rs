@@ -5,10 +5,17 @@
 
 mod captured;
 mod cargo;
+mod go;
+mod go_trace;
 mod nextest;
+mod pytest;
+mod pytest_failure;
+mod pytest_progress;
+mod python;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod unittest;
 
 use std::sync::Arc;
 
@@ -46,6 +53,21 @@ const FORMATS: &[Format] = &[
         name: "cargo",
         recognizes: cargo::recognizes,
         start: cargo::start,
+    },
+    Format {
+        name: "pytest",
+        recognizes: pytest::recognizes,
+        start: pytest::start,
+    },
+    Format {
+        name: "go",
+        recognizes: go::recognizes,
+        start: go::start,
+    },
+    Format {
+        name: "unittest",
+        recognizes: unittest::recognizes,
+        start: unittest::start,
     },
 ];
 

@@ -1,0 +1,216 @@
+//! What a Go program says when it panics, deadlocks, races or is stopped: a reason, and the stacks
+//! of its goroutines.
+
+use super::super::excerpt::keep_cut;
+use crate::filter::line::{Held, Line, Sink};
+
+/// Stacks that differ; of those beyond, nothing stays.
+const MOST_STACKS: usize = 8;
+const MOST_LINE: usize = 1000;
+
+/// Takes the lines of stacks.
+#[derive(Debug)]
+pub(super) struct Trace {
+    most_frames: usize,
+    /// A reason was seen: stacks follow.
+    inside: bool,
+    /// Between the rules around the report of a race.
+    race: bool,
+    rule: Option<Held>,
+    /// The goroutine whose stack is read: `goroutine 7 [running]:`.
+    header: Option<Held>,
+    frames: Vec<Held>,
+    /// The function whose place follows.
+    function: Option<Held>,
+    stacks: Vec<(String, u64)>,
+    beyond: u64,
+    number: u64,
+}
+
+const REASONS: &[&str] = &[
+    "panic: ",
+    "fatal error: ",
+    "runtime: ",
+    "SIGQUIT: ",
+    "unexpected fault ",
+];
+
+/// Whether a place is the language's own.
+fn is_library(place: &str) -> bool {
+    [
+        "/go/src/",
+        "/go-1.",
+        "/go1.",
+        "/libexec/src/",
+        "_testmain.go",
+        "/pkg/mod/golang.org/toolchain",
+    ]
+    .iter()
+    .any(|part| place.contains(part))
+        || place.contains("/src/testing/")
+        || place.contains("/src/runtime/")
+}
+
+impl Trace {
+    /// Of each stack at most `most_frames` frames.
+    pub(super) fn new(most_frames: usize) -> Self {
+        Self {
+            most_frames: most_frames.max(1),
+            inside: false,
+            race: false,
+            rule: None,
+            header: None,
+            frames: Vec::new(),
+            function: None,
+            stacks: Vec::new(),
+            beyond: 0,
+            number: 0,
+        }
+    }
+
+    /// The next line; whether it is of a stack, or says why there is one.
+    pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
+        let text = line.text;
+        if let Some(rule) = self.rule.take()
+            && text != "WARNING: DATA RACE"
+        {
+            out.keep(rule.line());
+        }
+        if text == "==================" {
+            if self.race {
+                self.finish(out);
+                self.race = false;
+            } else {
+                self.rule = Some(line.into());
+            }
+            return true;
+        }
+        if text == "WARNING: DATA RACE" {
+            self.race = true;
+            self.inside = true;
+            out.keep(line);
+            return true;
+        }
+        if REASONS.iter().any(|reason| text.starts_with(reason)) || text.starts_with("\tpanic: ") {
+            self.end_stack(out);
+            self.inside = true;
+            self.number = line.number;
+            keep_cut(line, 2 * MOST_LINE, out);
+            return true;
+        }
+        if !self.inside {
+            return false;
+        }
+        if text.is_empty() {
+            self.end_stack(out);
+            return true;
+        }
+        if self.race {
+            self.race_line(line, out);
+            return true;
+        }
+        if text.starts_with("goroutine ") && text.ends_with(':') {
+            self.end_stack(out);
+            self.header = Some(line.into());
+            return true;
+        }
+        if self.header.is_some() {
+            if let Some(place) = text.strip_prefix('\t') {
+                if let Some(function) = self.function.take()
+                    && !is_library(place)
+                    && self.frames.len() < 2 * self.most_frames
+                {
+                    self.frames.push(function);
+                    self.frames.push(line.into());
+                }
+                return true;
+            }
+            if text.ends_with(')') || text.starts_with("created by ") {
+                self.function = Some(line.into());
+                return true;
+            }
+            if text.starts_with("...") {
+                return true;
+            }
+        } else if text.starts_with('\t')
+            || text.starts_with('[')
+            || text.starts_with("running tests:")
+        {
+            // What belongs to the reason: further panics, the signal, running tests.
+            keep_cut(line, MOST_LINE, out);
+            return true;
+        }
+        self.finish(out);
+        false
+    }
+
+    /// Frames of a race are indented by two, their places by six.
+    fn race_line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        if let Some(place) = text.strip_prefix("      ") {
+            if let Some(function) = self.function.take()
+                && !is_library(place)
+            {
+                out.keep(function.line());
+                out.keep(line);
+            }
+        } else if text.starts_with("  ") {
+            self.function = Some(line.into());
+        } else {
+            self.function = None;
+            out.keep(line);
+        }
+    }
+
+    fn end_stack(&mut self, out: &mut dyn Sink) {
+        self.function = None;
+        let Some(header) = self.header.take() else {
+            return;
+        };
+        let frames = std::mem::take(&mut self.frames);
+        self.number = header.number;
+        if frames.is_empty() {
+            return;
+        }
+        // Goroutines at the same place differ by their numbers and addresses alone.
+        let state = header.text.split_once('[').map_or("", |(_, state)| state);
+        let mut key = state.to_owned();
+        for frame in frames.iter().filter(|frame| frame.text.starts_with('\t')) {
+            key.push_str(&frame.text);
+        }
+        if let Some((_, times)) = self.stacks.iter_mut().find(|(known, _)| *known == key) {
+            *times += 1;
+            return;
+        }
+        if self.stacks.len() >= MOST_STACKS {
+            self.beyond += 1;
+            return;
+        }
+        self.stacks.push((key, 0));
+        keep_cut(header.line(), MOST_LINE, out);
+        for frame in &frames {
+            keep_cut(frame.line(), MOST_LINE, out);
+        }
+    }
+
+    /// The stacks have ended.
+    pub(super) fn finish(&mut self, out: &mut dyn Sink) {
+        if let Some(rule) = self.rule.take() {
+            out.keep(rule.line());
+        }
+        self.end_stack(out);
+        let same: u64 = self.stacks.iter().map(|(_, times)| times).sum();
+        if same > 0 {
+            out.say(
+                self.number,
+                &format!("[… {same} goroutines at the same places …]"),
+            );
+        }
+        if self.beyond > 0 {
+            out.say(self.number, &format!("[… {} goroutines …]", self.beyond));
+        }
+        self.stacks.clear();
+        self.beyond = 0;
+        self.inside = false;
+    }
+}

@@ -1,0 +1,342 @@
+//! The format of pytest: sections under rules of `=`, failures under rules of `_`, what was printed
+//! under rules of `-`; lines of a failure that begin with `E` are its message, `path:line: Name` is its
+//! place.
+
+use super::super::excerpt::{Excerpt, keep_cut};
+use super::pytest_failure::Failure;
+use super::pytest_progress::Progress;
+use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
+
+/// Lines of a section that has no rule of its own.
+const OTHER: (usize, usize) = (20, 20);
+/// Tests of which is told that they were skipped, or were expected to fail.
+const MOST_NOTES: usize = 20;
+/// Warnings, and files of which parts are not covered.
+const MOST_WARNINGS: usize = 20;
+const MOST_FILES: usize = 60;
+/// Bytes of a line.
+const MOST_LINE: usize = 2000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Before the session, or where its start is not seen.
+    Before,
+    /// Where tests run.
+    Progress,
+    Failures,
+    /// What passing tests printed.
+    Passes,
+    Warnings,
+    Coverage,
+    /// The list of what failed.
+    List,
+    /// A section whose form is not known.
+    Other,
+    /// Behind the last line.
+    After,
+}
+
+struct Pytest {
+    limits: Limits,
+    at: At,
+    /// Characters of a rule, once one was seen.
+    width: Option<usize>,
+    progress: Progress,
+    failure: Option<Failure>,
+    failures: usize,
+    other: Excerpt,
+    /// What a warning says is still to come.
+    warned: bool,
+    warnings: usize,
+    files: usize,
+    notes: usize,
+    /// The last line of the session was seen; it told of failures.
+    ended: bool,
+    bad: bool,
+    sections: usize,
+}
+
+/// Whether only pytest prints this.
+pub(super) fn recognizes(text: &str) -> bool {
+    ["test session starts", "short test summary info", "FAILURES"]
+        .iter()
+        .any(|title| rule(text, '=') == Some(title))
+}
+
+pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
+    Box::new(Pytest {
+        limits,
+        at: At::Before,
+        width: None,
+        progress: Progress::default(),
+        failure: None,
+        failures: 0,
+        other: Excerpt::new(OTHER.0, OTHER.1),
+        warned: false,
+        warnings: 0,
+        files: 0,
+        notes: 0,
+        ended: false,
+        bad: false,
+        sections: 0,
+    })
+}
+
+/// The title in `==== title ====`.
+pub(super) fn rule(text: &str, sign: char) -> Option<&str> {
+    if !text.starts_with(sign) || !text.ends_with(sign) {
+        return None;
+    }
+    let inner = text.trim_matches(sign);
+    let title = inner.strip_prefix(' ')?.strip_suffix(' ')?;
+    (!title.is_empty()).then_some(title)
+}
+
+/// Whether a title is the last line of a session: `1 failed, 2 passed in 0.12s`.
+fn is_summary(title: &str) -> bool {
+    let Some((counts, time)) = title.rsplit_once(" in ") else {
+        return false;
+    };
+    let timed = time.starts_with(|c: char| c.is_ascii_digit())
+        && time
+            .split_ascii_whitespace()
+            .next()
+            .is_some_and(|time| time.ends_with('s'));
+    timed && (counts.starts_with(|c: char| c.is_ascii_digit()) || counts == "no tests ran")
+}
+
+/// Whether a summary tells of failures.
+fn tells_failures(summary: &str) -> bool {
+    ["failed", "error", "no tests ran"]
+        .iter()
+        .any(|word| summary.contains(word))
+}
+
+impl Pytest {
+    /// The title of a rule that is as wide as those before it: what tests print may look like one.
+    fn title<'t>(&self, text: &'t str, sign: char) -> Option<&'t str> {
+        let title = rule(text, sign)?;
+        let wide = match self.width {
+            // A title may need more room than there is.
+            Some(width) => {
+                text.chars().count() == width
+                    || (text.len() > width && text.len() - title.len() <= 4)
+            }
+            None => text.len() >= 40,
+        };
+        wide.then_some(title)
+    }
+
+    fn section(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
+        self.end_section(out);
+        self.sections += 1;
+        self.at = match title {
+            "test session starts" => At::Progress,
+            "FAILURES" | "ERRORS" => {
+                self.bad = true;
+                At::Failures
+            }
+            "PASSES" | "XPASSES" | "XFAILURES" => At::Passes,
+            "short test summary info" => At::List,
+            "tests coverage" => At::Coverage,
+            _ if title.starts_with("warnings summary") => At::Warnings,
+            _ if is_summary(title) => {
+                out.keep(line);
+                self.summary(title);
+                At::After
+            }
+            _ => {
+                out.keep(line);
+                At::Other
+            }
+        };
+    }
+
+    fn summary(&mut self, text: &str) {
+        self.ended = true;
+        self.bad |= tells_failures(text);
+    }
+
+    fn end_section(&mut self, out: &mut dyn Sink) {
+        if let Some(failure) = self.failure.take() {
+            failure.finish(out);
+        }
+        self.progress.end(out);
+        self.other.flush(out);
+        self.warned = false;
+    }
+
+    fn failure(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
+        if let Some(failure) = self.failure.take() {
+            failure.finish(out);
+        }
+        if title.starts_with("coverage: ") {
+            self.at = At::Coverage;
+            return;
+        }
+        self.failures += 1;
+        let text = format!("__ {title} __");
+        out.keep(Line {
+            text: &text,
+            ..line
+        });
+        let brief = self.failures > self.limits.max_failures;
+        self.failure = Some(Failure::new(brief, self.limits.truncate_stack_trace));
+    }
+
+    fn warning(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        if !text.starts_with(' ') {
+            self.warned = false;
+            return;
+        }
+        // The first indented line names the place; what follows is the source.
+        if !std::mem::replace(&mut self.warned, true) {
+            self.warnings += 1;
+            if self.warnings <= MOST_WARNINGS {
+                keep_cut(line, MOST_LINE / 4, out);
+            } else if self.warnings == MOST_WARNINGS + 1 {
+                out.say(line.number, "[… more warnings …]");
+            }
+        }
+    }
+
+    fn coverage(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        let whole = text.split_ascii_whitespace().nth(3) == Some("100%")
+            || text.split_ascii_whitespace().nth(5) == Some("100%");
+        if text.is_empty() || text.starts_with("---") || (whole && !text.starts_with("TOTAL")) {
+            return;
+        }
+        self.files += 1;
+        if self.files <= MOST_FILES || !text.contains('%') || text.starts_with("TOTAL") {
+            keep_cut(line, MOST_LINE, out);
+        } else if self.files == MOST_FILES + 1 {
+            out.say(line.number, "[… more files …]");
+        }
+    }
+
+    /// A line of the list of what failed.
+    fn listed(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        let word = text.split(' ').next().unwrap_or_default();
+        match word {
+            "FAILED" | "ERROR" | "SUBFAIL" | "SUBFAILED" => {
+                self.bad = true;
+                self.progress.told();
+                keep_cut(line, MOST_LINE, out);
+            }
+            "PASSED" | "SUBPASS" | "SUBPASSED" => {}
+            "SKIPPED" | "XFAIL" | "XPASS" | "SUBSKIP" | "SUBSKIPPED" => {
+                self.notes += 1;
+                if self.notes <= MOST_NOTES {
+                    keep_cut(line, MOST_LINE / 4, out);
+                } else if self.notes == MOST_NOTES + 1 {
+                    out.say(line.number, "[… more that did not run …]");
+                }
+            }
+            _ => self.other(line, out),
+        }
+    }
+
+    fn other(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        if is_summary(text) {
+            // As `-q` prints it.
+            self.end_section(out);
+            self.summary(text);
+            self.at = At::After;
+            out.keep(line);
+        } else if !text.is_empty() {
+            self.other.line(line, out);
+        }
+    }
+}
+
+impl Strategy for Pytest {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text.trim_ascii_end();
+        let line = Line { text, ..line };
+        match text.as_bytes().first() {
+            Some(b'=') => {
+                if let Some(title) = self.title(text, '=') {
+                    if self.width.is_none() {
+                        self.width = Some(text.chars().count());
+                    }
+                    self.section(title, line, out);
+                    return;
+                }
+            }
+            Some(b'_') if matches!(self.at, At::Failures | At::Coverage) => {
+                if let Some(title) = self.title(text, '_')
+                    && !title.starts_with("_ ")
+                {
+                    self.failure(title, line, out);
+                    return;
+                }
+            }
+            Some(b'!') => {
+                if self.title(text, '!').is_some() {
+                    self.end_section(out);
+                    self.bad = true;
+                    self.at = At::Other;
+                    out.keep(line);
+                    return;
+                }
+            }
+            Some(b'-') if text.contains(" coverage: ") => {
+                if self.title(text, '-').is_some() {
+                    self.end_section(out);
+                    self.at = At::Coverage;
+                    return;
+                }
+            }
+            Some(b'-') if text.starts_with("-- Docs: ") => return,
+            _ => {}
+        }
+        if matches!(self.at, At::Warnings | At::Coverage | At::Failures)
+            && text.ends_with('s')
+            && is_summary(text)
+        {
+            self.other(line, out);
+            return;
+        }
+        match self.at {
+            At::Before | At::Progress => {
+                if is_summary(text) {
+                    self.other(line, out);
+                } else {
+                    self.bad |= text.starts_with("ERROR: ") || text.starts_with("INTERNALERROR> ");
+                    self.progress.line(line, out);
+                }
+            }
+            At::Failures => match &mut self.failure {
+                Some(failure) => failure.line(line, out),
+                // As `--tb=line` prints them.
+                None if !text.is_empty() => keep_cut(line, MOST_LINE, out),
+                None => {}
+            },
+            At::Passes => {}
+            At::Warnings => self.warning(line, out),
+            At::Coverage => self.coverage(line, out),
+            At::List => self.listed(line, out),
+            At::Other | At::After => self.other(line, out),
+        }
+    }
+
+    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+        if !self.ended {
+            self.progress.broke_off(out);
+        }
+        self.end_section(out);
+        let understood = self.sections > 0 || self.ended || self.progress.understood();
+        if !understood || (end.failed() && !self.bad && self.ended) {
+            return FilterConfidence::Fallback;
+        }
+        if self.ended {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Partial
+        }
+    }
+}
