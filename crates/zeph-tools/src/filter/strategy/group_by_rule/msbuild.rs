@@ -52,11 +52,7 @@ impl Dialect for MsBuild {
             self.told.insert(key);
         }
         if level == "error" {
-            let text = format!("{place}: {level} {code}: {message}");
-            found.keep_diagnostic(Line {
-                text: &text,
-                ..line
-            });
+            found.keep_diagnostic(Line { text, ..line });
             return;
         }
         found.diagnostic(Diagnostic {

@@ -20,6 +20,13 @@ pub(super) fn is_library(path: &str) -> bool {
     .any(|part| path.contains(part))
 }
 
+/// Whether a frame is of what runs tests: where it fails, an assertion was wrong.
+fn is_harness(frame: &str) -> bool {
+    ["/unittest/", "/_pytest/", "/pluggy/"]
+        .iter()
+        .any(|part| frame.contains(part))
+}
+
 /// Hands on the frames of own code, and the last one of all.
 #[derive(Debug)]
 pub(super) struct Frames {
@@ -81,6 +88,13 @@ impl Frames {
 
     /// No frame follows: the last one of a library, where it failed, stays.
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
+        if self
+            .last
+            .first()
+            .is_some_and(|frame| is_harness(&frame.text))
+        {
+            self.last.clear();
+        }
         for held in self.last.drain(..) {
             keep_cut(held.line(), MOST_LINE, out);
         }
