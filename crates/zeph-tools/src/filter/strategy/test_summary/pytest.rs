@@ -275,21 +275,17 @@ impl Strategy for Pytest {
                     return;
                 }
             }
-            Some(b'!') => {
-                if self.title(text, '!').is_some() {
-                    self.end_section(out);
-                    self.bad = true;
-                    self.at = At::Other;
-                    out.keep(line);
-                    return;
-                }
+            Some(b'!') if self.title(text, '!').is_some() => {
+                self.end_section(out);
+                self.bad = true;
+                self.at = At::Other;
+                out.keep(line);
+                return;
             }
-            Some(b'-') if text.contains(" coverage: ") => {
-                if self.title(text, '-').is_some() {
-                    self.end_section(out);
-                    self.at = At::Coverage;
-                    return;
-                }
+            Some(b'-') if text.contains(" coverage: ") && self.title(text, '-').is_some() => {
+                self.end_section(out);
+                self.at = At::Coverage;
+                return;
             }
             Some(b'-') if text.starts_with("-- Docs: ") => return,
             _ => {}

@@ -201,7 +201,9 @@ impl Strategy for Unittest {
         {
             out.keep(last.line());
         }
-        if !self.ended && !self.bad && !self.tests || end.failed() && self.ended && !self.bad {
+        let understood = self.ended || self.bad || self.tests;
+        let contradicted = end.failed() && self.ended && !self.bad;
+        if !understood || contradicted {
             return FilterConfidence::Fallback;
         }
         if self.ended {
