@@ -43,6 +43,10 @@ pub(super) fn progress(text: &str) -> Option<Progress> {
         return None;
     }
     match verb {
+        // With `--verbose` the compiler and build scripts are named too.
+        "Running" if rest.contains(" --crate-name ") || rest.ends_with("/build-script-build`") => {
+            Some(Progress::Step)
+        }
         "Running" | "Doc-tests" => Some(Progress::Program),
         "Finished" => Some(Progress::Finished),
         _ if STEPS.contains(&verb) => Some(Progress::Step),
@@ -64,6 +68,11 @@ mod tests {
         );
         check("   Doc-tests shop", Some(Progress::Program));
         check("    Finished `dev` profile in 1s", Some(Progress::Finished));
+        check("     Running `target/debug/shop`", Some(Progress::Program));
+        check(
+            "     Running `/bin/rustc --crate-name shop src/lib.rs`",
+            Some(Progress::Step),
+        );
         check("  Compiling serde v1.0.0", None);
         check("Compiling serde v1.0.0", None);
         check("   Compiling", None);

@@ -209,8 +209,9 @@ impl Group {
                     } else {
                         // An error can be looked for by the words that the tool has for it.
                         text.clear();
-                        if level == "error" {
-                            text.push_str("error: ");
+                        if level.starts_with("error") {
+                            text.push_str(level);
+                            text.push_str(": ");
                         }
                         text.push_str(&message.text);
                         say_places(number, &message.places, &text, out);

@@ -9,6 +9,8 @@ mod group;
 mod msbuild;
 mod ruff;
 mod rustc;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -6,11 +6,13 @@
 
 mod text;
 
+use std::collections::HashSet;
+
 use super::super::cargo_lines::{Progress, progress};
 use super::{Diagnostic, Dialect, End, Found, Line};
 use text::{
-    header, is_error_code, is_explain_hint, is_marks, is_reading_hint, is_tally, label, notes,
-    place, short,
+    header, is_error_code, is_explain_hint, is_gutter, is_list_of_types, is_marks, is_reading_hint,
+    is_tally, label, notes, place, short,
 };
 
 /// Lines of one diagnostic that are held.
@@ -19,8 +21,10 @@ const MOST_LINES: usize = 400;
 const MOST_BYTES: usize = 256 * 1024;
 /// Lines that a message may have.
 const MOST_MESSAGE: usize = 12;
-/// Errors that are shown with their excerpts; of those beyond, message, place and labels stay.
-const WHOLE: usize = 20;
+/// Types of a list that are named.
+const MOST_TYPES: usize = 3;
+/// Errors that are shown with their excerpts; those beyond come in groups, as lints do.
+const WHOLE: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
@@ -46,15 +50,15 @@ struct Block {
 struct Rustc {
     at: At,
     block: Block,
-    /// Errors so far.
-    errors: usize,
+    /// Errors that are shown with their excerpts.
+    whole: HashSet<String>,
 }
 
 pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(Rustc {
         at: At::Between,
         block: Block::default(),
-        errors: 0,
+        whole: HashSet::new(),
     })
 }
 
@@ -150,69 +154,34 @@ impl Rustc {
                 Some(code) => !is_error_code(code),
                 None => found.groups.knows(level, &message),
             };
-        if let (true, Some(place)) = (lint, place) {
-            found.diagnostic(Diagnostic {
-                number,
-                level: level.to_owned(),
-                code,
-                message,
-                place: place.to_owned(),
-                help,
+        let known = self.whole.len() >= WHOLE || self.whole.contains(&message);
+        if let (true, Some(place)) = (lint || known, place) {
+            let place = place.to_owned();
+            found.diagnostic(match own_code {
+                Some(own) => Diagnostic {
+                    number,
+                    level: format!("{level}[{own}]"),
+                    code: None,
+                    message: with_label(block, message),
+                    place,
+                    help: None,
+                },
+                None => Diagnostic {
+                    number,
+                    level: level.to_owned(),
+                    code,
+                    message,
+                    place,
+                    help,
+                },
             });
         } else {
-            self.errors += 1;
-            self.keep_trimmed(block, code.filter(|_| own_code.is_none()), found);
+            if !known {
+                self.whole.insert(message);
+            }
+            keep_trimmed(block, code.filter(|_| own_code.is_none()), found);
         }
     }
-
-    /// Hands on the diagnostic that is held, without what repeats.
-    fn keep_trimmed(&self, block: &Block, code: Option<String>, found: &mut Found<'_>) {
-        let whole = self.errors <= WHOLE;
-        let mut suggestion = false;
-        for (index, line) in block.lines().enumerate() {
-            let text = line.text.trim_ascii();
-            if index == 0
-                && let Some(code) = &code
-            {
-                let text = format!("{} ({code})", line.text);
-                found.keep(Line {
-                    text: &text,
-                    ..line
-                });
-                continue;
-            }
-            if index <= block.message {
-                found.keep(line);
-                continue;
-            }
-            if text.starts_with("help: ") || text.starts_with("note: ") {
-                suggestion = text.starts_with("help: ");
-                found.keep(line);
-                continue;
-            }
-            let chatter = text.is_empty()
-                || text == "|"
-                || is_reading_hint(text)
-                || text.starts_with("= note: `#[")
-                || text.starts_with("--> /rustc/")
-                || (suggestion && is_marks(text));
-            if chatter {
-                continue;
-            }
-            if whole {
-                found.keep(line);
-            } else if let Some(label) = label(line.text) {
-                let text = format!("   {label}");
-                found.keep(Line {
-                    text: &text,
-                    ..line
-                });
-            } else if text.starts_with("= ") {
-                found.keep(line);
-            }
-        }
-    }
-
     fn between(&mut self, line: Line<'_>, found: &mut Found<'_>) {
         let text = line.text;
         if let Some((level, _, message)) = header(text) {
@@ -250,6 +219,69 @@ impl Rustc {
                 None => found.keep(line),
             },
         }
+    }
+}
+
+/// Hands on a diagnostic without what repeats.
+fn keep_trimmed(block: &Block, code: Option<String>, found: &mut Found<'_>) {
+    let mut suggestion = false;
+    // Of the types that a trait is implemented for, which may be many, so many more are named.
+    let mut implementors = None;
+    for (index, line) in block.lines().enumerate() {
+        let text = line.text.trim_ascii();
+        if index == 0
+            && let Some(code) = &code
+        {
+            let text = format!("{} ({code})", line.text);
+            found.keep(Line {
+                text: &text,
+                ..line
+            });
+            continue;
+        }
+        if index < block.message || (index == block.message && place(line.text).is_some()) {
+            found.keep(line);
+            continue;
+        }
+        if text.starts_with("help: ") || text.starts_with("note: ") {
+            suggestion = text.starts_with("help: ");
+            implementors = None;
+            found.keep(line);
+            continue;
+        }
+        if let Some(left) = &mut implementors
+            && !text.starts_with("= ")
+        {
+            if *left > 0 || text.starts_with("and ") {
+                *left = usize::saturating_sub(*left, 1);
+                found.keep(line);
+            }
+            continue;
+        }
+        implementors = is_list_of_types(text).then_some(MOST_TYPES);
+        let chatter = is_gutter(text)
+            || is_reading_hint(text)
+            || text.starts_with("= note: `#[")
+            || text.starts_with("--> /rustc/")
+            || text.starts_with("::: /rustc/")
+            || (suggestion && is_marks(text));
+        if chatter {
+            continue;
+        }
+        found.keep(line);
+    }
+}
+
+/// The message, and what is said at the marked place where the message names nothing: `mismatched
+/// types: expected `u8`, found `bool``.
+fn with_label(block: &Block, message: String) -> String {
+    if message.contains('`') {
+        return message;
+    }
+    let labels = block.lines().skip(block.message);
+    match labels.filter_map(|line| label(line.text)).next() {
+        Some(label) => format!("{message}: {label}"),
+        None => message,
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Captured {
     spent: usize,
     frames: usize,
     brief: bool,
+    /// Whether the header goes when the first thing behind it is a panic that names the test.
+    repeats: bool,
     told: bool,
 }
 
@@ -46,6 +48,7 @@ impl Captured {
             spent: 0,
             frames,
             brief: false,
+            repeats: false,
             told: false,
         }
     }
@@ -61,9 +64,11 @@ impl Captured {
         captured
     }
 
-    /// Begins with `header`, a line about the test `name`.
-    pub(super) fn headed(mut self, header: Line<'_>, name: &str) -> Self {
+    /// Begins with `header`, a line about the test `name`; `repeats`: it goes when a panic names the
+    /// test too.
+    pub(super) fn headed(mut self, header: Line<'_>, name: &str, repeats: bool) -> Self {
         self.header = Some(header.into());
+        self.repeats = repeats;
         self.name = name.to_owned();
         self
     }
@@ -95,6 +100,12 @@ impl Captured {
                 self.place.clear();
                 self.place.push_str(place);
                 self.begin(name == self.name, out);
+                out.keep(line);
+                return;
+            }
+            b't' if is_verdict(text) => {
+                // The test prints what the harness does.
+                self.show_header(out);
                 out.keep(line);
                 return;
             }
@@ -132,7 +143,7 @@ impl Captured {
 
     /// A message begins; `named`: its first line names the test.
     fn begin(&mut self, named: bool, out: &mut dyn Sink) {
-        if named && self.brief {
+        if named && self.repeats {
             self.header = None;
         }
         self.show_header(out);
@@ -194,6 +205,11 @@ pub(super) fn is_backtrace_hint(text: &str) -> bool {
 pub(super) fn is_explain_hint(text: &str) -> bool {
     text.starts_with("For more information about an error, try `rustc --explain")
         || text.starts_with("For more information about this error, try `rustc --explain")
+}
+
+fn is_verdict(text: &str) -> bool {
+    text.starts_with("test result: ")
+        || (text.starts_with("test ") && text.ends_with(" ... FAILED"))
 }
 
 /// What a test or the harness says of a failure without a panic.

@@ -4,11 +4,16 @@
 //! In the order in which things are printed: a build; for each program a line that names it, one
 //! line a test, the output of the tests that failed, their names, and the result.
 
+mod text;
+
 use std::collections::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use text::{
+    Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
+};
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
 const MOST_PENDING: usize = 512 * 1024;
@@ -89,76 +94,6 @@ fn foreign(limits: Limits) -> Captured {
     Captured::new(FOREIGN.0, FOREIGN.1, limits.truncate_stack_trace)
 }
 
-/// How a test ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Passed,
-    Ignored,
-    Failed,
-    /// A measurement, or a test that prints while it runs.
-    Other,
-}
-
-/// Name and status of `test NAME ... STATUS`.
-fn status(text: &str) -> Option<(&str, Status)> {
-    let rest = text.strip_prefix("test ")?;
-    if let Some(name) = rest.strip_suffix(" ... ok") {
-        return Some((name, Status::Passed));
-    }
-    let (name, status) = rest.rsplit_once(" ... ")?;
-    // With a time: `ok <0.002s>`.
-    let word = status.split(' ').next().unwrap_or_default();
-    let timed = status[word.len()..].trim_start();
-    let plain = timed.is_empty() || (timed.starts_with('<') && timed.ends_with('>'));
-    let status = match word {
-        "ok" if plain => Status::Passed,
-        "FAILED" if plain || timed.starts_with('(') => Status::Failed,
-        "ignored" | "ignored," => Status::Ignored,
-        _ => Status::Other,
-    };
-    Some((name, status))
-}
-
-/// The name as the list of failures has it: without what is expected of the test.
-fn plain_name(name: &str) -> &str {
-    for suffix in [" - should panic", " - compile fail", " - compile"] {
-        if let Some(name) = name.strip_suffix(suffix) {
-            return name;
-        }
-    }
-    name
-}
-
-fn is_running(text: &str) -> bool {
-    let Some(count) = text.strip_prefix("running ") else {
-        return false;
-    };
-    let digits = count.bytes().take_while(u8::is_ascii_digit).count();
-    digits > 0 && matches!(&count[digits..], " test" | " tests")
-}
-
-/// The test in `---- NAME stdout ----`.
-fn output_of(text: &str) -> Option<&str> {
-    let name = text.strip_prefix("---- ")?.strip_suffix(" ----")?;
-    name.strip_suffix(" stdout")
-        .or_else(|| name.strip_suffix(" stderr"))
-}
-
-/// Whether it is a line of dots as `--quiet` prints them: `..i.F 12/20`.
-fn is_dots(text: &str) -> bool {
-    let dots = text.split(' ').next().unwrap_or_default();
-    !dots.is_empty()
-        && dots.bytes().all(|byte| b".iF".contains(&byte))
-        && text[dots.len()..]
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'/' || byte == b' ')
-}
-
-/// Whether no test ran, and none failed.
-fn is_empty_result(result: &str) -> bool {
-    result.starts_with("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; ")
-}
-
 impl Cargo {
     /// The line that names the program, unless it is said already.
     fn name_program(&mut self, out: &mut dyn Sink) {
@@ -231,6 +166,14 @@ impl Cargo {
 
     fn failing(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.failed = true;
+        if let Some((name, _)) = status(line.text)
+            && plain_name(name) != name
+        {
+            // What was expected of it is said nowhere else.
+            self.shown.insert(plain_name(name).to_owned());
+            self.name_program(out);
+            return out.keep(line);
+        }
         self.pending_bytes += line.text.len();
         self.pending.push(line.into());
         if self.pending_bytes > MOST_PENDING {
@@ -245,14 +188,15 @@ impl Cargo {
         self.name_program(out);
         let frames = self.limits.truncate_stack_trace;
         if self.successes {
-            self.captured = Captured::new(2, 2, frames).headed(line, "");
+            self.captured = Captured::new(2, 2, frames).headed(line, "", false);
             return;
         }
         self.failed = true;
         self.shown.insert(name.to_owned());
         self.failures += 1;
         let brief = self.failures > self.limits.max_failures;
-        self.captured = Captured::of_failure(brief, frames).headed(line, name);
+        let repeats = self.failures > 1;
+        self.captured = Captured::of_failure(brief, frames).headed(line, name, repeats);
     }
 
     /// In a list of names: those of which nothing was said yet.
@@ -329,6 +273,7 @@ impl Cargo {
             return self.progress(line, progress, out);
         }
         if self.at == At::Build {
+            self.failed |= text.starts_with("error");
             if !is_backtrace_hint(text) {
                 out.keep(line);
             }
@@ -350,14 +295,6 @@ impl Cargo {
         }
         self.name_program(out);
         self.captured.line(line, out);
-    }
-}
-
-/// The name in a line about a failing test.
-fn failed_name(text: &str) -> Option<&str> {
-    match status(text) {
-        Some((name, _)) => Some(plain_name(name)),
-        None => text.strip_suffix(" --- FAILED").map(plain_name),
     }
 }
 
@@ -396,9 +333,6 @@ impl Strategy for Cargo {
                 {
                     self.end_program(out);
                     self.running(line, out);
-                } else if text.starts_with("test result: ") {
-                    // A test may print this; its program's own comes after the names.
-                    out.keep(line);
                 } else {
                     self.captured.line(line, out);
                 }
@@ -434,7 +368,7 @@ impl Strategy for Cargo {
             let text = format!("[{} more: {empty}]", self.same_empty);
             out.say(self.last_empty, &text);
         }
-        if self.results == 0 && !self.failed || end.failed() && !self.failed {
+        if !self.failed && (self.results == 0 || end.failed()) {
             return FilterConfidence::Fallback;
         }
         if cut || self.unfinished {

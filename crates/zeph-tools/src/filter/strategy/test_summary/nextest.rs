@@ -127,6 +127,7 @@ impl Status<'_> {
                 | "SKIP"
                 | "START"
                 | "TERMINATING"
+                | "TRMNTG"
                 | "RETRY"
                 | "DELAY"
                 | "XFAIL"
@@ -333,6 +334,7 @@ impl Strategy for Nextest {
             {
                 self.other(line, out);
             } else {
+                self.failed |= text.starts_with("error");
                 match progress(text) {
                     None if is_backtrace_hint(text) => {}
                     None | Some(Progress::Finished) => out.keep(line),
@@ -367,7 +369,7 @@ impl Strategy for Nextest {
         let cut = matches!(self.at, At::Output { .. }) && !self.summary;
         self.end_output(out);
         self.show_bare(out);
-        if !self.summary && !self.failed || end.failed() && !self.failed {
+        if !self.failed && (!self.summary || end.failed()) {
             return FilterConfidence::Fallback;
         }
         if cut || !self.summary {

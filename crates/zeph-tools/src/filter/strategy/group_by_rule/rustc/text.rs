@@ -47,6 +47,16 @@ pub(super) fn is_reading_hint(text: &str) -> bool {
         || text.starts_with("= note: for more information, see ")
 }
 
+/// Whether it only joins marks and what is said of them: `   |    |`.
+pub(super) fn is_gutter(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'|' || byte == b' ')
+}
+
+/// Whether types follow, one a line.
+pub(super) fn is_list_of_types(text: &str) -> bool {
+    text.starts_with("= help: the following ") && text.contains(" implement trait ")
+}
+
 /// Whether it is an error of the language, not a lint.
 pub(super) fn is_error_code(code: &str) -> bool {
     code.strip_prefix('E').is_some_and(|digits| {
@@ -60,14 +70,14 @@ pub(super) fn is_marks(text: &str) -> bool {
     text.bytes().all(|byte| b" +~-".contains(&byte))
 }
 
-/// What is said under a marked part of the source: `     |     ^^^ expected `u32``.
+/// What is said of the marked place: `     |     ^^^ expected `u32``.
 pub(super) fn label(text: &str) -> Option<&str> {
     let (gutter, marks) = text.split_once('|')?;
     if !gutter.trim_ascii().is_empty() {
         return None;
     }
-    let label = marks.trim_start_matches([' ', '|', '^', '-', '_']);
-    Some(label).filter(|label| !label.is_empty())
+    let (_, label) = marks.rsplit_once('^')?;
+    Some(label.trim_ascii()).filter(|label| !label.is_empty())
 }
 
 /// The rule that is named in notes, and the first help.
