@@ -403,7 +403,8 @@ fn touching(home: &Home, config: &str) -> Output {
 /// does, and the person is told, however quiet it is to be.
 #[test]
 fn a_sink_that_cannot_be_written() {
-    let sinks: [(&str, fn(&Home) -> PathBuf); 4] = [
+    type Make = fn(&Home) -> PathBuf;
+    let sinks: [(&str, Make); 4] = [
         ("no regular file", |_| "/dev/full".into()),
         ("directory", |home| home.project()),
         ("symbolic link", |home| {
