@@ -77,8 +77,12 @@ impl Filters {
         }
         // What goes to a file is not what is read.
         let subject = Subject::of(command).filter(|subject| !subject.redirected);
-        match subject.and_then(|subject| self.book.find(&subject.text)) {
-            Some(rule) => Plan::Rule(Arc::clone(rule)),
+        match subject {
+            Some(subject) if subject.is_asked_in_full() => Plan::Plain,
+            Some(subject) => match self.book.find(&subject.text) {
+                Some(rule) => Plan::Rule(Arc::clone(rule)),
+                None => Plan::Unknown,
+            },
             None => Plan::Unknown,
         }
     }

@@ -42,7 +42,7 @@ impl End {
 }
 
 /// A line that is held back.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
     /// [`Line::number`].
     pub number: u64,

@@ -40,7 +40,18 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "phpunit",
     "prove",
     "dotnet",
-    "tox"
+    "tox",
+    "git-status",
+    "git-diff",
+    "git-log",
+    "git-transfer",
+    "listing-tree",
+    "listing-paths",
+    "listing-ls",
+    "archive",
+    "apt",
+    "download",
+    "log-dedup",
 ];
 
 /// The built-in rules. None of them fails to compile: a test sees to that.

@@ -3,8 +3,10 @@
 //!
 //! `parts` takes the text apart with the shell's own parser, or by a careful `split` where that
 //! refuses it; `wrapper` takes off what runs another command, `normal` brings programs to one name.
-//! What this comes to is a [`Subject`], on which rules are matched.
+//! What this comes to is a [`Subject`], on which rules are matched; `asked` says whether its output
+//! was asked for in full.
 
+mod asked;
 mod normal;
 mod parts;
 mod split;
@@ -55,5 +57,11 @@ impl Subject {
             redirected: last.redirected,
             earlier,
         })
+    }
+
+    /// Whether its output was asked for in full: it is sanitized then, and nothing else.
+    #[must_use]
+    pub fn is_asked_in_full(&self) -> bool {
+        asked::in_full(&self.words, &self.piped_into)
     }
 }

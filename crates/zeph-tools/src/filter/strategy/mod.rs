@@ -6,11 +6,19 @@
 
 mod cargo_lines;
 mod chain;
+mod dedup;
 mod excerpt;
+mod git_diff;
+mod git_log;
+mod git_status;
 mod group_by_rule;
 mod keep_matching;
+mod listing;
+mod mask;
+mod places;
 mod strip_annotated;
 mod strip_noise;
+mod template;
 mod test_summary;
 #[cfg(test)]
 mod testing;
@@ -63,10 +71,16 @@ type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
 /// All strategies by the name that a rule gives as `type`.
 const STRATEGIES: &[(&str, Make)] = &[
     ("group_by_rule", group_by_rule::make),
+    ("dedup", dedup::make),
+    ("git_diff", git_diff::make),
+    ("git_log", git_log::make),
+    ("git_status", git_status::make),
     ("keep_matching", keep_matching::make),
+    ("listing", listing::make),
     ("strip_annotated", strip_annotated::make),
     ("strip_noise", strip_noise::make),
     ("test_summary", test_summary::make),
+    ("template", template::make),
     ("truncate", truncate::make),
 ];
 

@@ -1,6 +1,6 @@
 //! What the tests of strategies share.
 
-use super::Strategy;
+use super::{Make, Strategy};
 use crate::filter::confidence::FilterConfidence;
 use crate::filter::line::{End, Line, Sink};
 
@@ -32,4 +32,19 @@ pub(super) fn run(
     }
     let confidence = strategy.finish(End { exit_code, lines }, &mut out);
     (out.0.join("\n"), confidence)
+}
+
+/// What a strategy with the parameters `table` makes of `text`, with a line break at its end.
+pub(super) fn collected(
+    make: Make,
+    table: &str,
+    text: &str,
+    exit_code: Option<i32>,
+) -> (String, FilterConfidence) {
+    let recipe = make(toml::from_str(table).unwrap()).unwrap();
+    let (mut text, confidence) = run(recipe.start(), text, exit_code);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    (text, confidence)
 }

@@ -1,0 +1,290 @@
+//! What a line of a listing says: a path, or something else.
+
+use std::borrow::Cow;
+
+/// A line of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry<'t> {
+    /// The path of a file or a folder.
+    Path(Cow<'t, str>),
+    /// The folder whose entries follow.
+    Section,
+    /// Something else.
+    Other,
+}
+
+/// Reads lines, one after the other.
+#[derive(Debug)]
+pub(super) struct Reader {
+    ls: bool,
+    /// The folder whose names follow: that of the last section.
+    section: Option<String>,
+    /// The line before was empty, or there was none.
+    after_blank: bool,
+}
+
+impl Reader {
+    /// Reads the output of ls, or a path a line.
+    pub(super) fn new(ls: bool) -> Self {
+        Self {
+            ls,
+            section: None,
+            after_blank: true,
+        }
+    }
+
+    /// What the next line says.
+    pub(super) fn read<'t>(&mut self, line: &'t str) -> Entry<'t> {
+        let after_blank = std::mem::replace(&mut self.after_blank, line.is_empty());
+        if line.trim_ascii().is_empty() || is_message(line) {
+            return Entry::Other;
+        }
+        if !self.ls {
+            return match path(line) {
+                Some(path) => Entry::Path(Cow::Borrowed(path)),
+                None => Entry::Other,
+            };
+        }
+        if after_blank && let Some(folder) = line.strip_suffix(':') {
+            self.section = Some(folder.to_owned());
+            return Entry::Section;
+        }
+        let name = match long_name(line) {
+            Some(name) => name,
+            None if is_total(line) => return Entry::Other,
+            None => line,
+        };
+        if matches!(name, "." | ".." | "./" | "../") {
+            return Entry::Section;
+        }
+        match &self.section {
+            Some(folder) => Entry::Path(Cow::Owned(format!("{folder}/{name}"))),
+            None => Entry::Path(Cow::Borrowed(name)),
+        }
+    }
+}
+
+/// `find: ‘x’: Permission denied`, `tar: x: Cannot open`, `./a: No such file or directory`.
+fn is_message(line: &str) -> bool {
+    let Some((program, rest)) = line.split_once(": ") else {
+        return false;
+    };
+    let short = program.len() <= 24
+        && program
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let does = ["adding", "inflating", "extracting", "creating", "updating"];
+    (short && !does.contains(&program)) || rest.contains(": ")
+}
+
+/// `total 48`, in any language: a word and a size.
+fn is_total(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().take(4).collect();
+    let size = |word: &&str| {
+        word.bytes()
+            .next()
+            .is_some_and(|byte| byte.is_ascii_digit())
+    };
+    (2..=3).contains(&words.len())
+        && words.last().is_some_and(size)
+        && line.len() < 32
+        && !size(&words[0])
+        && !words[0].contains(['.', '/'])
+}
+
+/// The name at the end of a long line: `-rw-r--r-- 1 root root 4096 Nov 22 05:42 name`.
+fn long_name(line: &str) -> Option<&str> {
+    if !is_mode(line) {
+        return None;
+    }
+    // Links, owner, group, size, and a date of two or three words.
+    let mut rest = line;
+    for _ in 0..6 {
+        rest = skip_word(rest)?;
+    }
+    // `05:42 name`, or `22 05:42 name`.
+    let (word, after) = rest.split_once(' ')?;
+    let timed = word.contains(':');
+    let rest = if timed {
+        after
+    } else {
+        skip_word(rest).unwrap_or(after)
+    };
+    let rest = match rest.split_once(' ') {
+        // `05:42:01.000 +0100 name`
+        Some((zone, after)) if zone.len() == 5 && zone.starts_with(['+', '-']) => after,
+        Some((time, after)) if !timed && is_time_or_year(time) => after,
+        _ => rest,
+    };
+    let name = rest.trim_start();
+    Some(name.split_once(" -> ").map_or(name, |(name, _)| name))
+}
+
+fn is_time_or_year(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    digits == 4 && (word.len() == 4 || (word.len() == 5 && word.as_bytes()[2] == b':'))
+}
+
+/// `drwxr-xr-x`, perhaps with a sign behind it.
+fn is_mode(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    bytes.len() > 20
+        && matches!(bytes[0], b'-' | b'd' | b'l' | b'c' | b'b' | b'p' | b's')
+        && bytes[1..10]
+            .iter()
+            .all(|byte| matches!(byte, b'r' | b'w' | b'x' | b's' | b'S' | b't' | b'T' | b'-'))
+        && matches!(bytes[10], b' ' | b'.' | b'+' | b'@')
+}
+
+/// What comes after a word and the spaces behind it.
+fn skip_word(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once(' ')?;
+    Some(rest.trim_start_matches(' '))
+}
+
+/// The path in a line of find, du, tar, zip, git ls-tree.
+fn path(line: &str) -> Option<&str> {
+    if let Some(name) = long_name_of_archive(line) {
+        return Some(name);
+    }
+    // `4.0K<tab>path`, `100644 blob 1f0… <tab>path`
+    if let Some((before, path)) = line.split_once('\t') {
+        let size = before.len() <= 12 && before.starts_with(|c: char| c.is_ascii_digit());
+        let object = before.len() > 40 && before.starts_with(|c: char| c.is_ascii_digit());
+        return (size || object).then_some(path);
+    }
+    let bare = line.trim_start();
+    for does in [
+        "adding: ",
+        "inflating: ",
+        "extracting: ",
+        "creating: ",
+        "updating: ",
+    ] {
+        if let Some(path) = bare.strip_prefix(does) {
+            let end = path.rfind(" (").unwrap_or(path.len());
+            return Some(path[..end].trim_end());
+        }
+    }
+    // Sentences are no paths: summaries, headings.
+    let words = line.split(' ').filter(|word| !word.is_empty()).count();
+    let sentence = words > 4 || (words > 1 && !line.contains('/') && !line.contains('.'));
+    (bare.len() == line.len() && !sentence && !line.ends_with(':')).then_some(line)
+}
+
+/// `-rw-r--r-- root/root 1234 2026-05-01 10:00 path` of tar, and `find -ls`.
+fn long_name_of_archive(line: &str) -> Option<&str> {
+    let bare = line.trim_start();
+    if is_mode(bare) {
+        let mut rest = bare;
+        for _ in 0..5 {
+            rest = skip_word(rest)?;
+        }
+        let name = rest
+            .split_once(" -> ")
+            .or_else(|| rest.split_once(" link to "));
+        return Some(name.map_or(rest, |(name, _)| name));
+    }
+    // Inode and blocks before the mode.
+    let rest = skip_word(bare).and_then(skip_word)?;
+    let numbered = bare.starts_with(|c: char| c.is_ascii_digit());
+    if numbered && is_mode(rest) {
+        long_name(rest)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found() {
+        let check = |line, expect: Option<&str>| {
+            let expect = expect.map_or(Entry::Other, |path| Entry::Path(Cow::Borrowed(path)));
+            assert_eq!(Reader::new(false).read(line), expect, "{line}");
+        };
+        check("./a/b.rs", Some("./a/b.rs"));
+        check("README", Some("README"));
+        check("./my file.txt", Some("./my file.txt"));
+        check("4.0K\tsrc/a", Some("src/a"));
+        check(
+            "100644 blob 83baae61804e65cc73a7201a7252750c76066a30\tsrc/a b",
+            Some("src/a b"),
+        );
+        check("  adding: src/a.js (deflated 54%)", Some("src/a.js"));
+        check("  inflating: src/a.js  ", Some("src/a.js"));
+        check(
+            "-rw-r--r-- root/root      1234 2026-05-01 10:00 src/a b",
+            Some("src/a b"),
+        );
+        check(
+            "   1234      4 -rw-r--r--   1 root  root  512 May  1 10:00 ./src/a",
+            Some("./src/a"),
+        );
+        check("find: ‘./x’: Permission denied", None);
+        check("find: './x': Keine Berechtigung", None);
+        check("tar: x: Cannot open: No such file or directory", None);
+        check("./x: Permission denied", Some("./x: Permission denied"));
+        check("sending incremental file list", None);
+        check("total size is 1,234  speedup is 1.00", None);
+        check("sent 1,234 bytes  received 56 bytes  1.00 bytes/sec", None);
+        check("Archive:  x.zip", None);
+        check("", None);
+    }
+
+    #[test]
+    fn names_of_ls_are_found() {
+        let check = |line, expect: &str| {
+            let mut reader = Reader::new(true);
+            assert_eq!(reader.read("src:"), Entry::Section);
+            assert_eq!(
+                reader.read(line),
+                Entry::Path(Cow::Borrowed(expect)),
+                "{line}"
+            );
+        };
+        check("a.rs", "src/a.rs");
+        check("a b.rs", "src/a b.rs");
+        check(
+            "-rw-r--r-- 1 root root 4096 Nov 22 05:42 a b.rs",
+            "src/a b.rs",
+        );
+        check("-rw-r--r-- 1 root root 4096 Nov 22  2025 a.rs", "src/a.rs");
+        check("drwxr-xr-x. 12 root root   4096 22. Nov 05:42 a", "src/a");
+        check(
+            "-rw-r--r-- 1 root root 4096 2026-11-22 05:42 a.rs",
+            "src/a.rs",
+        );
+        check(
+            "-rw-r--r-- 1 root root 4096 2026-11-22 05:42:01.123456789 +0100 a.rs",
+            "src/a.rs",
+        );
+        check("lrwxrwxrwx 1 root root 8 Nov 22 05:42 a -> b", "src/a");
+        let mut reader = Reader::new(true);
+        assert_eq!(reader.read("total 48"), Entry::Other);
+        assert_eq!(reader.read("insgesamt 4,0K"), Entry::Other);
+        assert_eq!(
+            reader.read("ls: cannot access 'x': No such file or directory"),
+            Entry::Other
+        );
+        assert_eq!(reader.read("a:"), Entry::Path(Cow::Borrowed("a:")));
+        assert_eq!(
+            reader.read("drwxr-xr-x 12 root root 4096 Nov 22 05:42 .."),
+            Entry::Section
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_line_is_read(lines in proptest::collection::vec("[-drwx0-9 a:./>\t]{0,70}|.*", 0..5)) {
+            for ls in [false, true] {
+                let mut reader = Reader::new(ls);
+                for line in &lines {
+                    let _ = reader.read(line);
+                }
+            }
+        }
+    }
+}

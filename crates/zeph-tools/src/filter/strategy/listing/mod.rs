@@ -1,0 +1,207 @@
+//! `listing`: long lists of paths, by their folders.
+//!
+//! A list up to `max_lines` stays as it is. Of a longer one the paths outside of what tools fetched
+//! and made stay, if they are few; all others are told by folder, with their number and some names.
+//! What is no entry (errors, totals, summaries) stays.
+
+mod entry;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::places::{Budget, Places, made};
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::line::{End, Held, Line, Sink};
+use entry::{Entry, Reader};
+
+/// What the lines of a listing look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    /// A path a line, perhaps behind what an archiver does with it: find, fd, tar, unzip.
+    Paths,
+    /// Names, or long lines with names, in sections: ls.
+    Ls,
+    /// Branches: tree.
+    Tree,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// What the lines look like.
+    format: Format,
+    /// Lists of up to so many lines stay as they are.
+    #[serde(default = "sixty")]
+    max_lines: usize,
+    /// Lines for folders of a longer one.
+    #[serde(default = "sixty")]
+    max_folders: usize,
+    /// Names in these lines.
+    #[serde(default = "many_names")]
+    max_names: usize,
+}
+
+fn sixty() -> usize {
+    60
+}
+
+fn many_names() -> usize {
+    150
+}
+
+/// The most that may be asked for: what is held back is bounded by it.
+const MOST: usize = 10_000;
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let params: Params = super::params(table)?;
+    if params
+        .max_lines
+        .max(params.max_folders)
+        .max(params.max_names)
+        > MOST
+    {
+        return Err(format!(
+            "`max_lines`, `max_folders` and `max_names` may be {MOST} at most"
+        ));
+    }
+    Ok(Arc::new(params))
+}
+
+impl Recipe for Params {
+    fn start(&self) -> Box<dyn Strategy> {
+        if self.format == Format::Tree {
+            return Box::new(tree::Tree::new(self.max_lines));
+        }
+        Box::new(Listing {
+            params: *self,
+            reader: Reader::new(self.format == Format::Ls),
+            early: Vec::new(),
+            long: false,
+            made_counts: false,
+            own: Vec::new(),
+            made: BTreeMap::new(),
+            places: Places::default(),
+            last: 0,
+        })
+    }
+}
+
+struct Listing {
+    params: Params,
+    reader: Reader,
+    /// The first lines, as long as the list may be short.
+    early: Vec<Held>,
+    long: bool,
+    /// Whether folders of what tools made are told apart: not in a list of their content alone.
+    made_counts: bool,
+    /// Entries outside of them, as long as they are few.
+    own: Vec<(Held, String)>,
+    /// The folders that tools made, with what is in them; the first as many as `own` may have.
+    made: BTreeMap<String, Places>,
+    /// What is in neither.
+    places: Places,
+    last: u64,
+}
+
+impl Listing {
+    /// The list is long: what came so far is sorted.
+    fn sort_early(&mut self, out: &mut dyn Sink) {
+        self.long = true;
+        let early = std::mem::take(&mut self.early);
+        let mut reader = Reader::new(self.params.format == Format::Ls);
+        self.made_counts = early.iter().any(|held| match reader.read(&held.text) {
+            Entry::Path(path) => made(&path).is_none(),
+            Entry::Other | Entry::Section => false,
+        });
+        for held in early {
+            self.sort(held.line(), out);
+        }
+    }
+
+    fn sort(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let path = match self.reader.read(line.text) {
+            Entry::Path(path) => path,
+            Entry::Section => return,
+            Entry::Other => {
+                if !line.text.trim_ascii().is_empty() {
+                    out.keep(line);
+                }
+                return;
+            }
+        };
+        let folder = made(&path)
+            .filter(|_| self.made_counts)
+            .map(|end| &path[..end]);
+        if let Some(folder) = folder
+            && (self.made.contains_key(folder) || self.made.len() < self.params.max_folders)
+        {
+            let places = self.made.entry(folder.to_owned()).or_default();
+            places.add(path[folder.len()..].trim_start_matches('/'));
+            return;
+        }
+        if self.params.format == Format::Paths
+            && self.places.count() == 0
+            && self.own.len() < self.params.max_lines
+        {
+            self.own.push((line.into(), path.into_owned()));
+            return;
+        }
+        for (_, path) in self.own.drain(..) {
+            self.places.add(&path);
+        }
+        self.places.add(&path);
+    }
+}
+
+impl Strategy for Listing {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        self.last = line.number;
+        if self.long {
+            self.sort(line, out);
+            return;
+        }
+        self.early.push(line.into());
+        if self.early.len() > self.params.max_lines {
+            self.sort_early(out);
+        }
+    }
+
+    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+        if !self.long {
+            self.early.iter().for_each(|held| out.keep(held.line()));
+            return FilterConfidence::Fallback;
+        }
+        for (held, _) in &self.own {
+            out.keep(held.line());
+        }
+        let Params {
+            max_folders,
+            max_names,
+            ..
+        } = self.params;
+        let folders = std::mem::take(&mut self.made);
+        let names = max_names / folders.len().max(1);
+        for (folder, places) in folders {
+            let lines = places.lines(Budget { folders: 1, names });
+            for line in lines {
+                let space = if line.starts_with('(') { " " } else { "" };
+                out.say(self.last, &format!("{folder}/{space}{line}"));
+            }
+        }
+        let budget = Budget {
+            folders: max_folders,
+            names: max_names,
+        };
+        for line in std::mem::take(&mut self.places).lines(budget) {
+            out.say(self.last, &line);
+        }
+        FilterConfidence::Full
+    }
+}
+
+#[cfg(test)]
+mod tests;

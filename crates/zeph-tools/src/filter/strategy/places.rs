@@ -1,0 +1,468 @@
+//! Many paths, told by their folders: how many are in each, and the names of some.
+//!
+//! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
+//! other folder does; then the deepest give way. Memory stays bounded whatever is added.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Folders that are told apart while paths come in.
+const MOST_GROUPS: usize = 2000;
+/// Bytes of names that are remembered.
+const MOST_BYTES: usize = 1024 * 1024;
+/// Names of subfolders, and endings of files, that are counted by name in one folder.
+const MOST_KINDS: usize = 400;
+/// Paths in a folder that are told as they are; files with one ending that are rare.
+const FEW: u64 = 3;
+/// Endings that are told of what is left out.
+const ENDINGS: usize = 4;
+
+/// Folders of what tools fetch and make.
+const MADE: &[&str] = &[
+    "node_modules",
+    "target",
+    ".git",
+    "__pycache__",
+    ".venv",
+    "venv",
+    "site-packages",
+    "dist",
+    "build",
+    ".next",
+    ".gradle",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".cargo",
+    "vendor",
+    "coverage",
+];
+
+/// Where in `path` the first folder ends that tools made: the bytes up to behind its name.
+pub(super) fn made(path: &str) -> Option<usize> {
+    let mut end = 0;
+    for part in path.split('/') {
+        end += part.len();
+        if MADE.contains(&part) {
+            return (end < path.len()).then_some(end);
+        }
+        end += 1;
+    }
+    None
+}
+
+/// A folder.
+#[derive(Debug, Default)]
+struct Group {
+    /// Paths in it, and below it what has no line of its own.
+    count: u64,
+    /// The first names.
+    names: Vec<String>,
+    /// The last name, where [`Self::names`] has not all.
+    last: String,
+    endings: BTreeMap<String, u64>,
+    /// Folders in it that have no line of their own, with the number of their paths.
+    below: BTreeMap<String, u64>,
+    /// Paths below it that are in none of these.
+    uncounted: u64,
+}
+
+/// Paths by their folders.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    groups: BTreeMap<String, Group>,
+    count: u64,
+    bytes: usize,
+    /// Folders below so many parts have no group, once there were too many.
+    depth: Option<usize>,
+}
+
+/// How much is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Lines, one for each folder.
+    pub(super) folders: usize,
+    /// Names, shared among the folders.
+    pub(super) names: usize,
+}
+
+impl Places {
+    /// The paths that were added.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a path; a folder's may end with a slash.
+    pub(super) fn add(&mut self, path: &str) {
+        self.count += 1;
+        let bare = path.strip_suffix('/').unwrap_or(path);
+        let name_at = bare.rfind('/').map_or(0, |at| at + 1);
+        let (folder, name) = path.split_at(name_at);
+        let folder = match folder {
+            "/" => folder,
+            _ => folder.strip_suffix('/').unwrap_or(folder),
+        };
+        let (folder, below) = match self.depth {
+            Some(depth) => cut(folder, depth),
+            None => (folder, None),
+        };
+        if !self.groups.contains_key(folder) {
+            self.groups.insert(folder.to_owned(), Group::default());
+            if self.groups.len() > MOST_GROUPS {
+                let depth = self.groups.keys().map(|key| parts(key)).max().unwrap_or(1);
+                self.reduce(depth.saturating_sub(1));
+                self.depth = Some(depth.saturating_sub(1));
+            }
+        }
+        let folder = self.depth.map_or(folder, |depth| cut(folder, depth).0);
+        let room = self.bytes < MOST_BYTES;
+        let group = self.groups.entry(folder.to_owned()).or_default();
+        group.count += 1;
+        if let Some(below) = below {
+            group.add_below(below, 1);
+            return;
+        }
+        if let Some(ending) = ending(name) {
+            add_to(&mut group.endings, ending, 1);
+        }
+        if room {
+            self.bytes += name.len() + size_of::<String>();
+            group.names.push(name.to_owned());
+        } else {
+            group.last.clear();
+            group.last.push_str(name);
+        }
+    }
+
+    /// Gives all folders of more than `depth` parts to those above them.
+    fn reduce(&mut self, depth: usize) {
+        for (key, group) in std::mem::take(&mut self.groups) {
+            let (key, below) = cut(&key, depth);
+            let into = self.groups.entry(key.to_owned()).or_default();
+            into.take(group, below);
+        }
+    }
+
+    /// Gives what is below folders that tools made to these, where there are other folders.
+    fn close_made(&mut self) {
+        let others = self
+            .groups
+            .keys()
+            .filter(|key| made(&format!("{key}/")).is_none());
+        if others.count() < 2 {
+            return;
+        }
+        for (key, group) in std::mem::take(&mut self.groups) {
+            let end = made(&format!("{key}/")).unwrap_or(key.len());
+            let (head, rest) = key.split_at(end);
+            let below = rest.split('/').find(|part| !part.is_empty());
+            self.groups
+                .entry(head.to_owned())
+                .or_default()
+                .take(group, below);
+        }
+    }
+
+    /// A line for each folder; of those with few paths, these.
+    pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
+        if self.groups.len() > budget.folders {
+            self.close_made();
+        }
+        while self.groups.len() > budget.folders {
+            let deepest = self.groups.keys().map(|key| parts(key)).max().unwrap_or(0);
+            if deepest == 0 {
+                break;
+            }
+            self.reduce(deepest - 1);
+        }
+        let wants = self
+            .groups
+            .values()
+            .map(|group| group.names.len() + group.below.len());
+        let shares = share(budget.names, &wants.collect::<Vec<_>>());
+        let told = self.groups.iter().zip(shares);
+        told.flat_map(|((folder, group), names)| group.lines(folder, names))
+            .collect()
+    }
+}
+
+impl Group {
+    fn add_below(&mut self, name: &str, count: u64) {
+        if !add_to(&mut self.below, name, count) {
+            self.uncounted += count;
+        }
+    }
+
+    /// Takes in another: itself where `below` is `None`, else what is below in that folder.
+    fn take(&mut self, other: Self, below: Option<&str>) {
+        self.count += other.count;
+        for (ending, count) in other.endings {
+            add_to(&mut self.endings, &ending, count);
+        }
+        match below {
+            Some(below) => self.add_below(below, other.count),
+            None => {
+                self.names.extend(other.names);
+                self.last = other.last;
+                self.uncounted += other.uncounted;
+                for (name, count) in other.below {
+                    self.add_below(&name, count);
+                }
+            }
+        }
+    }
+
+    fn lines(&self, folder: &str, names: usize) -> Vec<String> {
+        let whole = self.names.len() as u64 == self.count && self.count <= FEW;
+        if !whole {
+            return vec![self.line(folder, names)];
+        }
+        let slash = if folder.is_empty() || folder.ends_with('/') {
+            ""
+        } else {
+            "/"
+        };
+        let paths = self
+            .names
+            .iter()
+            .map(|name| format!("{folder}{slash}{name}"));
+        paths.collect()
+    }
+
+    /// `src/ (12): main.rs lib.rs util/ (9) … +1 more`.
+    fn line(&self, folder: &str, names: usize) -> String {
+        let behind = match folder {
+            "" => "",
+            "/" => " ",
+            _ => "/ ",
+        };
+        let mut line = format!("{folder}{behind}({}):", self.count);
+        let room = names.saturating_sub(self.below.len()).max(names / 2);
+        let files = self.names.len().min(room);
+        let folders = names - files;
+        let listed = self.listed(files);
+        let mut told = 0;
+        for name in &listed {
+            line.push(' ');
+            push_name(&mut line, name);
+            told += 1;
+        }
+        for (name, count) in self.below.iter().take(folders) {
+            line.push(' ');
+            push_name(&mut line, name);
+            let _ = write!(line, "/ ({count})");
+            told += count;
+        }
+        if told < self.count {
+            let _ = write!(line, " … +{} more", self.count - told);
+            let last = match self.names.last().filter(|_| self.last.is_empty()) {
+                Some(last) if listed.len() < self.names.len() => last,
+                _ => &self.last,
+            };
+            if !last.is_empty() {
+                line.push_str(", last ");
+                push_name(&mut line, last);
+            }
+            self.push_endings(&mut line);
+        }
+        line
+    }
+
+    /// As many names as `room`: those with a rare ending, and the first.
+    fn listed(&self, room: usize) -> Vec<&String> {
+        if room >= self.names.len() {
+            return self.names.iter().collect();
+        }
+        let is_rare = |name: &str| {
+            let count = ending(name).and_then(|ending| self.endings.get(ending));
+            count.is_none_or(|count| *count <= FEW)
+        };
+        let mut rare = room / 2;
+        let mut shown: Vec<bool> = Vec::with_capacity(self.names.len());
+        for name in &self.names {
+            let show = rare > 0 && is_rare(name);
+            rare -= usize::from(show);
+            shown.push(show);
+        }
+        let mut left = room - shown.iter().filter(|show| **show).count();
+        for show in shown.iter_mut().filter(|show| !**show) {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            *show = true;
+        }
+        let named = self.names.iter().zip(shown);
+        named
+            .filter(|(_, show)| *show)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// `; of all: 30 .js, 4 .ts, 1 .md`: the most frequent, and one that is rare.
+    fn push_endings(&self, line: &mut String) {
+        let mut endings: Vec<(&String, &u64)> = self.endings.iter().collect();
+        endings.sort_by_key(|(ending, count)| (std::cmp::Reverse(**count), *ending));
+        let rare = endings.len().saturating_sub(1).max(ENDINGS);
+        let told = endings.iter().take(ENDINGS).chain(endings.get(rare));
+        for (index, (ending, count)) in told.enumerate() {
+            let before = if index == 0 { "; of all:" } else { "," };
+            let _ = write!(line, "{before} {count} .{ending}");
+        }
+    }
+}
+
+/// Adds to the count of a name, as long as there are not too many names.
+fn add_to(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) -> bool {
+    if let Some(known) = counts.get_mut(name) {
+        *known += count;
+        return true;
+    }
+    let room = counts.len() < MOST_KINDS;
+    if room {
+        counts.insert(name.to_owned(), count);
+    }
+    room
+}
+
+/// A name, in quotes where it holds a space.
+fn push_name(line: &mut String, name: &str) {
+    if name.contains(' ') && !name.starts_with('"') {
+        let _ = write!(line, "\"{name}\"");
+    } else {
+        line.push_str(name);
+    }
+}
+
+/// What a file's name ends with, behind its last point.
+fn ending(name: &str) -> Option<&str> {
+    let (stem, ending) = name.trim_end_matches('"').rsplit_once('.')?;
+    let fits = !stem.is_empty()
+        && (1..=12).contains(&ending.len())
+        && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    fits.then_some(ending)
+}
+
+/// The parts of a path; the root is one.
+fn parts(path: &str) -> usize {
+    match path {
+        "" => 0,
+        "/" => 1,
+        _ => path.split('/').count(),
+    }
+}
+
+/// The first `depth` parts of a path, and the part that follows.
+fn cut(path: &str, depth: usize) -> (&str, Option<&str>) {
+    if parts(path) <= depth {
+        return (path, None);
+    }
+    let slash = depth
+        .checked_sub(1)
+        .and_then(|nth| path.match_indices('/').nth(nth));
+    let end = slash.map_or(0, |(at, _)| at);
+    let below = path[end..].split('/').find(|part| !part.is_empty());
+    match &path[..end] {
+        "" if depth > 0 => ("/", below),
+        head => (head, below),
+    }
+}
+
+/// Shares `budget` among those that want so much each: who wants less than a fair share gets it all,
+/// the others get equal parts of the rest.
+pub(super) fn share(budget: usize, wants: &[usize]) -> Vec<usize> {
+    let mut shares = vec![0; wants.len()];
+    let mut order: Vec<usize> = (0..wants.len()).collect();
+    order.sort_by_key(|at| (wants[*at], *at));
+    let mut left = budget;
+    for (served, at) in order.iter().enumerate() {
+        let fair = left.div_ceil(wants.len() - served);
+        shares[*at] = wants[*at].min(fair).min(left);
+        left -= shares[*at];
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(paths: &[&str], folders: usize, names: usize) -> Vec<String> {
+        let mut places = Places::default();
+        paths.iter().for_each(|path| places.add(path));
+        places.lines(Budget { folders, names })
+    }
+
+    #[test]
+    fn folders_have_a_line_each() {
+        let mut paths = vec!["a.txt", "src/x/y.rs", "my file.txt", "/z"];
+        paths.extend(["src/a.rs", "src/b.rs", "src/c.rs", "src/d e.rs"]);
+        assert_eq!(
+            told(&paths, 9, 99),
+            [
+                "a.txt",
+                "my file.txt",
+                "/z",
+                "src/ (4): a.rs b.rs c.rs \"d e.rs\"",
+                "src/x/y.rs"
+            ]
+        );
+        assert_eq!(
+            told(&paths, 3, 99),
+            [
+                "a.txt",
+                "my file.txt",
+                "/z",
+                "src/ (5): a.rs b.rs c.rs \"d e.rs\" x/ (1)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_named_is_counted() {
+        let paths: Vec<String> = (0..50).map(|number| format!("a/{number}.js")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).chain(["a/x.ts"]).collect();
+        assert_eq!(
+            told(&paths, 9, 3),
+            ["a/ (51): 0.js 1.js x.ts … +48 more, last x.ts; of all: 50 .js, 1 .ts"]
+        );
+    }
+
+    #[test]
+    fn made_folders_give_way_first() {
+        let mut paths: Vec<String> = (0..90)
+            .map(|number| format!("./node_modules/p{number}/x/i.js"))
+            .collect();
+        paths.extend((0..5).map(|number| format!("./src/m{number}/a.rs")));
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let lines = told(&paths, 20, 200);
+        assert_eq!(lines.len(), 6, "{lines:#?}");
+        assert!(
+            lines[0].starts_with("./node_modules/ (90): p0/ (1) p1/ (1)"),
+            "{lines:#?}"
+        );
+        assert_eq!(lines[5], "./src/m4/a.rs");
+    }
+
+    #[test]
+    fn shares_are_fair() {
+        assert_eq!(share(10, &[1, 100, 100]), [1, 5, 4]);
+        assert_eq!(share(10, &[2, 3]), [2, 3]);
+        assert_eq!(share(0, &[2, 3]), [0, 0]);
+        assert!(share(3, &[]).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_path_is_counted(paths in proptest::collection::vec("[ab./]{0,9}|node_modules/[ab]/c", 0..60), folders in 1_usize..9, names in 0_usize..30) {
+            let mut places = Places::default();
+            paths.iter().for_each(|path| places.add(path));
+            let lines = places.lines(Budget { folders, names });
+            proptest::prop_assert!(lines.len() <= folders * 3);
+            let total: u64 = lines.iter().map(|line| match line.split_once('(') {
+                Some((_, rest)) => rest[..rest.find(')').unwrap()].parse::<u64>().unwrap(),
+                None => 1,
+            }).sum();
+            proptest::prop_assert_eq!(total, paths.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! `template`: lines of one shape are told once, with their number, wherever they stand.
+//!
+//! Of each shape ([`mask`](super::mask)) the first and the last line are shown; shapes that are
+//! rare stay whole, and so does what looks like an error, a warning or a failure, with the lines
+//! that belong to it. Short outputs stay as they are.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::mask::{Mask, shape};
+use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::facts::{Shape, Shapes};
+use crate::filter::line::{End, Held, Line, Sink};
+
+/// Shapes that are told apart; lines of further ones stay.
+const MOST_SHAPES: usize = 4096;
+/// Bytes that are held back to be told in order; of more, the counts come last.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Lines of a shape up to which all of them stay.
+const RARE: u64 = 3;
+/// Lines of one shape that stay where they are warnings or errors of a log.
+const ALIKE: u64 = 5;
+/// Indented lines that stay after one that tells of an error: a trace, a place.
+const TRACE: u32 = 40;
+/// Other lines that stay after it.
+const AFTER: u32 = 2;
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Outputs of fewer lines stay whole.
+    #[serde(default = "hundred")]
+    min_lines: usize,
+}
+
+fn hundred() -> usize {
+    100
+}
+
+/// The most lines that `min_lines` may ask for: so many are held back.
+const MOST_LINES: usize = 10_000;
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+    let params: Params = super::params(table)?;
+    if params.min_lines > MOST_LINES {
+        return Err(format!("`min_lines` may be {MOST_LINES} at most"));
+    }
+    Ok(Arc::new(params))
+}
+
+impl Recipe for Params {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(Template {
+            min_lines: self.min_lines,
+            early: Vec::new(),
+            grouping: false,
+            groups: Vec::new(),
+            index: HashMap::default(),
+            held: Vec::new(),
+            bytes: 0,
+            told: false,
+            trace: 0,
+            after: 0,
+        })
+    }
+}
+
+/// A hash as it is: the shapes are hashes already.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+/// What the lines of a shape are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    /// Warnings, and errors of a log: a few of them tell it all.
+    Alike,
+    /// Each counts.
+    Fact,
+}
+
+impl Kind {
+    fn of(text: &str) -> Self {
+        match Shapes::default().of(text) {
+            Some(Shape::Chatter) => Self::Alike,
+            Some(_) => Self::Fact,
+            None if warns(text) => Self::Alike,
+            None => Self::Plain,
+        }
+    }
+
+    /// Lines of a group that stay where they come.
+    fn shown(self) -> u64 {
+        match self {
+            Self::Plain => 1,
+            Self::Alike => ALIKE,
+            Self::Fact => u64::MAX,
+        }
+    }
+}
+
+fn warns(text: &str) -> bool {
+    const WORDS: [&[u8]; 6] = [b"warn", b"fail", b"error", b"panic", b"fatal", b"exception"];
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| {
+        matches!(byte | 0x20, b'w' | b'f' | b'e' | b'p')
+            && WORDS.iter().any(|word| {
+                bytes
+                    .get(at..at + word.len())
+                    .is_some_and(|found| found.eq_ignore_ascii_case(word))
+            })
+    })
+}
+
+/// The lines of one shape.
+struct Group {
+    kind: Kind,
+    count: u64,
+    /// The second, as long as there are no more than [`RARE`].
+    second: Option<Held>,
+    last: Held,
+}
+
+impl Group {
+    /// Whether lines of it are left out.
+    fn many(&self) -> bool {
+        match self.kind {
+            Kind::Plain => self.count > RARE,
+            Kind::Alike => self.count > ALIKE,
+            Kind::Fact => false,
+        }
+    }
+}
+
+/// A line that stays, and the group that it is the first of.
+struct Shown {
+    line: Held,
+    group: Option<usize>,
+}
+
+struct Template {
+    min_lines: usize,
+    /// The first lines, until there are enough of them.
+    early: Vec<Held>,
+    grouping: bool,
+    groups: Vec<Group>,
+    index: HashMap<u64, usize, BuildHasherDefault<AsIs>>,
+    held: Vec<Shown>,
+    bytes: usize,
+    /// What was held has been handed on: there was too much of it.
+    told: bool,
+    /// Lines that may yet belong to the last error.
+    trace: u32,
+    after: u32,
+}
+
+impl Template {
+    fn show(&mut self, line: Line<'_>, group: Option<usize>, out: &mut dyn Sink) {
+        if self.told {
+            out.keep(line);
+            return;
+        }
+        self.bytes += line.text.len() + size_of::<Shown>();
+        self.held.push(Shown {
+            line: line.into(),
+            group,
+        });
+        if self.bytes > MOST_BYTES {
+            for shown in self.held.drain(..) {
+                out.keep(shown.line.line());
+            }
+            self.told = true;
+        }
+    }
+
+    fn group(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.belongs_to_error(line.text) {
+            self.show(line, None, out);
+            return;
+        }
+        let shape = shape(line.text, Mask::Shape);
+        let Some(&at) = self.index.get(&shape) else {
+            self.open(shape, line, out);
+            return;
+        };
+        let group = &mut self.groups[at];
+        group.count += 1;
+        if group.count <= group.kind.shown() {
+            self.expect_trace();
+            self.show(line, None, out);
+            return;
+        }
+        if group.count == 3 && group.kind == Kind::Plain {
+            group.second = Some(std::mem::replace(&mut group.last, line.into()));
+            return;
+        }
+        group.last.number = line.number;
+        group.last.text.clear();
+        group.last.text.push_str(line.text);
+    }
+
+    /// The first line of a shape.
+    fn open(&mut self, shape: u64, line: Line<'_>, out: &mut dyn Sink) {
+        let kind = Kind::of(line.text);
+        if kind != Kind::Plain {
+            self.expect_trace();
+        }
+        if self.groups.len() == MOST_SHAPES {
+            self.show(line, None, out);
+            return;
+        }
+        let at = self.groups.len();
+        self.groups.push(Group {
+            kind,
+            count: 1,
+            second: None,
+            last: Held::default(),
+        });
+        self.index.insert(shape, at);
+        self.show(line, Some(at), out);
+    }
+
+    fn expect_trace(&mut self) {
+        self.trace = TRACE;
+        self.after = AFTER;
+    }
+
+    /// Whether a line goes on with what the error before it said.
+    fn belongs_to_error(&mut self, text: &str) -> bool {
+        if self.trace == 0 && self.after == 0 {
+            return false;
+        }
+        if text.starts_with([' ', '\t']) && self.trace > 0 {
+            self.trace -= 1;
+            return true;
+        }
+        self.trace = 0;
+        if self.after > 0 && Kind::of(text) == Kind::Plain {
+            self.after -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// The lines that were held back, in order, with the numbers of those like them.
+    fn tell(&mut self, out: &mut dyn Sink) -> bool {
+        let mut dropped = false;
+        let mut lasts = Vec::new();
+        for group in &mut self.groups {
+            if group.count <= group.kind.shown() {
+                continue;
+            }
+            let many = group.many();
+            dropped |= many;
+            lasts.extend(group.second.take().filter(|_| !many));
+            let last = std::mem::take(&mut group.last);
+            if self.told && many {
+                out.say(last.number, &told(&last.text, group.count));
+            } else {
+                lasts.push(last);
+            }
+        }
+        let lasts = lasts.into_iter().map(|line| Shown { line, group: None });
+        self.held.extend(lasts);
+        self.held.sort_by_key(|shown| shown.line.number);
+        for shown in &self.held {
+            let line = shown.line.line();
+            let group = shown.group.and_then(|group| self.groups.get(group));
+            match group.filter(|group| group.many()) {
+                Some(group) => out.say(line.number, &told(line.text, group.count)),
+                None => out.keep(line),
+            }
+        }
+        dropped
+    }
+}
+
+fn told(text: &str, count: u64) -> String {
+    format!("{text} [×{count} like this]")
+}
+
+impl Strategy for Template {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.grouping {
+            self.group(line, out);
+            return;
+        }
+        self.early.push(line.into());
+        if self.early.len() >= self.min_lines {
+            self.grouping = true;
+            for line in std::mem::take(&mut self.early) {
+                self.group(line.line(), out);
+            }
+        }
+    }
+
+    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+        for line in std::mem::take(&mut self.early) {
+            out.keep(line.line());
+        }
+        if self.tell(out) {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}
