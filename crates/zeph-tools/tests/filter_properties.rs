@@ -126,7 +126,7 @@ fn line() -> impl Strategy<Value = (String, Option<String>)> {
         6 => (prop::sample::select(FRAME), 0..90_000u32).prop_map(move |(text, at)| (number(text, at), None)),
         3 => (prop::sample::select(FACTS), 10_000..90_000u32)
             .prop_map(move |((text, fact), at)| (number(text, at), Some(number(fact, at)))),
-        1 => ".{0,30}".prop_map(|text| (text.replace(['\r', '\u{8}', '\u{1b}'], " "), None)),
+        1 => ".{0,30}".prop_map(|text| (text.replace(char::is_control, " "), None)),
     ]
 }
 
