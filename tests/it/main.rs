@@ -32,6 +32,7 @@ mod os_sandbox;
 mod overflow;
 mod piped;
 mod reload;
+mod secrets;
 mod seen;
 mod terminal;
 mod together;

@@ -44,9 +44,15 @@ const FILES: usize = 10;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
+/// The micro-benchmarks.
+fn micro(project: &Project) -> xshell::Result<()> {
+    project.cargo("bench -p zeph-llm --bench stream").run()?;
+    project.cargo("bench -p zeph-tools --bench secrets").run()
+}
+
 pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     if flags.micro {
-        return Ok(project.cargo("bench -p zeph-llm --bench stream").run()?);
+        return Ok(micro(project)?);
     }
     if flags.edits {
         let args = "test -p zeph-tools --lib edit_rates -- --nocapture";

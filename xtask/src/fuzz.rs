@@ -97,6 +97,11 @@ fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
             "/a/{b,c}/*.txt",
             "**/*.{key,pem}",
         ]),
+        "secrets" => text(&[
+            "password = \"a1-b2-c3-d4\"\nAuthorization: Bearer a1b2c3d4e5f6a7b8\r\n",
+            "x://u:a1b2c3@h/?sig= sk-a eyJhIjoxfQ.eyJh\u{1b}[m.\u{8}",
+            "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\n\nx",
+        ]),
         "url_guard" => text(&[
             "https://example.org/a?b#c",
             "https://[::ffff:127.0.0.1]/",

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, NoEvents, ToolEvent};
+use crate::secrets::Kinds;
 
 /// Who let a call run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -75,6 +76,8 @@ pub struct CallTrace {
     pub resolved: Option<(String, serde_json::Value)>,
     /// Whether what it had done was taken back.
     pub rolled_back: bool,
+    /// The secrets that were found in what it printed.
+    pub secrets: Kinds,
 }
 
 /// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.

@@ -246,6 +246,34 @@ impl ToolError {
         }
     }
 
+    /// Changes each text of which the error is made; what comes with it stays.
+    pub fn change_texts(&mut self, mut change: impl FnMut(&mut String)) {
+        match self {
+            Self::ToolNotFound { id, .. } => change(id),
+            Self::InvalidParameters { message, .. }
+            | Self::TypeMismatch { message }
+            | Self::Missing { message }
+            | Self::Shell { message, .. }
+            | Self::Explained { message, .. }
+            | Self::Failed { message, .. } => change(message),
+            Self::PolicyBlocked { reason }
+            | Self::SnapshotFailed { reason }
+            | Self::Cancelled { reason } => change(reason),
+            // A person agrees to what is really done.
+            Self::QuotaBlocked { .. } | Self::ConfirmationRequired(_) => {}
+            Self::Timeout { what, .. } => change(what),
+            Self::Io { what, source } => {
+                change(what);
+                let said = source.to_string();
+                let mut text = said.clone();
+                change(&mut text);
+                if text != said {
+                    *source = io::Error::new(source.kind(), text);
+                }
+            }
+        }
+    }
+
     /// Whether a gate refused the call, so that it did not run.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

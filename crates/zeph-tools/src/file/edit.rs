@@ -23,6 +23,7 @@ use crate::file::seen::{Ledger, Standing};
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::output::ToolOutput;
+use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
 
 /// Bytes of a file that can be edited.
@@ -125,6 +126,7 @@ fn edit(
         content: Some(&old),
     };
     ledger.check(sandbox, &standing, "edit again", cancel)?;
+    check_marks(&shown, &old, params)?;
     let replacement = Replacement {
         old: &params.old_string,
         new: &params.new_string,
@@ -175,6 +177,28 @@ pub(super) fn decoded(content: &[u8]) -> std::borrow::Cow<'_, [u8]> {
         Ok(_) => text.into(),
         Err(_) => content.into(),
     }
+}
+
+/// Refuses marks that stand where a secret's value was: the file has the value, and would lose it.
+fn check_marks(shown: &str, content: &[u8], params: &EditParams) -> Result<(), ToolError> {
+    let unknown = marks(&params.old_string)
+        .find(|mark| memchr::memmem::find(content, mark.as_bytes()).is_none());
+    if let Some(mark) = unknown {
+        return Err(marked(shown, "old_string", mark));
+    }
+    match added_mark(&params.old_string, &params.new_string) {
+        Some(mark) => Err(marked(shown, "new_string", mark)),
+        None => Ok(()),
+    }
+}
+
+/// The error of a text that would put a mark where a secret's value was, or should be.
+pub(super) fn marked(shown: &str, parameter: &str, mark: &str) -> ToolError {
+    ToolError::invalid(format!(
+        "`{parameter}` holds {mark}, which stands for a secret's value that was left out of what you \
+         read; in {shown} it would take the value's place. Nothing was changed. Edit around it: \
+         leave the value's line out of what you give, or ask the user to change that line"
+    ))
 }
 
 /// The error that tells why nothing was replaced.

@@ -13,16 +13,20 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
+use crate::file::edit::marked;
 use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::output::ToolOutput;
+use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
 
 /// Bytes of the old content from which on it is not read to be compared.
 const LARGE: i64 = 1 << 20;
+/// Bytes of a large old content that are looked through for marks.
+const LARGEST_COMPARED: u64 = 64 << 20;
 /// Lines of a new file that are shown.
 const SHOWN: usize = 3;
 
@@ -140,6 +144,7 @@ fn put(
         ledger.check(sandbox, &standing, "write again", cancel)?;
     }
     let new = content.as_bytes();
+    check_marks(sandbox, target, old.as_deref(), content)?;
     let mark = match &existing {
         None => recorder.new_file(&target.path, new)?,
         Some(stat) => {
@@ -197,6 +202,27 @@ fn put(
     } else {
         output.with_display(display)
     })
+}
+
+/// Refuses a text with a mark that stands where a secret's value was: the value would be lost.
+fn check_marks(
+    sandbox: &Sandbox,
+    target: &Target,
+    old: Option<&[u8]>,
+    new: &str,
+) -> Result<(), ToolError> {
+    if marks(new).next().is_none() {
+        return Ok(());
+    }
+    let large = match old {
+        None => read(target, LARGEST_COMPARED)?,
+        Some(_) => None,
+    };
+    let old = String::from_utf8_lossy(old.or(large.as_deref()).unwrap_or_default());
+    match added_mark(&old, new) {
+        Some(mark) => Err(marked(&sandbox.shown(&target.path), "content", mark)),
+        None => Ok(()),
+    }
 }
 
 /// The content that is replaced; `None` when it is too long to be compared, or may not be read.

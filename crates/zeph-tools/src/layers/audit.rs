@@ -4,6 +4,8 @@
 //! be answered is no result: the entry is written when the answer is there. Where entries are
 //! required, a call that could not be audited goes no further.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -17,6 +19,7 @@ use crate::context::{Answer, CallContext};
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, format_for_llm};
+use crate::secrets::Secrets;
 use crate::trust::TrustLevel;
 
 /// The tool whose calls always have an exit code.
@@ -36,13 +39,25 @@ const ENTRY_BYTES: usize = 16 * 1024;
 /// See the module.
 pub struct AuditLayer {
     trail: AuditTrail,
+    secrets: Arc<Secrets>,
 }
 
 impl AuditLayer {
-    /// A layer that writes to `trail`.
+    /// A layer that writes to `trail`, without what `secrets` finds.
     #[must_use]
-    pub fn new(trail: AuditTrail) -> Self {
-        Self { trail }
+    pub fn new(trail: AuditTrail, secrets: Arc<Secrets>) -> Self {
+        Self { trail, secrets }
+    }
+
+    /// Takes the values of secrets out of an entry.
+    fn redact(&self, entry: &mut AuditEntry) {
+        self.secrets.redact_json(&mut entry.call);
+        let texts = entry.repairs.iter_mut().chain(&mut entry.claim_source);
+        for text in texts.chain([&mut entry.tool]) {
+            if let Cow::Owned(redacted) = self.secrets.redact(text).text {
+                *text = redacted;
+            }
+        }
     }
 
     async fn admit(&self, call: &ToolCall) -> Result<(), AuditError> {
@@ -81,7 +96,8 @@ impl ToolLayer for AuditLayer {
         if pending {
             return result;
         }
-        let entry = entry(call, cx, &result, millis(start));
+        let mut entry = entry(call, cx, &result, millis(start));
+        self.redact(&mut entry);
         let Err(error) = self.trail.append(&entry).await else {
             return result;
         };

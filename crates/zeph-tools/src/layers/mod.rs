@@ -8,6 +8,7 @@ pub mod cache;
 pub mod known;
 pub mod overflow;
 pub mod permission;
+pub mod redact;
 pub mod stack;
 
 use std::sync::Arc;

@@ -8,7 +8,8 @@
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
-//! | overflow | directly around the executors: it takes their texts whole, and no layer further out ever holds one |
+//! | overflow | directly around what yields texts: it takes them whole, and no layer further out ever holds one |
+//! | redact | innermost: a secret's value is replaced before anything is stored, so that neither the overflow store nor the history, the audit trail or a display ever holds one |
 //! | executors | the work |
 //!
 //! What is switched off is not in the stack.
@@ -22,6 +23,7 @@ use super::cache::CacheLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
+use super::redact::RedactLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
@@ -30,6 +32,7 @@ use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::mode::Mode;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
+use crate::secrets::Secrets;
 
 /// What the stack is made of.
 pub struct StackParts {
@@ -41,6 +44,8 @@ pub struct StackParts {
     pub cache: Option<Arc<ResultCaches>>,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
+    /// What is kept out of results and of the audit trail.
+    pub secrets: Arc<Secrets>,
     /// How freely the agent acts.
     pub mode: Mode,
 }
@@ -55,7 +60,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         executors.tool_definitions(),
     )));
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
-        Arc::new(AuditLayer::new(parts.audit)),
+        Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
         Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
     ];
@@ -66,6 +71,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     if let Some((store, config)) = parts.overflow {
         layers.push(Arc::new(OverflowLayer::new(store, config)));
     }
+    layers.push(Arc::new(RedactLayer::new(parts.secrets)));
     Ok(LayeredExecutor {
         layers,
         executors: Arc::new(executors),

@@ -59,6 +59,22 @@ impl Shortened {
             text.replace_range(self.note.clone(), &format!("[… {note} …]"));
         }
     }
+
+    /// Changes what stands before and behind that place; `change` returns `None` for what stays.
+    pub fn rewrite(&mut self, text: &mut String, mut change: impl FnMut(&str) -> Option<String>) {
+        let Range { start, end } = self.note.clone();
+        let (Some(head), Some(tail)) = (text.get(..start), text.get(end..)) else {
+            return;
+        };
+        let (head, tail) = (change(head), change(tail));
+        if let Some(tail) = tail {
+            text.replace_range(end.., &tail);
+        }
+        if let Some(head) = head {
+            text.replace_range(..start, &head);
+            self.note = head.len()..head.len() + (end - start);
+        }
+    }
 }
 
 /// Characters of each of head and tail of a text that may have `threshold`.

@@ -12,7 +12,7 @@ const LONGEST: usize = 512;
 /// The most bytes of a compiled pattern.
 const LARGEST: usize = 1 << 20;
 /// The most patterns.
-pub const MOST: usize = 40;
+pub(super) const MOST: usize = 40;
 
 /// A pattern that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,26 +35,26 @@ impl fmt::Display for Skipped {
 
 /// A pattern that was compiled.
 #[derive(Debug)]
-pub struct Extra {
+pub(super) struct Extra {
     /// What is shown in place of a value.
-    pub name: String,
+    pub(super) name: String,
     regex: Regex,
 }
 
 impl Extra {
-    fn new(pattern: &ExtraPattern) -> Result<Self, String> {
-        let name = &pattern.name;
+    fn new(extra: &ExtraPattern) -> Result<Self, String> {
+        let ExtraPattern { name, pattern } = extra;
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || name.len() > 64 || !name.chars().all(is_word) {
             return Err("its name must be 1 to 64 letters, digits, `_` and `-`".to_owned());
         }
-        let length = pattern.pattern.chars().count();
+        let length = pattern.chars().count();
         if length > LONGEST {
             return Err(format!(
                 "its pattern has {length} characters; at most {LONGEST} are allowed"
             ));
         }
-        let regex = RegexBuilder::new(&pattern.pattern)
+        let regex = RegexBuilder::new(pattern)
             .size_limit(LARGEST)
             .build()
             .map_err(|error| format!("its pattern does not compile: {error}"))?;
@@ -68,7 +68,7 @@ impl Extra {
     }
 
     /// Where its values are in a line.
-    pub fn find<'t>(&'t self, line: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
+    pub(super) fn find<'t>(&'t self, line: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
         self.regex.captures_iter(line).filter_map(|captures| {
             let value = captures.get(1).or_else(|| captures.get(0))?;
             (!value.is_empty()).then(|| value.range())
@@ -77,7 +77,7 @@ impl Extra {
 }
 
 /// Those patterns that can be used, and what was left out.
-pub fn compile(patterns: &[ExtraPattern]) -> (Vec<Extra>, Vec<Skipped>) {
+pub(super) fn compile(patterns: &[ExtraPattern]) -> (Vec<Extra>, Vec<Skipped>) {
     let mut extras: Vec<Extra> = Vec::new();
     let mut skipped = Vec::new();
     for pattern in patterns {

@@ -1,26 +1,158 @@
 //! Secrets in texts: what looks like one is found, named by its kind, and replaced.
+//!
+//! One pass over a text ([`mod@scan`]) looks for literals that few texts hold; each announces one
+//! of a few patterns ([`mod@token`], [`mod@assignment`], [`mod@url`], [`mod@private_key`],
+//! [`mod@path`]), which are written out: none of them backtracks, and each knows whether more text
+//! could change its answer. [`mod@value`] tells values from words and placeholders, [`mod@name`] what a name promises, [`mod@view`]
+//! sees a line as a terminal shows it, [`mod@known`] finds values that are known, [`mod@stream`]
+//! does all of it to a text that comes in pieces. [`mod@marker`] is what stands in place of a value.
 
+mod assignment;
 pub mod config;
-pub mod extra;
+mod extra;
+mod json;
+mod kind;
+mod known;
+mod line;
+mod marker;
+mod name;
+mod path;
+mod private_key;
+mod scan;
+mod stream;
+mod token;
+mod url;
+mod value;
+mod view;
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 pub use config::{ExtraPattern, SecurityConfig};
 pub use extra::Skipped;
+pub use kind::{BUILT_IN, Category, Kind, Kinds};
+pub use marker::{added_mark, marks};
+pub use stream::StreamRedactor;
 
-/// What the configuration says of secrets, checked and compiled.
-#[derive(Debug)]
+use extra::Extra;
+use known::Known;
+
+/// What is looked for, and whether it is replaced.
+#[derive(Debug, Default)]
 pub struct Secrets {
-    /// Whether values are replaced.
-    pub redact: bool,
-    /// The user's own patterns.
-    pub extras: Vec<extra::Extra>,
+    shows: bool,
+    extras: Vec<Extra>,
+    known: Known,
+}
+
+/// Values that are secret, whatever they look like.
+#[derive(Debug, Clone, Default)]
+pub struct KnownValues {
+    /// Keys of providers.
+    pub keys: Vec<String>,
+    /// What else is likely one; words and paths among them are left alone.
+    pub likely: Vec<String>,
+}
+
+/// A text whose values were replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted<'t> {
+    /// The text.
+    pub text: Cow<'t, str>,
+    /// What was found in it.
+    pub kinds: Kinds,
 }
 
 impl Secrets {
     /// What `config` says, and those of its patterns that cannot be used.
     #[must_use]
-    pub fn new(config: &SecurityConfig) -> (Self, Vec<Skipped>) {
+    pub fn new(config: &SecurityConfig, known: &KnownValues) -> (Self, Vec<Skipped>) {
         let (extras, skipped) = extra::compile(&config.extra_patterns);
-        let redact = config.redact;
-        (Self { redact, extras }, skipped)
+        let secrets = Self {
+            shows: !config.redact,
+            extras,
+            known: Known::new(&known.keys, &known.likely),
+        };
+        (secrets, skipped)
+    }
+
+    /// Whether values are shown to the model, with a warning.
+    #[must_use]
+    pub fn shows(&self) -> bool {
+        self.shows
+    }
+
+    /// The name of a kind.
+    #[must_use]
+    pub fn name(&self, kind: Kind) -> &str {
+        let extra = || Some(self.extras.get(kind.as_extra()?)?.name.as_str());
+        kind.built_in_name().or_else(extra).unwrap_or("secret")
+    }
+
+    /// Replaces the values in a text, also where the configuration lets them be shown.
+    #[must_use]
+    pub fn redact<'t>(self: &Arc<Self>, text: &'t str) -> Redacted<'t> {
+        if self.is_clean(text) {
+            return Redacted {
+                text: Cow::Borrowed(text),
+                kinds: Kinds::default(),
+            };
+        }
+        let mut stream = StreamRedactor::strict(Arc::clone(self));
+        let mut redacted = stream.push(text).into_owned();
+        redacted.push_str(&stream.finish());
+        let kinds = stream.kinds();
+        let text = if redacted == text {
+            Cow::Borrowed(text)
+        } else {
+            Cow::Owned(redacted)
+        };
+        Redacted { text, kinds }
+    }
+
+    /// Replaces known values alone.
+    #[must_use]
+    pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut redacted = String::new();
+        let mut at = 0;
+        while let Some(range) = self.known.find(text, at) {
+            redacted.push_str(&text[at..range.start]);
+            redacted.push_str("[redacted:");
+            redacted.push_str(self.name(Kind::KNOWN));
+            redacted.push(']');
+            at = range.end;
+        }
+        if at == 0 {
+            return Cow::Borrowed(text);
+        }
+        redacted.push_str(&text[at..]);
+        Cow::Owned(redacted)
+    }
+
+    /// Whether a text needs no closer look.
+    fn is_clean(&self, text: &str) -> bool {
+        self.extras.is_empty()
+            && !view::is_needed_anywhere(text)
+            && scan::Candidates::new(self, text).place(0).is_none()
+    }
+
+    /// The line that tells of what a result held; `None` when there is nothing to tell.
+    #[must_use]
+    pub fn warning(&self, kinds: Kinds, replaced: bool) -> Option<String> {
+        if kinds.is_empty() {
+            return None;
+        }
+        let names: Vec<&str> = kinds.iter().map(|kind| self.name(kind)).collect();
+        let names = names.join(", ");
+        Some(if kinds.values().is_empty() {
+            format!("[warning: the output names files that hold secrets: {names}]")
+        } else {
+            let end = if replaced {
+                "; values were redacted"
+            } else {
+                ""
+            };
+            format!("[warning: the output held what looks like secrets: {names}{end}]")
+        })
     }
 }

@@ -200,10 +200,13 @@ mod tests {
     }
 
     fn summary(stdout: &str, ended: &Ended) -> String {
-        let mut capture = Capture::new(&OverflowConfig {
-            threshold: 16,
-            ..OverflowConfig::default()
-        });
+        let mut capture = Capture::new(
+            &OverflowConfig {
+                threshold: 16,
+                ..OverflowConfig::default()
+            },
+            &std::sync::Arc::default(),
+        );
         let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
         output(capture.finish(), ended, Some("job-3"), 1).summary
     }

@@ -60,6 +60,19 @@ pub fn select(
     env
 }
 
+/// The values of those variables of `base` that look like secrets and do not pass.
+#[must_use]
+pub fn withheld(base: &[(OsString, OsString)], config: &ShellEnvConfig) -> Vec<String> {
+    let looks_secret = |name: &str| SECRET_NAMES.iter().any(|pattern| matches(pattern, name));
+    base.iter()
+        .filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            looks_secret(&name) && !passes(&name, config)
+        })
+        .filter_map(|(_, value)| Some(value.to_str()?.to_owned()))
+        .collect()
+}
+
 /// Whether a variable of the surrounding environment is passed on.
 fn passes(name: &str, config: &ShellEnvConfig) -> bool {
     let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));

@@ -19,6 +19,7 @@ use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::layers::CallPath;
 use crate::output::ToolOutput;
 use crate::overflow::{Overflow, OverflowConfig};
+use crate::secrets::Secrets;
 use crate::trust::TrustLevel;
 
 use super::admit::Admission;
@@ -47,6 +48,7 @@ pub struct ShellExecutor {
     sandbox: Told,
     definitions: Vec<ToolDef>,
     overflow: OverflowConfig,
+    secrets: Arc<Secrets>,
     pub(super) jobs: Jobs,
 }
 
@@ -103,6 +105,7 @@ impl ShellExecutor {
                 .chain(jobs::definitions())
                 .collect(),
             overflow: OverflowConfig::default(),
+            secrets: Arc::default(),
             jobs: Jobs::default(),
         })
     }
@@ -110,8 +113,16 @@ impl ShellExecutor {
     /// The same with other bounds of what the model reads of a command's output.
     #[must_use]
     pub fn overflowing(mut self, config: OverflowConfig) -> Self {
-        self.jobs = Jobs::new(config.clone());
+        self.jobs = Jobs::new(config.clone(), Arc::clone(&self.secrets));
         self.overflow = config;
+        self
+    }
+
+    /// The same with other secrets that are kept out of what commands print.
+    #[must_use]
+    pub fn redacting(mut self, secrets: Arc<Secrets>) -> Self {
+        self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
+        self.secrets = secrets;
         self
     }
 
@@ -204,7 +215,7 @@ impl ShellExecutor {
         }
         let place = command.cwd.clone();
         let started = Instant::now();
-        let mut recorder = Recorder::new(call, cx, started, &self.overflow);
+        let mut recorder = Recorder::new(call, cx, started, &self.overflow, &self.secrets);
         let mut record = |stream, bytes: &[u8]| recorder.record(stream, bytes);
         let run = async {
             let mut running = self.runner.start(command).await?;

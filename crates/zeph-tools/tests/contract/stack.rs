@@ -26,6 +26,7 @@ fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor
 
 fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecutor {
     stack::build(StackParts {
+        secrets: Arc::default(),
         executors: vec![("fake", Arc::new(executor.clone()))],
         audit,
         cache: Some(Arc::new(ResultCaches::new(
@@ -52,7 +53,14 @@ fn the_order_is_pinned() {
     );
     assert_eq!(
         stack.layer_names(),
-        ["audit", "known", "permission", "cache", "overflow"]
+        [
+            "audit",
+            "known",
+            "permission",
+            "cache",
+            "overflow",
+            "redact"
+        ]
     );
 }
 

@@ -7,6 +7,7 @@ mod audit;
 mod filters;
 mod provider;
 mod reload;
+mod secrets;
 mod session;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
+use zeph_tools::secrets::Secrets;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
@@ -73,6 +75,7 @@ impl Assembly {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
         let rules = read_rules(&loaded, &env)?;
+        let secrets = secrets::keep_out(&loaded, &env);
         let shell = ShellExecutor::new(
             loaded.config.tools.shell.clone(),
             env.cwd.clone(),
@@ -86,6 +89,7 @@ impl Assembly {
         })?;
         let shell = shell
             .overflowing(loaded.config.tools.overflow.clone())
+            .redacting(Arc::clone(&secrets))
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
         let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
@@ -93,7 +97,15 @@ impl Assembly {
         let sandbox = Arc::new(sandbox);
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
-        let stack = build_stack(&loaded, sandbox, &store, &shell, caches.clone(), trail)?;
+        let stack = build_stack(
+            &loaded,
+            sandbox,
+            &store,
+            &shell,
+            caches.clone(),
+            trail,
+            secrets,
+        )?;
         let reload = Reloader::new(
             &loaded,
             &env,
@@ -243,6 +255,7 @@ fn build_stack(
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
     audit: AuditTrail,
+    secrets: Arc<Secrets>,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
@@ -265,6 +278,7 @@ fn build_stack(
         audit,
         cache,
         overflow: Some((overflow, tools.overflow.clone())),
+        secrets,
         mode: tools.mode,
     })?;
     Ok(stack)

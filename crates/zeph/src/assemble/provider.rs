@@ -9,7 +9,7 @@ use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
 use crate::config::{Environment, Loaded};
 
 /// The key that makes OpenAI the provider when none is configured.
-const OPENAI_KEY: &str = "OPENAI_API_KEY";
+pub(super) const OPENAI_KEY: &str = "OPENAI_API_KEY";
 /// The model that is asked then, unless `--model` names another.
 const OPENAI_MODEL: &str = "gpt-5-mini";
 

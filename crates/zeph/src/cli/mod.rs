@@ -26,6 +26,7 @@ use zeph_tools::web::DomainError;
 
 use crate::assemble::SessionChoice;
 use crate::config::{ConfigErrors, Environment, Loaded, load};
+use crate::output::redact::{LogWriter, redacted};
 use crate::output::stderr_line;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 pub(crate) use exit::Exit;
@@ -172,7 +173,8 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
     }
 }
 
-/// An error and its causes; what one has said already is not said again.
+/// An error and its causes, without the values of secrets; what one has said already is not said
+/// again.
 fn with_causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -181,7 +183,7 @@ fn with_causes(error: &anyhow::Error) -> String {
             text.push_str(&cause);
         }
     }
-    text
+    redacted(&text).into_owned()
 }
 
 /// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.
@@ -240,7 +242,7 @@ fn init_logging(verbose: u8) {
     let filter = tracing_subscriber::EnvFilter::new(filter);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
 }

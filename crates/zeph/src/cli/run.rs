@@ -1,5 +1,6 @@
 //! The conversation: one turn and out, or an interactive session.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice, with_causes};
 use crate::assemble::{Assembly, AuditLines, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
+use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
 use crate::terminal::{
     InteractiveOptions, SessionEnd, TerminalChannel, TerminalOptions, interactive as session,
@@ -66,7 +68,9 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
     let view = View::new(global, turn.output_format);
     let mut session = String::new();
     match turn_of(global, turn, prompt, &view, &mut session).await {
-        Ok(outcome) => {
+        Ok(mut outcome) => {
+            let message = outcome.message.as_deref().map(redacted);
+            outcome.message = message.map(Cow::into_owned);
             let exit = Exit::from(outcome.end);
             match &view {
                 View::Text(channel) => {

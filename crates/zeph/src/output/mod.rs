@@ -2,15 +2,17 @@
 
 pub(crate) mod events;
 mod recorder;
+pub(crate) mod redact;
 
 use std::io::{ErrorKind, Write as _};
 
 pub(crate) use recorder::{Recorder, ResultObject};
 
-/// Writes a line to standard error; a closed pipe is no reason to fail.
+/// Writes a line to standard error, without the values of secrets; a closed pipe is no reason to
+/// fail.
 pub(crate) fn stderr_line(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = err.write_all(text.as_bytes());
+    let _ = err.write_all(redact::redacted(text).as_bytes());
     let _ = err.write_all(b"\n");
     let _ = err.flush();
 }

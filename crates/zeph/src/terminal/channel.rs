@@ -16,6 +16,7 @@ use super::screen::{Amount, Screen};
 use super::spinner::{Spin, animate};
 use super::style::{Style, TerminalEnv};
 use crate::config::Environment;
+use crate::output::redact::redacted;
 
 /// What the terminal is, and what was asked for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -160,7 +161,7 @@ impl TerminalChannel {
     pub(crate) fn error(&self, text: &str) {
         let mut screen = self.screen();
         screen.end_turn();
-        screen.error(text);
+        screen.error(&redacted(text));
     }
 
     /// The person begins to type: what is noticed from now on (a background job has ended) does not

@@ -104,6 +104,7 @@ impl ShellExecutor {
         {
             self.tell(call, cx, ended);
         }
+        cx.trace().secrets.extend(seen.output.secrets);
         let failure = self.failure_of(&job, &seen);
         let output = Box::new(told(&job, seen));
         match failure {
@@ -156,7 +157,9 @@ impl ShellExecutor {
                 () = job.wait_until_ended(ENDING) => {}
             }
         }
-        Ok(told(&job, job.look(QUICK)))
+        let seen = job.look(QUICK);
+        cx.trace().secrets.extend(seen.output.secrets);
+        Ok(told(&job, seen))
     }
 
     /// `job_list`: the jobs of the conversation.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
+use crate::secrets::Secrets;
 use crate::shell::capture::Captured;
 use crate::shell::runner::{BackgroundProcess, Cause, Ended, RunError, RunningCommand};
 
@@ -111,6 +112,8 @@ pub(super) struct NewJob {
     pub(super) events: Arc<dyn EventSink>,
     /// How much of its output is kept.
     pub(super) overflow: OverflowConfig,
+    /// What is kept out of it.
+    pub(super) secrets: Arc<Secrets>,
 }
 
 impl Job {
@@ -128,7 +131,7 @@ impl Job {
             cancel: CancellationToken::new(),
             inner: Mutex::new(Inner {
                 state: State::Running,
-                unread: Unread::new(new.overflow),
+                unread: Unread::new(new.overflow, new.secrets),
                 stop: None,
                 looks: 0,
                 looked: None,

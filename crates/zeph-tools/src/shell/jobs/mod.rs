@@ -19,6 +19,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::overflow::OverflowConfig;
+use crate::secrets::Secrets;
 
 use job::{Job, NewJob, Origin};
 
@@ -36,6 +37,8 @@ const MOST_KEPT: usize = 32;
 pub(super) struct Jobs {
     /// How much of the output of each is kept.
     overflow: OverflowConfig,
+    /// What is kept out of it, and of what is told of commands.
+    secrets: Arc<Secrets>,
     table: Mutex<Table>,
 }
 
@@ -47,10 +50,11 @@ struct Table {
 }
 
 impl Jobs {
-    /// None yet, of whose output `overflow` says how much is kept.
-    pub(super) fn new(overflow: OverflowConfig) -> Self {
+    /// None yet, of whose output `overflow` says how much is kept, without what `secrets` finds.
+    pub(super) fn new(overflow: OverflowConfig, secrets: Arc<Secrets>) -> Self {
         Self {
             overflow,
+            secrets,
             table: Mutex::default(),
         }
     }
@@ -84,13 +88,14 @@ impl Jobs {
         Ok(table.add(|id| NewJob {
             id,
             conversation: call.conversation.clone(),
-            command: command.to_owned(),
+            command: self.secrets.redact(command).text.into_owned(),
             origin: Origin::Started,
             place,
             limit,
             call_id: call.id.clone(),
             events: cx.events(),
             overflow: self.overflow.clone(),
+            secrets: Arc::clone(&self.secrets),
         }))
     }
 
@@ -102,13 +107,14 @@ impl Jobs {
             table.add(|id| NewJob {
                 id,
                 conversation: call.conversation.clone(),
-                command: command.to_owned(),
+                command: self.secrets.redact(command).text.into_owned(),
                 origin: Origin::Left,
                 place: PathBuf::new(),
                 limit: None,
                 call_id: call.id.clone(),
                 events: cx.events(),
                 overflow: self.overflow.clone(),
+                secrets: Arc::clone(&self.secrets),
             })
         })
     }

@@ -1,24 +1,29 @@
 //! What a job printed since it was last asked: head and tail in memory, and all of it spilled when it
 //! is long, up to the overflow store's limit.
 
+use std::sync::Arc;
+
 use crate::event::OutputStream;
 use crate::overflow::OverflowConfig;
+use crate::secrets::Secrets;
 use crate::shell::capture::{Capture, Captured};
 
 /// Output that nobody has read yet.
 #[derive(Debug)]
 pub(super) struct Unread {
     config: OverflowConfig,
+    secrets: Arc<Secrets>,
     capture: Capture,
     empty: bool,
 }
 
 impl Unread {
     /// Nothing yet.
-    pub(super) fn new(config: OverflowConfig) -> Self {
+    pub(super) fn new(config: OverflowConfig, secrets: Arc<Secrets>) -> Self {
         Self {
-            capture: Capture::new(&config).frugal(),
+            capture: Capture::new(&config, &secrets).frugal(),
             config,
+            secrets,
             empty: true,
         }
     }
@@ -35,13 +40,13 @@ impl Unread {
 
     /// No more will come: a character that was begun is incomplete for good.
     pub(super) fn finish(&mut self) {
-        self.empty &= !self.capture.end();
+        self.empty &= self.capture.end().iter().all(|(_, rest)| rest.is_empty());
     }
 
     /// Hands over what there is. A character of which only the beginning has come stays.
     pub(super) fn take(&mut self) -> Captured {
         self.empty = true;
-        let next = Capture::new(&self.config).frugal();
+        let next = Capture::new(&self.config, &self.secrets).frugal();
         std::mem::replace(&mut self.capture, next).hand_over(&mut self.capture)
     }
 }
@@ -55,17 +60,17 @@ mod tests {
     /// Proves SH-40.
     #[test]
     fn each_part_is_handed_over_once_and_characters_stay_whole() {
-        let mut unread = Unread::new(OverflowConfig::default());
+        let mut unread = Unread::new(OverflowConfig::default(), Arc::default());
         assert!(unread.is_empty());
-        unread.push(OutputStream::Stdout, b"a\xC3");
+        unread.push(OutputStream::Stdout, b"z\xC3");
         unread.push(OutputStream::Stderr, b"warn\n");
         let first = unread.take();
-        assert_eq!(first.merged.text, "awarn\n");
-        assert_eq!(first.stdout.text, "a");
+        assert_eq!(first.merged.text, "zwarn\n");
+        assert_eq!(first.stdout.text, "z");
         assert_eq!(first.stderr.text, "warn\n");
         assert!(unread.is_empty());
-        unread.push(OutputStream::Stdout, b"\xA4b\xC3");
-        assert_eq!(unread.take().merged.text, "äb");
+        unread.push(OutputStream::Stdout, b"\xA4z\xC3");
+        assert_eq!(unread.take().merged.text, "äz");
         unread.finish();
         assert!(!unread.is_empty());
         assert_eq!(unread.take().stdout.text, "\u{FFFD}");
@@ -81,7 +86,7 @@ mod tests {
             max_overflow_bytes: 1_000_000,
             ..OverflowConfig::default()
         };
-        let mut unread = Unread::new(config);
+        let mut unread = Unread::new(config, Arc::default());
         let piece = "0123456\n".repeat(1024);
         for _ in 0..1000 {
             unread.push(OutputStream::Stdout, piece.as_bytes());

@@ -1,0 +1,280 @@
+//! Values that a name gives away: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`,
+//! `--token …`, `<secret>…</secret>`.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::line::{Line, is_base64};
+use super::name::{NAME, Name, NameKind};
+use super::token;
+use super::value::{Promise, Written, is_placeholder, is_secret, is_wordy};
+
+/// Parts of names that are looked for: those that few other words have.
+pub(super) const LITERALS: &[&str] = &[
+    "assw", "ASSW", "assph", "ASSPH", "pwd", "PWD", "_pass", "_PASS", "ecret", "ECRET", "oken",
+    "OKEN", "_key", "-key", "Key", "_KEY", "-KEY", "pikey", "PIKEY", "redent", "REDENT", "uthori",
+    "UTHORI", "earer ", "\"auth\"", "_auth=",
+];
+
+/// The most characters of a value.
+const VALUE: usize = 4096;
+
+/// What follows a name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Separator {
+    /// Where the value begins, quotes included.
+    end: usize,
+    sign: Sign,
+    /// Nothing but the sign stands between name and value.
+    tight: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sign {
+    Equals,
+    Colon,
+    Arrow,
+    Tag,
+    Space,
+}
+
+/// The value that the name around `at` announces.
+pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
+    if line.has(at, "earer ") {
+        return bearer(line, at + "earer ".len());
+    }
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let start = line.run_before(at, NAME, is_name);
+    // `"auth"` begins with its quote.
+    let inner = if line.has(at, "\"") { at + 1 } else { at };
+    let end = line.run(inner, NAME, is_name);
+    let start = start.max(if inner > at { inner } else { 0 });
+    let written = line.slice(start, end);
+    let name = Name::of(written)?;
+    let separator = separator(line, start, end, name.promise)?;
+    let (value, style) = match name.kind {
+        NameKind::Header => header(line, separator)?,
+        _ => value(line, &name, start, separator)?,
+    };
+    let text = line.slice(value.start, value.end);
+    if let Some((range, kind)) = token::find(line, value.start)
+        && range.end >= value.end
+    {
+        return Some((range, kind));
+    }
+    let fits = match name.kind {
+        // A header's value is no word.
+        NameKind::Header => {
+            text.len() >= 8
+                && !is_wordy(text)
+                && !is_placeholder(text)
+                && !text.starts_with(['$', '{', '<', '%'])
+        }
+        NameKind::Auth => {
+            text.len() >= 12
+                && text.bytes().all(is_base64)
+                && is_secret(text, Promise::Secret, Written::Quoted)
+        }
+        NameKind::Plain => is_secret(text, name.promise, style),
+    };
+    fits.then_some((value, name.label))
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// Behind closing quotes, escaped ones too.
+fn behind_quote(line: &Line<'_>, at: usize) -> usize {
+    let quote = line.run(at, 3, |byte| byte == b'\\');
+    match line.at(quote) {
+        Some(b'"' | b'\'' | b'`') => quote + 1,
+        _ => at,
+    }
+}
+
+/// The sign behind a name that stands at `start..end`.
+fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Option<Separator> {
+    let quoted = behind_quote(line, end);
+    let sign_at = line.run(quoted, 40, is_blank);
+    let spaced = sign_at > quoted;
+    let (sign, mut after) = match line.at(sign_at)? {
+        b'=' if line.at(sign_at + 1) == Some(b'>') => (Sign::Arrow, sign_at + 2),
+        b'=' => (Sign::Equals, line.run(sign_at, 3, |byte| byte == b'=')),
+        b':' if line.at(sign_at + 1) == Some(b'=') => (Sign::Equals, sign_at + 2),
+        b':' if line.at(sign_at + 1) == Some(b':') => return None,
+        b':' => (Sign::Colon, sign_at + 1),
+        b'?' if line.at(sign_at + 1) == Some(b'=') => (Sign::Equals, sign_at + 2),
+        b'>' if line.before(start) == Some(b'<') => (Sign::Tag, sign_at + 1),
+        // `key="ApiKey" value="…"`
+        b'v' if spaced && quoted > end && line.has(sign_at, "value=") => {
+            (Sign::Equals, sign_at + 6)
+        }
+        _ if spaced && quoted == end && is_flag(line, start, promise) => (Sign::Space, sign_at),
+        b'"' | b'\'' if spaced && quoted == end && promise == Promise::Password => {
+            (Sign::Space, sign_at)
+        }
+        _ => return None,
+    };
+    // `%3D` is an equals sign in a URL, and what follows is no value of ours.
+    let value = line.run(after, 40, is_blank);
+    let tight = !spaced && value == after;
+    after = value;
+    Some(Separator {
+        end: after,
+        sign,
+        tight,
+    })
+}
+
+/// Whether the name is an option's, or a word of `.netrc`.
+fn is_flag(line: &Line<'_>, start: usize, promise: Promise) -> bool {
+    let before = line.shortly_before(start);
+    line.has(start, "--")
+        || promise == Promise::Password
+            && ["login ", "machine "]
+                .iter()
+                .any(|word| before.contains(word))
+}
+
+/// The value behind a separator.
+fn value(
+    line: &Line<'_>,
+    name: &Name,
+    start: usize,
+    separator: Separator,
+) -> Option<(Range<usize>, Written)> {
+    let Separator {
+        end: at,
+        sign,
+        tight,
+    } = separator;
+    if sign == Sign::Tag {
+        let end = line.run(at, VALUE, |byte| byte != b'<');
+        return Some((at..end, Written::Quoted));
+    }
+    if let Some(range) = quoted(line, at) {
+        let environment = name.is_upper && tight && sign == Sign::Equals;
+        let written = if environment {
+            Written::Environment
+        } else {
+            Written::Quoted
+        };
+        return Some((range, written));
+    }
+    let environment =
+        tight && sign == Sign::Equals && (name.is_upper || line.is_first(start, &[' ', '\t']));
+    let ends = |byte: u8| {
+        byte.is_ascii_whitespace()
+            || matches!(byte, b'"' | b'\'' | b'`' | b'<')
+            || (!environment && b",;&>()[]{}|".contains(&byte))
+    };
+    let end = line.run(at, VALUE, |byte| !ends(byte));
+    if sign == Sign::Colon
+        && let Some(at) = behind_type(line, at)
+    {
+        return quoted(line, at).map(|range| (range, Written::Quoted));
+    }
+    if matches!(line.at(end), Some(b'(' | b'[')) {
+        return None;
+    }
+    // What is cut short by a quote is no value but a part of a program.
+    let cut = matches!(
+        line.at(end),
+        Some(b')' | b']' | b'}' | b'"' | b'\'' | b'`' | b'<')
+    );
+    let last = line.run(end, 8, |byte| matches!(byte, b' ' | b'\t' | b'\r'));
+    let alone = matches!(line.at(last), None | Some(b'\n'));
+    let first = line.is_first(start, &['-', '+', ' ', '\t', '#', '>']);
+    let written = if environment {
+        Written::Environment
+    } else if sign == Sign::Space || (tight && sign == Sign::Equals && !cut) || (alone && first) {
+        Written::Alone
+    } else {
+        Written::Code
+    };
+    Some((at..end, written))
+}
+
+/// Where the value begins behind a type: `NAME: &'static str = "…"`, `name: string = '…'`.
+fn behind_type(line: &Line<'_>, at: usize) -> Option<usize> {
+    let is_type = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b'&' | b'\'' | b'<' | b'>' | b' ' | b':')
+    };
+    let end = line.run(at, 40, is_type);
+    (end > at && line.at(end) == Some(b'=')).then(|| line.run(end + 1, 8, is_blank))
+}
+
+/// What stands in quotes, without them; a prefix of a literal (`b"…"`) may stand before.
+fn quoted(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
+    let prefix = line.run(at, 2, |byte| {
+        matches!(byte, b'b' | b'r' | b'f' | b'u' | b'@')
+    });
+    let escapes = line.run(prefix, 3, |byte| byte == b'\\');
+    let quote = line
+        .at(escapes)
+        .filter(|byte| matches!(byte, b'"' | b'\'' | b'`'))?;
+    let start = escapes + 1;
+    let depth = escapes - prefix;
+    let mut end = start;
+    while end - start < VALUE {
+        match line.at(end) {
+            None | Some(b'\n') => break,
+            Some(byte) if byte == quote && depth == 0 => break,
+            Some(b'\\') if depth == 0 => end += 2,
+            // The closing one is escaped as the opening one is.
+            Some(b'\\') => {
+                let more = line.run(end, 8, |byte| byte == b'\\');
+                if more - end <= depth && line.at(more) == Some(quote) {
+                    break;
+                }
+                end = more + 1;
+            }
+            Some(_) => end += 1,
+        }
+    }
+    let text = line.text();
+    let end = text.floor_char_boundary(end.min(text.len()));
+    Some(start..end.max(start))
+}
+
+/// What a header holds behind the name of its scheme.
+fn header(line: &Line<'_>, separator: Separator) -> Option<(Range<usize>, Written)> {
+    let ends =
+        |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'\\' | b'<');
+    let mut start = separator.end;
+    if matches!(line.at(start), Some(b'"' | b'\'' | b'`')) {
+        start += 1;
+    }
+    let word = line.run(start, VALUE, |byte| !ends(byte));
+    let scheme = line.slice(start, word);
+    const SCHEMES: &[&str] = &["bearer", "basic", "token", "apikey", "negotiate", "key"];
+    if SCHEMES
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+    {
+        let at = line.run(word, 8, is_blank);
+        let end = line.run(at, VALUE, |byte| !ends(byte));
+        return Some((at..end, Written::Alone));
+    }
+    // Others have fields of their own, or are parts of programs.
+    let text = scheme.len() >= 16
+        && scheme
+            .bytes()
+            .all(|byte| is_base64(byte) || super::line::is_word(byte) || byte == b'.');
+    text.then_some((start..word, Written::Alone))
+}
+
+/// What follows `Bearer `, wherever that stands.
+fn bearer(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
+    let is_value = |byte: u8| is_base64(byte) || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let end = line.run(at, VALUE, is_value);
+    if let Some((range, kind)) = token::find(line, at) {
+        return Some((range, kind));
+    }
+    let text = line.slice(at, end).trim_end_matches('.');
+    let digit = text.bytes().any(|byte| byte.is_ascii_digit());
+    let fits = text.len() >= 16 && digit && !is_wordy(text) && !is_placeholder(text);
+    fits.then_some((at..at + text.len(), Kind::ASSIGNMENT))
+}

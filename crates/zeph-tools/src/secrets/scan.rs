@@ -1,0 +1,383 @@
+//! One pass over a line: literals that only few texts hold, then the pattern that each announces.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::packed::{self, Searcher};
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::Secrets;
+use super::kind::Kind;
+use super::line::{LOOK_BACK, Line};
+use super::marker::MARK;
+use super::private_key::{self, Beginning};
+use super::view::{self, View};
+use super::{assignment, path, token, url};
+
+/// A value that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    /// Where it is.
+    pub(super) range: Range<usize>,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// A key that goes on behind the line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct KeyBegins {
+    /// Where.
+    pub(super) at: usize,
+    /// Whether its first part is on this line.
+    pub(super) is_certain: bool,
+}
+
+/// What was found on a line.
+#[derive(Debug, Default)]
+pub(super) struct Scanned {
+    /// In order, without overlaps.
+    pub(super) findings: Vec<Finding>,
+    /// What begins here is a key; nothing behind it was looked at.
+    pub(super) key: Option<KeyBegins>,
+    /// Up to here more text changes nothing.
+    pub(super) decided: usize,
+}
+
+/// Which pattern a literal announces.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Family {
+    Token,
+    Assignment,
+    Url,
+    PrivateKey,
+    Path,
+}
+
+const FAMILIES: &[(Family, &[&str])] = &[
+    (Family::Token, token::LITERALS),
+    (Family::PrivateKey, private_key::LITERALS),
+    (Family::Url, url::LITERALS),
+    (Family::Path, path::LITERALS),
+    (Family::Assignment, assignment::LITERALS),
+];
+
+/// The most literals of a group, and how many groups there are.
+const GROUP: usize = 60;
+const GROUPS: usize = 3;
+
+/// Finds the literals of all families. Few literals that are long are found fast: so there are
+/// groups, short literals apart from long ones.
+struct Prefilter {
+    groups: Vec<Group>,
+    literals: Vec<&'static str>,
+}
+
+/// Some of the literals.
+struct Group {
+    packed: Option<Searcher>,
+    automaton: Option<AhoCorasick>,
+    families: Vec<Family>,
+}
+
+static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
+    let mut all: Vec<(Family, &str)> = FAMILIES
+        .iter()
+        .flat_map(|(family, literals)| literals.iter().map(|literal| (*family, *literal)))
+        .collect();
+    let literals = all.iter().map(|(_, literal)| *literal).collect();
+    all.sort_by_key(|(_, literal)| literal.len() > 3);
+    let short = all.partition_point(|(_, literal)| literal.len() <= 3);
+    let (short, long) = all.split_at(short);
+    let groups = [short].into_iter().chain(long.chunks(GROUP));
+    Prefilter {
+        groups: groups.map(Group::new).collect(),
+        literals,
+    }
+});
+
+impl Group {
+    fn new(literals: &[(Family, &str)]) -> Self {
+        let (families, literals): (Vec<Family>, Vec<&str>) = literals.iter().copied().unzip();
+        let packed = packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostFirst)
+            .builder()
+            .extend(&literals)
+            .build();
+        let automaton = match packed {
+            Some(_) => None,
+            None => AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostFirst)
+                .build(&literals)
+                .ok(),
+        };
+        Self {
+            packed,
+            automaton,
+            families,
+        }
+    }
+
+    /// The first literal behind a place.
+    fn find(&self, text: &str, from: usize) -> Option<(usize, Family)> {
+        let (at, pattern) = match (&self.packed, &self.automaton) {
+            (Some(packed), _) => {
+                let found = packed.find_in(text.as_bytes(), (from..text.len()).into())?;
+                (found.start(), found.pattern())
+            }
+            (None, Some(automaton)) => {
+                let found = automaton.find(&text.as_bytes()[from..])?;
+                (from + found.start(), found.pattern())
+            }
+            (None, None) => return None,
+        };
+        Some((at, self.families[pattern.as_usize()]))
+    }
+}
+
+/// Goes through the candidates of a text.
+pub(super) struct Candidates<'t> {
+    secrets: &'t Secrets,
+    text: &'t str,
+    /// For each group what it found last; `None` before.
+    next: [Option<Option<(usize, Family)>>; GROUPS],
+    known: Option<Option<usize>>,
+}
+
+impl<'t> Candidates<'t> {
+    pub(super) fn new(secrets: &'t Secrets, text: &'t str) -> Self {
+        Self {
+            secrets,
+            text,
+            next: [None; GROUPS],
+            known: None,
+        }
+    }
+
+    /// The first literal behind a place, which is no less than the last one asked about.
+    fn literal(&mut self, from: usize) -> Option<(usize, Family)> {
+        let groups = PREFILTER.groups.iter().zip(&mut self.next);
+        let found = groups.filter_map(|(group, next)| {
+            if next.is_none_or(|found| found.is_some_and(|(at, _)| at < from)) {
+                *next = Some(group.find(self.text, from));
+            }
+            next.flatten()
+        });
+        found.min_by_key(|(at, _)| *at)
+    }
+
+    /// Where the first literal or known value behind a place is.
+    pub(super) fn place(&mut self, from: usize) -> Option<usize> {
+        let literal = self.literal(from).map(|(at, _)| at);
+        if self
+            .known
+            .is_none_or(|found| found.is_some_and(|at| at < from))
+        {
+            self.known = Some(
+                self.secrets
+                    .known
+                    .find(self.text, from)
+                    .map(|range| range.start),
+            );
+        }
+        match (literal, self.known.flatten()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl Prefilter {
+    /// Bytes at the end of `text` with which a literal may begin.
+    fn begun(&self, text: &str) -> usize {
+        let bytes = text.as_bytes();
+        let longest = 28.min(bytes.len());
+        (1..=longest)
+            .rev()
+            .find(|length| {
+                let end = &bytes[bytes.len() - length..];
+                self.literals
+                    .iter()
+                    .any(|literal| literal.len() > *length && literal.as_bytes().starts_with(end))
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// Bytes at the end of a line that has begun with which a literal or a known value may begin.
+pub(super) fn begun(secrets: &Secrets, text: &str) -> usize {
+    PREFILTER.begun(text).max(secrets.known.begun(text))
+}
+
+/// Which patterns are used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Use {
+    /// All.
+    All,
+    /// All but keys of several lines: those of a line that turned out to be none.
+    NoKeys,
+}
+
+/// Looks for secrets in a line, from the byte `from` on; what stands before it is known to hold
+/// none that ends behind it. Without `complete` the line goes on.
+pub(super) fn scan(
+    secrets: &Secrets,
+    text: &str,
+    from: usize,
+    complete: bool,
+    r#use: Use,
+) -> Scanned {
+    let mut scanned = literal_findings(secrets, text, from, complete, r#use);
+    if complete {
+        for (number, extra) in secrets.extras.iter().enumerate() {
+            let kind = Kind::extra(number);
+            scanned
+                .findings
+                .extend(extra.find(text).map(|range| Finding { range, kind }));
+        }
+    }
+    if complete && view::is_needed(text) {
+        let view = View::new(text);
+        let shown = literal_findings(secrets, &view.text, 0, true, r#use);
+        let mapped = |finding: Finding| Finding {
+            range: view.range(finding.range),
+            ..finding
+        };
+        scanned
+            .findings
+            .extend(shown.findings.into_iter().map(mapped));
+        if let Some(key) = shown.key {
+            let at = view.range(key.at..key.at + 1).start;
+            if scanned.key.as_ref().is_none_or(|raw| at < raw.at) {
+                scanned.key = Some(KeyBegins { at, ..key });
+            }
+        }
+        for (number, extra) in secrets.extras.iter().enumerate() {
+            let kind = Kind::extra(number);
+            let found = extra.find(&view.text).map(|range| Finding {
+                range: view.range(range),
+                kind,
+            });
+            scanned.findings.extend(found);
+        }
+    }
+    tidy(&mut scanned, text, from);
+    scanned
+}
+
+/// Puts findings in order and joins those that overlap; leaves out what is marked already.
+fn tidy(scanned: &mut Scanned, text: &str, from: usize) {
+    let findings = &mut scanned.findings;
+    let end = scanned.key.as_ref().map_or(text.len(), |key| key.at);
+    findings.retain_mut(|finding| {
+        let range = &mut finding.range;
+        range.start = text.floor_char_boundary(range.start.max(from));
+        range.end = text.ceil_char_boundary(range.end.min(end));
+        range.start < range.end && !is_marked(text, range)
+    });
+    findings.sort_by_key(|finding| (finding.range.start, finding.kind));
+    findings.dedup_by(|next, last| {
+        let overlaps = next.range.start < last.range.end
+            && (next.kind == Kind::PATH) == (last.kind == Kind::PATH);
+        if overlaps {
+            last.range.end = last.range.end.max(next.range.end);
+        }
+        overlaps
+    });
+}
+
+/// Whether a value is what stands in place of one.
+fn is_marked(text: &str, range: &Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let before =
+        &text[text.floor_char_boundary(range.start.saturating_sub(LOOK_BACK))..range.start];
+    value.contains(MARK)
+        || before
+            .rfind(MARK)
+            .is_some_and(|at| !before[at..].contains(']'))
+}
+
+fn literal_findings(
+    secrets: &Secrets,
+    text: &str,
+    from: usize,
+    complete: bool,
+    r#use: Use,
+) -> Scanned {
+    let line = Line::new(text, complete);
+    let mut scanned = Scanned {
+        decided: text.len(),
+        ..Scanned::default()
+    };
+    let mut candidates = Candidates::new(secrets, text);
+    let mut at = from;
+    while let Some((start, family)) = candidates.literal(at) {
+        line.reset();
+        let found = match family {
+            Family::Token => token::find(&line, start),
+            Family::Assignment => assignment::find(&line, start),
+            Family::Url => url::find(&line, start),
+            Family::Path => path::find(&line, start),
+            Family::PrivateKey if r#use == Use::NoKeys => None,
+            Family::PrivateKey => match private_key::find(&line, start) {
+                Some(Beginning::Whole(range)) => Some((range, Kind::PRIVATE_KEY)),
+                Some(Beginning::Part(at)) => {
+                    scanned.key = Some(KeyBegins {
+                        at,
+                        is_certain: true,
+                    });
+                    None
+                }
+                Some(Beginning::Header(at)) => {
+                    scanned.key = Some(KeyBegins {
+                        at,
+                        is_certain: false,
+                    });
+                    None
+                }
+                None => None,
+            },
+        };
+        if line.is_open() {
+            scanned.decided = start;
+            scanned.key = None;
+            break;
+        }
+        if scanned.key.is_some() {
+            break;
+        }
+        at = start + 1;
+        if let Some((range, kind)) = found {
+            // Behind a path the same name may be given a value.
+            if kind != Kind::PATH {
+                at = at.max(range.end);
+            }
+            scanned.findings.push(Finding { range, kind });
+        }
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+    }
+    let mut at = from;
+    while let Some(range) = secrets.known.find(text, at) {
+        at = range.end;
+        scanned.findings.push(Finding {
+            range,
+            kind: Kind::KNOWN,
+        });
+    }
+    if !complete {
+        let begun = begun(secrets, text);
+        scanned.decided = scanned.decided.min(text.len() - begun);
+        scanned.decided = text.floor_char_boundary(scanned.decided.max(from));
+        // What goes on behind what is decided is found again.
+        while let Some(cut) = scanned.findings.iter().find(|finding| {
+            finding.range.start < scanned.decided && scanned.decided < finding.range.end
+        }) {
+            scanned.decided = cut.range.start;
+        }
+        scanned
+            .findings
+            .retain(|finding| finding.range.end <= scanned.decided);
+    }
+    scanned
+}

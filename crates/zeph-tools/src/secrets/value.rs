@@ -1,0 +1,304 @@
+//! Whether a text is a secret's value, or a word, a reference, a placeholder.
+
+/// How many different bytes a text has.
+pub(super) fn variety(text: &str) -> usize {
+    let mut seen = [false; 256];
+    let mut count = 0;
+    for byte in text.bytes() {
+        count += usize::from(!std::mem::replace(&mut seen[usize::from(byte)], true));
+    }
+    count
+}
+
+/// What stands where a value will be.
+const PLACEHOLDERS: &[&str] = &[
+    "example",
+    "changeme",
+    "change_me",
+    "change-me",
+    "placeholder",
+    "redacted",
+    "your_",
+    "your-",
+    "yourpass",
+    "yourtoken",
+    "yoursecret",
+    "yourkey",
+    "****",
+    "....",
+    "dummy",
+    "insert",
+    "replace",
+    "todo",
+    "fixme",
+    "foobar",
+    "notasecret",
+    "not-a-secret",
+    "undefined",
+    "supersecret",
+    "test-key",
+    "testkey",
+    "test_key",
+    "my-secret",
+    "mysecret",
+    "my_secret",
+    "s3cr3t_here",
+    "notreal",
+    "not-real",
+    "invalid",
+];
+
+/// Whether a text stands where a value will be: `<token>`, `xxxx`, `changeme`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    PLACEHOLDERS.iter().any(|word| lower.contains(word))
+        || text.contains(['<', '>', '…'])
+        || is_crossed_out(&lower)
+        || is_sequence(text)
+}
+
+/// Whether a good part of a text is a row of `x`.
+fn is_crossed_out(lower: &str) -> bool {
+    let longest = lower
+        .split(|c| c != 'x')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    longest >= 4 && longest * 4 >= lower.len()
+}
+
+/// Whether a longer text is counted up, as in `1234567890abcdef` or `abcdefgh…`.
+fn is_sequence(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let pairs = bytes.windows(2).count();
+    let steps = bytes
+        .windows(2)
+        .filter(|pair| pair[1] == pair[0].wrapping_add(1))
+        .count();
+    pairs >= 7 && steps * 4 >= pairs * 3
+}
+
+/// Whether a text is made of words, with few digits at their ends: `my-token-1`, `self.password`.
+pub(super) fn is_wordy(text: &str) -> bool {
+    text.split(['-', '_', '.', '/', ':', ' ', ',']).all(|part| {
+        let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = part.len() - letters.len();
+        let is_word = letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+            && has_steady_case(letters)
+            && letters.len() <= 16;
+        is_word && digits <= if letters.is_empty() { 4 } else { 2 }
+    })
+}
+
+/// Lower case, upper case, or words in camel case: no more capitals than words have.
+fn has_steady_case(letters: &str) -> bool {
+    let bytes = letters.as_bytes();
+    let is_upper = |byte: &u8| byte.is_ascii_uppercase();
+    if bytes.iter().all(is_upper) {
+        return true;
+    }
+    let turns = bytes
+        .windows(2)
+        .filter(|pair| is_upper(&pair[1]) && !is_upper(&pair[0]))
+        .count();
+    let capitals = bytes.iter().filter(|byte| is_upper(byte)).count();
+    turns * 4 <= bytes.len() && capitals * 3 <= bytes.len().max(3)
+}
+
+/// Whether a text is a UUID.
+pub(super) fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Whether it is a number, a date, a version.
+fn is_number(text: &str) -> bool {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| {
+            byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':' | b'T' | b'Z' | b'+' | b'_')
+        })
+}
+
+/// What the name before a value says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// Something that a person may have chosen.
+    Password,
+    /// Something made by a machine.
+    Secret,
+    /// The same, by a word that has other meanings too.
+    Token,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// In quotes.
+    Quoted,
+    /// As shells and `.env` files have it: `NAME=value`.
+    Environment,
+    /// Alone behind its name: to the end of the line, or `name=value`.
+    Alone,
+    /// As part of a program, perhaps.
+    Code,
+}
+
+/// Whether a text is a secret's value.
+pub(super) fn is_secret(text: &str, promise: Promise, written: Written) -> bool {
+    let least = if promise == Promise::Password { 6 } else { 8 };
+    if text.len() < least || text.chars().any(char::is_whitespace) || refers(text) {
+        return false;
+    }
+    if variety(text) < 4 || is_placeholder(text) {
+        return false;
+    }
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    let digit = has(u8::is_ascii_digit);
+    let letter = has(u8::is_ascii_alphabetic);
+    let sign = has(|byte| {
+        matches!(
+            byte,
+            b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+' | b'='
+        )
+    });
+    if is_number(text) {
+        let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        return digits && promise == Promise::Password && written != Written::Code;
+    }
+    if !letter {
+        return promise == Promise::Password && sign && digit;
+    }
+    if is_uuid(text) {
+        return promise != Promise::Token;
+    }
+    if written == Written::Code && is_expression(text) {
+        return false;
+    }
+    if is_wordy(text) {
+        let named = names_itself(text);
+        return match (promise, written) {
+            (Promise::Password, Written::Environment) => !named && (digit || text.len() >= 8),
+            (Promise::Secret, Written::Environment) => !named && text.len() >= 12,
+            (Promise::Password, Written::Quoted | Written::Alone) => {
+                digit && !named && !text.contains(['.', '/', ':', '-', ','])
+            }
+            _ => false,
+        };
+    }
+    if digit {
+        return true;
+    }
+    match promise {
+        Promise::Password => {
+            sign || written == Written::Environment || turns(text) * 4 >= text.len()
+        }
+        _ => text.len() >= 16 && (turns(text) * 4 >= text.len() || written == Written::Environment),
+    }
+}
+
+/// How often upper and lower case, letters and signs follow each other.
+pub(super) fn turns(text: &str) -> usize {
+    let class = |byte: u8| (byte.is_ascii_uppercase(), byte.is_ascii_lowercase());
+    text.as_bytes()
+        .windows(2)
+        .filter(|pair| class(pair[0]) != class(pair[1]))
+        .count()
+}
+
+/// Whether a value is where another text says, or is computed.
+fn refers(text: &str) -> bool {
+    const BEGINNINGS: &[&str] = &[
+        "$", "<", "{", "%", "[", "(", "@", "#{", "`", "/", "./", "../", "~/", "\\", "env:",
+        "vault:", "ref+", "op://", "file:", "arn:", "data:", "ENC[", "sha256", "sha512", "sha1-",
+        "md5", "ssm:", "http:", "https:", "urn:", "uuid:", "--",
+    ];
+    let is_path = text.starts_with('/') && (text.len() < 32 || is_wordy(text));
+    (BEGINNINGS
+        .iter()
+        .any(|beginning| text.starts_with(beginning))
+        && !text.starts_with('/')
+        && !is_sign_start(text))
+        || is_path
+        || [
+            "${", "{{", "$(", "://", "#{", "<%", "\\(", "{}", "{0}", "%s",
+        ]
+        .iter()
+        .any(|part| text.contains(part))
+}
+
+/// A password may begin with a sign.
+fn is_sign_start(text: &str) -> bool {
+    let rest = text.trim_start_matches(['$', '%', '@', '(', '[', '{', '`']);
+    text.len() - rest.len() == 1
+        && text.starts_with(['$', '%', '@'])
+        && !is_wordy(rest)
+        && rest.bytes().any(|byte| byte.is_ascii_digit())
+        && rest.bytes().any(|byte| {
+            byte.is_ascii_punctuation()
+                && !matches!(
+                    byte,
+                    b'_' | b'.' | b'-' | b'{' | b'}' | b'(' | b')' | b'[' | b']' | b'\'' | b'"'
+                )
+        })
+}
+
+/// Whether it is part of a program: a call, a path of modules, an index.
+fn is_expression(text: &str) -> bool {
+    text.contains(['(', ')', '[', ']', '{', '}', '|', '\\', '*'])
+        || ["::", "->", "=>", "&&"]
+            .iter()
+            .any(|part| text.contains(part))
+        || text.starts_with('&')
+        || text.split('.').all(is_identifier)
+}
+
+/// Whether it is a name with few digits, as programs have them.
+fn is_identifier(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    text.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && (digits * 6 <= text.len()
+            || text.trim_end_matches(|c: char| c.is_ascii_digit()).len() + digits == text.len())
+        && has_steady_case(text)
+}
+
+/// Whether a text of words speaks of what it would be: `password1`, `access-token`.
+fn names_itself(text: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "passw",
+        "passphrase",
+        "secret",
+        "token",
+        "key",
+        "user",
+        "admin",
+        "test",
+        "demo",
+        "credential",
+        "string",
+        "default",
+        "none",
+        "null",
+        "true",
+        "false",
+        "hidden",
+        "required",
+        "optional",
+        "disabled",
+        "enabled",
+        "value",
+        "auth",
+        "login",
+        "prompt",
+        "field",
+        "input",
+        "text",
+    ];
+    let lower = text.to_ascii_lowercase();
+    NAMES.iter().any(|name| lower.contains(name))
+}

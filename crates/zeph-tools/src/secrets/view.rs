@@ -1,0 +1,163 @@
+//! A line as a terminal shows it: without escapes, and with what backspaces remove removed.
+
+use std::ops::Range;
+
+use memchr::memchr3;
+
+/// A line without what a terminal does not show, and where each byte of it was.
+pub(super) struct View {
+    pub(super) text: String,
+    /// Where each run of `text` begins, and where in the line it was.
+    runs: Vec<(usize, usize)>,
+}
+
+const ESC: u8 = 0x1b;
+const BACKSPACE: u8 = 0x08;
+
+/// Whether a line holds something that a terminal does not show. A carriage return before the line
+/// break does not count.
+pub(super) fn is_needed(line: &str) -> bool {
+    let bytes = line.strip_suffix('\n').unwrap_or(line);
+    let bytes = bytes.strip_suffix('\r').unwrap_or(bytes).as_bytes();
+    memchr3(b'\x1b', b'\x08', b'\r', bytes).is_some()
+}
+
+/// Whether a text of any number of lines holds something that a terminal does not show.
+pub(super) fn is_needed_anywhere(text: &str) -> bool {
+    memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
+}
+
+impl View {
+    pub(super) fn new(line: &str) -> Self {
+        let mut view = Self {
+            text: String::with_capacity(line.len()),
+            runs: Vec::new(),
+        };
+        let mut at = 0;
+        while at < line.len() {
+            let rest = &line[at..];
+            let plain = rest.bytes().position(is_hidden).unwrap_or(rest.len());
+            view.push(at, &rest[..plain]);
+            at += plain;
+            at += match rest.as_bytes().get(plain) {
+                Some(&ESC) => escape(&rest[plain..]),
+                Some(&BACKSPACE) => {
+                    view.remove_last();
+                    1
+                }
+                Some(_) => 1,
+                None => 0,
+            };
+        }
+        view
+    }
+
+    fn push(&mut self, at: usize, text: &str) {
+        if !text.is_empty() {
+            self.runs.push((self.text.len(), at));
+            self.text.push_str(text);
+        }
+    }
+
+    fn remove_last(&mut self) {
+        self.text.pop();
+        while self
+            .runs
+            .last()
+            .is_some_and(|(start, _)| *start >= self.text.len())
+        {
+            self.runs.pop();
+        }
+    }
+
+    /// Where a range of the view is in the line.
+    pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
+        let place = |at: usize| {
+            let run = self.runs.partition_point(|(start, _)| *start <= at);
+            let run = run.checked_sub(1).and_then(|run| self.runs.get(run));
+            run.map_or(0, |(start, place)| place + at - start)
+        };
+        if range.is_empty() {
+            return 0..0;
+        }
+        place(range.start)..place(range.end - 1) + 1
+    }
+}
+
+/// Whether a terminal does not show a byte as it is.
+fn is_hidden(byte: u8) -> bool {
+    byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t')
+}
+
+/// Bytes of the escape sequence with which `text` begins (ECMA-48): CSI, OSC and the like up to
+/// their end, else two or three characters.
+fn escape(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let is = |byte: &u8, range: std::ops::RangeInclusive<u8>| range.contains(byte);
+    let end = match bytes.get(1) {
+        Some(b'[') => {
+            let body = bytes[2..]
+                .iter()
+                .take_while(|byte| is(byte, 0x20..=0x3f))
+                .count();
+            let last = bytes
+                .get(2 + body)
+                .is_some_and(|byte| is(byte, 0x40..=0x7e));
+            2 + body + usize::from(last)
+        }
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+            let found = bytes
+                .windows(2)
+                .skip(2)
+                .position(|two| two == b"\x1b\\")
+                .map(|at| at + 4);
+            let bell = bytes.iter().position(|byte| *byte == 7).map(|at| at + 1);
+            match (found, bell) {
+                (Some(a), Some(b)) => a.min(b),
+                (Some(one), None) | (None, Some(one)) => one,
+                // It never ends: what follows is shown by some.
+                (None, None) => 2,
+            }
+        }
+        Some(byte) if is(byte, 0x20..=0x2f) => {
+            let between = bytes[1..]
+                .iter()
+                .take_while(|byte| is(byte, 0x20..=0x2f))
+                .count();
+            2 + between
+        }
+        Some(byte) if byte.is_ascii() => 2,
+        _ => 1,
+    };
+    text.ceil_char_boundary(end.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_not_shown_is_gone() {
+        let check = |line: &str, expect: &str| assert_eq!(View::new(line).text, expect, "{line:?}");
+        check("plain\n", "plain\n");
+        check("\x1b[1;31mred\x1b[m\x1b[K!", "red!");
+        check("\x1b]8;;http://x\x1b\\link\x1b]8;;\x07.", "link.");
+        check("b\x08bo\x08ol\x08ld", "bold");
+        check("\x08a", "a");
+        check("a\x1b(Bb\x1b=c\x1b", "abc");
+        check("ä\x08ö\r\n", "ö\n");
+        check("\x1b]open", "open");
+    }
+
+    proptest! {
+        #[test]
+        fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
+            let view = View::new(&line);
+            for (at, c) in view.text.char_indices() {
+                let range = view.range(at..at + c.len_utf8());
+                prop_assert_eq!(&line[range], c.to_string());
+            }
+        }
+    }
+}

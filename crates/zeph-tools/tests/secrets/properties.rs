@@ -1,0 +1,136 @@
+//! What holds of redaction whatever the text.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use zeph_tools::secrets::{ExtraPattern, KnownValues, Secrets, SecurityConfig, StreamRedactor};
+
+use crate::generate::samples;
+use crate::negatives;
+use crate::random::Random;
+
+fn in_pieces(secrets: &Arc<Secrets>, text: &str, cuts: &[usize]) -> String {
+    let mut places: Vec<usize> = cuts
+        .iter()
+        .map(|cut| text.floor_char_boundary(cut % (text.len() + 1)))
+        .collect();
+    places.extend([0, text.len()]);
+    places.sort_unstable();
+    let mut stream = StreamRedactor::new(Arc::clone(secrets));
+    let mut out = String::new();
+    for pair in places.windows(2) {
+        out.push_str(&stream.push(&text[pair[0]..pair[1]]));
+    }
+    out + &stream.finish()
+}
+
+/// Texts in which secrets, parts of them and what looks like them follow each other.
+fn texts() -> impl Strategy<Value = String> {
+    let parts = prop_oneof![
+        4 => (0_usize..900).prop_map(|at| {
+            let samples = samples(11);
+            samples[at % samples.len()].text.clone()
+        }),
+        2 => "[ -~\n\r\t]{0,30}",
+        1 => "(password|token|api_key|Bearer |://|sk-|eyJ|=|: |\"|'|\\\\|\n|-----BE|GIN |PRIVATE KEY-----|x1Y2z3W4){0,8}",
+        1 => "[a-zä€\u{1b}\u{8}\\[m;]{0,8}",
+    ];
+    proptest::collection::vec(parts, 0..5).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Proves OUT-21: however a text is cut, what is redacted of it is the same.
+    #[test]
+    fn in_pieces_is_as_at_once(text in texts(), cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
+        let secrets = Arc::new(Secrets::default());
+        prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
+    }
+
+    /// Proves OUT-21: what was redacted stays as it is.
+    #[test]
+    fn twice_is_as_once(text in texts()) {
+        let secrets = Arc::new(Secrets::default());
+        let once = secrets.redact(&text).text.into_owned();
+        prop_assert_eq!(secrets.redact(&once).text, once.as_str());
+    }
+
+    /// Proves OUT-21: no value is left, however its text is cut and coloured.
+    #[test]
+    fn no_value_survives(seed in 0_u64..40, cuts in proptest::collection::vec(any::<usize>(), 0..20)) {
+        let secrets = Arc::new(Secrets::default());
+        let samples = samples(seed);
+        let mut r = Random(seed);
+        let some: Vec<_> = (0..12).map(|_| &samples[r.below(samples.len())]).collect();
+        let text: String = some.iter().map(|sample| format!("{}\n", sample.text)).collect();
+        let redacted = in_pieces(&secrets, &text, &cuts);
+        for sample in some {
+            for value in &sample.values {
+                prop_assert!(!redacted.contains(value.as_str()), "{} in {}: {:?}", sample.kind, sample.context, sample.text);
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_taken(text in any::<String>(), cuts in proptest::collection::vec(any::<usize>(), 0..5)) {
+        let config = SecurityConfig {
+            extra_patterns: vec![ExtraPattern { name: "any".to_owned(), pattern: "[a-z]{2}[0-9]".to_owned() }],
+            ..SecurityConfig::default()
+        };
+        let known = KnownValues { keys: vec!["k3Vq9Zt1".to_owned()], likely: Vec::new() };
+        let secrets = Arc::new(Secrets::new(&config, &known).0);
+        prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
+    }
+}
+
+/// Proves OUT-21: a text without hits is the same, byte for byte, and one that is shown too.
+#[test]
+fn what_holds_no_secret_is_not_changed() {
+    let secrets = Arc::new(Secrets::default());
+    for (name, text) in negatives::texts(3) {
+        assert!(
+            in_pieces(&secrets, &text, &[1, 999, 12_345, 50_000]) == text,
+            "{name}"
+        );
+    }
+    let config = SecurityConfig {
+        redact: false,
+        ..SecurityConfig::default()
+    };
+    let shown = Arc::new(Secrets::new(&config, &KnownValues::default()).0);
+    for sample in samples(5) {
+        assert_eq!(in_pieces(&shown, &sample.text, &[3, 17, 40]), sample.text);
+    }
+}
+
+/// Proves OUT-21: escapes, overstrikes and carriage returns within a value hide it from nobody.
+#[test]
+fn what_a_terminal_does_not_show_hides_nothing() {
+    let secrets = Arc::new(Secrets::default());
+    let mut r = Random(1);
+    for sample in samples(9) {
+        let [value] = sample.values.as_slice() else {
+            continue;
+        };
+        let at = 3 + r.below(value.len() - 4);
+        for between in [
+            "\u{1b}[m\u{1b}[K",
+            "\u{1b}[1;31m",
+            "\u{1b}]8;;x\u{7}",
+            "x\u{8}",
+            "\r",
+        ] {
+            let cut = format!("{}{between}{}", &value[..at], &value[at..]);
+            let text = sample.text.replace(value.as_str(), &cut);
+            let redacted = secrets.redact(&text).text;
+            let shown = redacted.replace(between, "");
+            assert!(
+                !shown.contains(value.as_str()),
+                "{} in {}: {text:?}",
+                sample.kind,
+                sample.context
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the program itself says holds no secret's value: logs, errors, warnings.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tracing_subscriber::fmt::MakeWriter;
+use zeph_tools::secrets::Secrets;
+
+/// What is kept out; the built-in patterns until the configuration is there.
+static SECRETS: RwLock<Option<Arc<Secrets>>> = RwLock::new(None);
+
+/// Keeps what `secrets` finds out of all that is said from now on.
+pub(crate) fn keep_out(secrets: Arc<Secrets>) {
+    *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
+}
+
+/// What is kept out.
+pub(crate) fn secrets() -> Arc<Secrets> {
+    let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
+    secrets.clone().unwrap_or_default()
+}
+
+/// A text without the values of secrets.
+pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
+    secrets().redact(text).text
+}
+
+/// Standard error for logs: each event is written at once, without the values of secrets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogWriter;
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        Self
+    }
+}
+
+impl Write for LogWriter {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        io::stderr().lock().write_all(redacted(&text).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}

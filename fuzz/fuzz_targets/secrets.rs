@@ -1,0 +1,37 @@
+//! Redaction: any text is taken, however it is cut; what was redacted stays as it is.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use zeph_tools::secrets::{Secrets, StreamRedactor};
+
+static SECRETS: LazyLock<Arc<Secrets>> = LazyLock::new(Arc::default);
+
+fn in_pieces(text: &str, length: usize) -> String {
+    let mut stream = StreamRedactor::new(Arc::clone(&SECRETS));
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let cut = rest.ceil_char_boundary(length.min(rest.len()));
+        out.push_str(&stream.push(&rest[..cut]));
+        rest = &rest[cut..];
+    }
+    out + &stream.finish()
+}
+
+fuzz_target!(|input: (u8, &str)| {
+    let (length, text) = input;
+    // Longer lines with escapes are handed out in parts.
+    if text.len() > 2048 {
+        return;
+    }
+    let redacted = SECRETS.redact(text).text;
+    // What a backspace removes may have been handed out.
+    if !text.contains('\u{8}') {
+        let pieces = in_pieces(text, usize::from(length).max(1));
+        assert_eq!(pieces, redacted, "cut into pieces of {length}: {text:?}");
+    }
+    let twice = SECRETS.redact(&redacted).text;
+    assert_eq!(twice, redacted, "redacted twice: {text:?}");
+});
