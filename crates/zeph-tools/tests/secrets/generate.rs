@@ -20,12 +20,8 @@ type Make = fn(&mut Random) -> String;
 
 fn jwt(r: &mut Random) -> String {
     let length = 40 + r.below(200);
-    format!(
-        "ey{}.ey{}.{}",
-        format!("J{}", r.word(34)),
-        format!("J{}", r.word(length)),
-        r.word(43)
-    )
+    let parts = [r.word(34), r.word(length)].map(|part| format!("ey{}{part}", "J"));
+    format!("{}.{}", parts.join("."), r.word(43))
 }
 
 /// Tokens that begin with a prefix of their own.
