@@ -258,7 +258,12 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     }
     let shape = SHAPES.iter().find(|shape| line.has(at, shape.prefix))?;
     let start = at + shape.prefix.len();
-    if shape.prefix == "xox" && !matches!(line.at(start), Some(b'a'..=b'z')) {
+    // `xoxb-`, `xoxp-`, …
+    let is_slack = || {
+        line.at(start).is_some_and(|byte| byte.is_ascii_lowercase())
+            && line.at(start + 1) == Some(b'-')
+    };
+    if shape.prefix == "xox" && !is_slack() {
         return None;
     }
     if !is_free(line, at) {
