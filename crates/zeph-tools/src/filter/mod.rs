@@ -20,6 +20,7 @@ mod rule;
 mod rulebook;
 pub mod sanitize;
 mod strategy;
+mod timing;
 mod verify;
 
 pub use command::Subject;

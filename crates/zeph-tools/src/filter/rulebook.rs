@@ -52,6 +52,23 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "apt",
     "download",
     "log-dedup",
+    "vitest",
+    "jest",
+    "mocha",
+    "node-test",
+    "eslint",
+    "tsc",
+    "terraform",
+    "prettier",
+    "npm-install",
+    "js-build",
+    "docker-build",
+    "docker-pull",
+    "kubectl",
+    "ansible",
+    "brew",
+    "npm-lint",
+    "npm-test",
 ];
 
 /// The built-in rules. None of them fails to compile: a test sees to that.

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use super::kept::KeptLine;
 use super::line::{Held, Line};
+use super::timing::without_time;
 
 pub(super) use shape::{Shape, Shapes};
 
@@ -107,7 +108,7 @@ impl<'r> Told<'r> {
     /// Whether a line says it, or its words are said in another form: grouped by lint, for one,
     /// with the places behind one another.
     fn tells(&self, fact: &str) -> bool {
-        let fact = fact.trim();
+        let fact = without_time(fact.trim());
         self.lines.contains(fact) || words_of(fact).all(|word| self.words.contains(word))
     }
 }

@@ -49,10 +49,12 @@ static WORTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 const SHAPES: &[(Shape, &str)] = &[
-    // error[E0308]: …, error: …, ERROR: …, error TS2304: …, npm error code …
+    // npm error code …; what is set off there is a list, or the output of a compiler.
+    (Shape::Error, r"^npm (?:ERR!|error) \S"),
+    // error[E0308]: …, error: …, ERROR: …, error TS2304: …
     (
         Shape::Error,
-        r"^\s*(?:error|ERROR|Error|fatal|FATAL|npm (?:ERR!|error)|ERR!|ERR_[A-Z_]+|\[ERROR\]|\[error\]|E:)(?:$|[\[: \t!(])",
+        r"^\s*(?:error|ERROR|Error|fatal|FATAL|ERR!|ERR_[A-Z_]+|\[ERROR\]|\[error\]|E:)(?:$|[\[: \t!(])",
     ),
     // src/main.c:10:5: error: …, X.java:3: error: …, src/a.ts(1,2): error TS2304: …
     (

@@ -4,9 +4,11 @@
 //! structure of the text, and says nothing that the output does not say. [`STRATEGIES`] names
 //! them all: a rule's `type` is looked up there.
 
+mod ansible;
 mod cargo_lines;
 mod chain;
 mod dedup;
+mod docker_build;
 mod excerpt;
 mod git_diff;
 mod git_log;
@@ -15,10 +17,12 @@ mod group_by_rule;
 mod keep_matching;
 mod listing;
 mod mask;
+mod package_notes;
 mod places;
 mod strip_annotated;
 mod strip_noise;
 mod template;
+mod terraform;
 mod test_summary;
 #[cfg(test)]
 mod testing;
@@ -70,17 +74,21 @@ type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
 
 /// All strategies by the name that a rule gives as `type`.
 const STRATEGIES: &[(&str, Make)] = &[
-    ("group_by_rule", group_by_rule::make),
+    ("ansible", ansible::make),
     ("dedup", dedup::make),
+    ("docker_build", docker_build::make),
     ("git_diff", git_diff::make),
     ("git_log", git_log::make),
     ("git_status", git_status::make),
+    ("group_by_rule", group_by_rule::make),
     ("keep_matching", keep_matching::make),
     ("listing", listing::make),
+    ("package_notes", package_notes::make),
     ("strip_annotated", strip_annotated::make),
     ("strip_noise", strip_noise::make),
-    ("test_summary", test_summary::make),
     ("template", template::make),
+    ("terraform", terraform::make),
+    ("test_summary", test_summary::make),
     ("truncate", truncate::make),
 ];
 

@@ -4,13 +4,17 @@
 //! it hands on at once, as it was; of what is told often in the same words it makes a
 //! [`Diagnostic`], and these come in groups: the message once, all places behind it.
 
+mod by_file;
 mod colon;
+mod eslint;
 mod group;
+mod lint;
 mod msbuild;
 mod ruff;
 mod rustc;
 #[cfg(test)]
 mod tests;
+mod tsc;
 
 use std::sync::Arc;
 
@@ -19,6 +23,7 @@ use serde::Deserialize;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
 
+use by_file::{Reader, Remarks};
 use group::Groups;
 
 /// What a tool says of one place.
@@ -111,6 +116,27 @@ const DIALECTS: &[Row] = &[
     },
 ];
 
+struct LineRow {
+    name: &'static str,
+    start: fn() -> Box<dyn Reader>,
+}
+
+/// The dialects of tools that tell each diagnostic in one line.
+const LINE_DIALECTS: &[LineRow] = &[
+    LineRow {
+        name: "eslint",
+        start: eslint::start,
+    },
+    LineRow {
+        name: "lint",
+        start: lint::start,
+    },
+    LineRow {
+        name: "tsc",
+        start: tsc::start,
+    },
+];
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Params {
@@ -122,9 +148,15 @@ struct GroupByRule(fn() -> Box<dyn Dialect>);
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
+    if let Some(row) = LINE_DIALECTS.iter().find(|row| row.name == params.dialect) {
+        return Ok(Arc::new(ByFile(row.start)));
+    }
     let found = DIALECTS.iter().find(|row| row.name == params.dialect);
     let row = found.ok_or_else(|| {
-        let names: Vec<&str> = DIALECTS.iter().map(|row| row.name).collect();
+        let names = DIALECTS.iter().map(|row| row.name);
+        let names: Vec<&str> = names
+            .chain(LINE_DIALECTS.iter().map(|row| row.name))
+            .collect();
         format!(
             "there is no dialect `{}`; there are: {}",
             params.dialect,
@@ -165,6 +197,44 @@ impl Strategy for Grouping {
         self.dialect.finish(end, &mut found);
         found.boundary();
         if self.groups.seen() {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}
+
+#[derive(Debug)]
+struct ByFile(fn() -> Box<dyn Reader>);
+
+impl Recipe for ByFile {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(LineByLine {
+            reader: (self.0)(),
+            remarks: Remarks::default(),
+        })
+    }
+
+    /// Where there are no diagnostics, there is nothing to do.
+    fn judges_lines_alone(&self) -> bool {
+        true
+    }
+}
+
+struct LineByLine {
+    reader: Box<dyn Reader>,
+    remarks: Remarks,
+}
+
+impl Strategy for LineByLine {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        self.reader.line(line, &mut self.remarks, out);
+    }
+
+    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+        self.reader.finish(&mut self.remarks, out);
+        self.remarks.tell(out);
+        if self.remarks.seen() {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback

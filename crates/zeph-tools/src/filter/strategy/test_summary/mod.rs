@@ -5,17 +5,25 @@
 
 mod captured;
 mod cargo;
+mod coverage;
+mod failures;
 mod go;
 mod go_trace;
+mod jest;
+mod mocha;
 mod nextest;
+mod node_test;
 mod pytest;
 mod pytest_failure;
 mod pytest_progress;
 mod python;
+mod script;
+mod tap;
 #[cfg(test)]
 mod tests;
 mod trace;
 mod unittest;
+mod vitest;
 
 use std::sync::Arc;
 
@@ -68,6 +76,31 @@ const FORMATS: &[Format] = &[
         name: "unittest",
         recognizes: unittest::recognizes,
         start: unittest::start,
+    },
+    Format {
+        name: "vitest",
+        recognizes: vitest::recognizes,
+        start: vitest::start,
+    },
+    Format {
+        name: "jest",
+        recognizes: jest::recognizes,
+        start: jest::start,
+    },
+    Format {
+        name: "mocha",
+        recognizes: mocha::recognizes,
+        start: mocha::start,
+    },
+    Format {
+        name: "node",
+        recognizes: node_test::recognizes,
+        start: node_test::start,
+    },
+    Format {
+        name: "tap",
+        recognizes: tap::recognizes,
+        start: tap::start,
     },
 ];
 

@@ -25,9 +25,13 @@ fn parameters_are_checked() {
         let error = make(toml::from_str(text).unwrap()).unwrap_err();
         assert!(error.starts_with(expect), "{error}");
     };
+    let formats: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     check(
         "format = 'abc'",
-        "there is no format `abc`; there are: nextest, cargo",
+        &format!(
+            "there is no format `abc`; there are: {}",
+            formats.join(", ")
+        ),
     );
     check(
         "max_failures = -1",

@@ -1,0 +1,302 @@
+//! Diagnostics that a tool tells in one line each: what they say once, and behind it all places.
+//!
+//! Messages that differ in what they quote, and in numbers, are one: the first is told in full, and
+//! with the places of the others what they have instead. Nothing that a diagnostic says is left out.
+
+use std::collections::HashMap;
+
+use super::{Held, Line, Sink};
+
+/// Bytes that are held; of more, what there is is told and the groups begin anew.
+const MOST_BYTES: usize = 2 * 1024 * 1024;
+/// Characters of a line of places.
+const WIDTH: usize = 160;
+
+/// What a tool says of one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Remark<'t> {
+    /// `error`, `warning`, as the tool prints it.
+    pub(super) level: &'t str,
+    /// The rule; may be empty.
+    pub(super) code: &'t str,
+    pub(super) message: &'t str,
+    /// The file, told once for all places in it; empty where `place` has it.
+    pub(super) file: &'t str,
+    /// Where: `3:5`, or with the file: `src/a.ts(3,5)`.
+    pub(super) place: &'t str,
+}
+
+/// Remarks by rule and by form, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    groups: Vec<Group>,
+    by_key: HashMap<String, usize>,
+    key: String,
+    bytes: usize,
+    seen: bool,
+}
+
+#[derive(Debug)]
+struct Group {
+    number: u64,
+    level: String,
+    code: String,
+    count: usize,
+    forms: Vec<Form>,
+    by_form: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Form {
+    /// The first message, and what it has where the others differ.
+    message: String,
+    parts: Vec<String>,
+    /// Files, and the places in each with what differs there.
+    files: Vec<(String, Vec<String>)>,
+}
+
+impl Remarks {
+    /// Whether there was any.
+    pub(super) fn seen(&self) -> bool {
+        self.seen
+    }
+
+    pub(super) fn add(&mut self, number: u64, remark: Remark<'_>, out: &mut dyn Sink) {
+        self.seen = true;
+        self.key.clear();
+        self.key.push_str(remark.level);
+        self.key.push(' ');
+        self.key.push_str(remark.code);
+        let index = match self.by_key.get(&self.key) {
+            Some(index) => *index,
+            None => {
+                self.by_key.insert(self.key.clone(), self.groups.len());
+                self.bytes += 2 * self.key.len() + 200;
+                self.groups.push(Group {
+                    number,
+                    level: remark.level.to_owned(),
+                    code: remark.code.to_owned(),
+                    count: 0,
+                    forms: Vec::new(),
+                    by_form: HashMap::new(),
+                });
+                self.groups.len() - 1
+            }
+        };
+        self.bytes += self.groups[index].add(remark);
+        if self.bytes > MOST_BYTES {
+            self.tell(out);
+        }
+    }
+
+    /// Tells all, and begins anew.
+    pub(super) fn tell(&mut self, out: &mut dyn Sink) {
+        for group in self.groups.drain(..) {
+            group.tell(out);
+        }
+        self.by_key.clear();
+        self.bytes = 0;
+    }
+}
+
+impl Group {
+    /// How many bytes more there are.
+    fn add(&mut self, remark: Remark<'_>) -> usize {
+        self.count += 1;
+        let (form, parts) = form(remark.message);
+        let mut bytes = 48 + remark.place.len();
+        let index = match self.by_form.get(&form) {
+            Some(index) => *index,
+            None => {
+                bytes += form.len() + remark.message.len() + 200;
+                self.by_form.insert(form, self.forms.len());
+                self.forms.push(Form {
+                    message: remark.message.to_owned(),
+                    parts: parts.iter().map(|&part| part.to_owned()).collect(),
+                    files: Vec::new(),
+                });
+                self.forms.len() - 1
+            }
+        };
+        let form = &mut self.forms[index];
+        let mut place = remark.place.to_owned();
+        for (first, part) in form.parts.iter().zip(&parts) {
+            if first != part {
+                place.push(' ');
+                place.push_str(part);
+                bytes += part.len() + 1;
+            }
+        }
+        match form.files.last_mut() {
+            Some((file, places)) if file == remark.file => places.push(place),
+            _ => {
+                bytes += remark.file.len() + 64;
+                form.files.push((remark.file.to_owned(), vec![place]));
+            }
+        }
+        bytes
+    }
+
+    fn tell(self, out: &mut dyn Sink) {
+        let number = self.number;
+        let mut head = format!("{} {}", self.level, self.code);
+        if self.code.is_empty() {
+            head.pop();
+        }
+        if self.count > 1 {
+            head.push_str(&format!(" ×{}", self.count));
+        }
+        let one = self.forms.len() == 1;
+        if !one {
+            out.say(number, &head);
+        }
+        for form in self.forms {
+            if let (1, [(file, places)]) = (self.count, form.files.as_slice()) {
+                let place = places.join(" ");
+                let at = format!("{file} {place}");
+                out.say(
+                    number,
+                    &format!("{head}: {}  {}", form.message, at.trim_ascii()),
+                );
+                continue;
+            }
+            match one {
+                true => out.say(number, &format!("{head}: {}", form.message)),
+                false => out.say(number, &format!(" {}", form.message)),
+            }
+            // Files of which one form is told in turns are told once.
+            for (file, places) in form.files {
+                say_places(number, &file, &places, out);
+            }
+        }
+    }
+}
+
+/// The places of one file, in as many lines as it takes.
+fn say_places(number: u64, file: &str, places: &[String], out: &mut dyn Sink) {
+    // Where a place has more than a number, it has to be seen where the next begins.
+    let between = match places.iter().any(|place| place.contains(' ')) {
+        true => "; ",
+        false => " ",
+    };
+    let mut text = format!("  {file}");
+    let mut first = true;
+    for place in places {
+        if !first {
+            text.push_str(between);
+            if text.len() + place.len() > WIDTH {
+                out.say(number, text.trim_ascii_end());
+                text.clear();
+                text.push_str("    ");
+            }
+        } else if !file.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(place);
+        first = false;
+    }
+    out.say(number, &text);
+}
+
+/// What messages of one form have in common, and what each has instead: what it quotes, and numbers.
+fn form(message: &str) -> (String, Vec<&str>) {
+    let mut form = String::with_capacity(message.len());
+    let mut parts = Vec::new();
+    let bytes = message.as_bytes();
+    let mut at = 0;
+    while at < message.len() {
+        let byte = bytes[at];
+        let before = at.checked_sub(1).map(|at| bytes[at]);
+        let starts = before.is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        if matches!(byte, b'\'' | b'"' | b'`') && starts {
+            let end = message[at + 1..]
+                .find(char::from(byte))
+                .map(|end| at + end + 2);
+            if let Some(end) = end {
+                parts.push(&message[at..end]);
+                form.push('\u{1}');
+                at = end;
+                continue;
+            }
+        }
+        if byte.is_ascii_digit() && starts {
+            let digits = bytes[at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            parts.push(&message[at..at + digits]);
+            form.push('\u{2}');
+            at += digits;
+            continue;
+        }
+        let width = message[at..].chars().next().map_or(1, char::len_utf8);
+        form.push_str(&message[at..at + width]);
+        at += width;
+    }
+    (form, parts)
+}
+
+/// Reads what a tool prints, line by line.
+pub(super) trait Reader: Send {
+    /// Takes the next line.
+    fn line(&mut self, line: Line<'_>, remarks: &mut Remarks, out: &mut dyn Sink);
+    /// The output has ended: hands on what is held.
+    fn finish(&mut self, remarks: &mut Remarks, out: &mut dyn Sink);
+}
+
+/// A line that is none of the diagnostics: they are told before it.
+pub(super) fn keep_behind(line: Line<'_>, remarks: &mut Remarks, out: &mut dyn Sink) {
+    remarks.tell(out);
+    out.keep(line);
+}
+
+/// Hands on a line that was held.
+pub(super) fn release(held: &mut Option<Held>, remarks: &mut Remarks, out: &mut dyn Sink) {
+    if let Some(held) = held.take() {
+        keep_behind(held.line(), remarks, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::Texts;
+    use super::*;
+
+    #[test]
+    fn what_differs_stands_with_the_place() {
+        let mut remarks = Remarks::default();
+        let mut out = Texts::default();
+        let mut add = |file, place, message| {
+            let remark = Remark {
+                level: "error",
+                code: "no-undef",
+                message,
+                file,
+                place,
+            };
+            remarks.add(1, remark, &mut out);
+        };
+        add("a.js", "1:2", "'x' is not defined");
+        add("a.js", "3:4", "'y' is not defined");
+        add("b.js", "5:6", "'x' is not defined");
+        remarks.tell(&mut out);
+        assert_eq!(
+            out.0,
+            [
+                "error no-undef ×3: 'x' is not defined",
+                "  a.js 1:2; 3:4 'y'",
+                "  b.js 5:6"
+            ]
+        );
+    }
+
+    #[test]
+    fn apostrophes_quote_nothing() {
+        assert_eq!(
+            form("can't use 'x' or 12"),
+            ("can't use \u{1} or \u{2}".to_owned(), vec!["'x'", "12"])
+        );
+        assert_eq!(form("an open 'quote").0, "an open 'quote");
+        assert_eq!(form("ES2022 é").0, "ES2022 é");
+    }
+}

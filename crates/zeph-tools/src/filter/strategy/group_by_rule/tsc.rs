@@ -1,0 +1,149 @@
+//! What the TypeScript compiler prints: `src/a.ts(1,2): error TS2304: …`, and with `--pretty`
+//! `src/a.ts:1:2 - error TS2304: …` with an excerpt of the source.
+
+use super::by_file::{Reader, Remark, Remarks, keep_behind};
+use super::{Held, Line, Sink};
+
+#[derive(Default)]
+struct Tsc {
+    /// The diagnostic that came last: lines that explain it may follow.
+    last: Option<Held>,
+    pretty: bool,
+    /// In the excerpt of the source behind it.
+    excerpt: bool,
+    /// In the table of errors by file.
+    table: bool,
+}
+
+pub(super) fn start() -> Box<dyn Reader> {
+    Box::new(Tsc::default())
+}
+
+/// A diagnostic, and whether it is in the pretty form.
+fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
+    let at = text.find(" TS").filter(|_| !text.starts_with(' '))?;
+    let digits = text[at + 3..]
+        .bytes()
+        .take_while(u8::is_ascii_digit)
+        .count();
+    let message = text[at + 3 + digits..]
+        .strip_prefix(": ")
+        .filter(|_| digits > 0)?;
+    let code = &text[at + 1..at + 3 + digits];
+    let before = &text[..at];
+    let (place, level, pretty) = match before.rsplit_once(" - ") {
+        Some((place, level)) => (place, level, true),
+        None => match before.rsplit_once(": ") {
+            Some((place, level)) => (place, level, false),
+            None => ("", before, false),
+        },
+    };
+    let known = ["error", "warning", "message", "suggestion"].contains(&level);
+    known.then_some((
+        Remark {
+            level,
+            code,
+            message,
+            file: "",
+            place,
+        },
+        pretty,
+    ))
+}
+
+/// Whether it is one of the compiler's.
+pub(super) fn is_diagnostic(text: &str) -> bool {
+    diagnostic(text).is_some()
+}
+
+/// A line of source, or what marks a part of it: `7   use(1)`, `      ~~~`.
+pub(super) fn is_source(text: &str) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if digits > 0 {
+        return text[digits..].is_empty() || text[digits..].starts_with(' ');
+    }
+    text.starts_with('~') && text.bytes().all(|byte| b"~ ".contains(&byte)) || text == "..."
+}
+
+impl Tsc {
+    /// The last diagnostic is complete.
+    fn close(&mut self, remarks: &mut Remarks, out: &mut dyn Sink) {
+        if let Some(held) = self.last.take()
+            && let Some((remark, _)) = diagnostic(&held.text)
+        {
+            remarks.add(held.number, remark, out);
+        }
+    }
+}
+
+impl Reader for Tsc {
+    fn line(&mut self, line: Line<'_>, remarks: &mut Remarks, out: &mut dyn Sink) {
+        let text = line.text;
+        if text.trim_ascii().is_empty() {
+            self.excerpt = self.pretty;
+            return;
+        }
+        if let Some((_, pretty)) = diagnostic(text) {
+            self.close(remarks, out);
+            self.last = Some(line.into());
+            (self.pretty, self.excerpt, self.table) = (pretty, false, false);
+            return;
+        }
+        let indented = text.starts_with([' ', '\t']);
+        if self.excerpt && is_source(text) {
+            return;
+        }
+        if self.table && indented {
+            return;
+        }
+        if text.starts_with("Errors  Files") {
+            self.table = true;
+            return;
+        }
+        if indented {
+            // It explains the last one, which is then told as it was.
+            if let Some(held) = self.last.take() {
+                keep_behind(held.line(), remarks, out);
+            }
+            out.keep(line);
+            return;
+        }
+        self.close(remarks, out);
+        self.excerpt = false;
+        keep_behind(line, remarks, out);
+    }
+
+    fn finish(&mut self, remarks: &mut Remarks, out: &mut dyn Sink) {
+        self.close(remarks, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        let check = |text, expect: (&str, &str, &str, bool)| {
+            let read = diagnostic(text).map(|(r, pretty)| (r.place, r.code, r.message, pretty));
+            assert_eq!(read, Some(expect));
+        };
+        check(
+            "src/a.ts(6,9): error TS6133: 'x' is unused.",
+            ("src/a.ts(6,9)", "TS6133", "'x' is unused.", false),
+        );
+        check(
+            "src/a.ts:6:9 - error TS6133: 'x' is unused.",
+            ("src/a.ts:6:9", "TS6133", "'x' is unused.", true),
+        );
+        check(
+            "error TS18003: No inputs were found.",
+            ("", "TS18003", "No inputs were found.", false),
+        );
+        assert!(diagnostic("Found 2 errors. Watching TS files").is_none());
+        assert!(
+            is_source("12   use(1)") && is_source("      ~~~") && !is_source("    'b' is here.")
+        );
+    }
+}

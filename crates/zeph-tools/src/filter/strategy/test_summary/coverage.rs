@@ -1,0 +1,35 @@
+//! Tables of coverage as Istanbul prints them: `File | % Stmts | % Branch | …`.
+//!
+//! Files that are covered in full tell nothing.
+
+use super::{Line, Sink};
+
+/// The table that is open.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    open: bool,
+}
+
+impl Table {
+    /// Takes a line; `false` when it is not of a table.
+    pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
+        let text = line.text.trim_ascii();
+        if text.starts_with("---")
+            && text.contains('|')
+            && text.bytes().all(|byte| b"-|".contains(&byte))
+        {
+            self.open = true;
+            return true;
+        }
+        let mut columns = text.split('|');
+        let Some(name) = columns.next().filter(|_| self.open && text.contains('|')) else {
+            self.open = false;
+            return false;
+        };
+        let full = columns.take(4).all(|column| column.trim_ascii() == "100");
+        if !full || name.trim_ascii() == "All files" {
+            out.keep(line);
+        }
+        true
+    }
+}
