@@ -142,13 +142,11 @@ impl Kept {
         }
     }
 
-    /// The lines, in the order of the output.
+    /// The lines, in the order in which they were handed on.
     pub(super) fn into_lines(self) -> Vec<KeptLine> {
         let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
         self.head.drain_into(&mut lines);
         self.tail.drain_into(&mut lines);
-        // Strategies may hand on late what stands early.
-        lines.sort_by_key(|line| line.number);
         lines
     }
 }

@@ -43,20 +43,23 @@ const EVERYWHERE: &[&str] = &[
     "--capture=no",
     "--jq",
     "--template",
-    "--message-format",
 ];
 
 /// Programs behind a pipe that only hand on, or cut.
 const HAND_ON: &[&str] = &[
-    "cat", "tee", "head", "tail", "less", "more", "ts", "unbuffer",
+    "cat", "tee", "head", "tail", "less", "more", "ts", "unbuffer", "unix2dos", "dos2unix",
 ];
 
 /// Lines that are few enough to be meant.
 const FEW: u64 = 100;
 
 fn transforms(command: &[String]) -> bool {
-    let program = command.first().map_or("", String::as_str);
-    !program.is_empty() && !HAND_ON.contains(&program)
+    let Some((program, args)) = command.split_first() else {
+        return false;
+    };
+    // `sed s/a/b/` hands on every line.
+    let replaces = args.len() == 1 && args.iter().all(|script| script.starts_with('s'));
+    !(HAND_ON.contains(&program.as_str()) || (program == "sed" && replaces))
 }
 
 fn has(args: &[&str], options: &[&str]) -> bool {
@@ -76,6 +79,7 @@ fn writes_data(program: &str, args: &[&str]) -> bool {
             "-f",
             "--reporter",
             "--output-format",
+            "--message-format",
         ],
     };
     let data = |value: &str| {
@@ -233,6 +237,8 @@ mod tests {
             "cargo test",
             "cargo test --no-fail-fast | tail -80",
             "cargo test | tee log",
+            "gcc -c a.c | sed s/$/x/",
+            "cargo clippy --message-format=short",
             "find . -name x",
             "tail -n 5000 app.log",
             "tail -f app.log",

@@ -13,8 +13,9 @@ use crate::filter::line::{End, Held, Line, Sink};
 #[serde(deny_unknown_fields)]
 struct Params {}
 
+/// Tells runs of such lines once.
 #[derive(Default)]
-struct Dedup {
+pub(super) struct Dedup {
     /// The first line of a run, and the shape that its lines share.
     first: Option<(u64, Held)>,
     /// Lines of the run.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::dedup::Dedup;
 use super::mask::{Mask, shape};
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::facts::{Shape, Shapes};
@@ -34,6 +35,9 @@ struct Params {
     /// Outputs of fewer lines stay whole.
     #[serde(default = "hundred")]
     min_lines: usize,
+    /// Of these, consecutive lines that differ in time and ids alone are told once.
+    #[serde(default)]
+    dedup: bool,
 }
 
 fn hundred() -> usize {
@@ -55,6 +59,7 @@ impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Template {
             min_lines: self.min_lines,
+            dedup: self.dedup,
             early: Vec::new(),
             grouping: false,
             groups: Vec::new(),
@@ -159,6 +164,7 @@ struct Shown {
 
 struct Template {
     min_lines: usize,
+    dedup: bool,
     /// The first lines, until there are enough of them.
     early: Vec<Held>,
     grouping: bool,
@@ -313,14 +319,74 @@ impl Strategy for Template {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
-        for line in std::mem::take(&mut self.early) {
+    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+        let early = std::mem::take(&mut self.early);
+        if self.dedup && !self.grouping {
+            let mut dedup = Dedup::default();
+            early.iter().for_each(|held| dedup.line(held.line(), out));
+            return dedup.finish(end, out);
+        }
+        for line in early {
             out.keep(line.line());
         }
         if self.tell(out) {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::strategy::testing::collected;
+
+    fn told(table: &str, text: &str) -> (String, FilterConfidence) {
+        collected(make, table, text, Some(0))
+    }
+
+    /// Proves OUT-7d.
+    #[test]
+    fn equal_shapes_are_counted_wherever_they_stand() {
+        let mut text = "started\n".to_owned();
+        for number in 0..40 {
+            text += &format!("fetched {number} rows\nstored {number} rows in {number}ms\n");
+        }
+        text += "WARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n";
+        assert_eq!(
+            told("min_lines = 9", &text),
+            (
+                "started\nfetched 0 rows [×40 like this]\nstored 0 rows in 0ms [×40 like this]\nfetched 39 rows\nstored 39 rows in 39ms\nWARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n".to_owned(),
+                FilterConfidence::Full
+            )
+        );
+        assert_eq!(
+            told("min_lines = 99", &text),
+            (text, FilterConfidence::Fallback)
+        );
+    }
+
+    /// Proves OUT-4: short logs are told without consecutive equals.
+    #[test]
+    fn short_ones_lose_equal_neighbours() {
+        let text = "10:00:00 tick\n10:00:01 tick\n10:00:02 tock\n";
+        let (told, confidence) = told("dedup = true", text);
+        assert_eq!(told, "10:00:00 tick (×2)\n10:00:02 tock\n");
+        assert_eq!(confidence, FilterConfidence::Full);
+    }
+
+    proptest::proptest! {
+        /// Proves OUT-7a: no error line is lost.
+        #[test]
+        fn errors_stay(lines in proptest::collection::vec("error\\[E0[0-9]\\]: [a-c]|panicked at [a-c]|tick [0-9]|    at [a-c]|WARN [0-9]", 0..80)) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let (told, _) = told("min_lines = 3", &text);
+            for line in lines.iter().filter(|line| line.starts_with("error[")) {
+                let shown = told.lines().filter(|shown| shown.starts_with(line.as_str())).count();
+                let there = lines.iter().filter(|other| *other == line).count();
+                proptest::prop_assert_eq!(shown, there);
+            }
         }
     }
 }
