@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_llm::Usage;
-use zeph_tools::{Confirmation, FileLocation, OutputStream, RolledBack, ToolErrorCategory};
+use zeph_tools::{
+    Confirmation, FileLocation, FilterStats, OutputStream, RolledBack, ToolErrorCategory,
+};
 
 /// Something that happens in a turn, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,8 @@ pub enum AgentEvent {
         failure: Option<ToolErrorCategory>,
         /// What a person reads.
         display: String,
+        /// What a filter took away.
+        filter: Option<FilterStats>,
         /// Files read or changed.
         locations: Vec<FileLocation>,
         /// How long it took, waiting for a person excluded.

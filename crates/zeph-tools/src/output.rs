@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub struct ImageContent {
 }
 
 /// What a filter took away.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilterStats {
     /// The rule that was used.
     pub rule: String,
@@ -40,6 +41,24 @@ pub struct FilterStats {
     pub bytes_before: usize,
     /// Bytes after.
     pub bytes_after: usize,
+    /// How well the output was understood: `full`, `partial` or `fallback`.
+    pub confidence: String,
+}
+
+impl FilterStats {
+    /// For a person, when lines went: `[shell] 342 lines -> 28 lines, 91.8% filtered`.
+    #[must_use]
+    pub fn told(&self) -> Option<String> {
+        let (before, after) = (self.lines_before, self.lines_after);
+        let gone = before.checked_sub(after).filter(|gone| *gone > 0)?;
+        // Rounded down: what is left is never told away.
+        let tenths = gone as u128 * 1000 / before as u128;
+        Some(format!(
+            "[shell] {before} lines -> {after} lines, {}.{}% filtered",
+            tenths / 10,
+            tenths % 10
+        ))
+    }
 }
 
 /// Time, size and date of a result. Filled in by the stack.

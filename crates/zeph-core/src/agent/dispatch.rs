@@ -299,11 +299,17 @@ impl Dispatcher {
             Ok(output) => (output.display().to_owned(), output.locations.clone()),
             Err(error) => (person_text(error), Vec::new()),
         };
+        let output = match result {
+            Ok(output) => Some(output),
+            Err(error) => error.output(),
+        };
+        let filter = output.and_then(|output| output.filter.clone());
         self.channel.emit(AgentEvent::ToolFinished {
             id: call.id.clone(),
             tool: call.tool.clone(),
             failure: result.as_ref().err().map(ToolError::category),
             display,
+            filter,
             locations,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });

@@ -90,7 +90,7 @@ impl Filters {
     /// The part of `command` that counts, as rules are matched against it.
     #[must_use]
     pub fn part(&self, command: &str) -> String {
-        command.trim().to_owned()
+        Subject::of(command).map_or_else(String::new, |subject| subject.text)
     }
 
     /// Begins with the output of `command`, of which at most `max_chars` characters are read.
@@ -264,6 +264,7 @@ impl Lines {
         }
         // What is put back has its share of the budget, so that it does not push out everything else.
         let room = (self.max_chars / 5).max(self.max_chars.saturating_sub(chars));
+        let room = room.saturating_sub(NOTES.min(self.max_chars / 10));
         let mut back = Vec::new();
         let mut used = 0;
         for fact in missing {
@@ -328,6 +329,9 @@ impl Lines {
         filtered
     }
 }
+
+/// Characters that are set aside for what is said of the text.
+const NOTES: usize = 400;
 
 /// A saving of less than the notice takes is none.
 const SHORT_NOTICE: usize = 100;
@@ -400,10 +404,7 @@ mod tests {
             (left_out.lines, left_out.of, left_out.longest),
             (20, 21, (1, 20))
         );
-        assert_eq!(
-            left_out.notice(Some("x")),
-            "[20 of 21 lines omitted; read_overflow id=x lines=1-20]"
-        );
+        assert_eq!(left_out.notice(None), "[20 of 21 lines omitted]");
         let nothing = run(&filters, "done\n", 0);
         assert_eq!(
             (nothing.text.as_str(), nothing.confidence),

@@ -1,6 +1,7 @@
 //! The line that says what was left out, and how to read it.
 
 use super::kept::KeptLine;
+use crate::overflow::{OverflowRef, elided};
 
 /// What was left out of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct LeftOut {
     pub of: u64,
     /// The longest run of lines that are left out, by their numbers in the raw text: first and last.
     pub longest: (u64, u64),
+    /// The byte of the text at which the line begins that follows that run.
+    pub place: usize,
 }
 
 impl LeftOut {
@@ -43,21 +46,34 @@ impl LeftOut {
             lines: omitted,
             of,
             longest,
+            place: place(lines, longest.1),
         })
+    }
+
+    /// What was left out, in words.
+    #[must_use]
+    pub fn omitted(&self) -> String {
+        let Self { lines, of, .. } = self;
+        format!("{lines} of {of} lines omitted")
     }
 
     /// The notice; `reference`: under which `read_overflow` finds the raw text.
     #[must_use]
-    pub fn notice(&self, reference: Option<&str>) -> String {
-        let Self { lines, of, longest } = self;
-        match reference {
-            Some(id) => format!(
-                "[{lines} of {of} lines omitted; read_overflow id={id} lines={}-{}]",
-                longest.0, longest.1
-            ),
-            None => format!("[{lines} of {of} lines omitted]"),
-        }
+    pub fn notice(&self, reference: Option<OverflowRef>) -> String {
+        elided::notice(&self.omitted(), self.longest, reference)
     }
+}
+
+/// The byte of the text at which the line begins that follows the gap before line `after`.
+fn place(lines: &[KeptLine], after: u64) -> usize {
+    let mut bytes = 0;
+    for line in lines {
+        if !line.ours && line.number > after {
+            return bytes;
+        }
+        bytes += line.text.len() + 1;
+    }
+    bytes.saturating_sub(1)
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::{
-    LongText, NewEntry, Overflow, OverflowConfig, OverflowRef, OverflowStore, Shortened,
+    Elided, LongText, NewEntry, Overflow, OverflowConfig, OverflowRef, OverflowStore, Shortened,
+    Spilled,
 };
 
 /// See the module.
@@ -35,6 +36,10 @@ impl OverflowLayer {
     async fn keep(&self, call: &ToolCall, cx: &CallContext, output: &mut ToolOutput) {
         let shortened = match output.overflow.take() {
             Some(Overflow::Spilled(shortened)) => shortened,
+            Some(Overflow::Elided(elided)) => {
+                self.keep_all(call, cx, output, &elided).await;
+                return;
+            }
             stored @ Some(Overflow::Stored(_)) => {
                 output.overflow = stored;
                 return;
@@ -44,33 +49,63 @@ impl OverflowLayer {
                 None => return,
             },
         };
-        let reference = OverflowRef::new();
-        let stored = self
-            .store
-            .put(NewEntry {
-                reference,
-                conversation: call.conversation.clone(),
-                tool: call.tool.clone(),
-                text: shortened.spilled.clone(),
-            })
-            .await;
+        let stored = self.store(call, cx, &shortened.spilled).await;
         let omitted = shortened.omitted.told();
         match stored {
-            Ok(()) => {
+            Some(reference) => {
                 let note = stored_note(&shortened, &omitted, reference);
                 shortened.note(&mut output.summary, &note);
                 output.overflow = Some(Overflow::Stored(reference));
             }
-            Err(error) => {
+            None => {
                 let note = format!("{omitted} left out; they could not be stored and are lost");
                 shortened.note(&mut output.summary, &note);
                 // The next call may be luckier.
                 output.basis = None;
+            }
+        }
+    }
+
+    /// Stores the whole of an output of which a filter left something out.
+    async fn keep_all(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        output: &mut ToolOutput,
+        elided: &Elided,
+    ) {
+        match self.store(call, cx, &elided.spilled).await {
+            Some(reference) => {
+                elided.stored(&mut output.summary, reference);
+                output.overflow = Some(Overflow::Stored(reference));
+            }
+            None => elided.lost(&mut output.summary),
+        }
+    }
+
+    /// Stores a text. Whoever looks on is told when that fails.
+    async fn store(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        text: &Spilled,
+    ) -> Option<OverflowRef> {
+        let reference = OverflowRef::new();
+        let entry = NewEntry {
+            reference,
+            conversation: call.conversation.clone(),
+            tool: call.tool.clone(),
+            text: text.clone(),
+        };
+        match self.store.put(entry).await {
+            Ok(()) => Some(reference),
+            Err(error) => {
                 tracing::warn!(%error, tool = %call.tool, "a long output was not stored");
                 cx.emit(ToolEvent::Notice {
                     call_id: call.id.clone(),
                     text: format!("the output of {} was cut: {error}", call.tool),
                 });
+                None
             }
         }
     }

@@ -52,6 +52,25 @@ pub struct Shortened {
 }
 
 impl Shortened {
+    /// Puts the line that says what was left out into `text`, where the line at byte `at` begins.
+    #[must_use]
+    pub fn at(text: &mut String, at: usize, omitted: Omitted, spilled: Spilled) -> Self {
+        let line = format!("[… {} left out …]", omitted.told());
+        let break_before = if at == text.len() && !text.is_empty() {
+            "\n"
+        } else {
+            ""
+        };
+        let break_after = if at == text.len() { "" } else { "\n" };
+        text.insert_str(at, &format!("{break_before}{line}{break_after}"));
+        let start = at + break_before.len();
+        Self {
+            omitted,
+            spilled,
+            note: start..start + line.len(),
+        }
+    }
+
     /// Puts `note` where `text`, which begins with head and tail, says what was left out.
     pub fn note(&self, text: &mut String, note: &str) {
         // The text is another one when someone has changed it on the way.

@@ -2,7 +2,8 @@
 //! and a reference.
 //!
 //! - [`config`]: the section `[tools.overflow]`.
-//! - [`long`]: a text of any length in bounded memory; [`cut`]: its head and tail.
+//! - [`long`]: a text of any length in bounded memory; [`cut`]: its head and tail; [`elided`]: one of
+//!   which a filter left something out.
 //! - [`spill`]: all of it, compressed in blocks, on its way to the store.
 //! - [`store`]: the port to what keeps it, and [`reference`](mod@reference) how it is called.
 //! - [`read`]: the tool `read_overflow`.
@@ -11,6 +12,7 @@
 
 pub mod config;
 pub mod cut;
+pub mod elided;
 pub mod long;
 pub mod read;
 pub mod reference;
@@ -21,6 +23,7 @@ mod select;
 
 pub use config::OverflowConfig;
 pub use cut::{Omitted, Shortened};
+pub use elided::Elided;
 pub use long::{Finished, LongText};
 pub use read::ReadOverflow;
 pub use reference::OverflowRef;
@@ -32,6 +35,8 @@ pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlo
 pub enum Overflow {
     /// On its way to the store; the overflow layer takes it.
     Spilled(Shortened),
+    /// The same of a text of which a filter left something out.
+    Elided(Elided),
     /// In the store.
     Stored(OverflowRef),
 }

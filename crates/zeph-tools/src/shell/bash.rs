@@ -8,11 +8,11 @@ use serde::Deserialize;
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
 use crate::output::ToolOutput;
-use crate::overflow::Overflow;
 
 use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
+use super::reduced::Reduced;
 use super::runner::{Cause, Ended, Exit};
 
 /// The id of the tool.
@@ -47,22 +47,19 @@ pub fn definition() -> ToolDef {
     .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
 }
 
-/// The result of a command: the text for the model and the envelope. `job`: what it left behind
+/// The result of a command: the text for the model and the envelope. `truncated` is about what was
+/// captured: what a rule leaves out is no cut. `job`: what it left behind
 /// is that job.
-#[must_use]
-pub fn output(
+pub(super) fn output(
     captured: Captured,
+    reduced: Reduced,
     ended: &Ended,
     job: Option<&str>,
     duration_ms: u64,
 ) -> ToolOutput {
     let notes = notes(ended, job);
     let truncated = captured.truncated();
-    let overflow = captured.merged.shortened.map(Overflow::Spilled);
-    let mut summary = captured.merged.text;
-    if summary.ends_with('\n') {
-        summary.pop();
-    }
+    let mut summary = reduced.text;
     if summary.is_empty() && notes.is_empty() {
         summary.push_str("(no output)");
     }
@@ -73,7 +70,8 @@ pub fn output(
         summary.push_str(&note);
     }
     let output = ToolOutput {
-        overflow,
+        overflow: reduced.overflow,
+        filter: reduced.filter,
         ..ToolOutput::text(summary)
     };
     let envelope = ShellOutputEnvelope {
@@ -184,8 +182,10 @@ fn signal_name(signal: i32) -> String {
 mod tests {
     use super::*;
     use crate::event::OutputStream;
+    use crate::filter::Filters;
     use crate::overflow::OverflowConfig;
     use crate::shell::capture::Capture;
+    use crate::shell::reduced::budget;
     use crate::shell::runner::BackgroundProcess;
 
     fn ended(code: i32) -> Ended {
@@ -200,15 +200,17 @@ mod tests {
     }
 
     fn summary(stdout: &str, ended: &Ended) -> String {
-        let mut capture = Capture::new(
-            &OverflowConfig {
-                threshold: 16,
-                ..OverflowConfig::default()
-            },
-            &std::sync::Arc::default(),
-        );
+        let config = OverflowConfig {
+            threshold: 16,
+            ..OverflowConfig::default()
+        };
+        let mut capture = Capture::new(&config, &std::sync::Arc::default());
         let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
-        output(capture.finish(), ended, Some("job-3"), 1).summary
+        let mut filter = Filters::off().start("", budget(&config));
+        filter.push(stdout);
+        let captured = capture.finish();
+        let reduced = Reduced::new(captured.merged.clone(), filter.finish(None), &config);
+        output(captured, reduced, ended, Some("job-3"), 1).summary
     }
 
     /// Proves SH-5, D-6, SH-3a.
@@ -242,7 +244,7 @@ mod tests {
         );
         assert_eq!(
             summary("1\n2\n3\n4\n5\n6\n7\n8\n9\n", &ended(1)),
-            "1\n2\n[… lines 3-7 (5 lines, 10 bytes) left out …]\n8\n9\n[exit code: 1]"
+            "1\n2\n3\n[… lines 4-6 (3 lines, 7 bytes) left out …]\n7\n8\n9\n[exit code: 1]"
         );
     }
 

@@ -16,14 +16,16 @@ use crate::diagnostics::Diagnostics;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
+use crate::filter::Filters;
 use crate::layers::CallPath;
 use crate::output::ToolOutput;
-use crate::overflow::{Overflow, OverflowConfig};
+use crate::overflow::OverflowConfig;
 use crate::secrets::Secrets;
 use crate::trust::TrustLevel;
 
 use super::admit::Admission;
 use super::bash::{self, BASH, BashParams};
+use super::capture::Capture;
 use super::classify::classify;
 use super::command::{Commands, variable};
 use super::config::ShellConfig;
@@ -35,7 +37,8 @@ use super::os_sandbox::told::Told;
 use super::policy::{PolicyError, ShellPolicyHandle};
 use super::reads::Reads;
 use super::recorder::Recorder;
-use super::runner::{CommandRunner, Ended, RunError};
+use super::reduced::{self, Reduced};
+use super::runner::{Cause, CommandRunner, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
 
@@ -47,8 +50,9 @@ pub struct ShellExecutor {
     transactions: Transactions,
     sandbox: Told,
     definitions: Vec<ToolDef>,
-    overflow: OverflowConfig,
+    pub(super) overflow: OverflowConfig,
     secrets: Arc<Secrets>,
+    filters: Arc<Filters>,
     pub(super) jobs: Jobs,
 }
 
@@ -106,6 +110,7 @@ impl ShellExecutor {
                 .collect(),
             overflow: OverflowConfig::default(),
             secrets: Arc::default(),
+            filters: Arc::new(Filters::off()),
             jobs: Jobs::default(),
         })
     }
@@ -123,6 +128,13 @@ impl ShellExecutor {
     pub fn redacting(mut self, secrets: Arc<Secrets>) -> Self {
         self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
         self.secrets = secrets;
+        self
+    }
+
+    /// The same with filters for what commands print; without them it is sanitized alone.
+    #[must_use]
+    pub fn filtering(mut self, filters: Arc<Filters>) -> Self {
+        self.filters = filters;
         self
     }
 
@@ -215,7 +227,10 @@ impl ShellExecutor {
         }
         let place = command.cwd.clone();
         let started = Instant::now();
-        let mut recorder = Recorder::new(call, cx, started, &self.overflow, &self.secrets);
+        let most = reduced::budget(&self.overflow);
+        let filter = self.filters.start(&params.command, most);
+        let capture = Capture::new(&self.overflow, &self.secrets);
+        let mut recorder = Recorder::new(call, cx, capture, filter);
         let mut record = |stream, bytes: &[u8]| recorder.record(stream, bytes);
         let run = async {
             let mut running = self.runner.start(command).await?;
@@ -223,13 +238,16 @@ impl ShellExecutor {
             Ok((running, ended))
         };
         let run = run.await;
-        let captured = recorder.finish();
+        let exit_code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
+        let (captured, filtered) = recorder.finish(exit_code);
+        let reduced = Reduced::new(captured.merged.clone(), filtered, &self.overflow);
         let (running, ended) = match run {
             Ok(run) => run,
             Err(error) => {
                 let printed = ToolOutput {
-                    overflow: captured.merged.shortened.map(Overflow::Spilled),
-                    ..ToolOutput::text(captured.merged.text)
+                    overflow: reduced.overflow,
+                    filter: reduced.filter,
+                    ..ToolOutput::text(reduced.text)
                 };
                 let failed = Err(run_failed(error, printed));
                 return transaction.finish(None, failed, call, cx).await;
@@ -245,7 +263,7 @@ impl ShellExecutor {
         let limit = timeout.unwrap_or_default().as_secs();
         let (stderr, merged) = (&captured.stderr.text, &captured.merged.text);
         let failure = self.failure(&ended, &place, stderr, merged, limit);
-        let output = bash::output(captured, &ended, job.as_deref(), duration_ms);
+        let output = bash::output(captured, reduced, &ended, job.as_deref(), duration_ms);
         let result = match failure {
             None => Ok(output),
             Some((category, message)) => Err(ToolError::Shell {
@@ -290,6 +308,12 @@ impl ShellExecutor {
             bash::failure(ended, class, limit, self.commands.config.max_timeout)
         })
     }
+}
+
+/// The exit code of a command that ended by itself.
+fn exit_code(ended: &Ended) -> Option<i32> {
+    let by_itself = ended.cause == Cause::Finished && ended.exit.signal.is_none();
+    by_itself.then_some(ended.exit.code)
 }
 
 /// The failure of a command that has no end to tell of; what it printed goes with it.

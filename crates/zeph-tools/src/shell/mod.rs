@@ -27,6 +27,7 @@ pub mod policy;
 pub mod program;
 pub mod reads;
 mod recorder;
+mod reduced;
 pub mod runner;
 pub mod supervisor;
 mod sys;

@@ -1,20 +1,19 @@
-//! What happens to a command's output while it arrives: it is kept, and shown live.
+//! What happens to a command's output while it arrives: it is kept, filtered, and shown live.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::event::{OutputStream, ToolEvent};
-use crate::overflow::OverflowConfig;
-use crate::secrets::Secrets;
+use crate::filter::{FilterRun, Filtered};
 
 use super::capture::{Capture, Captured};
 use super::live::LiveLimit;
 
-/// Keeps what is printed, and shows it live.
+/// Keeps what is printed, filters it, and shows it live.
 pub(super) struct Recorder<'c> {
     capture: Capture,
+    filter: FilterRun,
     live: LiveLimit,
     call: &'c ToolCall,
     cx: &'c CallContext,
@@ -25,13 +24,13 @@ impl<'c> Recorder<'c> {
     pub(super) fn new(
         call: &'c ToolCall,
         cx: &'c CallContext,
-        now: Instant,
-        overflow: &OverflowConfig,
-        secrets: &Arc<Secrets>,
+        capture: Capture,
+        filter: FilterRun,
     ) -> Self {
         Self {
-            capture: Capture::new(overflow, secrets),
-            live: LiveLimit::new(now),
+            capture,
+            filter,
+            live: LiveLimit::new(Instant::now()),
             call,
             cx,
             last: OutputStream::Stdout,
@@ -41,6 +40,7 @@ impl<'c> Recorder<'c> {
     /// Takes what a stream printed.
     pub(super) fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
         let text = self.capture.push(stream, bytes);
+        self.filter.push(&text);
         self.last = stream;
         self.show_live(stream, &text);
     }
@@ -51,9 +51,10 @@ impl<'c> Recorder<'c> {
         }
     }
 
-    /// What was kept.
-    pub(super) fn finish(mut self) -> Captured {
+    /// What was kept, and what is read of it when the command has ended with this exit code.
+    pub(super) fn finish(mut self, exit_code: Option<i32>) -> (Captured, Filtered) {
         for (stream, rest) in self.capture.end() {
+            self.filter.push(&rest);
             self.show_live(stream, &rest);
         }
         if let Some(text) = self.live.finish() {
@@ -61,7 +62,7 @@ impl<'c> Recorder<'c> {
         }
         let captured = self.capture.finish();
         self.cx.trace().secrets.extend(captured.secrets);
-        captured
+        (captured, self.filter.finish(exit_code))
     }
 
     fn show(&self, stream: OutputStream, text: String) {

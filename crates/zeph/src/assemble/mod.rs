@@ -18,6 +18,7 @@ use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
+use zeph_tools::filter::Filters;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
 use zeph_tools::secrets::Secrets;
@@ -90,6 +91,7 @@ impl Assembly {
         let shell = shell
             .overflowing(loaded.config.tools.overflow.clone())
             .redacting(Arc::clone(&secrets))
+            .filtering(Arc::new(chosen_filters(&loaded, global)))
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
         let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
@@ -161,6 +163,15 @@ impl Assembly {
         self.store.close().await?;
         Ok(())
     }
+}
+
+/// The filters of commands' output; what of the user's rules is not used is told.
+fn chosen_filters(loaded: &Loaded, global: &GlobalArgs) -> Filters {
+    let (filters, warnings) = filters(loaded);
+    for warning in warnings.iter().filter(|_| !global.quiet) {
+        stderr_line(&clean(&format!("warning: {warning}")));
+    }
+    filters
 }
 
 /// Without an OS sandbox around commands, `full` has to be asked for twice.

@@ -15,8 +15,8 @@ use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::{
-    MachineForm, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError, ToolExecutor as _,
-    ToolRegistry, ToolResult,
+    FilterStats, MachineForm, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError,
+    ToolExecutor as _, ToolRegistry, ToolResult,
 };
 
 use super::args::{GlobalArgs, ToolsCommand};
@@ -82,13 +82,15 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             let printed = print(&if json {
                 serde_json::to_string(&form)?
             } else {
-                form.data
+                form.data.clone()
             });
-            if !json
-                && !global.quiet
-                && let Some(reference) = stored(&result)
-            {
-                stderr_line(&overflow::hint(reference, &caller.session));
+            if !json && !global.quiet {
+                if let Some(told) = form.filter.as_ref().and_then(FilterStats::told) {
+                    stderr_line(&told);
+                }
+                if let Some(reference) = stored(&result) {
+                    stderr_line(&overflow::hint(reference, &caller.session));
+                }
             }
             // The exit code says what came of the call, also when nobody reads the rest.
             printed.or_else(|error| {

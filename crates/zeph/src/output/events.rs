@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use zeph_tools::FilterStats;
 
 use super::ResultObject;
 
@@ -64,6 +65,8 @@ pub(crate) enum Event {
         error_category: Option<String>,
         /// What a person reads.
         display: String,
+        /// What a filter took away from the output; null where none ran.
+        filter: Option<FilterStats>,
         /// How long it took, waiting for a person excluded.
         duration_ms: u64,
     },

@@ -186,6 +186,7 @@ impl Channel for Recorder {
                 failure,
                 display,
                 duration_ms,
+                filter,
                 locations: _,
             } => {
                 let error_category = failure.map(|category| category.label().to_owned());
@@ -202,6 +203,7 @@ impl Channel for Recorder {
                     success: failure.is_none(),
                     error_category,
                     display,
+                    filter,
                     duration_ms,
                 });
             }

@@ -345,6 +345,7 @@ mod tests {
             tool: "bash".to_owned(),
             failure: None,
             display: display.to_owned(),
+            filter: None,
             locations: Vec::new(),
             duration_ms: 3,
         });
@@ -467,6 +468,7 @@ mod tests {
             tool: "read".to_owned(),
             failure: Some(ToolErrorCategory::PermanentFailure),
             display: "x does not exist".to_owned(),
+            filter: None,
             locations: Vec::new(),
             duration_ms: 0,
         });

@@ -108,9 +108,13 @@ impl Screen {
                 failure,
                 display,
                 duration_ms,
+                filter,
                 ..
             } => {
                 self.finished(&id, failure.is_some(), &display, duration_ms);
+                if let Some(told) = filter.and_then(|filter| filter.told()) {
+                    self.notice(&told);
+                }
                 None
             }
             AgentEvent::Notice(text) => {

@@ -56,6 +56,18 @@ impl Text {
         self.text.ceil_char_boundary(start)
     }
 
+    /// Writes over what stands at byte `at`, which is ASCII as `text` is; adds what goes beyond.
+    pub(super) fn write(&mut self, at: usize, text: &str) {
+        let over = text.len().min(self.text.len() - at);
+        self.text.replace_range(at..at + over, &text[..over]);
+        self.push(&text[over..]);
+    }
+
+    /// Leaves the first bytes of a text that is ASCII.
+    pub(super) fn truncate(&mut self, bytes: usize) {
+        self.text.truncate(bytes);
+    }
+
     /// The text, or what is left of it.
     pub(super) fn kept(&self) -> &str {
         &self.text

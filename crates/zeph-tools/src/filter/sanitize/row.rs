@@ -19,6 +19,10 @@ pub(super) struct Row {
     cells: Vec<Cell>,
     /// It is held in cells; `text` is empty.
     edited: bool,
+    /// The text has characters of another width than one column, or one byte.
+    wide: bool,
+    /// Something of the text was overwritten or erased.
+    overwritten: bool,
     /// It has become too long to be edited.
     fixed: bool,
     /// The last raw line that wrote into it; 0 is none.
@@ -57,6 +61,8 @@ impl Row {
         self.text.clear();
         self.cells.clear();
         self.edited = false;
+        self.wide = false;
+        self.overwritten = false;
         self.fixed = false;
         self.number = 0;
         self.ended = false;
@@ -82,6 +88,7 @@ impl Row {
         if self.cells.is_empty() {
             self.edited = false;
         }
+        self.wide |= !is_narrow(text);
         self.text.push(text);
     }
 
@@ -105,8 +112,11 @@ impl Row {
         self.text.clear();
     }
 
-    /// The column behind its last character. Columns of text are counted: they get cells.
+    /// The column behind its last character. Where columns are no bytes, it gets cells.
     pub(super) fn columns(&mut self) -> usize {
+        if !self.edited && !self.wide {
+            return self.text.kept().len();
+        }
         self.edit();
         self.cells.len()
     }
@@ -114,6 +124,17 @@ impl Row {
     /// Writes a text at a column. Returns where the cursor then is, and whether something that
     /// was visible went.
     pub(super) fn write(&mut self, column: usize, text: &str) -> (Column, bool) {
+        let end = self.text.kept().len();
+        if !self.edited && !self.wide && column <= end && is_narrow(text) {
+            let after = column + text.len();
+            let old = &self.text.kept().as_bytes()[column..after.min(end)];
+            let gone =
+                |(old, new): (&u8, &u8)| old != new && is_visible(char::from(*old)) && *old != b'_';
+            let lost = old.iter().zip(text.as_bytes()).any(gone);
+            self.overwritten = true;
+            self.text.write(column, text);
+            return (Column::At(after), lost);
+        }
         self.edit();
         let mut column = column;
         let mut lost = false;
@@ -233,7 +254,16 @@ impl Row {
             self.text.clear();
             self.cells.clear();
             self.edited = false;
+            self.wide = false;
+            self.overwritten = false;
             self.fixed = false;
+            return lost;
+        }
+        if !self.edited && !self.wide && columns.end_bound() == Bound::Unbounded {
+            let kept = self.text.kept().get(start..).unwrap_or_default();
+            let lost = kept.chars().any(|c| is_visible(c) && c != '_');
+            self.overwritten |= !kept.is_empty();
+            self.text.truncate(start);
             return lost;
         }
         self.edit();
@@ -260,12 +290,15 @@ impl Row {
 
     /// Adds what is seen of it to `out`.
     pub(super) fn render(&self, out: &mut String) {
-        if !self.edited {
+        let start = out.len();
+        if self.edited {
+            self.render_cells(out);
+        } else {
             self.text.render(out);
+        }
+        if !self.edited && !self.overwritten {
             return;
         }
-        let start = out.len();
-        self.render_cells(out);
         // Blanks at the end erase what stood there.
         let end = out[start..].trim_end_matches(' ').len();
         out.truncate(start + end);
@@ -282,13 +315,26 @@ impl Row {
 
     /// Its text where that needs no rendering.
     pub(super) fn plain(&self) -> Option<&str> {
-        (!self.edited && !self.text.is_cut()).then_some(self.text.kept())
+        (!self.edited && !self.text.is_cut()).then(|| {
+            let text = self.text.kept();
+            if self.overwritten {
+                text.trim_end_matches(' ')
+            } else {
+                text
+            }
+        })
     }
 
     /// Whether text was taken out of its middle.
     pub(super) fn is_cut(&self) -> bool {
         self.text.is_cut()
     }
+}
+
+/// Whether each byte is one column.
+fn is_narrow(text: &str) -> bool {
+    text.bytes()
+        .fold(true, |all, byte| all & byte.is_ascii() & (byte != b'\t'))
 }
 
 fn is_visible(c: char) -> bool {

@@ -9,11 +9,13 @@ use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::filter::Filters;
 use crate::output::ToolOutput;
-use crate::overflow::Overflow;
+use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
+use crate::shell::reduced::{Reduced, budget};
 use crate::shell::runner::{CommandSpec, Ended, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
@@ -106,7 +108,7 @@ impl ShellExecutor {
         }
         cx.trace().secrets.extend(seen.output.secrets);
         let failure = self.failure_of(&job, &seen);
-        let output = Box::new(told(&job, seen));
+        let output = Box::new(told(&job, seen, &self.overflow));
         match failure {
             None => Ok(*output),
             Some((exit_code, category, message)) => Err(ToolError::Shell {
@@ -159,7 +161,7 @@ impl ShellExecutor {
         }
         let seen = job.look(QUICK);
         cx.trace().secrets.extend(seen.output.secrets);
-        Ok(told(&job, seen))
+        Ok(told(&job, seen, &self.overflow))
     }
 
     /// `job_list`: the jobs of the conversation.
@@ -177,12 +179,27 @@ impl ShellExecutor {
     }
 }
 
+/// Makes the new output what a terminal would show of it; of one that is too long head and tail
+/// stay as they are. Returns all of it when something went.
+fn sanitize(seen: &mut Snapshot, config: &OverflowConfig) -> Option<Overflow> {
+    let merged = &mut seen.output.merged;
+    if let Some(shortened) = merged.shortened.take() {
+        return Some(Overflow::Spilled(shortened));
+    }
+    let mut run = Filters::off().start("", budget(config));
+    run.push(&merged.text);
+    let reduced = Reduced::new(merged.clone(), run.finish(None), config);
+    merged.text = reduced.text;
+    reduced.overflow
+}
+
 /// What is told of a job: the text, and the envelope of one that has ended.
-fn told(job: &Job, mut seen: Snapshot) -> ToolOutput {
-    let text = report::text(job, &mut seen);
+fn told(job: &Job, mut seen: Snapshot, config: &OverflowConfig) -> ToolOutput {
     let truncated = seen.output.truncated();
+    let overflow = sanitize(&mut seen, config);
+    let text = report::text(job, &mut seen);
     let output = ToolOutput {
-        overflow: seen.output.merged.shortened.take().map(Overflow::Spilled),
+        overflow,
         ..ToolOutput::text(text)
     };
     match seen.state {
