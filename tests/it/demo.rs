@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use crate::rig::{Home, Zeph, assert_has, is_running};
 
-const FAILING: &str = "test pages::tests::a_rest_needs_a_page_of_its_own";
+const FAILING: &str = "pages::tests::a_rest_needs_a_page_of_its_own";
 
 /// The demo with the machine's toolchain.
 #[allow(
