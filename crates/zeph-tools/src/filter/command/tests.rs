@@ -1,3 +1,5 @@
+//! Commands, and the part of them that counts.
+
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;

@@ -11,7 +11,9 @@
 
 mod cut;
 mod escape;
+mod out;
 mod row;
+mod scan;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +23,9 @@ use std::collections::VecDeque;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use escape::{Escapes, Op, Step};
+use out::Out;
 use row::{Column, Row};
+use scan::plain_prefix;
 
 use super::line::Line;
 
@@ -57,15 +61,6 @@ struct Saved {
     column: Column,
     /// Line breaks before it.
     breaks: u64,
-}
-
-/// What was handed on.
-#[derive(Debug, Default)]
-struct Out {
-    /// The last line was blank.
-    blank: bool,
-    number: u64,
-    scratch: String,
 }
 
 impl Default for Sanitizer {
@@ -444,60 +439,6 @@ impl Sanitizer {
             _ => row.erase(at..),
         };
     }
-}
-
-impl Out {
-    fn row(&mut self, row: &Row, out: &mut impl FnMut(Line<'_>)) {
-        if let Some(text) = row.plain() {
-            self.line(row.number, text, out);
-            return;
-        }
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        row.render(&mut text);
-        self.line(row.number, &text, out);
-        self.scratch = text;
-    }
-
-    fn line(&mut self, number: u64, text: &str, out: &mut impl FnMut(Line<'_>)) {
-        self.number = self.number.max(number).max(1);
-        let blank = text.chars().all(char::is_whitespace);
-        if !(blank && self.blank) {
-            out(Line {
-                number: self.number,
-                text,
-            });
-        }
-        self.blank = blank;
-    }
-}
-
-/// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
-/// one.
-fn plain_prefix(text: &[u8]) -> usize {
-    // Without a branch within a block, so that it is compared many bytes at a time. 0xC2 begins
-    // U+0080 to U+009F, and other characters.
-    const BLOCK: usize = 64;
-    let special = |byte: u8, next: u8| {
-        let control = (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f);
-        control | ((byte == 0xc2) & (next < 0xa0))
-    };
-    let mut at = 0;
-    while let (Some(block), Some(next)) = (text.get(at..at + BLOCK), text.get(at + 1..=at + BLOCK))
-    {
-        let pairs = block.iter().zip(next);
-        if pairs.fold(false, |any, (byte, next)| any | special(*byte, *next)) {
-            break;
-        }
-        at += BLOCK;
-    }
-    let rest = &text[at..];
-    let next = rest.iter().skip(1).chain([&b' ']);
-    let found = rest
-        .iter()
-        .zip(next)
-        .position(|(byte, next)| special(*byte, *next));
-    at + found.unwrap_or(rest.len())
 }
 
 /// The text as a terminal would show it: without escape sequences and control characters other

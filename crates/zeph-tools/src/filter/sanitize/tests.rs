@@ -1,3 +1,5 @@
+//! The terminal model against a real one, and against floods.
+
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
