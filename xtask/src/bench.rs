@@ -47,6 +47,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// The micro-benchmarks.
 fn micro(project: &Project) -> xshell::Result<()> {
     project.cargo("bench -p zeph-llm --bench stream").run()?;
+    project.cargo("bench -p zeph-tools --bench filter").run()?;
     project.cargo("bench -p zeph-tools --bench secrets").run()
 }
 

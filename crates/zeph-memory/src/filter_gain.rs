@@ -1,0 +1,86 @@
+//! What filters saved, by rule: sums over all sessions.
+
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, query};
+
+use crate::conversation::{count, integer};
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The sums of one rule.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FilterGain {
+    /// Its name.
+    pub rule: String,
+    /// Outputs that it understood.
+    pub full: u64,
+    /// Outputs that were cut.
+    pub partial: u64,
+    /// Outputs that it did not understand.
+    pub fallback: u64,
+    /// Bytes that commands printed.
+    pub bytes_before: u64,
+    /// Bytes that were read of it.
+    pub bytes_after: u64,
+    /// How often the same command was run once more within a minute, and nothing else was done in between.
+    pub reruns: u64,
+    /// How often the raw output was asked for.
+    pub recalls: u64,
+}
+
+impl Store {
+    /// Adds to the sums of a rule.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn add_filter_gain(&self, gain: &FilterGain) -> Result<(), StoreError> {
+        let insert = query(
+            "INSERT INTO filter_gain (rule, full, partial, fallback, bytes_before, bytes_after, reruns,
+                 recalls)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (rule) DO UPDATE SET full = full + excluded.full,
+                 partial = partial + excluded.partial, fallback = fallback + excluded.fallback,
+                 bytes_before = bytes_before + excluded.bytes_before,
+                 bytes_after = bytes_after + excluded.bytes_after,
+                 reruns = reruns + excluded.reruns, recalls = recalls + excluded.recalls",
+        )
+        .bind(gain.rule.as_str())
+        .bind(integer(gain.full))
+        .bind(integer(gain.partial))
+        .bind(integer(gain.fallback))
+        .bind(integer(gain.bytes_before))
+        .bind(integer(gain.bytes_after))
+        .bind(integer(gain.reruns))
+        .bind(integer(gain.recalls));
+        self.write(insert, gain.rule.len()).await?;
+        Ok(())
+    }
+
+    /// All sums, those that saved most first.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn filter_gains(&self) -> Result<Vec<FilterGain>, StoreError> {
+        let select = query(
+            "SELECT * FROM filter_gain ORDER BY bytes_before - bytes_after DESC, rule",
+        );
+        let rows = self.fetch(select).await?;
+        let gains = rows.iter().map(|row| gain_of(row).map_err(|error| self.sql(error)));
+        gains.collect()
+    }
+}
+
+fn gain_of(row: &SqliteRow) -> Result<FilterGain, sqlx::Error> {
+    let number = |column: &str| row.try_get(column).map(count);
+    Ok(FilterGain {
+        rule: row.try_get("rule")?,
+        full: number("full")?,
+        partial: number("partial")?,
+        fallback: number("fallback")?,
+        bytes_before: number("bytes_before")?,
+        bytes_after: number("bytes_after")?,
+        reruns: number("reruns")?,
+        recalls: number("recalls")?,
+    })
+}
