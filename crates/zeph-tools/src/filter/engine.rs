@@ -5,11 +5,13 @@
 //! code, picks between the rule's two chains, has the guard put back what vanished, and measures.
 //! Whatever the length of the output, memory stays bounded.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::command::Subject;
 use super::confidence::FilterConfidence;
 use super::facts::Guard;
+use super::habits::Habits;
 use super::kept::{Kept, KeptLine};
 use super::line::{End, Line, Sink as _};
 use super::metrics::FilterMetrics;
@@ -24,6 +26,7 @@ use super::strategy::Chain;
 pub struct Filters {
     book: RuleBook,
     metrics: Arc<FilterMetrics>,
+    habits: Mutex<Habits>,
     off: bool,
 }
 
@@ -80,17 +83,41 @@ impl Filters {
         match subject {
             Some(subject) if subject.is_asked_in_full() => Plan::Plain,
             Some(subject) => match self.book.find(&subject.text) {
-                Some(rule) => Plan::Rule(Arc::clone(rule)),
-                None => Plan::Unknown,
+                Some(rule) if !self.habits().is_relaxed(&rule.name) => Plan::Rule(Arc::clone(rule)),
+                _ => Plan::Unknown,
             },
             None => Plan::Unknown,
         }
     }
 
-    /// The part of `command` that counts, as rules are matched against it.
-    #[must_use]
-    pub fn part(&self, command: &str) -> String {
-        Subject::of(command).map_or_else(String::new, |subject| subject.text)
+    /// A model's command is about to run. When it runs for the second time within a minute, and the
+    /// rule had made the first output shorter, that is counted, and the rule is not used any more.
+    pub fn about_to_run(&self, command: &str, now: Instant) {
+        if let Some(rule) = self.habits().run(command, now) {
+            self.metrics.count_rerun(&rule);
+        }
+    }
+
+    /// The output of a model's command was made shorter by `rule`; all of it is stored under `reference`.
+    pub fn shortened(&self, command: &str, rule: &str, reference: Option<&str>, now: Instant) {
+        self.habits().filtered(command, rule, reference, now);
+    }
+
+    /// The model did something else.
+    pub fn acted(&self) {
+        self.habits().acted();
+    }
+
+    /// The model asks for what is stored under `reference`: the rule that had made it shorter is
+    /// not used any more.
+    pub fn recalled(&self, reference: &str) {
+        if let Some(rule) = self.habits().recall(reference) {
+            self.metrics.count_recall(&rule);
+        }
+    }
+
+    fn habits(&self) -> MutexGuard<'_, Habits> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins with the output of `command`, of which at most `max_chars` characters are read.

@@ -37,7 +37,13 @@ impl Habits {
     }
 
     /// The output of a command was made shorter by a rule; all of it is stored under a reference.
-    pub(super) fn filtered(&mut self, command: &str, rule: &str, reference: Option<&str>, now: Instant) {
+    pub(super) fn filtered(
+        &mut self,
+        command: &str,
+        rule: &str,
+        reference: Option<&str>,
+        now: Instant,
+    ) {
         self.last = Some(Last {
             command: command.to_owned(),
             rule: rule.to_owned(),
@@ -100,7 +106,12 @@ mod tests {
     #[test]
     fn asking_for_the_raw_output_counts_once() {
         let mut habits = Habits::default();
-        habits.filtered("cargo test", "cargo-test", Some("overflow:1"), Instant::now());
+        habits.filtered(
+            "cargo test",
+            "cargo-test",
+            Some("overflow:1"),
+            Instant::now(),
+        );
         assert_eq!(habits.recall("overflow:2"), None);
         assert!(!habits.is_relaxed("cargo-test"));
         assert_eq!(habits.recall("overflow:1").as_deref(), Some("cargo-test"));

@@ -20,6 +20,10 @@ pub struct RuleMetrics {
     pub bytes_before: u64,
     /// Bytes that were read of it.
     pub bytes_after: u64,
+    /// How often the model ran the same command once more at once.
+    pub reruns: u64,
+    /// How often the model asked for the raw output.
+    pub recalls: u64,
 }
 
 /// The counters of all rules, by name.
@@ -29,20 +33,29 @@ pub struct FilterMetrics(Mutex<BTreeMap<String, RuleMetrics>>);
 impl FilterMetrics {
     /// Counts one output.
     pub fn count(&self, rule: &str, confidence: FilterConfidence, before: u64, after: u64) {
-        let mut rules = self.lock();
-        if !rules.contains_key(rule) {
-            rules.insert(rule.to_owned(), RuleMetrics::default());
-        }
-        let Some(counters) = rules.get_mut(rule) else {
-            return;
-        };
-        match confidence {
-            FilterConfidence::Full => counters.full += 1,
-            FilterConfidence::Partial => counters.partial += 1,
-            FilterConfidence::Fallback => counters.fallback += 1,
-        }
-        counters.bytes_before += before;
-        counters.bytes_after += after;
+        self.change(rule, |counters| {
+            match confidence {
+                FilterConfidence::Full => counters.full += 1,
+                FilterConfidence::Partial => counters.partial += 1,
+                FilterConfidence::Fallback => counters.fallback += 1,
+            }
+            counters.bytes_before += before;
+            counters.bytes_after += after;
+        });
+    }
+
+    /// Counts a second run of a command.
+    pub fn count_rerun(&self, rule: &str) {
+        self.change(rule, |counters| counters.reruns += 1);
+    }
+
+    /// Counts that a raw output was asked for.
+    pub fn count_recall(&self, rule: &str) {
+        self.change(rule, |counters| counters.recalls += 1);
+    }
+
+    fn change(&self, rule: &str, change: impl FnOnce(&mut RuleMetrics)) {
+        change(self.lock().entry(rule.to_owned()).or_default());
     }
 
     /// All counters as they are now.

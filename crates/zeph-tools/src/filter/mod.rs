@@ -3,7 +3,7 @@
 //! In the order in which an output passes: [`sanitize`] makes lines of bytes that were meant for a
 //! terminal; `rulebook` finds the [`rule`](mod@rule) by the part of the command that counts (`command`); the rule's strategies
 //! (`strategy/`) leave lines out; the fact guard (`facts/`) puts back what must not be lost; `notice`
-//! says what is missing. `engine` ties these together, `metrics` counts. Rules are data: those that are
+//! says what is missing. `engine` ties these together, `metrics` counts, `habits` sees where an output did not suffice. Rules are data: those that are
 //! built in stand in `rules/`, with fixtures of real output beside them.
 
 mod command;
@@ -11,6 +11,7 @@ mod confidence;
 pub mod config;
 mod engine;
 mod facts;
+mod habits;
 mod kept;
 mod line;
 mod load;

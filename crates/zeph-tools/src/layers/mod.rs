@@ -5,6 +5,8 @@
 
 pub mod audit;
 pub mod cache;
+#[cfg(feature = "shell")]
+pub mod filter;
 pub mod known;
 pub mod overflow;
 pub mod permission;

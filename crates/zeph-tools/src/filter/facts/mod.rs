@@ -4,6 +4,7 @@
 //! each has to be found in the result; what is not is put back, raw, at its place. A wrong rule
 //! then costs size, never a fact.
 
+mod quiet;
 mod shape;
 
 use std::collections::HashSet;
@@ -11,6 +12,7 @@ use std::collections::HashSet;
 use super::kept::KeptLine;
 use super::line::{Held, Line};
 use super::timing::without_time;
+use quiet::Quiet;
 
 pub(super) use shape::{Shape, Shapes};
 
@@ -25,6 +27,7 @@ const SAME_CHATTER: u32 = 5;
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     shapes: Shapes,
+    quiet: Quiet,
     facts: Vec<Held>,
     bytes: usize,
     chatter: std::collections::BTreeMap<u64, u32>,
@@ -35,7 +38,15 @@ pub(super) struct Guard {
 impl Guard {
     /// Looks at the next line.
     pub(super) fn see(&mut self, line: Line<'_>) {
+        // Most lines look like one that was no fact already.
+        let seen = (!self.shapes.expects_more()).then(|| Quiet::hash(line.text));
+        if seen.is_some_and(|hash| self.quiet.has(hash)) {
+            return;
+        }
         let Some(shape) = self.shapes.of(line.text) else {
+            if let Some(hash) = seen {
+                self.quiet.add(hash);
+            }
             return;
         };
         if shape == Shape::Chatter && !self.is_new(line.text) {

@@ -109,6 +109,11 @@ fn build(pattern: &str) -> Option<Regex> {
 }
 
 impl Shapes {
+    /// Whether the next line may be a fact because of the last one.
+    pub(in crate::filter) fn expects_more(&self) -> bool {
+        self.follows != Follows::Nothing
+    }
+
     /// The shape of the next line, if it is a fact.
     pub(in crate::filter) fn of(&mut self, text: &str) -> Option<Shape> {
         match self.follows {

@@ -1,14 +1,14 @@
 //! `zeph filter explain`: which rule is for a command.
 
 use serde_json::json;
-use zeph_tools::filter::{Filters, Plan};
+use zeph_tools::filter::{Filters, Plan, Subject};
 
 use super::super::{Exit, print};
 
 /// Prints what is done with the output of `command`.
 pub(super) fn run(filters: &Filters, command: &str, as_json: bool) -> anyhow::Result<Exit> {
     let plan = filters.plan(command);
-    let part = filters.part(command);
+    let part = Subject::of(command).map_or_else(String::new, |subject| subject.text);
     let (what, rule) = match &plan {
         Plan::Plain => ("plain", None),
         Plan::Unknown => ("unknown", None),

@@ -1,0 +1,115 @@
+//! Lines that were looked at and are no facts, by what they are but for their digits.
+//!
+//! Commands print the same line again and again with other numbers. No shape of a fact depends on which
+//! number it is, but for whether it is 0.
+
+/// How many lines are remembered.
+const SLOTS: usize = 2048;
+/// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A byte in every byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// The hashes of such lines; a newer one takes the place of an older one.
+#[derive(Debug)]
+pub(super) struct Quiet(Box<[u64; SLOTS]>);
+
+impl Default for Quiet {
+    fn default() -> Self {
+        Self(Box::new([0; SLOTS]))
+    }
+}
+
+impl Quiet {
+    /// The hash of a line, the same for lines that differ in the digits 1 to 9 alone. Never 0.
+    pub(super) fn hash(text: &str) -> u64 {
+        let mut hash = text.len() as u64;
+        let mut add = |word: u64| {
+            let mixed = (hash ^ masked(word)).wrapping_mul(GOLDEN);
+            hash = mixed ^ (mixed >> 29);
+        };
+        let (words, rest) = text.as_bytes().as_chunks::<8>();
+        for word in words {
+            add(u64::from_le_bytes(*word));
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        add(u64::from_le_bytes(last));
+        hash.max(1)
+    }
+
+    pub(super) fn has(&self, hash: u64) -> bool {
+        self.0[slot(hash)] == hash
+    }
+
+    pub(super) fn add(&mut self, hash: u64) {
+        self.0[slot(hash)] = hash;
+    }
+}
+
+fn slot(hash: u64) -> usize {
+    (hash >> 40) as usize % SLOTS
+}
+
+/// The word with each of its bytes that is a digit from 1 to 9 replaced by `1`.
+fn masked(word: u64) -> u64 {
+    let low = word & (0x7f * ONES);
+    let from_1 = low + (0x80 - 0x31) * ONES;
+    let beyond_9 = low + (0x80 - 0x3a) * ONES;
+    let digits = from_1 & !beyond_9 & !word & (0x80 * ONES);
+    let digits = (digits >> 7) * 0xff;
+    (word & !digits) | (digits & (0x31 * ONES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_do_not_count_but_zero_does() {
+        let check = |a: &str, b: &str, same: bool| {
+            assert_eq!(Quiet::hash(a) == Quiet::hash(b), same, "{a:?} {b:?}");
+        };
+        check("", "", true);
+        check("line 17 of 89", "line 42 of 31", true);
+        check("1 failed", "0 failed", false);
+        check(
+            "a long line with the number 9",
+            "a long line with the number 1",
+            true,
+        );
+        check(
+            "a long line with the number :",
+            "a long line with the number 1",
+            false,
+        );
+        check(
+            "a long line with the number /",
+            "a long line with the number 1",
+            false,
+        );
+        check("test a ... ok", "test b ... ok", false);
+        check("ä1", "ä2", true);
+        check("ä1", "ö1", false);
+        check("a", "a\0", false);
+        check("±²³´µ¶·¸¹", "±²³´µ¶·¸º", false);
+    }
+
+    #[test]
+    fn each_byte_is_masked_by_itself() {
+        for byte in 0..=u8::MAX {
+            let expect = if (b'1'..=b'9').contains(&byte) {
+                b'1'
+            } else {
+                byte
+            };
+            for at in 0..8 {
+                let mut word = [b'9', 0xff, 0, b'0', b':', b'/', 0xb1, b'x'];
+                word[at] = byte;
+                let masked = masked(u64::from_le_bytes(word)).to_le_bytes();
+                assert_eq!(masked[at], expect, "{byte:#x} at {at}");
+            }
+        }
+    }
+}

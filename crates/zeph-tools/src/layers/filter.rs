@@ -1,0 +1,80 @@
+//! The `filter` layer: sees what the model does after its commands' outputs were made shorter, so that a
+//! rule that takes too much is found out.
+//!
+//! The filtering itself happens while a command prints, in the shell executor: an output need not be
+//! held to be filtered.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::{CallContext, Origin};
+use crate::error::ToolError;
+use crate::feedback::ToolResult;
+use crate::filter::Filters;
+use crate::overflow::read::READ_OVERFLOW;
+use crate::overflow::{Overflow, OverflowRef};
+use crate::shell::bash::BASH;
+
+/// See the module.
+pub struct FilterLayer {
+    filters: Arc<Filters>,
+}
+
+impl FilterLayer {
+    /// A layer that tells `filters` what the model does.
+    #[must_use]
+    pub fn new(filters: Arc<Filters>) -> Self {
+        Self { filters }
+    }
+}
+
+fn text<'c>(call: &'c ToolCall, parameter: &str) -> Option<&'c str> {
+    call.params.get(parameter).and_then(Value::as_str)
+}
+
+#[async_trait]
+impl ToolLayer for FilterLayer {
+    fn name(&self) -> &'static str {
+        "filter"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let of_model = cx.origin == Origin::Model;
+        let command = (call.tool == BASH).then(|| text(call, "command")).flatten();
+        match (command, text(call, "id")) {
+            (Some(command), _) if of_model => self.filters.about_to_run(command, Instant::now()),
+            (None, Some(id)) if call.tool == READ_OVERFLOW => {
+                if let Ok(reference) = id.parse::<OverflowRef>() {
+                    self.filters.recalled(&reference.to_string());
+                }
+            }
+            _ => self.filters.acted(),
+        }
+        let result = next.run(call, cx).await;
+        let output = match &result {
+            Ok(output) => Some(output),
+            Err(error) => ToolError::output(error),
+        };
+        if let (Some(command), Some(output), true) = (command, output, of_model)
+            && let Some(stats) = &output.filter
+        {
+            let reference = match &output.overflow {
+                Some(Overflow::Stored(reference)) => Some(reference.to_string()),
+                _ => None,
+            };
+            let now = Instant::now();
+            self.filters
+                .shortened(command, &stats.rule, reference.as_deref(), now);
+        }
+        result
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}
