@@ -204,3 +204,28 @@ fn it_is_explained_which_rule_is_for_a_command() {
     assert_eq!(form["rule"], serde_json::Value::Null);
     assert_eq!(form["plan"], "unknown");
 }
+
+/// Proves OUT-8, OUT-10.
+#[test]
+fn what_was_saved_is_summed_by_rule() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, RULES);
+    let output = home.zeph(["filter", "gain"]).code(0);
+    assert_eq!(output.stdout, "no output was filtered yet\n");
+    for printed in [printed(), printed(), "done\n".to_owned()] {
+        let args = ["filter", "--command", "acme build", "--exit-code", "0"];
+        home.zeph(args).stdin(printed).code(0);
+    }
+    let gains = home.zeph(["filter", "gain", "--json"]).code(0).json();
+    let gain = &gains[0];
+    assert_eq!(gain["rule"], "acme");
+    assert_eq!(
+        (gain["full"].as_u64(), gain["fallback"].as_u64()),
+        (Some(2), Some(1))
+    );
+    assert_eq!(gain["bytes_before"], 2 * printed().len() + 5);
+    assert_eq!(gain["bytes_after"], 3 * "done".len());
+    let output = home.zeph(["filter", "gain"]).code(0);
+    assert_has(&output.stdout, &["acme", "2/0/1", "total"]);
+}

@@ -62,11 +62,12 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn filter_gains(&self) -> Result<Vec<FilterGain>, StoreError> {
-        let select = query(
-            "SELECT * FROM filter_gain ORDER BY bytes_before - bytes_after DESC, rule",
-        );
+        let select =
+            query("SELECT * FROM filter_gain ORDER BY bytes_before - bytes_after DESC, rule");
         let rows = self.fetch(select).await?;
-        let gains = rows.iter().map(|row| gain_of(row).map_err(|error| self.sql(error)));
+        let gains = rows
+            .iter()
+            .map(|row| gain_of(row).map_err(|error| self.sql(error)));
         gains.collect()
     }
 }
@@ -83,4 +84,40 @@ fn gain_of(row: &SqliteRow) -> Result<FilterGain, sqlx::Error> {
         reruns: number("reruns")?,
         recalls: number("recalls")?,
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::Synchronous;
+
+    /// Proves OUT-10, OUT-12.
+    #[tokio::test]
+    async fn sums_grow_and_the_largest_saving_is_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("zeph.db");
+        let store = Store::open(&path, Synchronous::Normal).await.unwrap();
+        let gain = |rule: &str, before, after, reruns| FilterGain {
+            rule: rule.to_owned(),
+            full: 1,
+            bytes_before: before,
+            bytes_after: after,
+            reruns,
+            ..FilterGain::default()
+        };
+        assert_eq!(store.filter_gains().await.unwrap(), []);
+        for gain in [
+            gain("make", 100, 90, 0),
+            gain("cargo-test", 100, 10, 1),
+            gain("cargo-test", 100, 20, 0),
+        ] {
+            store.add_filter_gain(&gain).await.unwrap();
+        }
+        let mut sum = gain("cargo-test", 200, 30, 1);
+        sum.full = 2;
+        let gains = store.filter_gains().await.unwrap();
+        assert_eq!(gains, [sum, gain("make", 100, 90, 0)]);
+        store.close().await.unwrap();
+    }
 }

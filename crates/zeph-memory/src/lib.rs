@@ -9,6 +9,7 @@
 //! - [`audit`]: the audit trail in the database and in files, behind `zeph_tools::AuditSink`.
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
+//! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
 
@@ -16,6 +17,7 @@ pub mod audit;
 pub mod config;
 pub mod conversation;
 pub mod error;
+pub mod filter_gain;
 pub mod lock;
 pub mod messages;
 pub mod overflow;
@@ -31,6 +33,7 @@ pub use audit::{
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;
+pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;

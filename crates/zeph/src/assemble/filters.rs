@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use zeph_memory::{FilterGain, Store};
 use zeph_tools::filter::{FilterWarning, Filters, MAX_FILE, Rule, RuleBook, parse_rules};
 
 use crate::config::Loaded;
@@ -14,6 +15,25 @@ pub(crate) fn filters(loaded: &Loaded) -> (Filters, Vec<FilterWarning>) {
     }
     let (rules, warnings) = user_rules(loaded);
     (Filters::new(RuleBook::new(rules)), warnings)
+}
+
+/// Adds what `filters` did to the sums. What fails is not worth more than a line in the log.
+pub(crate) async fn keep_gain(store: &Store, filters: &Filters) {
+    for (rule, counted) in filters.metrics().by_rule() {
+        let gain = FilterGain {
+            rule,
+            full: counted.full,
+            partial: counted.partial,
+            fallback: counted.fallback,
+            bytes_before: counted.bytes_before,
+            bytes_after: counted.bytes_after,
+            reruns: counted.reruns,
+            recalls: counted.recalls,
+        };
+        if let Err(error) = store.add_filter_gain(&gain).await {
+            tracing::debug!(%error, rule = %gain.rule, "what a filter saved was not noted");
+        }
+    }
 }
 
 /// The file of the user's rules; it need not exist unless it was named.

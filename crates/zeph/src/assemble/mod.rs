@@ -34,7 +34,7 @@ use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
-pub(crate) use filters::{filters, read_rules_file, user_rules};
+pub(crate) use filters::{filters, keep_gain, read_rules_file, user_rules};
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};

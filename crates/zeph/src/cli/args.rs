@@ -330,6 +330,12 @@ pub(crate) enum FilterCommand {
         )]
         words: Vec<OsString>,
     },
+    /// What was saved, by rule
+    Gain {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Run the tests of the rules
     Verify {
         /// The rules of this file alone

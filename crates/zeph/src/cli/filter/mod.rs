@@ -1,18 +1,20 @@
 //! `zeph filter …`: the filters without the agent.
 
 mod explain;
+mod gain;
 mod run;
 mod verify;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 
 use anyhow::{Context as _, bail};
+use zeph_memory::Store;
 use zeph_tools::filter::{FilterRun, Filtered, Filters};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
 use super::{Exit, load_config};
-use crate::assemble::filters;
+use crate::assemble::{filters, keep_gain};
 use crate::config::Loaded;
 use crate::output::stderr_line;
 
@@ -23,7 +25,8 @@ const PIECE: usize = 64 * 1024;
 pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result<Exit> {
     let (loaded, _) = load_config(global)?;
     match args.command {
-        None => from_stdin(global, &loaded, args.printed_by.as_deref(), args.exit_code),
+        None => from_stdin(global, &loaded, args.printed_by.as_deref(), args.exit_code).await,
+        Some(FilterCommand::Gain { json }) => gain::run(&loaded, json).await,
         Some(FilterCommand::Run { tee, words }) => run::run(global, &loaded, tee, &words).await,
         Some(FilterCommand::Verify { file }) => verify::run(&loaded, file.as_deref()),
         Some(FilterCommand::Explain { words, json }) => {
@@ -44,7 +47,7 @@ fn rules(global: &GlobalArgs, loaded: &Loaded) -> Filters {
 }
 
 /// Filters what comes on standard input.
-fn from_stdin(
+async fn from_stdin(
     global: &GlobalArgs,
     loaded: &Loaded,
     command: Option<&str>,
@@ -68,8 +71,24 @@ fn from_stdin(
             Err(error) => return Err(error).context("standard input cannot be read"),
         }
     }
+    drop(stdin);
     show(&reader.finish(exit_code), None)?;
+    note_gain(loaded, &filters).await;
     Ok(Exit::Done)
+}
+
+/// Adds to what is told by `zeph filter gain`; where nothing can be kept, nothing is.
+async fn note_gain(loaded: &Loaded, filters: &Filters) {
+    if filters.metrics().by_rule().is_empty() {
+        return;
+    }
+    match Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await {
+        Ok(store) => {
+            keep_gain(&store, filters).await;
+            let _ = store.close().await;
+        }
+        Err(error) => tracing::debug!(%error, "what was saved was not noted"),
+    }
 }
 
 /// Takes bytes that a command printed.

@@ -17,7 +17,7 @@ use zeph_tools::layers::now_ms;
 
 use super::super::Exit;
 use super::super::args::GlobalArgs;
-use super::{PIECE, Reader, rules, show};
+use super::{PIECE, Reader, note_gain, rules, show};
 use crate::config::Loaded;
 use crate::output::stderr_line;
 
@@ -109,6 +109,7 @@ pub(super) async fn run(
     let code = code(status);
     let filtered = reader.finish(Some(code));
     show(&filtered, tee.as_ref().map(|tee| tee.path.as_path()))?;
+    note_gain(loaded, &filters).await;
     Ok(Exit::As(u8::try_from(code).unwrap_or(1)))
 }
 
