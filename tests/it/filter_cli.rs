@@ -1,6 +1,7 @@
 //! `zeph filter …`: the filters without the agent.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use crate::rig::{Home, assert_has};
 
@@ -113,27 +114,26 @@ fn a_rule_that_cannot_be_used_is_told_and_skipped() {
 fn a_command_is_run_and_its_exit_code_is_ours() {
     let home = Home::new();
     home.config("");
-    rules(&home, &RULES.replace("acme build", "sh"));
-    let script = "for i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo out; echo err >&2; exit 3";
-    let args = [
-        "filter", "run", "--tee", "raw.log", "--", "sh", "-c", script,
-    ];
-    let output = home.zeph(args).code(3);
-    assert_has(
-        &output.stdout,
-        &["out\nerr\n[50 of 52 lines omitted; all of it: raw.log]\n"],
+    rules(&home, RULES);
+    home.write(
+        "acme",
+        "#!/bin/sh\nfor i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo out; echo err >&2; exit 3",
+    );
+    fs::set_permissions(home.path("acme"), Permissions::from_mode(0o755)).unwrap();
+    let run = |tee: &[&str]| {
+        let args = [&["filter", "run"], tee, &["--", "./acme", "build"]].concat();
+        home.zeph(args).code(3).stdout
+    };
+    let printed = run(&["--tee", "raw.log"]);
+    assert_eq!(
+        printed,
+        "out\nerr\n[50 of 52 lines omitted; all of it: raw.log]\n"
     );
     assert_eq!(home.read("raw.log").lines().count(), 52);
     // A name is found for it, and told.
-    let args = ["filter", "run", "--tee", "--", "sh", "-c", script];
-    let output = home.zeph(args).code(3);
-    let path = output
-        .stdout
-        .split("all of it: ")
-        .nth(1)
-        .unwrap()
-        .trim_end()
-        .trim_end_matches(']');
+    let printed = run(&["--tee"]);
+    let path = printed.split("all of it: ").nth(1).unwrap();
+    let path = path.trim_end().trim_end_matches(']');
     assert_eq!(fs::read_to_string(path).unwrap(), home.read("raw.log"));
     home.zeph(["filter", "run", "--", "sh", "-c", "kill -9 $$"])
         .code(137);

@@ -19,7 +19,7 @@ use super::notice::LeftOut;
 use super::rule::Rule;
 use super::rulebook::RuleBook;
 use super::sanitize::Sanitizer;
-use super::strategy::Chain;
+use super::strategy::{self, Chain};
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
@@ -194,7 +194,8 @@ impl FilterRun {
                 Some(branch(&rule.strategies)),
                 rule.on_failure.as_deref().map(branch),
             ),
-            Plan::Plain | Plan::Unknown => (None, None),
+            Plan::Unknown => (Some(branch(&strategy::TEMPLATE)), None),
+            Plan::Plain => (None, None),
         };
         Self {
             sanitizer: Sanitizer::new(),
@@ -248,8 +249,10 @@ impl Lines {
             exit_code,
             lines: self.count,
         };
+        let short = !self.plain.is_cut() && self.plain.chars() <= SHORT;
         let branch = match (self.on_failure.take(), self.main.take()) {
             (Some(on_failure), _) if end.failed() => Some(on_failure),
+            _ if short && matches!(self.plan, Plan::Unknown) => None,
             (_, main) => main,
         };
         let whole = (!self.plain.is_cut()).then(|| self.plain.chars());
@@ -269,7 +272,8 @@ impl Lines {
                         true => confidence.and(FilterConfidence::Partial),
                         false => confidence,
                     };
-                    return self.ended(confidence, lines, whole.map(|_| plain), overwritten);
+                    let instead = whole.map(|_| plain);
+                    return self.ended(confidence, lines, Some(instead), overwritten);
                 }
             }
         };
@@ -309,18 +313,20 @@ impl Lines {
         (true, lines)
     }
 
-    /// The end; `instead` is read when what was kept is no shorter.
+    /// The end. `chosen`: strategies chose the lines; with the whole text where it is there, which
+    /// is read instead when they made nothing shorter.
     fn ended(
         self,
         confidence: FilterConfidence,
         lines: Vec<KeptLine>,
-        instead: Option<Kept>,
+        chosen: Option<Option<Kept>>,
         overwritten: bool,
     ) -> Filtered {
         let mut text = joined(&lines);
         let mut lines = lines;
         let mut confidence = confidence;
-        if let Some(plain) = instead {
+        let mut grouped = chosen.is_some();
+        if let Some(Some(plain)) = chosen {
             let plain = plain.into_lines();
             let whole = joined(&plain);
             if text.len() + SHORT_NOTICE > whole.len() {
@@ -328,6 +334,7 @@ impl Lines {
                     confidence = confidence.and(FilterConfidence::Fallback);
                 }
                 (lines, text) = (plain, whole);
+                grouped = false;
             }
         }
         let shown_blank = lines
@@ -340,6 +347,7 @@ impl Lines {
         let filtered = Filtered {
             rule: match &self.plan {
                 Plan::Rule(rule) => Some(rule.name.clone()),
+                Plan::Unknown if grouped => Some(NO_RULE.to_owned()),
                 Plan::Plain | Plan::Unknown => None,
             },
             confidence,
@@ -359,6 +367,12 @@ impl Lines {
 
 /// Characters that are set aside for what is said of the text.
 const NOTES: usize = 400;
+
+/// Characters up to which an output that no rule is for stays as it is.
+const SHORT: usize = 16_000;
+
+/// What is told as the rule of an output that no rule is for, and whose lines were grouped by form.
+const NO_RULE: &str = "by-form";
 
 /// A saving of less than the notice takes is none.
 const SHORT_NOTICE: usize = 100;

@@ -29,7 +29,7 @@ mod testing;
 mod truncate;
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use regex::{RegexSet, RegexSetBuilder};
 use serde::de::DeserializeOwned;
@@ -91,6 +91,16 @@ const STRATEGIES: &[(&str, Make)] = &[
     ("test_summary", test_summary::make),
     ("truncate", truncate::make),
 ];
+
+/// What is done with a long output that no rule is for.
+pub(super) static TEMPLATE: LazyLock<Vec<NamedRecipe>> = LazyLock::new(|| {
+    let recipe = template::make(toml::Table::new());
+    let named = |recipe| NamedRecipe {
+        name: "template",
+        recipe,
+    };
+    recipe.into_iter().map(named).collect()
+});
 
 /// The strategy that `table` describes: its `type`, and that type's parameters.
 ///
