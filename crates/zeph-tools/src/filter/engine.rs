@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn of_a_long_output_head_tail_and_facts_are_read() {
         let filters = filters(STRIP);
-        let mut run = filters.start("other", 10_000);
+        let mut run = filters.start("cat numbers", 10_000);
         for number in 0..100_000 {
             if number == 50_000 {
                 run.push("error: it broke\n");

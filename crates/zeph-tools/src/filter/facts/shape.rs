@@ -44,7 +44,7 @@ enum Follows {
 /// One pass says whether a line is worth a look.
 static WORTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     build(
-        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^E  |^---- |\[ERR|✕|✗|×|●|assertion",
+        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^E  |^---- |\[ERR|✕|✗|×|●",
     )
 });
 
@@ -81,7 +81,7 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
     (
         Shape::Chatter,
-        r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Exception)\b|\blevel=error\b|assertion",
+        r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Exception)\b|\blevel=error\b",
     ),
 ];
 
