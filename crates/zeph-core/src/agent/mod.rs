@@ -29,6 +29,9 @@ use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
 use turn::TurnOutcome;
 
+/// A line of `/status`: what it is of, and what it says now.
+pub type StatusLine = (&'static str, Arc<dyn Fn() -> String + Send + Sync>);
+
 /// What an agent is made of.
 pub struct AgentParts {
     /// `[agent]`.
@@ -43,6 +46,8 @@ pub struct AgentParts {
     pub undo: Arc<dyn Undo>,
     /// What the stack answers again; `None` where it does not.
     pub caches: Option<Arc<ResultCaches>>,
+    /// More lines of `/status`: what they are of, and what they say.
+    pub more_status: Vec<StatusLine>,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -66,6 +71,7 @@ pub struct Agent {
     dispatcher: Arc<Dispatcher>,
     undo: Arc<dyn Undo>,
     caches: Option<Arc<ResultCaches>>,
+    more_status: Vec<StatusLine>,
     /// The window that the cached results were read in.
     window: HistoryId,
     history: History,
@@ -122,6 +128,7 @@ impl Agent {
             dispatcher: Arc::new(dispatcher),
             undo: parts.undo,
             caches: parts.caches,
+            more_status: parts.more_status,
             window: history.id(),
             history,
             store: parts.store,
@@ -254,6 +261,13 @@ impl Agent {
         }
     }
 
+    fn more_status(&self) -> String {
+        let lines = self.more_status.iter();
+        lines
+            .map(|(name, say)| format!("{name:<11} {}\n", say()))
+            .collect()
+    }
+
     fn status(&self) -> String {
         let window = self.provider.context_window();
         let budget = limits::context_budget(&self.config, window);
@@ -264,7 +278,7 @@ impl Agent {
              context     about {} of {budget} tokens, {} messages\n\
              limits      {} rounds of calls a turn, {} calls a round\n\
              cache       {}\n\
-             database    {}",
+             {}database    {}",
             self.history.session(),
             self.project.display(),
             self.provider.model(),
@@ -274,6 +288,7 @@ impl Agent {
             self.config.max_tool_iterations,
             self.config.max_calls_per_iteration,
             self.cache_status(),
+            self.more_status(),
             self.store.path().display(),
         )
     }

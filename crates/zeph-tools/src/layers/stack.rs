@@ -7,6 +7,7 @@
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
+//! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
 //! | overflow | directly around what yields texts: it takes them whole, and no layer further out ever holds one |
 //! | redact | innermost: a secret's value is replaced before anything is stored, so that neither the overflow store nor the history, the audit trail or a display ever holds one |
@@ -40,6 +41,8 @@ pub struct StackParts {
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
     pub audit: AuditTrail,
+    /// Layers that look on and change nothing.
+    pub watchers: Vec<Arc<dyn ToolLayer>>,
     /// What answers calls that were made before; without it every call is made.
     pub cache: Option<Arc<ResultCaches>>,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
@@ -64,6 +67,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
         Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
     ];
+    layers.extend(parts.watchers);
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));
         layers.push(Arc::new(CacheLayer::new(caches, overflow)));

@@ -131,6 +131,12 @@ impl ShellExecutor {
         self
     }
 
+    /// What is done with what commands print.
+    #[must_use]
+    pub fn filters(&self) -> &Arc<Filters> {
+        &self.filters
+    }
+
     /// The same with filters for what commands print; without them it is sanitized alone.
     #[must_use]
     pub fn filtering(mut self, filters: Arc<Filters>) -> Self {

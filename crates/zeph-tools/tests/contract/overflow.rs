@@ -72,6 +72,7 @@ impl World {
         let read = ReadOverflow::new(Arc::clone(&kept) as _, &config);
         let tools = ToolSet::new(vec![Arc::new(parrot), Arc::new(read)]);
         let stack = stack::build(StackParts {
+            watchers: Vec::new(),
             secrets: Arc::default(),
             executors: vec![("fake", Arc::new(tools))],
             audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),

@@ -26,6 +26,7 @@ fn build(executor: &Recorder, audit: &Arc<Audit>, mode: Mode) -> LayeredExecutor
 
 fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecutor {
     stack::build(StackParts {
+        watchers: Vec::new(),
         secrets: Arc::default(),
         executors: vec![("fake", Arc::new(executor.clone()))],
         audit,

@@ -71,6 +71,7 @@ impl Cached {
             let sandbox = Sandbox::new(&[], dir.path()).expect("a sandbox");
             let sandbox = sandbox.with_rules(rules.clone());
             stack::build(StackParts {
+                watchers: Vec::new(),
                 secrets: Arc::default(),
                 executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
                 audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),

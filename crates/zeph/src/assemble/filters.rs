@@ -17,6 +17,20 @@ pub(crate) fn filters(loaded: &Loaded) -> (Filters, Vec<FilterWarning>) {
     (Filters::new(RuleBook::new(rules)), warnings)
 }
 
+/// What the filters did so far, in a line.
+pub(crate) fn filter_status(filters: &Filters) -> String {
+    let rules = filters.metrics().by_rule();
+    let (before, after) = rules.values().fold((0, 0), |(before, after), rule| {
+        (before + rule.bytes_before, after + rule.bytes_after)
+    });
+    format!(
+        "{} F/P/B (understood, cut, not understood); {} of {} kB read",
+        filters.metrics().levels(),
+        after.div_ceil(1000),
+        before.div_ceil(1000)
+    )
+}
+
 /// Adds what `filters` did to the sums. What fails is not worth more than a line in the log.
 pub(crate) async fn keep_gain(store: &Store, filters: &Filters) {
     for (rule, counted) in filters.metrics().by_rule() {

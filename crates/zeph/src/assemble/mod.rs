@@ -14,11 +14,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
+use zeph_core::agent::StatusLine;
 use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
 use zeph_tools::filter::Filters;
+use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
 use zeph_tools::secrets::Secrets;
@@ -34,9 +36,11 @@ use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
+use filters::filter_status;
 pub(crate) use filters::{filters, keep_gain, read_rules_file, user_rules};
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
+pub(crate) use secrets::keep_out;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 
 /// What every command that touches tools needs.
@@ -142,6 +146,12 @@ impl Assembly {
         config
     }
 
+    /// What `/status` says beyond what the agent knows itself.
+    pub(crate) fn more_status(&self) -> Vec<StatusLine> {
+        let filters = Arc::clone(self.shell.filters());
+        vec![("filters", Arc::new(move || filter_status(&filters)))]
+    }
+
     /// Whether what `deny_read` denies is hidden from commands on this machine.
     pub(crate) async fn hides_denied(&self) -> bool {
         self.shell.hides_denied().await
@@ -160,6 +170,7 @@ impl Assembly {
             )));
         }
         self.shell.shutdown().await;
+        keep_gain(&self.store, self.shell.filters()).await;
         self.store.close().await?;
         Ok(())
     }
@@ -287,6 +298,7 @@ fn build_stack(
             ),
         ],
         audit,
+        watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
         cache,
         overflow: Some((overflow, tools.overflow.clone())),
         secrets,

@@ -12,7 +12,7 @@ use crate::output::{redact, stderr_line};
 /// The secrets that the configuration names, with the values of providers' keys and of variables
 /// that commands do not see. From now on the program itself does not say them either. Patterns that
 /// cannot be used are told of, also where little is to be said: what they should protect is open.
-pub(super) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
+pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
     let config = &loaded.config;
     let providers = config.llm.providers.iter();
     let names = providers.filter_map(|provider| provider.key_env());

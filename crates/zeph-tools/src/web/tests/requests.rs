@@ -197,6 +197,7 @@ async fn the_audit_entry_names_the_last_host() {
     let trail = Arc::new(Trail::default());
     let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
     let stack = stack::build(StackParts {
+        watchers: Vec::new(),
         secrets: Arc::default(),
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
@@ -263,6 +264,7 @@ async fn a_page_is_answered_from_the_cache() {
     let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
     let caches = Arc::new(ResultCaches::new(&ResultCacheConfig::default(), None));
     let stack = stack::build(StackParts {
+        watchers: Vec::new(),
         secrets: Arc::default(),
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),

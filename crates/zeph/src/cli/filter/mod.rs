@@ -6,16 +6,18 @@ mod run;
 mod verify;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use zeph_memory::Store;
 use zeph_tools::filter::{FilterRun, Filtered, Filters};
+use zeph_tools::secrets::{Secrets, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
 use super::{Exit, load_config};
-use crate::assemble::{filters, keep_gain};
-use crate::config::Loaded;
+use crate::assemble::{filters, keep_gain, keep_out};
+use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
 /// Bytes that are read at a time.
@@ -23,11 +25,22 @@ const PIECE: usize = 64 * 1024;
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result<Exit> {
-    let (loaded, _) = load_config(global)?;
+    let (loaded, env) = load_config(global)?;
     match args.command {
-        None => from_stdin(global, &loaded, args.printed_by.as_deref(), args.exit_code).await,
+        None => {
+            from_stdin(
+                global,
+                &loaded,
+                &env,
+                args.printed_by.as_deref(),
+                args.exit_code,
+            )
+            .await
+        }
         Some(FilterCommand::Gain { json }) => gain::run(&loaded, json).await,
-        Some(FilterCommand::Run { tee, words }) => run::run(global, &loaded, tee, &words).await,
+        Some(FilterCommand::Run { tee, words }) => {
+            run::run(global, &loaded, &env, tee, &words).await
+        }
         Some(FilterCommand::Verify { file }) => verify::run(&loaded, file.as_deref()),
         Some(FilterCommand::Explain { words, json }) => {
             explain::run(&rules(global, &loaded), &words.join(" "), json)
@@ -50,6 +63,7 @@ fn rules(global: &GlobalArgs, loaded: &Loaded) -> Filters {
 async fn from_stdin(
     global: &GlobalArgs,
     loaded: &Loaded,
+    env: &Environment,
     command: Option<&str>,
     exit_code: Option<i32>,
 ) -> anyhow::Result<Exit> {
@@ -61,7 +75,7 @@ async fn from_stdin(
         stderr_line("reading from the terminal; Ctrl-D ends it");
     }
     let filters = rules(global, loaded);
-    let mut reader = Reader::new(&filters, command, loaded);
+    let mut reader = Reader::new(&filters, command, loaded, env);
     let mut buffer = vec![0; PIECE];
     loop {
         match stdin.read(&mut buffer) {
@@ -72,7 +86,8 @@ async fn from_stdin(
         }
     }
     drop(stdin);
-    show(&reader.finish(exit_code), None)?;
+    let (filtered, warning) = reader.finish(exit_code);
+    show(&filtered, warning.as_deref(), None)?;
     note_gain(loaded, &filters).await;
     Ok(Exit::Done)
 }
@@ -94,29 +109,52 @@ async fn note_gain(loaded: &Loaded, filters: &Filters) {
 /// Takes bytes that a command printed.
 struct Reader {
     decoder: Decoder,
+    redactor: StreamRedactor,
+    secrets: Arc<Secrets>,
     run: FilterRun,
 }
 
 impl Reader {
-    fn new(filters: &Filters, command: &str, loaded: &Loaded) -> Self {
+    fn new(filters: &Filters, command: &str, loaded: &Loaded, env: &Environment) -> Self {
+        let secrets = keep_out(loaded, env);
         Self {
             decoder: Decoder::default(),
+            redactor: StreamRedactor::new(Arc::clone(&secrets)),
+            secrets,
             run: filters.start(command, loaded.config.tools.overflow.threshold),
         }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        self.run.push(&self.decoder.decode(bytes));
+        let text = self.decoder.decode(bytes);
+        self.run.push(&self.redactor.push(&text));
     }
 
-    fn finish(mut self, exit_code: Option<i32>) -> Filtered {
-        self.run.push(self.decoder.finish());
-        self.run.finish(exit_code)
+    /// What is read of it, secrets left out, and what is said of them.
+    fn finish(mut self, exit_code: Option<i32>) -> (Filtered, Option<String>) {
+        let rest = self.redactor.push(self.decoder.finish()).into_owned();
+        self.run.push(&rest);
+        self.run.push(&self.redactor.finish());
+        let mut kinds = self.redactor.take_kinds();
+        let mut filtered = self.run.finish(exit_code);
+        // Escapes may have kept a value apart.
+        let again = self.secrets.redact(&filtered.text);
+        kinds.extend(again.kinds);
+        if !self.secrets.shows() {
+            let text = again.text.into_owned();
+            filtered.text = text;
+        }
+        let warning = self.secrets.warning(kinds, !self.secrets.shows());
+        (filtered, warning)
     }
 }
 
 /// Prints what is read of an output, and what is not; `kept`: where all of it is.
-fn show(filtered: &Filtered, kept: Option<&std::path::Path>) -> anyhow::Result<()> {
+fn show(
+    filtered: &Filtered,
+    warning: Option<&str>,
+    kept: Option<&std::path::Path>,
+) -> anyhow::Result<()> {
     let mut text = filtered.text.clone();
     let mut say = |line: &str| {
         if !text.is_empty() {
@@ -134,6 +172,9 @@ fn show(filtered: &Filtered, kept: Option<&std::path::Path>) -> anyhow::Result<(
             )),
             None => say(&notice),
         }
+    }
+    if let Some(warning) = warning {
+        say(warning);
     }
     if text.is_empty() {
         return Ok(());

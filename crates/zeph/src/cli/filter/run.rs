@@ -18,7 +18,7 @@ use zeph_tools::layers::now_ms;
 use super::super::Exit;
 use super::super::args::GlobalArgs;
 use super::{PIECE, Reader, note_gain, rules, show};
-use crate::config::Loaded;
+use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
 /// How long we go on reading when the command has ended and another process holds its output open.
@@ -28,6 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(super) async fn run(
     global: &GlobalArgs,
     loaded: &Loaded,
+    env: &Environment,
     tee: Option<Option<PathBuf>>,
     words: &[OsString],
 ) -> anyhow::Result<Exit> {
@@ -39,7 +40,7 @@ pub(super) async fn run(
         Some(path) => Some(Tee::create(path, loaded)?),
     };
     let filters = rules(global, loaded);
-    let mut reader = Reader::new(&filters, &command_line(words), loaded);
+    let mut reader = Reader::new(&filters, &command_line(words), loaded, env);
     // Installed before the command starts: from then on they are the command's.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -107,8 +108,12 @@ pub(super) async fn run(
             .context("the command cannot be waited for")?,
     };
     let code = code(status);
-    let filtered = reader.finish(Some(code));
-    show(&filtered, tee.as_ref().map(|tee| tee.path.as_path()))?;
+    let (filtered, warning) = reader.finish(Some(code));
+    show(
+        &filtered,
+        warning.as_deref(),
+        tee.as_ref().map(|tee| tee.path.as_path()),
+    )?;
     note_gain(loaded, &filters).await;
     Ok(Exit::As(u8::try_from(code).unwrap_or(1)))
 }
