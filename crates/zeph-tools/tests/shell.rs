@@ -582,7 +582,7 @@ async fn a_supervisor_that_is_killed_takes_its_commands_along_and_is_replaced() 
     });
     let error = error.unwrap_err();
     assert!(error.to_string().contains("died"), "{error}");
-    assert!(error.output().unwrap().summary.starts_with("before\n"));
+    assert!(error.output().unwrap().summary.starts_with("before"));
     all_gone(&started, Duration::from_secs(5)).await;
     let text = shell.text("echo on").await;
     assert!(

@@ -249,10 +249,9 @@ impl Lines {
             exit_code,
             lines: self.count,
         };
-        let short = !self.plain.is_cut() && self.plain.chars() <= SHORT;
         let branch = match (self.on_failure.take(), self.main.take()) {
             (Some(on_failure), _) if end.failed() => Some(on_failure),
-            _ if short && matches!(self.plan, Plan::Unknown) => None,
+            _ if !self.plain.is_cut() && matches!(self.plan, Plan::Unknown) => None,
             (_, main) => main,
         };
         let whole = (!self.plain.is_cut()).then(|| self.plain.chars());
@@ -367,9 +366,6 @@ impl Lines {
 
 /// Characters that are set aside for what is said of the text.
 const NOTES: usize = 400;
-
-/// Characters up to which an output that no rule is for stays as it is.
-const SHORT: usize = 16_000;
 
 /// What is told as the rule of an output that no rule is for, and whose lines were grouped by form.
 const NO_RULE: &str = "by-form";

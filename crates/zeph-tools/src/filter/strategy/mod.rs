@@ -94,7 +94,8 @@ const STRATEGIES: &[(&str, Make)] = &[
 
 /// What is done with a long output that no rule is for.
 pub(super) static TEMPLATE: LazyLock<Vec<NamedRecipe>> = LazyLock::new(|| {
-    let recipe = template::make(toml::Table::new());
+    let params = [("min_words".to_owned(), toml::Value::Integer(3))];
+    let recipe = template::make(params.into_iter().collect());
     let named = |recipe| NamedRecipe {
         name: "template",
         recipe,

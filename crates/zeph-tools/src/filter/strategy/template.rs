@@ -38,6 +38,9 @@ struct Params {
     /// Of these, consecutive lines that differ in time and ids alone are told once.
     #[serde(default)]
     dedup: bool,
+    /// Lines with fewer words stay: they are data.
+    #[serde(default)]
+    min_words: usize,
 }
 
 fn hundred() -> usize {
@@ -59,6 +62,7 @@ impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Template {
             min_lines: self.min_lines,
+            min_words: self.min_words,
             dedup: self.dedup,
             early: Vec::new(),
             grouping: false,
@@ -123,6 +127,13 @@ impl Kind {
     }
 }
 
+/// Whether a line has that many words: runs of three letters and more, without digits.
+fn has_words(text: &str, least: usize) -> bool {
+    let word = |run: &&[u8]| run.len() > 2 && run.iter().all(u8::is_ascii_alphabetic);
+    let mut runs = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+    least == 0 || runs.by_ref().filter(word).nth(least - 1).is_some()
+}
+
 fn warns(text: &str) -> bool {
     const WORDS: [&[u8]; 6] = [b"warn", b"fail", b"error", b"panic", b"fatal", b"exception"];
     let bytes = text.as_bytes();
@@ -164,6 +175,7 @@ struct Shown {
 
 struct Template {
     min_lines: usize,
+    min_words: usize,
     dedup: bool,
     /// The first lines, until there are enough of them.
     early: Vec<Held>,
@@ -199,7 +211,7 @@ impl Template {
     }
 
     fn group(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        if self.belongs_to_error(line.text) {
+        if self.belongs_to_error(line.text) || !has_words(line.text, self.min_words) {
             self.show(line, None, out);
             return;
         }
@@ -267,6 +279,12 @@ impl Template {
         false
     }
 
+    /// Whether lines that are alike are what the output is made of: a tenth of it at least.
+    fn fits(&self, lines: u64) -> bool {
+        let many = self.groups.iter().filter(|group| group.many());
+        many.map(|group| group.count).sum::<u64>() >= lines / 10
+    }
+
     /// The lines that were held back, in order, with the numbers of those like them.
     fn tell(&mut self, out: &mut dyn Sink) -> bool {
         let mut dropped = false;
@@ -329,7 +347,8 @@ impl Strategy for Template {
         for line in early {
             out.keep(line.line());
         }
-        if self.tell(out) {
+        let fits = self.fits(end.lines);
+        if self.tell(out) && fits {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback

@@ -1,3 +1,5 @@
+//! Diffs, small and large.
+
 use super::*;
 use crate::filter::strategy::testing::collected;
 

@@ -1,3 +1,5 @@
+//! Listings of every kind.
+
 use super::*;
 use crate::filter::strategy::testing::collected;
 

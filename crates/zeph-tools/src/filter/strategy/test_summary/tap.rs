@@ -65,7 +65,7 @@ fn result(text: &str) -> Option<(bool, &str)> {
     (digits > 0 || rest.starts_with("- ") || rest.is_empty()).then_some((failed, rest))
 }
 
-/// Whether a failure is expected: ` # TODO …`, ` # SKIP …`.
+/// Whether a failure is expected: ` # SKIP …`, and of what is yet to be done.
 fn is_expected(rest: &str) -> bool {
     rest.rsplit_once(" # ").is_some_and(|(_, directive)| {
         let word = directive.split(' ').next().unwrap_or_default();
