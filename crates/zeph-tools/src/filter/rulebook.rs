@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "cargo-test",
     "cargo-bench",
     "cargo-clippy",
+    "cargo-run-quiet",
     "cargo-run",
     "cargo-build",
     "cargo-fmt",
