@@ -63,6 +63,13 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
         lines,
         "123456\t123456\n123457\t123457\n123458\t123458\n(76542 more lines; continue with offset=123459)"
     );
+    // As a notice names them.
+    let named = read(&home, "mine", &json!({"id": id, "lines": "123456-123458"}));
+    assert_eq!(named, lines);
+    for wrong in ["x", "0-3", "9-3", "3-x"] {
+        let params = json!({"id": id, "lines": wrong});
+        call(&home, "mine", "read_overflow", &params).code(1);
+    }
     let lines = read(
         &home,
         "mine",

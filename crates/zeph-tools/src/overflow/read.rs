@@ -37,6 +37,8 @@ const NOTES: usize = 300;
 #[serde(deny_unknown_fields)]
 struct Params {
     id: String,
+    // As notices name them: `40-80`.
+    lines: Option<String>,
     offset: Option<i64>,
     limit: Option<i64>,
     pattern: Option<String>,
@@ -147,11 +149,40 @@ fn query(params: &Params) -> Result<Query, ToolError> {
                 ))
             })
     });
+    let (offset, limit) = match &params.lines {
+        None => (
+            at_least_one("offset", params.offset, 1)?,
+            at_least_one("limit", params.limit, u64::MAX)?,
+        ),
+        Some(_) if params.offset.is_some() || params.limit.is_some() => {
+            return Err(ToolError::invalid(
+                "/lines: give either lines or offset and limit",
+            ));
+        }
+        Some(lines) => range(lines)?,
+    };
     Ok(Query {
-        offset: at_least_one("offset", params.offset, 1)?,
-        limit: at_least_one("limit", params.limit, u64::MAX)?,
+        offset,
+        limit,
         pattern: pattern.transpose()?,
     })
+}
+
+/// The first line of `40-80`, `40` or `40-`, and how many there are.
+fn range(lines: &str) -> Result<(u64, u64), ToolError> {
+    let (first, last) = match lines.split_once('-') {
+        None => (lines, lines),
+        Some((first, "")) => (first, "18446744073709551615"),
+        Some(range) => range,
+    };
+    match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
+        (Ok(first), Ok(last)) if (1..=last).contains(&first) => {
+            Ok((first, (last - first).saturating_add(1)))
+        }
+        _ => Err(ToolError::invalid(format!(
+            "/lines: expected a range such as 40-80, got {lines:?}"
+        ))),
+    }
 }
 
 /// The lines and what there is to say of them.
