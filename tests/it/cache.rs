@@ -421,7 +421,7 @@ fn diagnostics_are_answered_until_a_file_changes() {
     };
     let fixed = "fn main() {\n    let _used = 1;\n}\n";
     let script = lines(&[
-        ("get_current_time", json!({})),
+        ("diagnostics", json!({})),
         ("diagnostics", json!({})),
         ("diagnostics", json!({})),
         ("read", path("src/main.rs")),
@@ -437,7 +437,9 @@ fn diagnostics_are_answered_until_a_file_changes() {
             forms[at]["raw_response"]["warnings"].as_u64().unwrap(),
         )
     };
-    assert_eq!([told(1), told(2)], [(false, 1), (true, 1)], "{forms:#?}");
+    // What changed just before it was looked at is not trusted: the first result may not be kept.
+    assert_eq!(told(0), (false, 1), "{forms:#?}");
+    assert_eq!(told(2), (true, 1), "{forms:#?}");
     assert_eq!(told(5), (false, 0), "{forms:#?}");
     assert_eq!(told(6).1, 0, "{forms:#?}");
 }
