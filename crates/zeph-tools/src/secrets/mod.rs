@@ -1,11 +1,11 @@
 //! Secrets in texts: what looks like one is found, named by its kind, and replaced.
 //!
-//! One pass over a text ([`mod@scan`]) looks for literals that few texts hold; each announces one
-//! of a few patterns ([`mod@token`], [`mod@assignment`], [`mod@url`], [`mod@private_key`],
-//! [`mod@path`]), which are written out: none of them backtracks, and each knows whether more text
-//! could change its answer. [`mod@value`] tells values from words and placeholders, [`mod@name`] what a name promises, [`mod@view`]
-//! sees a line as a terminal shows it, [`mod@known`] finds values that are known, [`mod@stream`]
-//! does all of it to a text that comes in pieces. [`mod@marker`] is what stands in place of a value.
+//! One pass over a text (`scan`) looks for literals that few texts hold; each announces one
+//! of a few patterns (`token`, `assignment`, `url`, `private_key`,
+//! `path`), which are written out: none of them backtracks, and each knows whether more text
+//! could change its answer. `value` tells values from words and placeholders, `name` what a name promises, `view`
+//! sees a line as a terminal shows it, `known` finds values that are known, `stream`
+//! does all of it to a text that comes in pieces. `marker` is what stands in place of a value.
 
 mod assignment;
 pub mod config;

@@ -1,10 +1,10 @@
 //! What a terminal would show of a command's output, as lines, in bounded memory and linear time.
 //!
-//! Escape sequences go ([`escape`]); carriage returns, backspaces and movements of the cursor
-//! show their last state ([`row`]), also over several lines, as progress displays draw them:
+//! Escape sequences go (`escape`); carriage returns, backspaces and movements of the cursor
+//! show their last state (`row`), also over several lines, as progress displays draw them:
 //! the last `WINDOW` lines can still be redrawn. Runs of blank lines become one. The screen has
 //! no right margin; what clears it or moves to a place on it begins a new line and takes nothing
-//! away. A line of more than 64 KiB keeps its head and its tail ([`cut`]).
+//! away. A line of more than 64 KiB keeps its head and its tail (`cut`).
 //!
 //! Text without control characters is handed on as it is, without being copied but for the
 //! lines that could still be redrawn.
