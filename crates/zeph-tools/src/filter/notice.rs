@@ -25,11 +25,16 @@ impl LeftOut {
             .filter(|line| !line.ours)
             .map(|line| line.number)
             .collect();
+        let shown = numbers.len() as u64;
         numbers.sort_unstable();
         numbers.dedup();
-        let omitted = of
-            .checked_sub(numbers.len() as u64)
-            .filter(|lines| *lines > 0)?;
+        // Lines of the screen that were one line of the raw text have its number.
+        let shown = if of > last {
+            shown
+        } else {
+            numbers.len() as u64
+        };
+        let omitted = of.checked_sub(shown).filter(|lines| *lines > 0)?;
         let mut longest = (0, 0);
         let mut before = 0;
         for number in numbers.into_iter().chain([last + 1]) {

@@ -3,7 +3,7 @@
 //! Escape sequences go (`escape`); carriage returns, backspaces and movements of the cursor
 //! show their last state (`row`), also over several lines, as progress displays draw them:
 //! the last `WINDOW` lines can still be redrawn. Runs of blank lines become one. The screen has
-//! no right margin; what clears it or moves to a place on it begins a new line and takes nothing
+//! no right margin but where a display is seen to have filled its lines up to one (`wrap`); what clears it or moves to a place on it begins a new line and takes nothing
 //! away. A line of more than 64 KiB keeps its head and its tail (`cut`).
 //!
 //! Text without control characters is handed on as it is, without being copied but for the
@@ -16,6 +16,7 @@ mod row;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod wrap;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use escape::{Escapes, Op, Step};
 use out::Out;
 use row::{Column, Row};
 use scan::plain_prefix;
+use wrap::Margins;
 
 use super::line::Line;
 
@@ -51,6 +53,7 @@ pub struct Sanitizer {
     /// Whether raw text has come behind the last of them.
     begun: bool,
     lost: bool,
+    margins: Margins,
     out: Out,
 }
 
@@ -84,6 +87,7 @@ impl Sanitizer {
             breaks: 0,
             begun: false,
             lost: false,
+            margins: Margins::default(),
             out: Out::default(),
         }
     }
@@ -137,6 +141,7 @@ impl Sanitizer {
     pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
         let op = self.escapes.end();
         self.apply(op, out);
+        self.unwrap_early(out);
         // The cursor may have been moved to where nothing was printed.
         while self
             .rows
@@ -225,6 +230,9 @@ impl Sanitizer {
         let row = &mut self.rows[self.row];
         row.number = number;
         match self.column {
+            Column::End if !row.is_edited() && self.margins.are_known() => {
+                self.append_wrapped(text, out);
+            }
             Column::End if !row.is_edited() => row.append(text),
             Column::At(0) if row.is_empty() => {
                 row.append(text);
@@ -246,6 +254,7 @@ impl Sanitizer {
         self.breaks += 1;
         self.begun = false;
         self.aside = false;
+        self.unwrap_early(out);
         let row = &mut self.rows[self.row];
         row.ended = true;
         if row.number == 0 {
@@ -390,6 +399,9 @@ impl Sanitizer {
     }
 
     fn vertical(&mut self, count: usize, down: bool, out: &mut impl FnMut(Line<'_>)) {
+        if !down {
+            self.unwrap_row(count, out);
+        }
         let at = self.place(out);
         if down {
             for _ in 0..count.min(WINDOW) {
@@ -418,6 +430,7 @@ impl Sanitizer {
         }
         let from_start = self.column == Column::At(0);
         if op == Op::EraseLine || from_start && matches!(op, Op::EraseRight | Op::EraseBelow) {
+            self.unwrap_row(0, out);
             let at = if from_start { 0 } else { self.at(out) };
             self.lost |= self.rows[self.row].erase(..);
             self.column = Column::At(at);

@@ -25,6 +25,8 @@ pub(super) struct Row {
     overwritten: bool,
     /// It has become too long to be edited.
     fixed: bool,
+    /// Bytes of the text when it was last asked whether it has grown.
+    asked: usize,
     /// The last raw line that wrote into it; 0 is none.
     pub(super) number: u64,
     /// A line break has followed it.
@@ -64,6 +66,7 @@ impl Row {
         self.wide = false;
         self.overwritten = false;
         self.fixed = false;
+        self.asked = 0;
         self.number = 0;
         self.ended = false;
     }
@@ -75,6 +78,22 @@ impl Row {
     /// Whether it is too long for anything but growing.
     pub(super) fn is_fixed(&self) -> bool {
         self.fixed || self.text.kept().len() > MAX_COLUMNS
+    }
+
+    /// Its text, as long as it was not edited.
+    pub(super) fn text(&self) -> &str {
+        self.text.kept()
+    }
+
+    /// Whether there is text of which nothing was edited or cut, and more of it than when this was asked
+    /// last.
+    pub(super) fn has_grown(&mut self) -> bool {
+        let length = self.text.kept().len();
+        let grown = !self.edited && !self.text.is_cut() && length > self.asked;
+        if grown {
+            self.asked = length;
+        }
+        grown
     }
 
     /// Whether something other than blanks stands in it.
