@@ -3,6 +3,8 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
+use serde_json::json;
+
 use crate::rig::{Home, assert_has};
 
 const RULES: &str = r#"
@@ -228,4 +230,55 @@ fn what_was_saved_is_summed_by_rule() {
     assert_eq!(gain["bytes_after"], 3 * "done".len());
     let output = home.zeph(["filter", "gain"]).code(0);
     assert_has(&output.stdout, &["acme", "2/0/1", "total"]);
+}
+
+/// Proves OUT-8: the counters are logged every twenty outputs and at the end, at debug level alone.
+#[test]
+fn the_counters_are_logged_now_and_then() {
+    let home = Home::new();
+    home.config("");
+    rules(&home, RULES);
+    home.write(
+        "acme",
+        "#!/bin/sh\nfor i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo done",
+    );
+    fs::set_permissions(home.path("acme"), Permissions::from_mode(0o755)).unwrap();
+    // Not the same command twice: that would count as one that did not say enough.
+    let calls: String = (0..25)
+        .map(|n| json!({ "tool": "bash", "params": { "command": format!("./acme build {n}") } }))
+        .map(|call| format!("{call}\n"))
+        .collect();
+    let logged = |filter: &str| {
+        let run = home.zeph(["tools", "run", "--yes"]).env("ZEPH_LOG", filter);
+        let stderr = run.stdin(calls.clone()).code(0).stderr;
+        let lines = stderr
+            .lines()
+            .filter(|line| line.contains("filtered rule="));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lines = logged("zeph_tools=debug");
+    let [twenty, end] = lines.as_slice() else {
+        panic!("{lines:#?}");
+    };
+    let printed = (1..=50).map(|n| format!("   Compiling part-{n}\n").len());
+    let printed = printed.sum::<usize>() + "done\n".len();
+    let check = |line: &str, outputs: usize| {
+        let (all, left) = (outputs * printed, outputs * "done".len());
+        assert_has(
+            line,
+            &[
+                "DEBUG",
+                "rule=\"acme\"",
+                &format!("levels={outputs}/0/0"),
+                &format!(
+                    "bytes_before={all} bytes_after={left} bytes_saved={}",
+                    all - left
+                ),
+                "reruns=0 recalls=0",
+            ],
+        );
+    };
+    check(twenty, 20);
+    check(end, 25);
+    assert_eq!(logged("zeph_tools=info"), Vec::<String>::new());
 }

@@ -26,12 +26,21 @@ pub struct RuleMetrics {
     pub recalls: u64,
 }
 
+/// The counters are logged whenever so many outputs were counted.
+const LOGGED_EVERY: u64 = 20;
+
 /// The counters of all rules, by name.
 #[derive(Debug, Default)]
 pub struct FilterMetrics(Mutex<BTreeMap<String, RuleMetrics>>);
 
+impl RuleMetrics {
+    fn outputs(&self) -> u64 {
+        self.full + self.partial + self.fallback
+    }
+}
+
 impl FilterMetrics {
-    /// Counts one output.
+    /// Counts one output. Now and then all counters are logged.
     pub fn count(&self, rule: &str, confidence: FilterConfidence, before: u64, after: u64) {
         self.change(rule, |counters| {
             match confidence {
@@ -42,6 +51,35 @@ impl FilterMetrics {
             counters.bytes_before += before;
             counters.bytes_after += after;
         });
+        let outputs: u64 = self.lock().values().map(RuleMetrics::outputs).sum();
+        if outputs.is_multiple_of(LOGGED_EVERY) {
+            self.log();
+        }
+    }
+
+    /// Logs all counters, at debug level: a line a rule.
+    pub fn log(&self) {
+        for (rule, counters) in self.lock().iter() {
+            let RuleMetrics {
+                full,
+                partial,
+                fallback,
+                bytes_before,
+                bytes_after,
+                reruns,
+                recalls,
+            } = counters;
+            tracing::debug!(
+                rule,
+                levels = %format_args!("{full}/{partial}/{fallback}"),
+                bytes_before,
+                bytes_after,
+                bytes_saved = bytes_before.saturating_sub(*bytes_after),
+                reruns,
+                recalls,
+                "filtered"
+            );
+        }
     }
 
     /// Counts a second run of a command.

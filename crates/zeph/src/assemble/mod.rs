@@ -170,7 +170,9 @@ impl Assembly {
             )));
         }
         self.shell.shutdown().await;
-        keep_gain(&self.store, self.shell.filters()).await;
+        let filters = self.shell.filters();
+        filters.metrics().log();
+        keep_gain(&self.store, filters).await;
         self.store.close().await?;
         Ok(())
     }

@@ -95,6 +95,7 @@ async fn from_stdin(
 /// Adds to what is told by `zeph filter gain`; where nothing can be kept, nothing is.
 async fn note_gain(loaded: &Loaded, filters: &Filters) {
     if filters.metrics().by_rule().is_empty() {
+    filters.metrics().log();
         return;
     }
     match Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await {
