@@ -28,6 +28,7 @@ const COMMANDS: &[&str] = &[
     "filter run",
     "filter gain",
     "filter verify",
+    "filter trust",
     "filter explain",
     "undo",
     "config",

@@ -19,6 +19,7 @@ mod doctor;
 mod entry_points;
 mod faults;
 mod filter_cli;
+mod filter_trust;
 mod filters;
 mod help;
 mod images;

@@ -32,7 +32,8 @@ pub(super) fn display(name: &str, old: &[u8], new: &[u8]) -> String {
 
 /// The unified diff from `old` to `new` of the file that `name` names; `None` when they are too
 /// long to be compared.
-pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
+#[must_use]
+pub fn unified(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
     let too_long = |bytes: &[u8]| {
         bytes.len() > MOST_BYTES || memchr::memchr_iter(b'\n', bytes).count() > MOST_LINES
     };

@@ -61,6 +61,7 @@ mod walk;
 mod witness;
 mod write;
 
+pub use change::unified as unified_diff;
 pub use config::FileConfig;
 pub use rules::{ReadRules, RuleError, literal};
 pub use sandbox::{Sandbox, SandboxError};

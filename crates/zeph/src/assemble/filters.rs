@@ -1,20 +1,98 @@
-//! The filters of output: the built-in rules, and those of the user's file.
+//! The filters of output: the built-in rules, those of a trusted project, and those of the user's
+//! file. Every entry point loads them here.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use zeph_memory::{FilterGain, Store};
-use zeph_tools::filter::{FilterWarning, Filters, MAX_FILE, Rule, RuleBook, parse_rules};
+use zeph_tools::filter::{FilterWarning, Filters, Rule, RuleBook, parse_rules};
 
-use crate::config::Loaded;
+use super::trust::{Pins, ProjectRules, Standing, read_text};
+use crate::config::{Environment, Loaded};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
-/// The filters that the configuration asks for, and what of the user's rules is not used.
-pub(crate) fn filters(loaded: &Loaded) -> (Filters, Vec<FilterWarning>) {
+/// The filters that the configuration asks for. What of the rules in files is not used is told on
+/// standard error, unless it is to be `quiet`.
+pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> Filters {
     if !loaded.config.tools.filters.enabled {
-        return (Filters::off(), Vec::new());
+        return Filters::off();
     }
-    let (rules, warnings) = user_rules(loaded);
-    (Filters::new(RuleBook::new(rules)), warnings)
+    let added = AddedRules::load(loaded, env);
+    for line in added.not_used().iter().filter(|_| !quiet) {
+        stderr_line(&format!("warning: {line}"));
+    }
+    Filters::new(added.book())
+}
+
+/// The rules that are not built in.
+#[derive(Debug, Default)]
+pub(crate) struct AddedRules {
+    /// Of the user's file.
+    pub(crate) user: Vec<Rule>,
+    /// Of the project's file, if it is trusted.
+    pub(crate) project: Vec<Rule>,
+    /// What of them cannot be used.
+    pub(crate) warnings: Vec<FilterWarning>,
+    /// That the project's are not trusted.
+    pub(crate) untrusted: Option<String>,
+}
+
+impl AddedRules {
+    /// Reads the files.
+    pub(crate) fn load(loaded: &Loaded, env: &Environment) -> Self {
+        let project_file = ProjectRules::find(env);
+        let mut added = Self::default();
+        (added.user, added.warnings) = user_rules(loaded, project_file.as_deref());
+        if let Some(file) = project_file {
+            added.add_project(file, &Pins::in_folder(&loaded.paths.data_dir));
+        }
+        added
+    }
+
+    fn add_project(&mut self, file: PathBuf, pins: &Pins) {
+        let name = file.display().to_string();
+        let rules = match ProjectRules::read(file) {
+            Ok(rules) => rules,
+            Err(error) => return self.warnings.push(unreadable(name, &error)),
+        };
+        let why = match pins.standing(&rules) {
+            Standing::Trusted => {
+                let (rules, warnings) = parse_rules(&name, &rules.text);
+                self.project = rules;
+                self.warnings.extend(warnings);
+                return;
+            }
+            Standing::New => "they are not trusted".to_owned(),
+            Standing::Changed(_) => "they changed since they were trusted".to_owned(),
+            Standing::Unknown(error) => {
+                format!("what was trusted of them cannot be read: {error}")
+            }
+        };
+        self.untrusted = Some(format!(
+            "the filter rules of this project, in {name}, are not used: {why}; \
+             `zeph filter trust` shows them and asks"
+        ));
+    }
+
+    /// The user's rules first, then the project's; a rule of the user takes the place of one of the
+    /// same name of the project, and each of these that of a built-in one.
+    pub(crate) fn book(self) -> RuleBook {
+        let Self { user, project, .. } = self;
+        let of_project: Vec<Rule> = project
+            .into_iter()
+            .filter(|rule| user.iter().all(|own| own.name != rule.name))
+            .collect();
+        RuleBook::new(user.into_iter().chain(of_project).collect())
+    }
+
+    /// What is not used and why, a text each, for a terminal.
+    pub(crate) fn not_used(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(ToString::to_string);
+        let texts = warnings.chain(self.untrusted.clone());
+        texts.map(|text| clean(&text)).collect()
+    }
 }
 
 /// What the filters did so far, in a line.
@@ -56,32 +134,35 @@ fn rules_file(loaded: &Loaded) -> PathBuf {
     named.unwrap_or_else(|| loaded.paths.user_file.with_file_name("filters.toml"))
 }
 
-/// The rules of the user's file, and what of them is not used.
-pub(crate) fn user_rules(loaded: &Loaded) -> (Vec<Rule>, Vec<FilterWarning>) {
+/// The rules of the user's file, and what of them is not used. A project's file is not the user's,
+/// even where the configuration leads to it.
+fn user_rules(loaded: &Loaded, project: Option<&Path>) -> (Vec<Rule>, Vec<FilterWarning>) {
     let path = rules_file(loaded);
-    let file = path.display().to_string();
+    if project.is_some_and(|project| ProjectRules::is_file(project, &path)) {
+        return (Vec::new(), Vec::new());
+    }
+    let name = path.display().to_string();
     match read_rules_file(&path) {
-        Ok(text) => parse_rules(&file, &text),
+        Ok(text) => parse_rules(&name, &text),
         Err(error)
             if error.kind() == io::ErrorKind::NotFound
                 && loaded.config.tools.filters.filters_path.is_none() =>
         {
             (Vec::new(), Vec::new())
         }
-        Err(error) => {
-            let reason = format!("it cannot be read: {error}");
-            (Vec::new(), vec![FilterWarning::File { file, reason }])
-        }
+        Err(error) => (Vec::new(), vec![unreadable(name, &error)]),
     }
 }
 
-/// The text of a file; one byte more than it may have of one that is too large.
+fn unreadable(file: String, error: &io::Error) -> FilterWarning {
+    let reason = error.to_string();
+    FilterWarning::File { file, reason }
+}
+
+/// The text of a file of rules that the user named.
+///
+/// # Errors
+/// What the system says; that it is no regular file, too large or not UTF-8.
 pub(crate) fn read_rules_file(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+    read_text(path, OFlags::empty())
 }

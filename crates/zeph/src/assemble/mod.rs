@@ -9,6 +9,7 @@ mod provider;
 mod reload;
 mod secrets;
 mod session;
+mod trust;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use zeph_core::{AgentConfig, native_tools};
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
-use zeph_tools::filter::Filters;
 use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
@@ -37,11 +37,12 @@ use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
 use filters::filter_status;
-pub(crate) use filters::{filters, keep_gain, read_rules_file, user_rules};
+pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
+pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// What every command that touches tools needs.
 pub(crate) struct Assembly {
@@ -95,7 +96,7 @@ impl Assembly {
         let shell = shell
             .overflowing(loaded.config.tools.overflow.clone())
             .redacting(Arc::clone(&secrets))
-            .filtering(Arc::new(chosen_filters(&loaded, global)))
+            .filtering(Arc::new(filters(&loaded, &env, global.quiet)))
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
         let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
@@ -178,15 +179,6 @@ impl Assembly {
     }
 }
 
-/// The filters of commands' output; what of the user's rules is not used is told.
-fn chosen_filters(loaded: &Loaded, global: &GlobalArgs) -> Filters {
-    let (filters, warnings) = filters(loaded);
-    for warning in warnings.iter().filter(|_| !global.quiet) {
-        stderr_line(&clean(&format!("warning: {warning}")));
-    }
-    filters
-}
-
 /// Without an OS sandbox around commands, `full` has to be asked for twice.
 fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> {
     if loaded.config.tools.mode != Mode::Full || global.unsandboxed {
@@ -256,8 +248,12 @@ fn path_sandbox(
     let tools = &loaded.config.tools;
     let seen = SqliteSeenFiles::new(store.clone());
     let journal = SqliteUndo::new(store.clone(), tools.undo.max_bytes);
-    Ok(Sandbox::new(&tools.file.allowed_paths, &env.cwd)?
-        .reserving(store.path())?
+    let mut sandbox = Sandbox::new(&tools.file.allowed_paths, &env.cwd)?.reserving(store.path())?;
+    // What cannot be made by this process cannot be written by its tools either.
+    if let Ok(pins) = Pins::in_folder(&loaded.paths.data_dir).made_folder() {
+        sandbox = sandbox.reserving(pins)?;
+    }
+    Ok(sandbox
         .with_rules(rules)
         .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _))
         .with_journal(Arc::new(journal)))

@@ -341,6 +341,15 @@ pub(crate) enum FilterCommand {
         /// The rules of this file alone
         file: Option<PathBuf>,
     },
+    /// Show the rules that this project brings, and use them once you agree (or --yes does)
+    Trust {
+        /// Use them no longer
+        #[arg(long)]
+        revoke: bool,
+        /// Show the projects whose rules are trusted
+        #[arg(long, conflicts_with = "revoke")]
+        list: bool,
+    },
     /// Which rule is for a command, and why
     Explain {
         /// The command

@@ -11,7 +11,7 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
-use crate::assemble::{Assembly, AuditLines, choose_provider, openai_base_url};
+use crate::assemble::{AddedRules, Assembly, AuditLines, choose_provider, openai_base_url};
 use crate::config::{Environment, Loaded, load};
 
 /// How long a connection to a provider may take.
@@ -81,6 +81,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(database(&loaded).await);
     let (tools, hides) = stack(&loaded, &env, global).await;
     checks.push(tools);
+    checks.push(filters(&loaded, &env));
     checks.push(audit(&loaded));
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
@@ -140,7 +141,12 @@ fn audit(loaded: &Loaded) -> Check {
 
 /// The tools, and whether what `deny_read` denies is hidden from commands.
 async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Check, bool) {
-    match Assembly::new(loaded.clone(), env.clone(), global, AuditLines::Stderr).await {
+    // What it would say of the rules of filters is a check of its own.
+    let quiet = GlobalArgs {
+        quiet: true,
+        ..global.clone()
+    };
+    match Assembly::new(loaded.clone(), env.clone(), &quiet, AuditLines::Stderr).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
             let hides = assembly.hides_denied().await;
@@ -150,6 +156,28 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Chec
         }
         Err(error) => (check("tools", Verdict::Failed, with_causes(&error)), false),
     }
+}
+
+/// Which rules filter what commands print, and which are not used.
+fn filters(loaded: &Loaded, env: &Environment) -> Check {
+    if !loaded.config.tools.filters.enabled {
+        let detail = "off by `[tools.filters] enabled`: all of what commands print is read";
+        return check("filters", Verdict::Ok, detail);
+    }
+    let added = AddedRules::load(loaded, env);
+    let not_used = added.not_used();
+    let (user, project) = (added.user.len(), added.project.len());
+    let all = added.book().rules().count();
+    let mut detail = format!("{all} rules, of which {user} are yours and {project} this project's");
+    for text in &not_used {
+        detail.push_str("; ");
+        detail.push_str(&text.trim_end().replace('\n', " "));
+    }
+    let verdict = match not_used.is_empty() {
+        true => Verdict::Ok,
+        false => Verdict::Warning,
+    };
+    check("filters", verdict, detail)
 }
 
 fn shell(env: &Environment) -> Check {

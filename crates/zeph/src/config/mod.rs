@@ -41,7 +41,7 @@ pub(crate) use error::ConfigErrors;
 pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
-pub(crate) use paths::Paths;
+pub(crate) use paths::{PROJECT_FILTERS, Paths, of_project, project_root};
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
 pub(crate) use stamps::{Stamp, Stamped, Stamps};

@@ -13,6 +13,9 @@ const MAX_BYTES: u64 = 256 * 1024;
 /// The name of a project's file, from the project's directory.
 pub(crate) const PROJECT_FILE: &str = ".zeph/config.toml";
 
+/// The name of the file with a project's filter rules, from the project's directory.
+pub(crate) const PROJECT_FILTERS: &str = ".zeph/filters.toml";
+
 /// Where things are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Paths {
@@ -51,7 +54,7 @@ impl Paths {
             .join("zeph");
         Ok(Self {
             user_file,
-            project_file: project_file(env),
+            project_file: of_project(env, PROJECT_FILE),
             database: data_dir.join("zeph.db"),
             audit_log: data_dir.join("audit.jsonl"),
             data_dir,
@@ -59,17 +62,17 @@ impl Paths {
     }
 }
 
-/// The project's file: that of the nearest directory, upwards from the working directory to the
-/// one that holds `.git`, and never that of the home directory or above it. A file that is there
-/// but cannot be examined counts, so that reading it fails.
-fn project_file(env: &Environment) -> Option<PathBuf> {
+/// The project's file with this name: that of the nearest directory, upwards from the working
+/// directory to the one that holds `.git`, and never that of the home directory or above it. A file
+/// that is there but cannot be examined counts, so that reading it fails.
+pub(crate) fn of_project(env: &Environment, name: &str) -> Option<PathBuf> {
     let home = env.home();
     for directory in env
         .cwd
         .ancestors()
         .take_while(|directory| home.as_deref() != Some(directory))
     {
-        let file = directory.join(PROJECT_FILE);
+        let file = directory.join(name);
         if is_there(&file) {
             return Some(file);
         }
@@ -90,7 +93,7 @@ fn is_there(path: &Path) -> bool {
     }
 }
 
-/// The directory whose file `file` (`DIR/.zeph/config.toml`) is.
+/// The directory whose file `file` (`DIR/.zeph/NAME`) is.
 pub(crate) fn project_root(file: &Path) -> &Path {
     file.parent()
         .and_then(Path::parent)
@@ -173,7 +176,7 @@ mod tests {
         fs::write(root.join("home/repo/c/.zeph/config.toml"), "").unwrap();
         let check = |cwd: &str, expect: Option<&str>| {
             let env = env(&root.join(cwd), &root.join("home"));
-            let found = project_file(&env);
+            let found = of_project(&env, PROJECT_FILE);
             assert_eq!(found, expect.map(|file| root.join(file)), "{cwd}");
         };
         check("home", None);

@@ -4,6 +4,7 @@ use serde_json::json;
 use zeph_tools::filter::{Filters, Plan, Subject};
 
 use super::super::{Exit, print};
+use crate::terminal::sanitize::clean;
 
 /// Prints what is done with the output of `command`.
 pub(super) fn run(filters: &Filters, command: &str, as_json: bool) -> anyhow::Result<Exit> {
@@ -42,6 +43,6 @@ pub(super) fn run(filters: &Filters, command: &str, as_json: bool) -> anyhow::Re
             "no rule is for it: it stays as it is, but for escapes and progress bars, unless it is long\n",
         ),
     }
-    print(&text)?;
+    print(&clean(&text))?;
     Ok(Exit::Done)
 }

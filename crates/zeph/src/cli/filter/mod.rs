@@ -3,6 +3,7 @@
 mod explain;
 mod gain;
 mod run;
+mod trust;
 mod verify;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
@@ -16,7 +17,7 @@ use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
 use super::{Exit, load_config};
-use crate::assemble::{filters, keep_gain, keep_out};
+use crate::assemble::{Pins, filters, keep_gain, keep_out};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
@@ -41,22 +42,22 @@ pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result
         Some(FilterCommand::Run { tee, words }) => {
             run::run(global, &loaded, &env, tee, &words).await
         }
-        Some(FilterCommand::Verify { file }) => verify::run(&loaded, file.as_deref()),
+        Some(FilterCommand::Verify { file }) => {
+            verify::run(&loaded, &env, file.as_deref(), global.quiet)
+        }
         Some(FilterCommand::Explain { words, json }) => {
-            explain::run(&rules(global, &loaded), &words.join(" "), json)
+            let filters = filters(&loaded, &env, global.quiet);
+            explain::run(&filters, &words.join(" "), json)
+        }
+        Some(FilterCommand::Trust { revoke, list }) => {
+            let pins = Pins::in_folder(&loaded.paths.data_dir);
+            match (revoke, list) {
+                (true, _) => trust::revoke(&pins, &env),
+                (false, true) => trust::list(&pins),
+                (false, false) => trust::trust(&pins, &env, global.yes),
+            }
         }
     }
-}
-
-/// The filters; what of the user's rules is not used goes to standard error.
-fn rules(global: &GlobalArgs, loaded: &Loaded) -> Filters {
-    let (filters, warnings) = filters(loaded);
-    if !global.quiet {
-        for warning in warnings {
-            stderr_line(&format!("warning: {warning}"));
-        }
-    }
-    filters
 }
 
 /// Filters what comes on standard input.
@@ -74,7 +75,7 @@ async fn from_stdin(
     if stdin.is_terminal() {
         stderr_line("reading from the terminal; Ctrl-D ends it");
     }
-    let filters = rules(global, loaded);
+    let filters = filters(loaded, env, global.quiet);
     let mut reader = Reader::new(&filters, command, loaded, env);
     let mut buffer = vec![0; PIECE];
     loop {
@@ -94,8 +95,8 @@ async fn from_stdin(
 
 /// Adds to what is told by `zeph filter gain`; where nothing can be kept, nothing is.
 async fn note_gain(loaded: &Loaded, filters: &Filters) {
-    if filters.metrics().by_rule().is_empty() {
     filters.metrics().log();
+    if filters.metrics().by_rule().is_empty() {
         return;
     }
     match Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await {

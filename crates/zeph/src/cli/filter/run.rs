@@ -17,7 +17,8 @@ use zeph_tools::layers::now_ms;
 
 use super::super::Exit;
 use super::super::args::GlobalArgs;
-use super::{PIECE, Reader, note_gain, rules, show};
+use super::{PIECE, Reader, note_gain, show};
+use crate::assemble::filters;
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
@@ -39,7 +40,7 @@ pub(super) async fn run(
         None => None,
         Some(path) => Some(Tee::create(path, loaded)?),
     };
-    let filters = rules(global, loaded);
+    let filters = filters(loaded, env, global.quiet);
     let mut reader = Reader::new(&filters, &command_line(words), loaded, env);
     // Installed before the command starts: from then on they are the command's.
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -7,25 +7,39 @@ use anyhow::Context as _;
 use zeph_tools::filter::{RuleBook, RuleReport, TestFailure, parse_rules, verify};
 
 use super::super::{Exit, print};
-use crate::assemble::{read_rules_file, user_rules};
-use crate::config::Loaded;
+use crate::assemble::{AddedRules, read_rules_file};
+use crate::config::{Environment, Loaded};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
 /// Runs the tests of all rules, or of those of `file`; fails when one of them fails, or a rule
 /// cannot be used.
-pub(super) fn run(loaded: &Loaded, file: Option<&Path>) -> anyhow::Result<Exit> {
-    let (rules, warnings) = match file {
+/// Rules of a project that are not trusted are no failure: they are told, and not run.
+pub(super) fn run(
+    loaded: &Loaded,
+    env: &Environment,
+    file: Option<&Path>,
+    quiet: bool,
+) -> anyhow::Result<Exit> {
+    let (reports, warnings) = match file {
         Some(file) => {
             let name = file.display().to_string();
             let text = read_rules_file(file).with_context(|| format!("{name} cannot be read"))?;
-            parse_rules(&name, &text)
+            let (rules, warnings) = parse_rules(&name, &text);
+            let own: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
+            let mut reports = verify(&RuleBook::new(rules));
+            reports.retain(|report| own.contains(&report.rule));
+            (reports, warnings)
         }
-        None => user_rules(loaded),
+        None => {
+            let mut added = AddedRules::load(loaded, env);
+            let warnings = std::mem::take(&mut added.warnings);
+            for line in added.not_used().iter().filter(|_| !quiet) {
+                stderr_line(&format!("warning: {line}"));
+            }
+            (verify(&added.book()), warnings)
+        }
     };
-    let own: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
-    let mut reports = verify(&RuleBook::new(rules));
-    if file.is_some() {
-        reports.retain(|report| own.contains(&report.rule));
-    }
     let mut text = String::new();
     for warning in &warnings {
         let _ = writeln!(text, "{warning}");
@@ -44,7 +58,7 @@ pub(super) fn run(loaded: &Loaded, file: Option<&Path>) -> anyhow::Result<Exit> 
             skipped => format!(", {skipped} not used"),
         }
     );
-    print(&text)?;
+    print(&clean(&text))?;
     Ok(match failed + warnings.len() {
         0 => Exit::Done,
         _ => Exit::Failed,

@@ -1,0 +1,259 @@
+//! Which projects' filter rules are trusted.
+//!
+//! A project's rules decide what the model does not read, so a repository that was cloned does not
+//! bring any: its `.zeph/filters.toml` is used when a person has seen this very text and agreed. What
+//! was agreed to is pinned in the data folder, one file a project: its SHA-256, and the text, so that
+//! a later change can be shown as a difference. What is hashed is what is parsed: the file is read
+//! once.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use zeph_tools::audit::chain::hex_digest;
+use zeph_tools::filter::MAX_FILE;
+
+use crate::config::{Environment, PROJECT_FILTERS, of_project, project_root};
+
+/// The most bytes of a pin: the text of the rules, escaped, and a path.
+const MAX_PIN: u64 = 8 * MAX_FILE as u64;
+
+/// The file with a project's rules, as it was read.
+#[derive(Debug)]
+pub(crate) struct ProjectRules {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// The project's directory, links followed.
+    pub(crate) root: PathBuf,
+    /// What the file holds.
+    pub(crate) text: String,
+    /// The SHA-256 of the text, in hex.
+    pub(crate) sha256: String,
+}
+
+impl ProjectRules {
+    /// The file of the project of the working directory, found as its configuration is; `None` when
+    /// it has none.
+    pub(crate) fn find(env: &Environment) -> Option<PathBuf> {
+        of_project(env, PROJECT_FILTERS)
+    }
+
+    /// Reads `file`.
+    ///
+    /// # Errors
+    /// What the system says; that it is no regular file, lies outside of the project, is too large
+    /// or not UTF-8.
+    pub(crate) fn read(file: PathBuf) -> io::Result<Self> {
+        let root = real_path(project_root(&file))?;
+        let real = real_path(&file)?;
+        if !real.starts_with(&root) {
+            return Err(io::Error::other(
+                "it is a link that leads out of the project",
+            ));
+        }
+        // Its links were followed: one that takes its place now is not.
+        let text = read_text(&real, OFlags::NOFOLLOW)?;
+        Ok(Self {
+            file,
+            root,
+            sha256: hex_digest(text.as_bytes()),
+            text,
+        })
+    }
+
+    /// Whether `other` is the same file as `file`, by another name too.
+    pub(crate) fn is_file(file: &Path, other: &Path) -> bool {
+        match (fs::metadata(file), fs::metadata(other)) {
+            (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+            _ => false,
+        }
+    }
+}
+
+/// The text of a file of rules. It is not waited for: what is no regular file is refused.
+///
+/// # Errors
+/// As [`ProjectRules::read`].
+pub(super) fn read_text(file: &Path, flags: OFlags) -> io::Result<String> {
+    let mut options = OpenOptions::new();
+    let flags = flags | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let opened = options.open(file)?;
+    let found = opened.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    opened.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_FILE {
+        return Err(io::Error::other(format!(
+            "it has {} bytes, and {MAX_FILE} are the most it may have",
+            found.len().max(bytes.len() as u64)
+        )));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a project is known by its real path; what is read is pinned by its content"
+)]
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+/// What was agreed to.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pin {
+    /// The project's directory, for reading.
+    pub(crate) project: String,
+    /// The SHA-256 of the text, in hex.
+    pub(crate) sha256: String,
+    /// The text.
+    pub(crate) text: String,
+}
+
+/// How far a project's rules are trusted.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// This text is.
+    Trusted,
+    /// No text ever was.
+    New,
+    /// Another text was.
+    Changed(Pin),
+    /// It cannot be found out: nothing is.
+    Unknown(io::Error),
+}
+
+/// The pins of all projects.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    folder: PathBuf,
+}
+
+impl Pins {
+    /// Those in the data folder.
+    pub(crate) fn in_folder(data_dir: &Path) -> Self {
+        Self {
+            folder: data_dir.join("filter-trust"),
+        }
+    }
+
+    /// The folder, made if it was missing, so that it can be kept from file tools.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn made_folder(&self) -> io::Result<&Path> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
+        Ok(&self.folder)
+    }
+
+    /// How far `rules` are trusted.
+    pub(crate) fn standing(&self, rules: &ProjectRules) -> Standing {
+        match self.of(&rules.root) {
+            Ok(Some(pin)) if pin.sha256 == rules.sha256 => Standing::Trusted,
+            Ok(Some(pin)) => Standing::Changed(pin),
+            Ok(None) => Standing::New,
+            Err(error) => Standing::Unknown(error),
+        }
+    }
+
+    /// The pin of the project in the directory `root`, all links followed.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is damaged.
+    fn of(&self, root: &Path) -> io::Result<Option<Pin>> {
+        match read_pin(&self.file(root)) {
+            Ok(pin) => Ok(Some(pin)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Pins what was read of a project, in place of what was pinned before.
+    ///
+    /// # Errors
+    /// What the system says; what was pinned before is so still.
+    pub(crate) fn put(&self, rules: &ProjectRules) -> io::Result<()> {
+        let pin = Pin {
+            project: rules.root.display().to_string(),
+            sha256: rules.sha256.clone(),
+            text: rules.text.clone(),
+        };
+        let folder = self.made_folder()?;
+        // Temporary files have mode 0600.
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(&serde_json::to_vec(&pin)?)?;
+        temporary.as_file().sync_all()?;
+        temporary
+            .persist(self.file(&rules.root))
+            .map_err(|error| error.error)?;
+        fs::File::open(folder)?.sync_all()
+    }
+
+    /// Takes back the pin of the project of the working directory: of the one with a file of rules,
+    /// and where there is none (any more) of the nearest that is pinned. Its directory; `None` when it
+    /// is not trusted.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn take_back(&self, env: &Environment) -> io::Result<Option<PathBuf>> {
+        let file = ProjectRules::find(env);
+        let directory = real_path(file.as_deref().map_or(&env.cwd, project_root))?;
+        let most = if file.is_some() { 1 } else { usize::MAX };
+        for root in directory.ancestors().take(most) {
+            match fs::remove_file(self.file(root)) {
+                Ok(()) => return Ok(Some(root.to_owned())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// All pins, by project; those that are damaged are left out.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub(crate) fn all(&self) -> io::Result<Vec<Pin>> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let files = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
+        let mut pins: Vec<Pin> = files.filter_map(|file| read_pin(&file).ok()).collect();
+        pins.sort_by(|one, other| one.project.cmp(&other.project));
+        Ok(pins)
+    }
+
+    fn file(&self, root: &Path) -> PathBuf {
+        let name = hex_digest(root.as_os_str().as_bytes());
+        self.folder.join(name).with_extension("json")
+    }
+}
+
+/// A pin whose text is the one that its hash is of.
+fn read_pin(file: &Path) -> io::Result<Pin> {
+    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is damaged");
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let mut bytes = Vec::new();
+    let opened = options.open(file)?;
+    opened.take(MAX_PIN).read_to_end(&mut bytes)?;
+    let pin: Pin = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+    if hex_digest(pin.text.as_bytes()) != pin.sha256 {
+        return Err(damaged());
+    }
+    Ok(pin)
+}

@@ -1,0 +1,618 @@
+//! The filter rules that a project brings: not used until a person has seen and trusted them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, assert_has};
+use crate::terminal::Terminal;
+
+const FILE: &str = ".zeph/filters.toml";
+const UNTRUSTED: &str = "are not used: they are not trusted; `zeph filter trust`";
+const CHANGED: &str = "are not used: they changed since they were trusted; `zeph filter trust`";
+const FILTERED: &str = "done\n[50 of 51 lines omitted]\n";
+
+/// A rule of this name for this command, that leaves out the lines with `pattern`.
+fn rule(name: &str, command: &str, pattern: &str) -> String {
+    format!(
+        "[[rules]]\nname = {name:?}\nmatch = {{ prefix = {command:?} }}\n\
+         strategy = {{ type = \"strip_noise\", patterns = [{pattern:?}] }}\n"
+    )
+}
+
+/// A project that brings these rules, and an `./acme` that prints 51 lines.
+fn bringing(rules: &str) -> Home {
+    let home = Home::new();
+    home.config("");
+    home.write(FILE, rules);
+    program(
+        &home,
+        "for i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo done",
+    );
+    home
+}
+
+fn program(home: &Home, script: &str) {
+    home.write("acme", &format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(home.path("acme"), Permissions::from_mode(0o755)).unwrap();
+}
+
+fn acme() -> String {
+    rule("acme", "acme build", "^ *Compiling")
+}
+
+fn trust(home: &Home) {
+    home.zeph(["filter", "trust", "--yes"]).code(0);
+}
+
+/// What is read of `./acme build`, and what is said of it.
+fn read(home: &Home) -> (String, String) {
+    let output = home
+        .zeph(["filter", "run", "--", "./acme", "build"])
+        .code(0);
+    (output.stdout, output.stderr)
+}
+
+fn pins(home: &Home) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(home.data().join("zeph/filter-trust"));
+    let entries = entries.into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
+/// What the bash tool yields for `./acme build`, in its machine form.
+fn call(home: &Home) -> (Value, String) {
+    let params = json!({ "command": "./acme build" }).to_string();
+    let output = home
+        .zeph(["tools", "call", "bash", &params, "--json", "--yes"])
+        .code(0);
+    (output.json(), output.stderr)
+}
+
+/// Proves OUT-12: from every entry point, and said once.
+#[test]
+fn what_is_not_trusted_is_not_used_and_that_is_said() {
+    let home = bringing(&acme());
+    let (read, said) = read(&home);
+    assert_eq!(read.lines().count(), 51);
+    assert_has(&said, &[UNTRUSTED, FILE]);
+    assert_eq!(said.matches("filter trust").count(), 1, "{said}");
+    let (form, said) = call(&home);
+    assert!(
+        !form["data"].as_str().unwrap().contains("omitted"),
+        "{form:#}"
+    );
+    assert_has(&said, &[UNTRUSTED]);
+    let explained = home.zeph(["filter", "explain", "acme build"]).code(0);
+    assert_has(&explained.stdout, &["no rule is for it"]);
+    assert_has(&explained.stderr, &[UNTRUSTED]);
+    let verified = home.zeph(["filter", "verify"]).code(0);
+    assert!(!verified.stdout.contains("acme"), "{verified}");
+    assert_has(&verified.stderr, &[UNTRUSTED]);
+    home.scenario("[[steps]]\ntext = \"hi\"\n");
+    let answered = home.zeph(["-p", "hello"]).code(0);
+    assert_eq!(answered.stdout, "hi\n");
+    assert_has(&answered.stderr, &[UNTRUSTED]);
+    assert_eq!(answered.stderr.matches("filter trust").count(), 1);
+    let quiet = home.zeph(["-p", "hello", "--quiet"]).code(0);
+    assert!(!quiet.stderr.contains("filter"), "{quiet}");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    assert_has(&terminal.text(), &["are not trusted"]);
+    terminal.type_keys("\x04");
+    terminal.ends();
+    // Where nothing is filtered, there is nothing to say.
+    let off = ["--set", "tools.filters.enabled=false", "filter", "explain"];
+    let output = home.zeph(off).arg("acme").code(0);
+    assert_eq!(output.stderr, "");
+}
+
+/// Proves OUT-12: from every entry point.
+#[test]
+fn what_is_trusted_is_used() {
+    let home = bringing(&acme());
+    let output = home.zeph(["filter", "trust", "--yes"]).code(0);
+    assert_has(
+        &output.stdout,
+        &[
+            "was never trusted",
+            "    name = \"acme\"\n",
+            "acme: prefix \"acme build\" → strip_noise",
+            "are trusted until the file changes",
+        ],
+    );
+    assert_eq!(read(&home), (FILTERED.to_owned(), String::new()));
+    let (form, said) = call(&home);
+    assert_has(
+        form["data"].as_str().unwrap(),
+        &["done\n[50 of 51 lines omitted"],
+    );
+    assert_eq!(form["filter"]["rule"], "acme");
+    assert!(!said.contains("trust"), "{said}");
+    let args = ["filter", "--command", "acme build", "--exit-code", "0"];
+    let printed: String = (0..50).map(|n| format!("   Compiling {n}\n")).collect();
+    let output = home.zeph(args).stdin(format!("{printed}done\n")).code(0);
+    assert_eq!(output.stdout, FILTERED);
+    let explained = home.zeph(["filter", "explain", "acme build"]).code(0);
+    assert_has(&explained.stdout, &["rule: acme"]);
+    let verified = home.zeph(["filter", "verify"]).code(0);
+    assert_has(&verified.stdout, &["acme: no tests"]);
+    home.scenario(
+        "[[steps]]\ncalls = [{ tool = \"bash\", input = { command = \"./acme build\" } }]\n\
+         [[steps]]\nexpect = { tool_result_contains = \"50 of 51 lines omitted\" }\ntext = \"short\"\n",
+    );
+    home.zeph(["-p", "build", "--yes"])
+        .code(0)
+        .prints(&["short"]);
+    let again = home.zeph(["filter", "trust"]).code(0);
+    assert_has(&again.stdout, &["are trusted already"]);
+    // From a directory below it too, but not beyond a repository.
+    home.write("below/x", "");
+    let explain = |cwd: &str| {
+        let args = ["filter", "explain", "acme build"];
+        home.zeph(args).cwd(home.path(cwd)).code(0).stdout
+    };
+    assert_has(&explain("below"), &["rule: acme"]);
+    home.write("below/.git/HEAD", "");
+    assert_has(&explain("below"), &["no rule is for it"]);
+}
+
+/// Proves OUT-12: the pin is the content's; what changed is shown against what was trusted.
+#[test]
+fn any_change_takes_trust_away() {
+    let home = bringing(&acme());
+    trust(&home);
+    let pin = pins(&home);
+    assert_eq!(pin.len(), 1);
+    assert_eq!(
+        fs::metadata(&pin[0]).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let folder = pin[0].parent().unwrap();
+    assert_eq!(
+        fs::metadata(folder).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    home.write(FILE, &acme().replace("Compiling", "."));
+    let (unfiltered, said) = read(&home);
+    assert_eq!(unfiltered.lines().count(), 51);
+    assert_has(&said, &[CHANGED]);
+    let shown = home.zeph(["filter", "trust"]).code(3);
+    assert_has(
+        &shown.stdout,
+        &[
+            "changed since it was trusted",
+            "--- a/.zeph/filters.toml\n+++ b/.zeph/filters.toml\n",
+            "\n-strategy = { type = \"strip_noise\", patterns = [\"^ *Compiling\"] }\n",
+            "\n+strategy = { type = \"strip_noise\", patterns = [\"^ *.\"] }\n",
+        ],
+    );
+    assert_has(
+        &shown.stderr,
+        &["nobody can be asked", "--yes", "are not trusted"],
+    );
+    assert_has(&read(&home).1, &[CHANGED]);
+    // A single byte is a change; the trusted text comes back trusted.
+    home.write(FILE, &format!("{}\n", acme()));
+    assert_has(&read(&home).1, &[CHANGED]);
+    home.write(FILE, &acme());
+    assert_eq!(read(&home).1, "");
+    home.write(FILE, &format!("{}\n", acme()));
+    trust(&home);
+    assert_eq!(read(&home).1, "");
+    assert_eq!(pins(&home), pin, "one pin a project");
+}
+
+/// Proves OUT-12: nobody is asked for, nothing is pinned.
+#[test]
+fn without_a_terminal_and_without_yes_nothing_is_trusted() {
+    let home = bringing(&acme());
+    let output = home.zeph(["filter", "trust"]).stdin("y\nyes\n").code(3);
+    assert_has(&output.stdout, &["was never trusted"]);
+    assert_has(&output.stderr, &["nobody can be asked", "--yes"]);
+    assert_eq!(pins(&home).len(), 0);
+    assert_has(&read(&home).1, &[UNTRUSTED]);
+    // Where there is nothing to trust, that is said.
+    fs::remove_file(home.path(FILE)).unwrap();
+    home.zeph(["filter", "trust", "--yes"])
+        .code(1)
+        .says(&["no .zeph/filters.toml in"]);
+}
+
+/// Proves OUT-12: a person is asked, and only yes is yes.
+#[test]
+fn a_person_is_asked() {
+    let home = bringing(&acme());
+    let answer = |keys: &str| {
+        let mut terminal = Terminal::start(&home, &["filter", "trust"]);
+        terminal.shows("Use these rules? y/N");
+        terminal.type_keys(keys);
+        let (status, shown) = terminal.ends();
+        assert_has(&shown, &["was never trusted", "name = \"acme\""]);
+        status.code()
+    };
+    for no in ["\n", "n\n", "yep\n", "\x04"] {
+        assert_eq!(answer(no), Some(3), "{no:?}");
+        assert_eq!(pins(&home).len(), 0);
+    }
+    assert_eq!(answer("y\n"), Some(0));
+    assert_eq!(read(&home).0, FILTERED);
+}
+
+/// Proves OUT-12.
+#[test]
+fn trust_is_listed_and_taken_back() {
+    let home = bringing(&acme());
+    let list = || home.zeph(["filter", "trust", "--list"]).code(0).stdout;
+    assert_has(&list(), &["no project's filter rules are trusted"]);
+    trust(&home);
+    let project = home.project().canonicalize().unwrap().display().to_string();
+    assert!(list().starts_with("trusted ") && list().contains(&project));
+    home.write(FILE, "# changed");
+    assert!(list().starts_with("changed "));
+    home.write(FILE, &acme());
+    let revoke = || home.zeph(["filter", "trust", "--revoke"]).code(0).stdout;
+    assert_has(&revoke(), &["are not trusted any more", &project]);
+    assert_has(&read(&home).1, &[UNTRUSTED]);
+    assert_has(&revoke(), &["no filter rules of this project were trusted"]);
+    // Also when the file is gone.
+    trust(&home);
+    fs::remove_dir_all(home.path(".zeph")).unwrap();
+    assert!(list().starts_with("gone "));
+    assert_has(&revoke(), &["are not trusted any more"]);
+    assert_eq!(pins(&home).len(), 0);
+}
+
+/// Proves OUT-12: the text is trusted for this project, not for another.
+#[test]
+fn another_project_with_the_same_rules_is_not_trusted() {
+    let home = bringing(&acme());
+    trust(&home);
+    let other = home.root().join("other");
+    fs::create_dir_all(other.join(".zeph")).unwrap();
+    fs::copy(home.path(FILE), other.join(FILE)).unwrap();
+    let explain = || home.zeph(["filter", "explain", "acme build"]);
+    assert_has(&explain().cwd(other).code(0).stderr, &[UNTRUSTED]);
+    assert_eq!(explain().code(0).stderr, "");
+    // A link to the project is the project.
+    let link = home.root().join("link");
+    symlink(home.project(), &link).unwrap();
+    assert_eq!(explain().cwd(link).code(0).stderr, "");
+}
+
+/// Proves OUT-3, OUT-12: built-in < project < user.
+#[test]
+fn a_projects_rules_stand_between_the_built_in_ones_and_the_users() {
+    let home = bringing(&format!(
+        "{}{}{}",
+        rule("cargo-test", "cargo test", "project"),
+        rule("mine", "mine", "project"),
+        rule("general", "ac", "project"),
+    ));
+    trust(&home);
+    let used = |command: &str| {
+        let args = ["filter", "explain", "--json", command];
+        let form = home.zeph(args).code(0).json();
+        form["rule"].as_str().unwrap_or_default().to_owned()
+    };
+    // In place of a built-in rule, and before the others.
+    let explained = home.zeph(["filter", "explain", "cargo test"]).code(0);
+    assert_has(
+        &explained.stdout,
+        &["rule: cargo-test (prefix \"cargo test\")"],
+    );
+    assert_eq!(used("acme x"), "general");
+    let user = home.config_file().with_file_name("filters.toml");
+    let off = rule("mine", "mine", "user").replace("match", "enabled = false\nmatch");
+    fs::write(&user, format!("{off}{}", rule("exact", "acme", "user"))).unwrap();
+    assert_eq!(used("acme x"), "exact", "the user's are tried first");
+    assert_eq!(used("ac"), "general");
+    assert_eq!(
+        used("mine"),
+        "",
+        "the user's rule of this name is switched off"
+    );
+    fs::write(&user, rule("cargo-test", "cargo test --all", "user")).unwrap();
+    assert_eq!(used("cargo test"), "", "the user's takes the place of both");
+    assert_eq!(used("mine"), "mine");
+}
+
+/// Proves OUT-7a, OUT-12, OUT-20, OUT-21: a project's rule costs size, never a fact, and no secret.
+#[test]
+fn a_trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
+    let home = bringing(&rule("all", "acme", "."));
+    trust(&home);
+    // In two pieces, so that the text of this test holds no secret.
+    let token = format!("ghp_{}", "q7Rk2mVx9LpTz4WcN8sYb3HdJf6GaE1uXo5i");
+    program(
+        &home,
+        &format!(
+            "for i in $(seq 50); do echo \"   Compiling part-$i\"; done\n\
+             echo 'error[E0308]: mismatched types'\necho '  --> src/main.rs:3:5'\n\
+             echo 'token: {token}'\n\
+             for i in $(seq 50); do echo \"   Compiling part-$i\"; done\n\
+             echo \"thread 'main' panicked at src/x.rs:1:2:\"; echo boom; exit 101"
+        ),
+    );
+    let output = home.zeph(["filter", "run", "--", "./acme"]).code(101);
+    assert_has(
+        &output.stdout,
+        &[
+            "error[E0308]: mismatched types\n  --> src/main.rs:3:5\n",
+            "panicked at src/x.rs:1:2:\nboom\n",
+        ],
+    );
+    assert!(!output.stdout.contains("Compiling"), "{output}");
+    let params = json!({ "command": "./acme" }).to_string();
+    let args = ["tools", "call", "bash", &params, "--json", "--yes"];
+    let form = home.zeph(args).run().json();
+    assert_eq!(form["filter"]["rule"], "all", "{form:#}");
+    let told = form.to_string();
+    assert_has(
+        &told,
+        &["error[E0308]: mismatched types", "boom", "omitted"],
+    );
+    for text in [output.stdout, told] {
+        assert!(!text.contains(&token), "{text}");
+        // The scan saw what the rule dropped.
+        assert_has(&text.to_lowercase(), &["secret"]);
+    }
+}
+
+/// Proves OUT-12: rules, and nothing else, are in a project's file.
+#[test]
+fn a_projects_file_carries_no_other_keys() {
+    let home = bringing(&acme());
+    for more in [
+        "[security]\nredact = false\n",
+        "[tools.filters.security]\nredact = false\n",
+        "[[extra_patterns]]\nname = \"x\"\npattern = \"x\"\n",
+        "enabled = false\n",
+    ] {
+        home.write(FILE, &format!("{more}{}", acme()));
+        let key = more
+            .trim_start_matches('[')
+            .split([']', '.', ' '])
+            .next()
+            .unwrap();
+        home.zeph(["filter", "trust", "--yes"])
+            .code(1)
+            .says(&["no rule in", key]);
+    }
+    assert_eq!(pins(&home).len(), 0);
+    // In a rule: that rule is not used, which is shown before and told after.
+    for more in [
+        "guard = false",
+        "redact = false",
+        "security = { redact = false }",
+    ] {
+        let odd = rule("odd", "acme", ".").replace("match", &format!("{more}\nmatch"));
+        home.write(FILE, &format!("{odd}{}", acme()));
+        let shown = home.zeph(["filter", "trust", "--yes"]).code(0);
+        assert_has(&shown.stdout, &["rule `odd` in", "unknown field"]);
+        let (filtered, said) = read(&home);
+        assert_eq!(filtered, FILTERED);
+        assert_has(&said, &["rule `odd` in", "unknown field"]);
+    }
+}
+
+/// Proves CFG-3, OUT-12: no other way leads past trust.
+#[test]
+fn the_configuration_does_not_lead_past_trust() {
+    let home = bringing(&acme());
+    // The rest of the line is the command that is explained.
+    let explain = |flags: &[&str]| {
+        let args = [flags, &["filter", "explain", "acme build"]].concat();
+        home.zeph(args)
+    };
+    for path in [FILE, "other.toml", "../home/filters.toml"] {
+        let text = format!("[tools.filters]\nfilters_path = {path:?}\n");
+        home.write(".zeph/config.toml", &text);
+        explain(&[])
+            .code(2)
+            .says(&["filters_path", "may not set it"]);
+    }
+    home.write(".zeph/config.toml", "");
+    let unused = |flags: &[&str]| {
+        let output = explain(flags).code(0);
+        assert_has(&output.stdout, &["no rule is for it"]);
+        assert_has(&output.stderr, &[UNTRUSTED]);
+    };
+    // The file beside the configuration is the project's when the configuration is.
+    unused(&["--config", ".zeph/config.toml"]);
+    unused(&["--set", &format!("tools.filters.filters_path={FILE}")]);
+    fs::hard_link(home.path(FILE), home.path("same.toml")).unwrap();
+    unused(&["--set", "tools.filters.filters_path=same.toml"]);
+    // Another file is the user's own choice.
+    home.write("other.toml", &acme());
+    let other = explain(&["--set", "tools.filters.filters_path=other.toml"]).code(0);
+    assert_has(&other.stdout, &["rule: acme"]);
+}
+
+/// Proves OUT-3, OUT-12: of a project's file no more is taken than of the user's, and less.
+#[test]
+fn a_file_that_is_no_file_of_rules_is_refused() {
+    let home = bringing(&acme());
+    let file = home.path(FILE);
+    let check = |reason: &str| {
+        let (unfiltered, said) = read(&home);
+        assert_eq!(unfiltered.lines().count(), 51, "{reason}");
+        assert_has(&said, &["no filter rule of", FILE, reason]);
+        home.zeph(["filter", "trust", "--yes"])
+            .code(1)
+            .says(&[FILE, reason]);
+        let gone = if file.is_dir() {
+            fs::remove_dir(&file)
+        } else {
+            fs::remove_file(&file)
+        };
+        gone.unwrap();
+        assert_eq!(pins(&home).len(), 0, "{reason}");
+    };
+    home.write(FILE, &format!("{}#{}", acme(), "x".repeat(1024 * 1024)));
+    check("1048576");
+    fs::write(&file, b"# \xff").unwrap();
+    check("not UTF-8");
+    fs::create_dir(&file).unwrap();
+    check("not a regular file");
+    let mode = rustix::fs::Mode::RWXU;
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &file, kind, mode, 0).unwrap();
+    check("not a regular file");
+    fs::write(home.home().join("rules.toml"), acme()).unwrap();
+    symlink(home.home().join("rules.toml"), &file).unwrap();
+    check("a link that leads out of the project");
+    symlink("nowhere", &file).unwrap();
+    check("No such file");
+    // The directory is the link.
+    fs::remove_dir(home.path(".zeph")).unwrap();
+    fs::write(home.home().join("filters.toml"), acme()).unwrap();
+    symlink(home.home(), home.path(".zeph")).unwrap();
+    let (_, said) = read(&home);
+    assert_has(&said, &["a link that leads out of the project"]);
+    // One inside the project is none of that.
+    fs::remove_file(home.path(".zeph")).unwrap();
+    home.write("tools/filters.toml", &acme());
+    symlink("tools", home.path(".zeph")).unwrap();
+    trust(&home);
+    assert_eq!(read(&home).0, FILTERED);
+    home.write("tools/filters.toml", &format!("{}\n", acme()));
+    assert_has(&read(&home).1, &[CHANGED]);
+}
+
+/// Proves OUT-12: what is shown is what is there.
+#[test]
+fn nothing_hides_in_what_is_shown() {
+    let text = format!("# \x1b]0;title\x07\x1b[8m\u{202e}\n{}", acme());
+    let home = bringing(&text.replace("\x1b[8m", "").replace(['\x1b', '\x07'], ""));
+    let shown = |home: &Home| home.zeph(["filter", "trust"]).code(3).stdout;
+    assert_has(&shown(&home), &["\\u{202e}"]);
+    trust(&home);
+    // In names, in what is said of a file that is no TOML, and in a difference.
+    let name = "a\u{200b}\\u001b[31mb\\nc";
+    home.write(FILE, &acme().replace("\"acme\"", &format!("\"{name}\"")));
+    let output = shown(&home);
+    assert_has(
+        &output,
+        &[
+            "\n  a\\u{200b}\\u{1b}[31mb\\nc: prefix",
+            "+name = \"a\\u{200b}",
+        ],
+    );
+    home.write(FILE, &text);
+    for output in [
+        home.zeph(["filter", "trust"]).code(1),
+        home.zeph(["filter", "explain", "x"]).code(0),
+        home.zeph(["filter", "verify", FILE]).code(1),
+    ] {
+        let all = format!("{}{}", output.stdout, output.stderr);
+        assert!(!all.contains(['\x1b', '\x07']), "{all:?}");
+    }
+}
+
+/// Proves OUT-12: gates fail closed.
+#[test]
+fn a_damaged_pin_trusts_nothing() {
+    let home = bringing(&acme());
+    trust(&home);
+    let [pin] = pins(&home).try_into().unwrap();
+    let whole = fs::read_to_string(&pin).unwrap();
+    let damage = |text: &str| {
+        fs::write(&pin, text).unwrap();
+        let (unfiltered, said) = read(&home);
+        assert_eq!(unfiltered.lines().count(), 51);
+        assert_has(
+            &said,
+            &["what was trusted of them cannot be read", "damaged"],
+        );
+        let list = home.zeph(["filter", "trust", "--list"]).code(0).stdout;
+        assert!(!list.contains("trusted  "), "{list}");
+    };
+    damage("");
+    damage(&whole[..whole.len() / 2]);
+    damage(&whole.replace("Compiling", "Compiled"));
+    let shown = home.zeph(["filter", "trust", "--yes"]).code(0);
+    assert_has(&shown.stdout, &["cannot be read", "    name = \"acme\"\n"]);
+    assert_eq!(read(&home).0, FILTERED);
+    // What cannot be kept is not trusted.
+    fs::remove_file(&pin).unwrap();
+    fs::remove_dir(pin.parent().unwrap()).unwrap();
+    fs::write(pin.parent().unwrap(), "").unwrap();
+    home.zeph(["filter", "trust", "--yes"])
+        .code(1)
+        .says(&["cannot be kept"]);
+}
+
+/// Proves OUT-12: what the model does trusts nothing, also where the data folder is within reach.
+#[test]
+fn tools_do_not_trust() {
+    let home = bringing(&acme());
+    trust(&home);
+    let [pin] = pins(&home).try_into().unwrap();
+    for file in [pin.clone(), pin.with_file_name("new.json")] {
+        let params = json!({ "path": file, "content": "{}" }).to_string();
+        let args = ["tools", "call", "write", &params, "--json", "--yes"];
+        let form = home.zeph(args).cwd(home.root().to_owned()).run().json();
+        assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
+    }
+    let params = json!({ "path": pin.parent().unwrap() }).to_string();
+    let args = ["tools", "call", "delete_path", &params, "--json", "--yes"];
+    let form = home.zeph(args).cwd(home.root().to_owned()).run().json();
+    assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
+    assert_eq!(read(&home).0, FILTERED);
+    // A command of the model that trusts: the kernel keeps it from the data folder.
+    let checks = home.zeph(["doctor", "--json"]).run().json();
+    let checks = checks.as_array().unwrap();
+    let sandbox = checks
+        .iter()
+        .find(|check| check["name"] == "sandbox")
+        .unwrap();
+    if sandbox["verdict"] != "ok" {
+        eprintln!("skipped: {sandbox}");
+        return;
+    }
+    home.write(FILE, &format!("{}\n", acme()));
+    let command = format!(
+        "XDG_DATA_HOME={} {} filter trust --yes",
+        home.data().display(),
+        env!("CARGO_BIN_EXE_zeph")
+    );
+    let params = json!({ "command": command }).to_string();
+    let args = ["tools", "call", "bash", &params, "--json", "--yes"];
+    let form = home.zeph(args).run().json();
+    assert_has(
+        &form.to_string(),
+        &["changed since it was trusted", "cannot be kept"],
+    );
+    assert_has(&read(&home).1, &[CHANGED]);
+}
+
+/// Proves OUT-3, OUT-12: `zeph doctor` says which rules hold, and which do not and why.
+#[test]
+fn the_doctor_tells_of_rules() {
+    let home = bringing(&acme());
+    let line = |home: &Home| {
+        let output = home.zeph(["doctor"]).run();
+        assert!(!output.stderr.contains("rule"), "once: {output}");
+        let mut lines = output.stdout.lines();
+        let line = lines.find(|line| line.contains("  filters  "));
+        line.unwrap_or_else(|| panic!("{output}")).to_owned()
+    };
+    let untrusted = line(&home);
+    assert!(untrusted.starts_with("warn"), "{untrusted}");
+    assert_has(&untrusted, &["0 this project's", UNTRUSTED]);
+    trust(&home);
+    let trusted = line(&home);
+    assert!(trusted.starts_with("ok"), "{trusted}");
+    assert_has(&trusted, &["0 are yours and 1 this project's"]);
+    let user = home.config_file().with_file_name("filters.toml");
+    fs::write(&user, rule("open", "x", "(").as_str()).unwrap();
+    home.write(FILE, &format!("{}\n", acme()));
+    let both = line(&home);
+    assert!(both.starts_with("warn"), "{both}");
+    assert_has(&both, &["rule `open` in", "unclosed group", CHANGED]);
+    fs::write(&user, "x".repeat(1024 * 1024 + 1)).unwrap();
+    assert_has(&line(&home), &["no filter rule of", "1048576"]);
+    home.config("[tools.filters]\nenabled = false\n");
+    assert_has(&line(&home), &["off by `[tools.filters] enabled`"]);
+}
