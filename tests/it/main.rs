@@ -34,6 +34,7 @@ mod os_sandbox;
 mod overflow;
 mod piped;
 mod reload;
+mod retry;
 mod secrets;
 mod seen;
 mod terminal;

@@ -132,6 +132,25 @@ pub enum ToolError {
         /// What is shown of it; it follows the feedback block.
         output: Box<ToolOutput>,
     },
+    /// The other side failed, and says how long to wait before the next try.
+    #[error("{message}; it asks to wait {} s", .retry_after.as_secs_f64().ceil())]
+    Deferred {
+        /// The class.
+        category: ToolErrorCategory,
+        /// What happened.
+        message: String,
+        /// What it asks to wait.
+        retry_after: Duration,
+    },
+    /// What remained after retries, or instead of one.
+    #[error("{error} ({note})")]
+    GaveUp {
+        /// The last failure.
+        #[source]
+        error: Box<ToolError>,
+        /// How often it was tried, and why not again.
+        note: String,
+    },
     /// Any other failure.
     #[error("{message}")]
     Failed {
@@ -202,7 +221,9 @@ impl ToolError {
             }
             Self::Shell { category, .. }
             | Self::Explained { category, .. }
+            | Self::Deferred { category, .. }
             | Self::Failed { category, .. } => *category,
+            Self::GaveUp { error, .. } => error.category(),
             Self::Cancelled { .. } => ToolErrorCategory::Cancelled,
             Self::Timeout { .. } => ToolErrorCategory::Timeout,
             Self::Io { source, .. } => classify_io_error(source),
@@ -219,10 +240,21 @@ impl ToolError {
         }
     }
 
+    /// What the other side asks to wait before the next try.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Deferred { retry_after, .. } => Some(*retry_after),
+            Self::GaveUp { error, .. } => error.retry_after(),
+            _ => None,
+        }
+    }
+
     /// Whether the thing asked for does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
+            Self::GaveUp { error, .. } => error.is_missing(),
             Self::Missing { .. } => true,
             Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
             _ => false,
@@ -234,6 +266,7 @@ impl ToolError {
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
+            Self::GaveUp { error, .. } => error.output(),
             _ => None,
         }
     }
@@ -242,12 +275,17 @@ impl ToolError {
     pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
         match self {
             Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
+            Self::GaveUp { error, .. } => error.output_mut(),
             _ => None,
         }
     }
 
     /// Changes each text of which the error is made; what comes with it stays.
     pub fn change_texts(&mut self, mut change: impl FnMut(&mut String)) {
+        self.each_text(&mut change);
+    }
+
+    fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
             Self::ToolNotFound { id, .. } => change(id),
             Self::InvalidParameters { message, .. }
@@ -255,7 +293,10 @@ impl ToolError {
             | Self::Missing { message }
             | Self::Shell { message, .. }
             | Self::Explained { message, .. }
+            | Self::Deferred { message, .. }
             | Self::Failed { message, .. } => change(message),
+            // The note is the stack's own.
+            Self::GaveUp { error, .. } => error.each_text(change),
             Self::PolicyBlocked { reason }
             | Self::SnapshotFailed { reason }
             | Self::Cancelled { reason } => change(reason),

@@ -43,6 +43,18 @@ fn bounded(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Characters of an error that are told in passing.
+const BRIEF_ERROR: usize = 300;
+
+/// The beginning of an error's text, on one line.
+pub(crate) fn brief(error: &ToolError) -> String {
+    let text = error.to_string();
+    match text.char_indices().nth(BRIEF_ERROR) {
+        None => one_line(&text),
+        Some((end, _)) => one_line(&format!("{}…", &text[..end])),
+    }
+}
+
 /// `text` on one line: each run of line breaks and other control characters becomes a space.
 /// Spaces stay as they are, for they may be those of a name or of a line that is quoted.
 fn one_line(text: &str) -> String {

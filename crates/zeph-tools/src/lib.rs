@@ -27,6 +27,7 @@ pub mod overflow;
 pub mod params;
 pub mod permissions;
 pub mod registry;
+pub mod retry;
 pub mod schema;
 pub mod secrets;
 pub mod seen;

@@ -22,6 +22,7 @@ pub(crate) struct Audit {
     pub(crate) repairs: Value,
     pub(crate) caller_id: Option<String>,
     pub(crate) cached: bool,
+    pub(crate) attempts: i64,
 }
 
 /// The audit trail, the oldest entry first.
@@ -44,6 +45,7 @@ pub(crate) fn audit(database: &Path) -> Vec<Audit> {
             repairs: json(row.get("repairs")),
             caller_id: row.get("caller_id"),
             cached: row.get("cached"),
+            attempts: row.get("attempts"),
         })
         .collect()
 }

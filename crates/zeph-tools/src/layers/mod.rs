@@ -11,6 +11,7 @@ pub mod known;
 pub mod overflow;
 pub mod permission;
 pub mod redact;
+pub mod retry;
 pub mod stack;
 
 use std::sync::Arc;
@@ -67,6 +68,12 @@ impl Next<'_> {
     #[must_use]
     pub fn path(&self) -> CallPath {
         self.path
+    }
+
+    /// Whether the executor that owns a tool lets its failed calls be made again.
+    #[must_use]
+    pub fn is_retryable(&self, tool_id: &str) -> bool {
+        self.executors.is_tool_retryable_erased(tool_id)
     }
 
     /// Hands the call on inward.

@@ -9,6 +9,7 @@
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
+//! | retry | within every gate and the cache, so that a retry is neither judged, asked about nor counted again; around all that works on one execution's output |
 //! | overflow | directly around what yields texts: it takes them whole, and no layer further out ever holds one |
 //! | redact | innermost: a secret's value is replaced before anything is stored, so that neither the overflow store nor the history, the audit trail or a display ever holds one |
 //! | executors | the work |
@@ -25,6 +26,7 @@ use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
 use super::redact::RedactLayer;
+use super::retry::RetryLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
@@ -33,6 +35,7 @@ use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::mode::Mode;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
+use crate::retry::ToolRetryConfig;
 use crate::secrets::Secrets;
 
 /// What the stack is made of.
@@ -45,6 +48,8 @@ pub struct StackParts {
     pub watchers: Vec<Arc<dyn ToolLayer>>,
     /// What answers calls that were made before; without it every call is made.
     pub cache: Option<Arc<ResultCaches>>,
+    /// When failed calls are made again; with `max_attempts` 0 never.
+    pub retry: ToolRetryConfig,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// What is kept out of results and of the audit trail.
@@ -71,6 +76,9 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));
         layers.push(Arc::new(CacheLayer::new(caches, overflow)));
+    }
+    if parts.retry.max_attempts > 0 {
+        layers.push(Arc::new(RetryLayer::new(parts.retry)));
     }
     if let Some((store, config)) = parts.overflow {
         layers.push(Arc::new(OverflowLayer::new(store, config)));

@@ -9,7 +9,9 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use reqwest::dns::{Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use reqwest::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::Url;
 
@@ -23,6 +25,7 @@ use crate::cache::Basis;
 use crate::category::{ToolErrorCategory, classify_http_status};
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::retry::parse_retry_after;
 
 /// Redirects that are followed.
 const MOST_REDIRECTS: usize = 3;
@@ -225,9 +228,17 @@ impl WebClient {
     async fn page(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
         let status = response.status();
         if !status.is_success() {
-            return Err(ToolError::Failed {
-                category: classify_http_status(status.as_u16()),
-                message: format!("{url} answers {status}"),
+            let asked = header(&response, RETRY_AFTER)
+                .and_then(|said| parse_retry_after(&said, jiff::Timestamp::now()));
+            let category = classify_http_status(status.as_u16());
+            let message = format!("{url} answers {status}");
+            return Err(match asked.filter(|_| category.traits().retryable) {
+                Some(retry_after) => ToolError::Deferred {
+                    category,
+                    message,
+                    retry_after,
+                },
+                None => ToolError::Failed { category, message },
             });
         }
         // reqwest takes the header away when it decompresses.
@@ -382,13 +393,18 @@ fn refused(refusal: Refusal) -> ToolError {
 }
 
 /// Says at which redirect `error` came up; nothing for the URL that was asked for.
-fn name_hop(redirects: usize, url: &Url, error: ToolError) -> ToolError {
+fn name_hop(redirects: usize, url: &Url, mut error: ToolError) -> ToolError {
     if redirects == 0 {
+        return error;
+    }
+    let hop = format!("redirect {redirects}, to {}: ", brief(url.as_str()));
+    if let ToolError::Deferred { message, .. } = &mut error {
+        message.insert_str(0, &hop);
         return error;
     }
     ToolError::Failed {
         category: error.category(),
-        message: format!("redirect {redirects}, to {}: {error}", brief(url.as_str())),
+        message: format!("{hop}{error}"),
     }
 }
 

@@ -4,4 +4,5 @@
 mod executors;
 mod fakes;
 mod overflow;
+mod retry;
 mod stack;

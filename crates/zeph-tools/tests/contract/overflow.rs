@@ -74,6 +74,7 @@ impl World {
         let stack = stack::build(StackParts {
             watchers: Vec::new(),
             secrets: Arc::default(),
+            retry: Default::default(),
             executors: vec![("fake", Arc::new(tools))],
             audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
             cache: None,

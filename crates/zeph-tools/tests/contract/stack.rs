@@ -28,6 +28,7 @@ fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecuto
     stack::build(StackParts {
         watchers: Vec::new(),
         secrets: Arc::default(),
+        retry: Default::default(),
         executors: vec![("fake", Arc::new(executor.clone()))],
         audit,
         cache: Some(Arc::new(ResultCaches::new(
@@ -59,6 +60,7 @@ fn the_order_is_pinned() {
             "known",
             "permission",
             "cache",
+            "retry",
             "overflow",
             "redact"
         ]

@@ -73,6 +73,7 @@ impl Cached {
             stack::build(StackParts {
                 watchers: Vec::new(),
                 secrets: Arc::default(),
+                retry: Default::default(),
                 executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
                 audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
                 cache: cache.cloned(),

@@ -298,6 +298,7 @@ fn build_stack(
         audit,
         watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
         cache,
+        retry: tools.retry.clone(),
         overflow: Some((overflow, tools.overflow.clone())),
         secrets,
         mode: tools.mode,

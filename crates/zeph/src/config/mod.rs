@@ -30,6 +30,7 @@ use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::overflow::OverflowConfig;
+use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
@@ -110,6 +111,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) undo: UndoConfig,
     /// Results that are answered again without a call.
     pub(crate) result_cache: ResultCacheConfig,
+    /// Calls that fail.
+    pub(crate) retry: ToolRetryConfig,
     /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
 }

@@ -124,6 +124,11 @@ const RULES: &[(&str, Rule)] = &[
     // 0 is no short time but any; and more would take the user's memory.
     ("tools.result_cache.ttl_secs", Rule::Never),
     ("tools.result_cache.max_bytes", Rule::Lower),
+    ("tools.retry.max_attempts", Rule::Lower),
+    // `max_ms` bounds it.
+    ("tools.retry.base_ms", Rule::Free),
+    ("tools.retry.max_ms", Rule::Lower),
+    ("tools.retry.budget_secs", Rule::Lower),
     // It may ask for more of a trail, never for less, and for none where the user's own output goes.
     ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
     ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),

@@ -12,6 +12,7 @@ use super::rig::{Answer, LOOPBACK, PUBLIC, Server, answer, gzip, page, redirect}
 use crate::audit::Intent;
 use crate::cache::{ResultCacheConfig, ResultCaches};
 use crate::category::ToolErrorCategory as Category;
+use crate::retry::ToolRetryConfig;
 use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
@@ -199,6 +200,7 @@ async fn the_audit_entry_names_the_last_host() {
     let stack = stack::build(StackParts {
         watchers: Vec::new(),
         secrets: Arc::default(),
+        retry: Default::default(),
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
@@ -266,6 +268,7 @@ async fn a_page_is_answered_from_the_cache() {
     let stack = stack::build(StackParts {
         watchers: Vec::new(),
         secrets: Arc::default(),
+        retry: Default::default(),
         executors: vec![("web", Arc::new(crate::web::tools(client)))],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: Some(Arc::clone(&caches)),
@@ -345,6 +348,62 @@ async fn statuses_are_classified() {
         assert_eq!(category, expect, "{status}");
         assert!(text.contains(&status[..3]), "{text}");
     }
+}
+
+/// Proves ERR-20: what a server asks to wait is waited, also where a redirect leads to it.
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let server = Server::start().await;
+    let retry = |status, after| answer(status, &[("retry-after", after)], "");
+    let limited = "429 Too Many Requests";
+    let turns = vec![
+        retry("503 Service Unavailable", "0"),
+        retry(limited, "1"),
+        page("<p>hello</p>"),
+    ];
+    server.on("/busy", Answer::Turns(turns));
+    server.on("/away", redirect("/limited"));
+    server.on("/limited", retry(limited, "Thu, 31 Dec 2099 23:59:59 GMT"));
+    server.on("/forbidden", retry("403 Forbidden", "1"));
+    let trail = Arc::new(Trail::default());
+    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let stack = stack::build(StackParts {
+        watchers: Vec::new(),
+        secrets: Arc::default(),
+        retry: ToolRetryConfig {
+            base_ms: 1,
+            ..ToolRetryConfig::default()
+        },
+        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
+        cache: None,
+        overflow: None,
+        mode: Mode::Full,
+    })
+    .unwrap();
+    let fetch = async |path: &str| {
+        let params = json!({ "url": server.url(path) });
+        let call = ToolCall::new("1", "fetch", params, "test");
+        let cx = CallContext::detached();
+        let result = stack.execute_tool_call(&call, &cx).await;
+        let attempts = trail.0.lock().unwrap().pop().unwrap().attempts;
+        (result.map(Option::unwrap), attempts)
+    };
+    let start = Instant::now();
+    let (result, attempts) = fetch("/busy").await;
+    assert!(result.unwrap().summary.contains("hello"));
+    assert_eq!(attempts, 3);
+    assert!(start.elapsed() >= Duration::from_secs(1));
+
+    let (result, attempts) = fetch("/away").await;
+    let (category, text) = failure(result);
+    assert_eq!((category, attempts), (Category::RateLimited, 1), "{text}");
+    assert!(text.starts_with("redirect 1, to "), "{text}");
+    assert!(text.contains("; try again in "), "{text}");
+
+    let (category, text) = failure(fetch("/forbidden").await.0);
+    assert_eq!(category, Category::PolicyBlocked);
+    assert!(!text.contains("wait"), "{text}");
 }
 
 /// Proves WEB-7.

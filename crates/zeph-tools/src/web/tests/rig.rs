@@ -32,6 +32,8 @@ pub(super) enum Answer {
     Trickle,
     /// Nothing; the connection stays open.
     Silence,
+    /// One after the other; the last stays.
+    Turns(Vec<Answer>),
 }
 
 pub(super) fn answer(status: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
@@ -159,7 +161,11 @@ impl Server {
                     let head = String::from_utf8_lossy(&head).to_lowercase();
                     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                     requests.lock().unwrap().push(head);
-                    let found = answers.lock().unwrap().get(&path).cloned();
+                    let found = match answers.lock().unwrap().get_mut(&path) {
+                        Some(Answer::Turns(turns)) if turns.len() > 1 => Some(turns.remove(0)),
+                        Some(Answer::Turns(turns)) => turns.first().cloned(),
+                        found => found.cloned(),
+                    };
                     match found.unwrap_or_else(|| answer("404 Not Found", &[], "")) {
                         Answer::Bytes(bytes) => {
                             let _ = stream.write_all(&bytes).await;
@@ -173,7 +179,7 @@ impl Server {
                                 tokio::time::sleep(Duration::from_millis(20)).await;
                             }
                         }
-                        Answer::Silence => {
+                        Answer::Silence | Answer::Turns(_) => {
                             let _ = stream.read_u8().await;
                         }
                     }

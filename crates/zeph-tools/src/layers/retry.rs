@@ -1,0 +1,143 @@
+//! The `retry` layer: a call that failed in a way that may pass is made again after a while.
+//!
+//! It stands within every gate, so that a retry is neither judged nor asked about nor counted
+//! again, and around all that works on one execution's output. Whether a tool's calls may be made
+//! again its executor says: never where something may have been changed.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio_util::future::FutureExt as _;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::error::{ErrorKind, ToolError};
+use crate::event::ToolEvent;
+use crate::feedback::{ToolResult, brief};
+use crate::retry::{Decision, FailedAttempt, GiveUp, ToolRetryConfig, decide};
+
+/// See the module.
+pub struct RetryLayer {
+    config: ToolRetryConfig,
+}
+
+impl RetryLayer {
+    /// A layer that retries as `config` says.
+    #[must_use]
+    pub fn new(config: ToolRetryConfig) -> Self {
+        Self { config }
+    }
+
+    /// The failure that remains, and what was done about it.
+    fn given_up(&self, error: ToolError, attempt: u32, why: GiveUp) -> ToolError {
+        let mut notes = Vec::new();
+        if attempt > 1 {
+            notes.push(format!("tried {attempt} times"));
+        }
+        match why {
+            GiveUp::NotRetryable | GiveUp::AttemptsUsed => {}
+            GiveUp::BudgetUsed => notes.push(format!(
+                "the {} s of `[tools.retry] budget_secs` are used up",
+                self.config.budget_secs
+            )),
+            GiveUp::AskedToWait(wait) => notes.push(format!(
+                "not tried again now, for that passes the {} s of `[tools.retry] budget_secs`; \
+                 try again in {} s",
+                self.config.budget_secs,
+                whole_seconds(wait),
+            )),
+        }
+        if notes.is_empty() {
+            return error;
+        }
+        ToolError::GaveUp {
+            error: Box::new(error),
+            note: notes.join("; "),
+        }
+    }
+
+    fn tell(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        error: &ToolError,
+        attempt: u32,
+        wait: Duration,
+    ) {
+        cx.emit(ToolEvent::Notice {
+            call_id: call.id.clone(),
+            text: format!(
+                "retrying {} in {:.1} s (attempt {} of {}): {}",
+                call.tool,
+                wait.as_secs_f64(),
+                attempt + 1,
+                u64::from(self.config.max_attempts) + 1,
+                brief(error),
+            ),
+        });
+    }
+}
+
+#[async_trait]
+impl ToolLayer for RetryLayer {
+    fn name(&self) -> &'static str {
+        "retry"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        // Waits are counted as they were meant, executions as they were.
+        let mut elapsed = Duration::ZERO;
+        let mut attempt = 1;
+        loop {
+            let start = Instant::now();
+            let error = match next.run(call, cx).await {
+                Err(error) if error.kind() == ErrorKind::Transient => error,
+                result => return result,
+            };
+            elapsed += start.elapsed();
+            if cx.cancel.is_cancelled() || !next.is_retryable(&call.tool) {
+                return Err(error);
+            }
+            let failed = FailedAttempt {
+                attempt,
+                category: error.category(),
+                retry_after: error.retry_after(),
+                elapsed,
+                random: random_unit(),
+            };
+            let wait = match decide(&self.config, failed) {
+                Decision::Wait(wait) => wait,
+                Decision::Stop(why) => return Err(self.given_up(error, attempt, why)),
+            };
+            self.tell(call, cx, &error, attempt, wait);
+            if cx.cancel.cancelled().timeout(wait).await.is_ok() {
+                return Err(ToolError::Cancelled {
+                    reason: format!(
+                        "the call was cancelled before it was tried again; it had failed: {}",
+                        brief(&error)
+                    ),
+                });
+            }
+            elapsed += wait;
+            attempt += 1;
+        }
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}
+
+/// The seconds of `wait`, the last one begun counted whole.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs()
+        .saturating_add(u64::from(wait.subsec_nanos() > 0))
+}
+
+/// A random number in [0, 1), from the seed that the standard library draws for its hash maps.
+fn random_unit() -> f64 {
+    let bits = RandomState::new().build_hasher().finish() >> 11;
+    bits as f64 / (1_u64 << 53) as f64
+}

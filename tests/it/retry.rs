@@ -1,0 +1,80 @@
+//! Calls that fail are made again, within bounds, and everyone can see it.
+
+use serde_json::json;
+
+use crate::rig::{Home, assert_has, audit};
+use crate::tools_call::call;
+
+/// A name that no resolver asks anybody for (RFC 6761, 6.4).
+const NOWHERE: &str = "https://nothing.invalid/";
+
+/// Proves ERR-20: through the binary, for the person, the model and the trail.
+#[test]
+fn a_failure_of_the_network_is_retried_and_told() {
+    let home = Home::new();
+    home.config("[tools.retry]\nbase_ms = 1\n");
+    let params = json!({ "url": NOWHERE }).to_string();
+    let output = home
+        .zeph(["tools", "call", "fetch", &params, "--yes"])
+        .code(1);
+    assert_has(
+        &output.stderr,
+        &[
+            "retrying fetch in 0.0 s (attempt 2 of 3): ",
+            "(attempt 3 of 3)",
+        ],
+    );
+    assert_has(
+        &output.stdout,
+        &[
+            "category: network_error",
+            "(tried 3 times)",
+            "retryable: true",
+        ],
+    );
+    let entries = audit(&home.database());
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].attempts, 3, "{entries:?}");
+    assert_eq!(entries[0].error_category.as_deref(), Some("network_error"));
+}
+
+/// Proves ERR-20: the number of retries is what is configured, and none is one of the numbers.
+#[test]
+fn the_bounds_are_configured() {
+    let home = Home::new();
+    let check = |config: &str, attempts: i64, said: &[&str]| {
+        home.config(&format!("[tools.retry]\nbase_ms = 1\n{config}\n"));
+        let form = call(&home, "fetch", &json!({ "url": NOWHERE }));
+        assert_eq!(form["error_category"], "network_error", "{form:#}");
+        assert_has(form["error_message"].as_str().unwrap(), said);
+        let entry = audit(&home.database()).pop().unwrap();
+        assert_eq!(entry.attempts, attempts, "{config}");
+        form["error_message"].as_str().unwrap().contains("tried")
+    };
+    assert!(!check("max_attempts = 0", 1, &[]));
+    assert!(check("max_attempts = 1", 2, &["tried 2 times"]));
+    assert!(check("max_attempts = 4", 5, &["tried 5 times"]));
+    assert!(!check(
+        "budget_secs = 0",
+        1,
+        &["`[tools.retry] budget_secs`"]
+    ));
+}
+
+/// Proves ERR-20, ERR-22: a command, a change and a failure that stays are made once.
+#[test]
+fn what_may_have_happened_is_not_made_again() {
+    let home = Home::new();
+    home.config("[tools.retry]\nbase_ms = 1\n");
+    let late = json!({ "command": "echo x >> runs; sleep 5", "timeout_secs": 1 });
+    let form = call(&home, "bash", &late);
+    assert_eq!(form["error_category"], "timeout", "{form:#}");
+    assert_eq!(home.read("runs"), "x\n");
+    call(&home, "read", &json!({ "path": "nowhere" }));
+    call(&home, "nothing", &json!({}));
+    let attempts: Vec<_> = audit(&home.database())
+        .iter()
+        .map(|entry| entry.attempts)
+        .collect();
+    assert_eq!(attempts, [1, 1, 0]);
+}
