@@ -380,6 +380,12 @@ fn a_projects_file_carries_no_other_keys() {
             .says(&["no rule in", key]);
     }
     assert_eq!(pins(&home).len(), 0);
+    // No keys at all are no harm.
+    home.write(FILE, "# nothing yet");
+    home.zeph(["filter", "trust", "--yes"])
+        .code(0)
+        .prints(&["no rule for"]);
+    assert_eq!(read(&home).1, "");
     // In a rule: that rule is not used, which is shown before and told after.
     for more in [
         "guard = false",

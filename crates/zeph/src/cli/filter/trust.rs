@@ -20,7 +20,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
     let Some(file) = ProjectRules::find(env) else {
         bail!(
             "this project brings no filter rules: there is no .zeph/filters.toml in {} or above it, \
-             up to the repository's directory",
+             up to the repository's directory (the home directory is no project)",
             shown(&env.cwd)
         );
     };
@@ -67,15 +67,12 @@ fn agrees() -> anyhow::Result<bool> {
 fn summary(rules: &ProjectRules, standing: &Standing) -> anyhow::Result<String> {
     let name = shown(&rules.file);
     let (parsed, warnings) = parse_rules(&rules.file.display().to_string(), &rules.text);
-    if parsed.is_empty() {
+    if parsed.is_empty() && !warnings.is_empty() {
         let reasons: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        match reasons.is_empty() {
-            true => bail!("there is no rule in {name}"),
-            false => bail!(
-                "no rule in {name} can be used: {}",
-                visible(&reasons.join("; "))
-            ),
-        }
+        bail!(
+            "no rule in {name} can be used: {}",
+            visible(&reasons.join("; "))
+        );
     }
     let mut text = match standing {
         Standing::Changed(before) => {
@@ -95,8 +92,12 @@ fn summary(rules: &ProjectRules, standing: &Standing) -> anyhow::Result<String> 
         ),
         Standing::New | Standing::Trusted => whole(&format!("{name} was never trusted"), rules),
     };
-    let count = parsed.len();
-    let _ = writeln!(text, "\n{count} rules for the output of commands:\n");
+    let count = match parsed.len() {
+        0 => "no rule".to_owned(),
+        1 => "1 rule".to_owned(),
+        count => format!("{count} rules"),
+    };
+    let _ = writeln!(text, "\n{count} for the output of commands:\n");
     let built_in = RuleBook::default();
     for rule in &parsed {
         let replaces = built_in.rules().any(|known| known.name == rule.name);
