@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::gate::About;
 use crate::schema;
 
 /// How the text path (models that do not call tools natively) invokes a tool.
@@ -100,6 +101,9 @@ pub struct ToolDef {
     pub param_aliases: &'static [(&'static str, &'static str)],
     /// Parameters that carry contents of files: they stay out of audit entries.
     pub content_params: &'static [&'static str],
+    /// Which parameters say what a call is about; rules of permissions are compared with these.
+    #[serde(skip)]
+    pub about: About,
 }
 
 impl ToolDef {
@@ -119,7 +123,15 @@ impl ToolDef {
             aliases: &[],
             param_aliases: &[],
             content_params: &[],
+            about: About::Arguments,
         }
+    }
+
+    /// Says which parameters a call is about.
+    #[must_use]
+    pub fn about(mut self, about: About) -> Self {
+        self.about = about;
+        self
     }
 
     /// Names the parameters that carry contents of files.

@@ -20,6 +20,7 @@ pub mod error;
 pub mod event;
 pub mod executor;
 pub mod feedback;
+pub mod gate;
 pub mod layers;
 pub mod mode;
 pub mod output;

@@ -18,6 +18,7 @@ use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::Ledger;
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -57,7 +58,15 @@ impl CopyPathTool {
                     ..Annotations::MUTATE
                 },
             )
-            .with_param_aliases(ENDS),
+            .with_param_aliases(ENDS)
+            .about(About::Paths(
+                const {
+                    &[
+                        PathParam::read("source").itself().with_contents(),
+                        PathParam::write("destination").itself(),
+                    ]
+                },
+            )),
         }
     }
 }

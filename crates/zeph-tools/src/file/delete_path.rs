@@ -18,6 +18,7 @@ use crate::file::sandbox::Sandbox;
 use crate::file::seen::Ledger;
 use crate::file::tree::{self, Node};
 use crate::file::{blocking, locks};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -46,7 +47,10 @@ impl DeletePathTool {
                     ..Annotations::MUTATE
                 },
             )
-            .with_param_aliases(&[("file_path", "path"), ("directory", "path")]),
+            .with_param_aliases(&[("file_path", "path"), ("directory", "path")])
+            .about(About::Paths(
+                const { &[PathParam::write("path").itself().with_contents()] },
+            )),
         }
     }
 }

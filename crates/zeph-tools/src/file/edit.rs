@@ -22,6 +22,7 @@ use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
 use crate::file::splice::{Refusal, Replacement, Spliced, splice};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
@@ -67,7 +68,8 @@ impl EditTool {
                 ("old_text", "old_string"),
                 ("new_text", "new_string"),
             ])
-            .with_content_params(&["old_string", "new_string"]),
+            .with_content_params(&["old_string", "new_string"])
+            .about(About::Paths(const { &[PathParam::write("path")] })),
         }
     }
 }

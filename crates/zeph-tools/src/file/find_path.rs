@@ -21,6 +21,7 @@ use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, walk};
 use crate::file::witness::{May, Stamps};
 use crate::file::{blocking, glob};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -54,7 +55,10 @@ impl FindPathTool {
                 Annotations::READ,
             )
             .with_aliases(&["glob"])
-            .with_param_aliases(&[("glob", "pattern"), ("directory", "path")]),
+            .with_param_aliases(&[("glob", "pattern"), ("directory", "path")])
+            .about(About::Paths(
+                const { &[PathParam::read("path").with_contents()] },
+            )),
             time,
         }
     }

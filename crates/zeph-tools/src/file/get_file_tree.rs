@@ -19,6 +19,7 @@ use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::walk::{Entry, Visitor, walk};
 use crate::file::witness::{May, Stamps};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -51,7 +52,10 @@ impl GetFileTreeTool {
                 "JSON array of the paths below a directory.",
                 Annotations::READ,
             )
-            .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")]),
+            .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")])
+            .about(About::Paths(
+                const { &[PathParam::read("path").or(".").with_contents()] },
+            )),
             time,
         }
     }

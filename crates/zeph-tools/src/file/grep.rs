@@ -27,6 +27,7 @@ use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
 use crate::file::witness::{May, Stamps};
 use crate::file::{blocking, glob};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -76,7 +77,8 @@ impl GrepTool {
                 ("directory", "path"),
                 ("include", "glob"),
                 ("limit", "max_results"),
-            ]),
+            ])
+            .about(About::Paths(const { &[PathParam::read("path").or(".").with_contents()] })),
             time,
         }
     }

@@ -21,6 +21,7 @@ use crate::file::budget::{Budget, Stop};
 use crate::file::place::entries_with_types;
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::witness::{May, Stamps};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -51,7 +52,8 @@ impl ListDirectoryTool {
                 "List one directory: types, sizes, link targets. To search a tree use find_path.",
                 Annotations::READ,
             )
-            .with_param_aliases(&[("directory", "path"), ("dir", "path")]),
+            .with_param_aliases(&[("directory", "path"), ("dir", "path")])
+            .about(About::Paths(const { &[PathParam::read("path")] })),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::file::place::Target;
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::seen::Ledger;
 use crate::file::{blocking, locks, tree};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -48,7 +49,15 @@ impl MovePathTool {
                 Annotations::MUTATE,
             )
             .with_aliases(&["rename_path"])
-            .with_param_aliases(ENDS),
+            .with_param_aliases(ENDS)
+            .about(About::Paths(
+                const {
+                    &[
+                        PathParam::write("source").itself().with_contents(),
+                        PathParam::write("destination").itself(),
+                    ]
+                },
+            )),
         }
     }
 }

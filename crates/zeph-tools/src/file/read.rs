@@ -22,6 +22,7 @@ use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Hashing, Ledger};
 use crate::file::witness::{May, Stamps};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -63,7 +64,8 @@ impl ReadTool {
                 ("file_path", "path"),
                 ("filename", "path"),
                 ("file", "path"),
-            ]),
+            ])
+            .about(About::Paths(const { &[PathParam::read("path")] })),
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{Ledger, Standing};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
+use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
@@ -63,6 +64,7 @@ impl WriteTool {
                 ("text", "content"),
                 ("contents", "content"),
             ])
+            .about(About::Paths(const { &[PathParam::write("path")] }))
             .with_content_params(&["content"]),
         }
     }

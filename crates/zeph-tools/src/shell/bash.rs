@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
+use crate::gate::About;
 use crate::output::ToolOutput;
 
 use super::capture::Captured;
@@ -45,6 +46,10 @@ pub fn definition() -> ToolDef {
     )
     .with_fence(BASH)
     .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
+    .about(About::Command {
+        command: "command",
+        cwd: "cwd",
+    })
 }
 
 /// The result of a command: the text for the model and the envelope. `truncated` is about what was

@@ -21,6 +21,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
+use crate::gate::About;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -51,7 +52,8 @@ impl FetchTool {
                 "Read a public https:// page as Markdown; JSON and text as they are.",
                 LOOKS_OUT,
             )
-            .with_param_aliases(&[("uri", "url"), ("link", "url")]),
+            .with_param_aliases(&[("uri", "url"), ("link", "url")])
+            .about(About::Url("url")),
             time,
         }
     }

@@ -22,6 +22,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
+use crate::gate::About;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -85,11 +86,8 @@ impl ScrapeTool {
                 LOOKS_OUT,
             )
             .with_fence("scrape")
-            .with_param_aliases(&[
-                ("selector", "select"),
-                ("css", "select"),
-                ("uri", "url"),
-            ]),
+            .with_param_aliases(&[("selector", "select"), ("css", "select"), ("uri", "url")])
+            .about(About::Url("url")),
             time,
         }
     }

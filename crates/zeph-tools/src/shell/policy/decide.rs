@@ -9,7 +9,7 @@ use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
 use super::parse::parse;
 use super::targets::{Places, is_block_device};
-use super::tree::{Command, Construct, Kind, List, Pipeline, Redirect, Then};
+use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Redirect, Then};
 use super::visit::{Part, Visit};
 use super::word::Word;
 
@@ -83,6 +83,10 @@ pub(super) struct Decider<'p> {
     pub(super) named: Option<Vec<Named>>,
     /// Sees every part as it is judged.
     pub(super) visit: Option<Visit<'p>>,
+    /// What is assigned in front of the next simple command, for whoever sees it.
+    front: Vec<Assignment>,
+    /// In how many commands the next one is nested.
+    depth: usize,
 }
 
 impl<'p> Decider<'p> {
@@ -90,6 +94,8 @@ impl<'p> Decider<'p> {
         Self {
             policy,
             visit: None,
+            front: Vec::new(),
+            depth: 0,
             places: Places::new(start),
             verdict: Verdict::Allow,
             judged: 0,
@@ -179,7 +185,9 @@ impl<'p> Decider<'p> {
                 ..around.clone()
             };
             let places = self.places.clone();
+            self.depth += 1;
             self.list(&substitution.body, &inside);
+            self.depth -= 1;
             self.places = places;
         }
         for redirect in &command.redirects {
@@ -193,6 +201,9 @@ impl<'p> Decider<'p> {
                         self.name(Role::Argument, &[Word::literal(value)]);
                     }
                     self.assigned(&assignment.name, assignment.value.as_deref(), &around);
+                }
+                if self.visit.is_some() {
+                    self.front.clone_from(assignments);
                 }
                 self.simple(words, &around);
             }
@@ -220,7 +231,9 @@ impl<'p> Decider<'p> {
                     ..around.clone()
                 };
                 let places = self.places.clone();
+                self.depth += 1;
                 self.command(body, &inside);
+                self.depth -= 1;
                 self.places = places;
                 let mut calls = BTreeSet::new();
                 calls_of(body, false, &mut calls);
@@ -236,6 +249,12 @@ impl<'p> Decider<'p> {
         match redirect {
             Redirect::Output { target: word, .. } => {
                 self.name(Role::Target, std::slice::from_ref(word));
+                if let Some(visit) = &mut self.visit {
+                    visit(Part::Redirection {
+                        target: word,
+                        places: self.places.now(),
+                    });
+                }
                 self.output(word);
             }
             Redirect::Input(word) => {
@@ -317,10 +336,20 @@ impl<'p> Decider<'p> {
 
     /// Judges one simple command by its words.
     pub(super) fn simple(&mut self, words: &[Word], around: &Around) {
-        let Some(first) = words.first() else { return };
         if let Some(visit) = &mut self.visit {
-            visit(Part::Command(words));
+            let front = std::mem::take(&mut self.front);
+            let (assignments, depth) = (front.as_slice(), self.depth);
+            if !words.is_empty() {
+                visit(Part::Command {
+                    words,
+                    assignments,
+                    depth,
+                });
+            } else if !assignments.is_empty() {
+                visit(Part::Assignments { assignments, depth });
+            }
         }
+        let Some(first) = words.first() else { return };
         self.judged += 1;
         if self.judged > MAX_JUDGED {
             self.block("a command with too many parts cannot be judged");
@@ -349,10 +378,12 @@ impl<'p> Decider<'p> {
         let name = name_of(text).to_owned();
         self.name_all(&name, words, around);
         self.destroys(&name, words);
+        self.depth += 1;
         self.builtins(&name, words, around);
         self.evaluates(&name, words, around);
         self.scripts(&name, words, around);
         self.wrapped(&name, words, around);
+        self.depth -= 1;
     }
 
     /// `eval`, `exec`, `source`, `.`, `cd`.

@@ -124,6 +124,18 @@ fn interpreter(name: &str) -> Option<&'static Interpreter> {
     INTERPRETERS.iter().find(|known| known.name == plain)
 }
 
+/// Whether a command with this name is a shell or an interpreter, so that what it runs is no command.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "deno", "bun", "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "ex", "vi", "vim",
+        "nvim", "emacs", "gdb", "lldb", "sqlite3", "psql", "mysql", "duckdb", "m4",
+    ];
+    SHELLS.contains(&name)
+        || READERS.contains(&name)
+        || interpreter(name).is_some()
+        || OTHERS.contains(&name)
+}
+
 /// Whether a command with this name takes programs or scripts as arguments or input, in which
 /// files may be named.
 pub(super) fn takes_programs(name: &str) -> bool {

@@ -1,8 +1,11 @@
 //! Shows the parts of a command, at every depth, to whoever wants to know what it is made of.
 
+use std::path::PathBuf;
+
 use super::blocklist::ShellPolicy;
 use super::decide::{Decider, Start, Verdict};
 use super::parse::parse;
+use super::tree::Assignment;
 use super::word::Word;
 
 /// A part of a command.
@@ -10,9 +13,31 @@ use super::word::Word;
 pub(in crate::shell) enum Part<'a> {
     /// A simple command: its word and its arguments. One that another runs (`env`, `bash -c`,
     /// `find -exec`) is a part of its own.
-    Command(&'a [Word]),
+    Command {
+        /// The word and the arguments.
+        words: &'a [Word],
+        /// What is assigned in front of it.
+        assignments: &'a [Assignment],
+        /// In how many others it is nested.
+        depth: usize,
+    },
+    /// Assignments without a command: they hold for what follows.
+    Assignments {
+        /// What is assigned.
+        assignments: &'a [Assignment],
+        /// In how many commands it is nested.
+        depth: usize,
+    },
     /// What a redirection or a command's argument opens for writing.
     Output(&'a Word),
+    /// What a redirection opens for writing, and the directories from which it may count; `None` is
+    /// any. It is an [`Part::Output`] as well.
+    Redirection {
+        /// The file.
+        target: &'a Word,
+        /// The directories.
+        places: &'a [Option<PathBuf>],
+    },
 }
 
 /// Receives parts.
@@ -22,15 +47,20 @@ pub(in crate::shell) type Visit<'v> = &'v mut dyn FnMut(Part<'_>);
 /// anything but [`Verdict::Allow`] means that some parts cannot be known.
 pub(in crate::shell) fn visit(command: &str, visit: Visit<'_>) -> Verdict {
     // Which home it is makes no difference to what a command is made of.
-    let home = "/home";
-    match parse(command, Some(home)) {
+    let start = Start {
+        home: Some("/home".into()),
+        ..Start::default()
+    };
+    visit_from(command, &start, visit)
+}
+
+/// The same of a command that starts at `start`.
+pub(in crate::shell) fn visit_from(command: &str, start: &Start, visit: Visit<'_>) -> Verdict {
+    let home = start.home.as_deref().and_then(|home| home.to_str());
+    match parse(command, home) {
         Ok(list) => {
             let policy = ShellPolicy::open();
-            let start = Start {
-                home: Some(home.into()),
-                ..Start::default()
-            };
-            let mut decider = Decider::new(&policy, &start);
+            let mut decider = Decider::new(&policy, start);
             decider.visit = Some(visit);
             decider.decide(&list)
         }

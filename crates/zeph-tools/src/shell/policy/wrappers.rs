@@ -188,6 +188,19 @@ const LOOSE: &[&str] = &[
     "expect",
 ];
 
+/// Whether a command with this name runs one that it is given.
+pub(super) fn runs_others(name: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "env", "xargs", "parallel", "watch", "trap", "alias", "ssh", "eval", "source", ".", "sudo",
+        "sudoedit", "su", "pkexec", "run0", "npx", "bunx", "pnpx", "uvx", "pipx",
+    ];
+    OTHERS.contains(&name)
+        || LOOSE.contains(&name)
+        || WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+        || name.starts_with("ld-linux")
+        || name.starts_with("ld-musl")
+}
+
 impl Decider<'_> {
     /// Judges the command that `name` runs.
     pub(super) fn wrapped(&mut self, name: &str, words: &[Word], around: &Around) {

@@ -178,8 +178,9 @@ pub(super) fn writes(command: &str) -> bool {
     let mut writes = false;
     let verdict = visit(command, &mut |part| {
         writes |= match part {
-            Part::Command(words) => command_writes(words),
+            Part::Command { words, .. } => command_writes(words),
             Part::Output(word) => !is_device(word),
+            Part::Assignments { .. } | Part::Redirection { .. } => false,
         };
     });
     writes || verdict != Verdict::Allow

@@ -1,0 +1,283 @@
+//! What was decided about a call, by what, and what would have allowed it.
+
+use super::rule::{Action, Rule};
+use super::subject::{CallSubject, SubjectPath};
+use crate::mode::Mode;
+use crate::trust::TrustLevel;
+
+/// What becomes of a call, or of a piece of it; the stricter the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// It may run.
+    Allow,
+    /// A person has to agree first.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+/// What a piece of a call is that rules look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// The call as a whole: the whole command, the arguments.
+    Whole,
+    /// A part of the command, by its place in [`super::CommandSubject::parts`].
+    Part(usize),
+    /// A path, by its place in [`CallSubject::paths`].
+    Path(usize),
+    /// What a redirection writes to, by its place in [`super::CommandSubject::writes`].
+    Redirection(usize),
+    /// What is written and cannot be known.
+    UnknownWrite,
+    /// The URL.
+    Url,
+}
+
+/// What decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By<'r> {
+    /// A rule that matches.
+    Rule(&'r Rule),
+    /// A rule of which it cannot be known whether it matches.
+    Perhaps(&'r Rule),
+    /// The tool has rules, and none of them matches.
+    NoRule,
+    /// The nature of the tool: it looks, or changes the session's own state.
+    Nature,
+    /// The mode of the session.
+    Mode(Mode),
+    /// How far the origin of the call is trusted.
+    Trust(TrustLevel),
+    /// What the command does cannot all be known.
+    Unknown,
+    /// Nobody watches, so that nobody is asked.
+    Autonomous,
+}
+
+/// What was decided about a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judged<'r> {
+    /// The piece.
+    pub piece: Piece,
+    /// What becomes of it.
+    pub effect: Effect,
+    /// What decided.
+    pub by: By<'r>,
+}
+
+/// What was decided about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision<'r> {
+    /// What becomes of it.
+    pub effect: Effect,
+    /// What decided.
+    pub by: By<'r>,
+    /// The piece that decided, when one did.
+    pub piece: Piece,
+    /// What was decided about each piece, in the order of the call.
+    pub pieces: Vec<Judged<'r>>,
+}
+
+impl<'r> Decision<'r> {
+    /// The rule that decided, or the first one that allowed something.
+    #[must_use]
+    pub fn rule(&self) -> Option<&'r Rule> {
+        let of = |by: By<'r>| match by {
+            By::Rule(rule) | By::Perhaps(rule) => Some(rule),
+            _ => None,
+        };
+        of(self.by).or_else(|| {
+            (self.effect == Effect::Allow)
+                .then(|| self.pieces.iter().find_map(|judged| of(judged.by)))
+                .flatten()
+        })
+    }
+
+    /// The rule that decided, for the audit trail: `tools.permissions.bash[2] (FILE:12) deny "rm *"`.
+    #[must_use]
+    pub fn policy_match(&self) -> Option<String> {
+        let rule = self.rule()?;
+        Some(format!(
+            "{} ({}) {} {:?}",
+            rule.origin.key,
+            rule.origin,
+            rule.action().as_str(),
+            rule.written.pattern
+        ))
+    }
+
+    /// Why a person is asked or why it is refused, in a sentence for a person.
+    #[must_use]
+    pub fn reason(&self, subject: &CallSubject<'_>) -> String {
+        let what = self.piece.shown(subject);
+        let about = match self.piece {
+            Piece::Whole | Piece::Url => String::new(),
+            _ if subject.command.is_none() && subject.paths.len() < 2 => String::new(),
+            _ => format!(" (`{what}`)"),
+        };
+        match self.by {
+            By::Rule(rule) => format!(
+                "the rule `{}` of {} ({}) says {}{about}",
+                rule.written.pattern,
+                rule.origin.key,
+                rule.origin,
+                rule.action().as_str()
+            ),
+            By::Perhaps(rule) => format!(
+                "whether the rule `{}` of {} ({}), which says {}, is about it cannot be known before it runs{about}",
+                rule.written.pattern,
+                rule.origin.key,
+                rule.origin,
+                rule.action().as_str()
+            ),
+            By::NoRule => format!("no rule of tools.permissions is about it{about}"),
+            By::Unknown => {
+                let unknown = subject.command.as_ref().and_then(|command| command.unknown.as_deref());
+                match unknown {
+                    Some(unknown) => format!("it cannot all be known before it runs: {unknown}"),
+                    None => "where it writes cannot be known before it runs".to_owned(),
+                }
+            }
+            By::Trust(TrustLevel::Untrusted) => {
+                "it is made for something that is not trusted, and is no safe look at this machine".to_owned()
+            }
+            By::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
+            By::Mode(Mode::Plan) if self.effect == Effect::Deny => {
+                "the session is in plan mode, where only read-only tools run; the user can switch with --mode ask".to_owned()
+            }
+            By::Mode(_) | By::Nature | By::Autonomous => {
+                let nature = &subject.nature;
+                match self.piece {
+                    Piece::Redirection(_) | Piece::UnknownWrite => format!("it writes{about}"),
+                    _ if nature.read_only => "it reaches beyond this machine".to_owned(),
+                    _ if nature.open_world || nature.risk > crate::def::Risk::Medium => {
+                        "it can change whatever you can change".to_owned()
+                    }
+                    _ => "it changes files".to_owned(),
+                }
+            }
+        }
+    }
+
+    /// The rules that would let the call run, where rules can: one for each piece that is asked
+    /// about. None where it is denied, or where no rule could.
+    #[must_use]
+    pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
+        if self.effect != Effect::Ask
+            || matches!(self.by, By::Perhaps(_) | By::Trust(_) | By::Unknown)
+        {
+            return Vec::new();
+        }
+        let asked = self
+            .pieces
+            .iter()
+            .filter(|judged| judged.effect == Effect::Ask);
+        let mut rules: Vec<(String, String)> = Vec::new();
+        for judged in asked {
+            let Some(rule) = judged.piece.rule(subject) else {
+                return Vec::new();
+            };
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules
+    }
+}
+
+impl Piece {
+    /// What it is, for a person.
+    #[must_use]
+    pub fn shown(self, subject: &CallSubject<'_>) -> String {
+        let command = subject.command.as_ref();
+        match self {
+            Self::Whole => command.map_or_else(
+                || super::subject::canonical_json(subject.params),
+                |command| command.text.clone(),
+            ),
+            Self::Part(at) => command
+                .and_then(|command| command.parts.get(at))
+                .map(|part| part.text.clone())
+                .unwrap_or_default(),
+            Self::Path(at) => subject
+                .paths
+                .get(at)
+                .map(|path| path.given.clone())
+                .unwrap_or_default(),
+            Self::Redirection(at) => command
+                .and_then(|command| command.writes.get(at))
+                .map(|path| format!("> {}", path.given))
+                .unwrap_or_default(),
+            Self::UnknownWrite => "> …".to_owned(),
+            Self::Url => subject
+                .url
+                .as_ref()
+                .map(|url| url.given.clone())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The tool and the pattern of a rule that is about it alone.
+    fn rule(self, subject: &CallSubject<'_>) -> Option<(String, String)> {
+        let own = subject.tool.to_owned();
+        let command = subject.command.as_ref();
+        let path = |path: &SubjectPath| {
+            let forms = path.forms(subject.places());
+            let text = forms.canonical_relative.clone();
+            let absolute = || Some(forms.canonical.as_ref()?.to_str()?.to_owned());
+            Some(super::pattern::escape(&text.or_else(absolute)?))
+        };
+        match self {
+            Self::Whole if command.is_some() => None,
+            Self::Whole => Some((
+                own,
+                escape_text(&super::subject::canonical_json(subject.params)),
+            )),
+            Self::Part(at) => {
+                let part = command?.parts.get(at).filter(|part| part.known)?;
+                Some((own, escape_text(&part.text)))
+            }
+            Self::Path(at) => Some((own, path(subject.paths.get(at)?)?)),
+            Self::Redirection(at) => Some(("write".to_owned(), path(command?.writes.get(at)?)?)),
+            Self::UnknownWrite => None,
+            Self::Url => {
+                let url = subject.url.as_ref()?.normal.as_deref()?;
+                Some((own, escape_text(url)))
+            }
+        }
+    }
+}
+
+/// A text in which nothing is special to a pattern of commands.
+fn escape_text(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '*' | '?' | '\\') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// Rules as they are written in a configuration file.
+#[must_use]
+pub fn as_toml(rules: &[(String, String)]) -> String {
+    let quote = |text: &str| {
+        if text.contains('\'') || text.contains(char::is_control) {
+            // The escapes of JSON are among those of TOML.
+            serde_json::Value::String(text.to_owned()).to_string()
+        } else {
+            format!("'{text}'")
+        }
+    };
+    let mut text = String::new();
+    for (tool, pattern) in rules {
+        text.push_str(&format!(
+            "[[tools.permissions.{tool}]]\npattern = {}\naction = \"{}\"\n",
+            quote(pattern),
+            Action::Allow.as_str()
+        ));
+    }
+    text
+}

@@ -1,0 +1,238 @@
+//! Matching of globs in linear time: a set of places in the glob is carried along the text.
+//!
+//! Each character of the text is looked at once for every place that is still possible, so there
+//! is no going back: the work is bounded by the length of the text times that of the glob,
+//! whatever either holds. Case does not matter.
+
+/// What a text is made of: characters in lower case, and two things that are none.
+pub(crate) type Symbol = u32;
+
+/// Something that shows when the call runs: any text, or none.
+pub(crate) const HOLE: Symbol = 0x11_0000;
+/// A blank inside a word, where a text is words with blanks between them.
+pub(crate) const BLANK: Symbol = 0x11_0001;
+
+/// The most symbols of a glob; states are kept in a fixed set of bits.
+const MOST: usize = 64 * WORDS - 1;
+const WORDS: usize = 10;
+
+/// Appends `text` in lower case.
+pub(crate) fn fold(text: &str, to: &mut Vec<Symbol>) {
+    for character in text.chars() {
+        if character.is_ascii() {
+            to.push(u32::from(character.to_ascii_lowercase()));
+        } else {
+            to.extend(character.to_lowercase().map(u32::from));
+        }
+    }
+}
+
+/// What a wildcard stops at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// At nothing.
+    Nothing,
+    /// At `/`.
+    Slash,
+    /// At what ends the host of a URL.
+    Host,
+}
+
+impl Bound {
+    fn passes(self, symbol: Symbol) -> bool {
+        let is = |c: char| symbol == u32::from(c);
+        match self {
+            Self::Nothing => true,
+            Self::Slash => !is('/'),
+            Self::Host => !['/', '?', '#', '@', '\\', ':'].into_iter().any(is),
+        }
+    }
+}
+
+/// A piece of a glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// This character.
+    Is(Symbol),
+    /// One character.
+    One(Bound),
+    /// One of these characters, or none of them; never `/`.
+    Class(Box<Class>),
+    /// Any number of characters.
+    Many(Bound),
+    /// `**/`: any number of whole directories; [`Token::Within`] follows it.
+    Directories,
+    /// Inside the name of one of them.
+    Within,
+}
+
+/// `[a-z]`, `[!a-z]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Class {
+    pub(super) negated: bool,
+    pub(super) ranges: Vec<(char, char)>,
+}
+
+impl Class {
+    fn has(&self, symbol: Symbol) -> bool {
+        let Some(lower) = char::from_u32(symbol).filter(|c| *c != '/') else {
+            return false;
+        };
+        let within = |c: char| {
+            self.ranges
+                .iter()
+                .any(|(from, to)| (*from..=*to).contains(&c))
+        };
+        let found = within(lower) || lower.to_uppercase().any(within);
+        found != self.negated
+    }
+}
+
+/// A compiled glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Glob {
+    tokens: Vec<Token>,
+    /// It also matches when it has been followed up to here.
+    early: Option<usize>,
+    /// What a text that matches ends with.
+    last: Option<Symbol>,
+}
+
+/// How a [`HOLE`] in the text counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holes {
+    /// The glob must match whatever comes in its place.
+    Whatever,
+    /// It is enough if something could come in its place.
+    Something,
+}
+
+/// The places of a glob that are possible.
+#[derive(Clone, Copy)]
+struct Places([u64; WORDS]);
+
+impl Places {
+    const NONE: Self = Self([0; WORDS]);
+
+    fn set(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+
+    fn has(&self, at: usize) -> bool {
+        self.0
+            .get(at / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}
+
+impl Glob {
+    /// A glob of these pieces; `early`: it also matches what has been followed up to there. `None`
+    /// when it is too long.
+    pub(super) fn new(tokens: Vec<Token>, early: Option<usize>) -> Option<Self> {
+        if tokens.len() > MOST {
+            return None;
+        }
+        let last = match tokens.last() {
+            Some(Token::Is(symbol)) if early.is_none() => Some(*symbol),
+            _ => None,
+        };
+        Some(Self {
+            tokens,
+            early,
+            last,
+        })
+    }
+
+    /// Whether it matches the text, whatever comes in the place of its holes.
+    pub(super) fn matches(&self, text: &[Symbol]) -> bool {
+        match (self.last, text.last()) {
+            (Some(_), None) => false,
+            (Some(wanted), Some(last)) if *last != wanted => false,
+            _ => self.run(text, Holes::Whatever),
+        }
+    }
+
+    /// Whether it could match the text once its holes are filled.
+    pub(super) fn may_match(&self, text: &[Symbol]) -> bool {
+        self.run(text, Holes::Something)
+    }
+
+    fn run(&self, text: &[Symbol], holes: Holes) -> bool {
+        let end = self.tokens.len();
+        let words = end / 64 + 1;
+        let mut here = Places::NONE;
+        self.enter(&mut here, 0);
+        for symbol in text {
+            let mut next = Places::NONE;
+            let mut any = false;
+            for (number, word) in here.0[..words].iter().enumerate() {
+                let mut word = *word;
+                while word != 0 {
+                    let at = number * 64 + word.trailing_zeros() as usize;
+                    word &= word - 1;
+                    if *symbol == HOLE && holes == Holes::Something {
+                        self.anywhere_from(&mut next, at);
+                        any = true;
+                        break;
+                    }
+                    any |= self.step(&mut next, at, *symbol);
+                }
+                if any && *symbol == HOLE && holes == Holes::Something {
+                    break;
+                }
+            }
+            if !any {
+                return false;
+            }
+            here = next;
+        }
+        here.has(end) || self.early.is_some_and(|early| here.has(early))
+    }
+
+    /// Every place that some text leads to from `at`.
+    fn anywhere_from(&self, next: &mut Places, at: usize) {
+        let first = match self.tokens.get(at) {
+            Some(Token::Within) => at - 1,
+            _ => at,
+        };
+        for place in first..=self.tokens.len() {
+            next.set(place);
+        }
+    }
+
+    /// Goes on from `at` by one symbol; whether that is possible.
+    fn step(&self, next: &mut Places, at: usize, symbol: Symbol) -> bool {
+        let slash = symbol == u32::from('/');
+        let hole = symbol == HOLE;
+        let to = match self.tokens.get(at) {
+            Some(Token::Is(wanted)) if *wanted == symbol => at + 1,
+            Some(Token::One(bound)) if !hole && bound.passes(symbol) => at + 1,
+            Some(Token::Class(class)) if class.has(symbol) => at + 1,
+            Some(Token::Many(Bound::Nothing)) => at,
+            Some(Token::Many(bound)) if !hole && bound.passes(symbol) => at,
+            // The slash that an absolute path begins with.
+            Some(Token::Directories) if slash => at,
+            Some(Token::Directories) if !hole => at + 1,
+            Some(Token::Within) if slash => at - 1,
+            Some(Token::Within) if !hole => at,
+            _ => return false,
+        };
+        self.enter(next, to);
+        true
+    }
+
+    /// Adds a place and those that no character separates from it.
+    fn enter(&self, places: &mut Places, at: usize) {
+        let mut at = at;
+        loop {
+            places.set(at);
+            at = match self.tokens.get(at) {
+                Some(Token::Many(_)) => at + 1,
+                Some(Token::Directories) => at + 2,
+                _ => return,
+            };
+        }
+    }
+}

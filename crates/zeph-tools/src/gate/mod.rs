@@ -1,0 +1,29 @@
+//! Whether a call may run: pure deciders on one parsed view of it.
+//!
+//! [`subject`] is that view: the paths, the parts of the command, the URL of a call. [`pattern`] compiles
+//! what rules say of them (`glob` does the matching), [`rule`] keeps rules with the places where they
+//! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
+//! would have allowed it. [`places`] is where paths are made real; nothing else here looks at a disk.
+
+pub mod decision;
+mod glob;
+pub mod pattern;
+pub mod permissions;
+pub mod places;
+pub mod rule;
+pub mod subject;
+
+/// What texts are made of when rules look at them.
+pub(crate) mod symbols {
+    pub(crate) use super::glob::{BLANK, HOLE, Symbol, fold};
+}
+
+pub use decision::{By, Decision, Effect, Judged, Piece};
+pub use pattern::{PatternError, PatternKind};
+pub use permissions::{Circumstances, decide};
+pub use places::{Disk, Places};
+pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
+pub use subject::{
+    About, CallSubject, CommandPart, CommandSubject, PartKind, PathParam, PathRole, SubjectPath,
+    subject_of,
+};

@@ -1,0 +1,300 @@
+//! Decides whether a call may run: pure. The order of a decision:
+//!
+//! 1. a piece of the call that a rule denies, or the whole that one denies: it is denied;
+//! 2. mode `plan`: what does not only read is denied;
+//! 3. a deny rule that may turn out to match: asked, whatever allows it;
+//! 4. trust: what the level does not let run unasked is asked;
+//! 5. each piece: the first rule that matches; where none does, the tool's nature and the mode;
+//! 6. allowed if every piece is, else asked; mode `full` asks nothing, and in phase
+//!    [`Phase::Autonomous`] what would be asked runs.
+//!
+//! The blocklist and the policy come before, and no rule here changes what they refuse.
+
+use super::decision::{By, Decision, Effect, Judged, Piece};
+use super::rule::{Action, Fit, Rule, RuleSet, ToolRules};
+use super::subject::{CallSubject, CommandSubject, PathRole};
+use crate::call::Phase;
+use crate::def::{Annotations, Risk};
+use crate::mode::Mode;
+use crate::trust::TrustLevel;
+
+/// The tool whose rules hold for what redirections write to.
+const WRITE: &str = "write";
+
+/// What holds when a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Circumstances {
+    /// How freely the agent acts.
+    pub mode: Mode,
+    /// How far the origin of the call is trusted.
+    pub trust: TrustLevel,
+    /// The phase of the work.
+    pub phase: Phase,
+}
+
+/// Decides about a call.
+#[must_use]
+pub fn decide<'r>(
+    subject: &CallSubject<'_>,
+    rules: &'r RuleSet,
+    given: Circumstances,
+) -> Decision<'r> {
+    let own = rules.of(subject.tool);
+    let judge = Judge {
+        subject,
+        own,
+        write: rules.of(WRITE),
+        given,
+    };
+    let pieces = judge.pieces();
+    let decided = |effect, by, piece| Decision {
+        effect,
+        by,
+        piece,
+        pieces: pieces.clone(),
+    };
+    let find = |wanted: fn(&Judged<'_>) -> bool| pieces.iter().find(|judged| wanted(judged));
+    if let Some(judged) = find(|judged| judged.effect == Effect::Deny) {
+        return decided(Effect::Deny, judged.by, judged.piece);
+    }
+    if given.mode == Mode::Plan && !subject.nature.read_only && !is_own_state(&subject.nature) {
+        return decided(Effect::Deny, By::Mode(Mode::Plan), Piece::Whole);
+    }
+    if let Some(judged) = find(is_perhaps_denied) {
+        // Nobody is there who could say that it is not denied.
+        let effect = match given.phase {
+            Phase::Autonomous => Effect::Deny,
+            _ => Effect::Ask,
+        };
+        return decided(effect, judged.by, judged.piece);
+    }
+    let asked = if !is_trusted(given.trust, &subject.nature) {
+        Some((By::Trust(given.trust), Piece::Whole))
+    } else {
+        find(|judged| judged.effect == Effect::Ask).map(|judged| (judged.by, judged.piece))
+    };
+    match asked {
+        Some(_) if given.phase == Phase::Autonomous => {
+            decided(Effect::Allow, By::Autonomous, Piece::Whole)
+        }
+        Some((by, piece)) => decided(Effect::Ask, by, piece),
+        None => {
+            let first = pieces.first().map_or(By::Nature, |judged| judged.by);
+            decided(Effect::Allow, first, Piece::Whole)
+        }
+    }
+}
+
+fn is_perhaps_denied(judged: &Judged<'_>) -> bool {
+    matches!(judged.by, By::Perhaps(rule) if rule.action() == Action::Deny)
+}
+
+/// Whether a tool changes nothing but the session's own state.
+fn is_own_state(nature: &Annotations) -> bool {
+    nature.risk == Risk::Safe && !nature.open_world
+}
+
+/// Whether calls of this nature may go unasked at this level of trust.
+fn is_trusted(trust: TrustLevel, nature: &Annotations) -> bool {
+    match trust {
+        TrustLevel::Trusted => true,
+        TrustLevel::Provisional => nature.read_only,
+        TrustLevel::Untrusted => {
+            nature.read_only && nature.risk == Risk::Safe && !nature.open_world
+        }
+    }
+}
+
+struct Judge<'a, 'r> {
+    subject: &'a CallSubject<'a>,
+    own: Option<&'r ToolRules>,
+    write: Option<&'r ToolRules>,
+    given: Circumstances,
+}
+
+/// What the rules of a tool say about a piece, and at which place in the list.
+struct Found<'r> {
+    rule: Option<(usize, &'r Rule, Fit)>,
+}
+
+impl<'r> Judge<'_, 'r> {
+    fn pieces(&self) -> Vec<Judged<'r>> {
+        let subject = self.subject;
+        if let Some(command) = &subject.command {
+            return self.command(command);
+        }
+        if let Some(url) = &subject.url {
+            let found = first(self.own, |rule| rule.fits_url(url));
+            return vec![self.judged(Piece::Url, found)];
+        }
+        if !subject.paths.is_empty() {
+            return self.paths();
+        }
+        let found = first(self.own, |rule| match rule.is_catch_all() {
+            true => Fit::Yes,
+            false => rule.fits_text(subject.arguments()),
+        });
+        vec![self.judged(Piece::Whole, found)]
+    }
+
+    fn paths(&self) -> Vec<Judged<'r>> {
+        let places = self.subject.places();
+        let paths = self.subject.paths.iter().enumerate();
+        paths
+            .map(|(at, path)| {
+                let found = first(self.own, |rule| match rule.is_catch_all() {
+                    true => Fit::Yes,
+                    false => rule.fits_path(path.forms(places)),
+                });
+                self.judged(Piece::Path(at), found)
+            })
+            .collect()
+    }
+
+    fn command(&self, command: &CommandSubject) -> Vec<Judged<'r>> {
+        let mut pieces = Vec::with_capacity(command.parts.len() + command.writes.len() + 1);
+        // The first place in the list that no part was decided before.
+        let mut open = Some(0);
+        for (at, part) in command.parts.iter().enumerate() {
+            let found = first(self.own, |rule| rule.fits_part(part));
+            let place = found.rule.filter(|(_, _, fit)| *fit == Fit::Yes);
+            open = open
+                .zip(place)
+                .map(|(open, (place, ..))| open.max(place + 1));
+            pieces.push(self.judged(Piece::Part(at), found));
+        }
+        if command.parts.is_empty() || command.unknown.is_some() {
+            open = None;
+        }
+        pieces.extend(self.whole(command, open));
+        let places = self.subject.places();
+        for (at, path) in command.writes.iter().enumerate() {
+            let found = first(self.write, |rule| match rule.is_catch_all() {
+                true => Fit::Yes,
+                false => rule.fits_path(path.forms(places)),
+            });
+            let inside = || path.role == PathRole::Write && path.forms(places).inside;
+            pieces.push(self.written(Piece::Redirection(at), found, inside));
+        }
+        if command.unknown_writes {
+            let found = first(self.write, |rule| match rule.action() {
+                Action::Deny => Fit::Maybe,
+                _ => Fit::No,
+            });
+            pieces.push(self.written(Piece::UnknownWrite, found, || false));
+        }
+        if command.unknown.is_some() && self.given.mode != Mode::Full {
+            pieces.push(Judged {
+                piece: Piece::Whole,
+                effect: Effect::Ask,
+                by: By::Unknown,
+            });
+        } else if pieces.is_empty() {
+            pieces.push(self.judged(Piece::Whole, Found { rule: None }));
+        }
+        pieces
+    }
+
+    /// What deny and ask rules say about the command as it is written. They yield to rules that
+    /// stand before them and decided every part; an allow rule is about parts alone.
+    fn whole(&self, command: &CommandSubject, decided_by: Option<usize>) -> Option<Judged<'r>> {
+        let own = self.own?;
+        let mut rules = own.rules.iter().enumerate();
+        let (at, rule) = rules.find(|(_, rule)| {
+            rule.action() != Action::Allow && rule.fits_text(&command.whole) == Fit::Yes
+        })?;
+        if decided_by.is_some_and(|before| before <= at) {
+            return None;
+        }
+        let effect = match rule.action() {
+            Action::Deny => Effect::Deny,
+            _ if self.given.mode == Mode::Full => return None,
+            _ => Effect::Ask,
+        };
+        Some(Judged {
+            piece: Piece::Whole,
+            effect,
+            by: By::Rule(rule),
+        })
+    }
+
+    fn judged(&self, piece: Piece, found: Found<'r>) -> Judged<'r> {
+        let (effect, by) = match found.by_rule(self.given.mode) {
+            Some(decided) => decided,
+            None => self.unmatched(),
+        };
+        Judged { piece, effect, by }
+    }
+
+    fn written(&self, piece: Piece, found: Found<'r>, inside: impl Fn() -> bool) -> Judged<'r> {
+        let mode = self.given.mode;
+        let (effect, by) = match found.by_rule(mode) {
+            Some(decided) => decided,
+            None if mode == Mode::Full || (mode == Mode::AutoEdit && inside()) => {
+                (Effect::Allow, By::Mode(mode))
+            }
+            None if piece == Piece::UnknownWrite => (Effect::Ask, By::Unknown),
+            None => (Effect::Ask, By::Mode(mode)),
+        };
+        Judged { piece, effect, by }
+    }
+
+    /// By the nature of the tool and the mode, where no rule matches.
+    fn unmatched(&self) -> (Effect, By<'r>) {
+        let nature = &self.subject.nature;
+        let mode = self.given.mode;
+        let harmless = (nature.read_only && !nature.open_world) || is_own_state(nature);
+        let listed = self.own.is_some_and(|own| own.listed);
+        let edits_files = !nature.open_world && nature.risk <= Risk::Medium;
+        match mode {
+            Mode::Full => (Effect::Allow, By::Mode(mode)),
+            Mode::AutoEdit if harmless => (Effect::Allow, By::Nature),
+            Mode::AutoEdit if edits_files => (Effect::Allow, By::Mode(mode)),
+            _ if listed => (Effect::Ask, By::NoRule),
+            _ if harmless => (Effect::Allow, By::Nature),
+            _ => (Effect::Ask, By::Mode(mode)),
+        }
+    }
+}
+
+impl<'r> Found<'r> {
+    fn by_rule(&self, mode: Mode) -> Option<(Effect, By<'r>)> {
+        let (_, rule, fit) = self.rule?;
+        Some(match (rule.action(), fit) {
+            (Action::Allow, _) => (Effect::Allow, By::Rule(rule)),
+            (Action::Deny, Fit::Yes) => (Effect::Deny, By::Rule(rule)),
+            (Action::Deny, _) => (Effect::Ask, By::Perhaps(rule)),
+            (Action::Ask, _) if mode == Mode::Full => (Effect::Allow, By::Mode(mode)),
+            (Action::Ask, Fit::Yes) => (Effect::Ask, By::Rule(rule)),
+            (Action::Ask, _) => (Effect::Ask, By::Perhaps(rule)),
+        })
+    }
+}
+
+/// The first rule that matches; one that may match before it counts instead, a deny rule more than
+/// an ask rule, unless what follows denies for sure.
+fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> Fit) -> Found<'r> {
+    let mut perhaps: Option<(usize, &Rule, Fit)> = None;
+    for (at, rule) in list.into_iter().flat_map(|list| &list.rules).enumerate() {
+        let found = (at, rule, fits(rule));
+        match (found.2, rule.action()) {
+            (Fit::No, _) => {}
+            (Fit::Maybe, action) => match perhaps {
+                Some((_, known, _)) if known.action() == Action::Deny || action != Action::Deny => {
+                }
+                _ => perhaps = Some(found),
+            },
+            (Fit::Yes, Action::Deny) => return Found { rule: Some(found) },
+            (Fit::Yes, _) => {
+                return Found {
+                    rule: perhaps.or(Some(found)),
+                };
+            }
+        }
+    }
+    Found { rule: perhaps }
+}
+
+#[cfg(all(test, feature = "shell"))]
+#[path = "permissions_tests.rs"]
+mod tests;

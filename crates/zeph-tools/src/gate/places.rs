@@ -1,0 +1,305 @@
+//! Where paths begin and where they really lead.
+
+use std::path::{Component, Path, PathBuf};
+
+/// How many links are followed for one path; the kernel's own limit.
+const MOST_LINKS: u32 = 40;
+
+/// What is asked of the file system; a table in tests.
+pub trait Disk: Send + Sync {
+    /// The real path of what exists at `path` (absolute).
+    fn real(&self, path: &Path) -> Option<PathBuf>;
+    /// The text of the link at `path`, if it is one.
+    fn link(&self, path: &Path) -> Option<PathBuf>;
+    /// Whether a directory is there.
+    fn is_directory(&self, path: &Path) -> bool;
+}
+
+/// The file system of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "rules are about real paths; nothing is opened by them, the sandbox walks anew"
+    )]
+    fn real(&self, path: &Path) -> Option<PathBuf> {
+        std::fs::canonicalize(path).ok()
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        std::fs::read_link(path).ok()
+    }
+
+    fn is_directory(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+}
+
+/// Where paths begin, and what lies inside the sandbox.
+pub struct Places {
+    /// The working directory; absolute.
+    cwd: PathBuf,
+    /// The same as it really lies.
+    real_cwd: PathBuf,
+    home: Option<PathBuf>,
+    /// The directories that file tools may touch; canonical.
+    roots: Vec<PathBuf>,
+    disk: Box<dyn Disk>,
+}
+
+impl Places {
+    /// Paths that begin at `cwd` (absolute) on this machine; `roots` (relative to it) are what file
+    /// tools may touch, `cwd` alone when there are none.
+    #[must_use]
+    pub fn new(cwd: &Path, home: Option<PathBuf>, roots: &[PathBuf]) -> Self {
+        Self::on(Box::new(RealDisk), cwd, home, roots)
+    }
+
+    /// The same on another disk.
+    #[must_use]
+    pub fn on(disk: Box<dyn Disk>, cwd: &Path, home: Option<PathBuf>, roots: &[PathBuf]) -> Self {
+        let real_cwd = disk.real(cwd).unwrap_or_else(|| normal(cwd));
+        let own = [cwd.to_owned()];
+        let roots = if roots.is_empty() { &own } else { roots };
+        let roots = roots.iter().filter_map(|root| disk.real(&cwd.join(root)));
+        Self {
+            roots: roots.collect(),
+            cwd: normal(cwd),
+            real_cwd,
+            home,
+            disk,
+        }
+    }
+
+    /// The working directory as it was given.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// The working directory as it really lies.
+    #[must_use]
+    pub fn real_cwd(&self) -> &Path {
+        &self.real_cwd
+    }
+
+    /// The user's home.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// The real path of a directory that exists.
+    #[must_use]
+    pub fn existing(&self, path: &Path) -> Option<PathBuf> {
+        self.disk.real(path)
+    }
+
+    /// Whether a real path lies inside the sandbox.
+    #[must_use]
+    pub fn is_inside(&self, real: &Path) -> bool {
+        self.roots.iter().any(|root| real.starts_with(root))
+    }
+
+    /// Whether a directory is there.
+    #[must_use]
+    pub fn is_directory(&self, path: &Path) -> bool {
+        self.disk.is_directory(path)
+    }
+
+    /// Where `path` (absolute) really leads, also when it does not exist yet: links that lead
+    /// nowhere are followed. `None` where that cannot be said.
+    #[must_use]
+    pub fn leads_to(&self, path: &Path) -> Option<PathBuf> {
+        self.follow(path, MOST_LINKS)
+    }
+
+    /// Where the entry at `path` (absolute) really lies; if it is a link it is not followed.
+    #[must_use]
+    pub fn lies_at(&self, path: &Path) -> Option<PathBuf> {
+        match (path.parent(), path.components().next_back()) {
+            (Some(parent), Some(Component::Normal(name))) => {
+                Some(self.leads_to(parent)?.join(name))
+            }
+            _ => self.leads_to(path),
+        }
+    }
+
+    fn follow(&self, path: &Path, fuel: u32) -> Option<PathBuf> {
+        if let Some(real) = self.disk.real(path) {
+            return Some(real);
+        }
+        let parent = path.parent()?;
+        let parent = self.follow(parent, fuel)?;
+        match path.components().next_back()? {
+            Component::Normal(name) => {
+                let here = parent.join(name);
+                match self.disk.link(&here) {
+                    Some(target) => self.follow(&parent.join(target), fuel.checked_sub(1)?),
+                    None => Some(here),
+                }
+            }
+            Component::ParentDir => Some(parent.parent().unwrap_or(&parent).to_owned()),
+            _ => Some(parent),
+        }
+    }
+}
+
+impl std::fmt::Debug for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Places")
+            .field("cwd", &self.cwd)
+            .field("roots", &self.roots)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The path without `.` and `..`, by its text alone.
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// A disk that is a table, for tests.
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// What exists: directories and files as they are, links with what they lead to.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Table {
+        entries: BTreeMap<PathBuf, Entry>,
+    }
+
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    enum Entry {
+        Directory,
+        File,
+        Link(PathBuf),
+    }
+
+    impl Table {
+        /// `a/` is a directory, `a -> b` a link, anything else a file; all absolute.
+        pub(crate) fn of(entries: &[&str]) -> Self {
+            let mut table = Self::default();
+            table.entries.insert("/".into(), Entry::Directory);
+            for entry in entries {
+                let (path, entry) = match entry.split_once(" -> ") {
+                    Some((path, target)) => (path, Entry::Link(target.into())),
+                    None if entry.ends_with('/') => (entry.trim_end_matches('/'), Entry::Directory),
+                    None => (*entry, Entry::File),
+                };
+                for above in Path::new(path).ancestors().skip(1) {
+                    let above = above.to_owned();
+                    table.entries.entry(above).or_insert(Entry::Directory);
+                }
+                table.entries.insert(path.into(), entry);
+            }
+            table
+        }
+
+        fn walk(&self, path: &Path, fuel: u32) -> Option<PathBuf> {
+            let mut here = PathBuf::from("/");
+            for part in path.components() {
+                match part {
+                    Component::ParentDir => {
+                        here.pop();
+                    }
+                    Component::Normal(name) => {
+                        let next = here.join(name);
+                        here = match self.entries.get(&next)? {
+                            Entry::Link(target) => {
+                                self.walk(&here.join(target), fuel.checked_sub(1)?)?
+                            }
+                            _ => next,
+                        };
+                    }
+                    _ => {}
+                }
+            }
+            Some(here)
+        }
+    }
+
+    impl Disk for Table {
+        fn real(&self, path: &Path) -> Option<PathBuf> {
+            self.walk(path, 40)
+        }
+
+        fn link(&self, path: &Path) -> Option<PathBuf> {
+            match self.entries.get(path) {
+                Some(Entry::Link(target)) => Some(target.clone()),
+                _ => None,
+            }
+        }
+
+        fn is_directory(&self, path: &Path) -> bool {
+            let real = self.real(path);
+            real.is_some_and(|path| self.entries.get(&path) == Some(&Entry::Directory))
+        }
+    }
+
+    /// `/w/p` with what is in it; `/h` is the home.
+    pub(crate) fn places(entries: &[&str]) -> Places {
+        let mut all = vec!["/w/p/", "/h/"];
+        all.extend(entries);
+        let table = Table::of(&all);
+        Places::on(Box::new(table), Path::new("/w/p"), Some("/h".into()), &[])
+    }
+
+    #[test]
+    fn where_paths_lead() {
+        let places = places(&[
+            "/w/p/src/a",
+            "/etc/passwd",
+            "/w/p/link -> /etc",
+            "/w/p/dangling -> ../new/file",
+            "/w/p/loop -> loop",
+            "/w/p/out -> /nowhere/x",
+        ]);
+        let check = |path: &str, leads: Option<&str>, lies: Option<&str>| {
+            let path = Path::new("/w/p").join(path);
+            assert_eq!(
+                places.leads_to(&path).as_deref(),
+                leads.map(Path::new),
+                "{path:?}"
+            );
+            assert_eq!(
+                places.lies_at(&path).as_deref(),
+                lies.map(Path::new),
+                "{path:?}"
+            );
+        };
+        check("src/a", Some("/w/p/src/a"), Some("/w/p/src/a"));
+        check("src/../src/a", Some("/w/p/src/a"), Some("/w/p/src/a"));
+        check("link/passwd", Some("/etc/passwd"), Some("/etc/passwd"));
+        check("link", Some("/etc"), Some("/w/p/link"));
+        check(
+            "link/new/deep",
+            Some("/etc/new/deep"),
+            Some("/etc/new/deep"),
+        );
+        check("link/../x", Some("/x"), Some("/x"));
+        check("dangling", Some("/w/new/file"), Some("/w/p/dangling"));
+        check("out/y", Some("/nowhere/x/y"), Some("/nowhere/x/y"));
+        check("loop", None, Some("/w/p/loop"));
+        check("loop/x", None, None);
+        check("new/../x", Some("/w/p/x"), Some("/w/p/x"));
+        assert!(places.is_inside(Path::new("/w/p/src/a")));
+        assert!(!places.is_inside(Path::new("/w/pp")));
+    }
+}

@@ -1,0 +1,285 @@
+//! The rules of `[tools.permissions]`, compiled, with the places where they were written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::pattern::{Pattern, PatternError, PatternKind, Reach};
+use super::places::Places;
+use super::subject::{About, CommandPart, PathForms, SubjectUrl};
+use crate::gate::glob::Symbol;
+
+/// What becomes of what a rule matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It may run.
+    Allow,
+    /// A person is asked.
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl Action {
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// A rule of `[[tools.permissions.TOOL]]`; the first of a tool's rules that matches decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PermissionRule {
+    /// What it is about, without case: the command of `bash` (`*`: any text), each path of a file tool (`*` stops at `/`, `**` does not), the URL of a web tool, else the arguments as JSON.
+    pub pattern: String,
+    /// What becomes of it.
+    pub action: Action,
+    /// Examples that it must match.
+    #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<String>,
+    /// Examples that it must not match.
+    #[serde(default, rename = "not_match", skip_serializing_if = "Vec::is_empty")]
+    pub not_matches: Vec<String>,
+}
+
+/// Where a rule was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleOrigin {
+    /// The key, as in `tools.permissions.bash[0]`.
+    pub key: String,
+    /// The file and the line, or the flag or variable that it came with.
+    pub place: Place,
+}
+
+/// A file with a line, or something else that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a file, from 1.
+    Line(Arc<Path>, usize),
+    /// Words: "flag --set tools.permissions.bash".
+    Said(String),
+}
+
+impl fmt::Display for RuleOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Line(file, line) => write!(f, "{}:{line}", file.display()),
+            Place::Said(words) => f.write_str(words),
+        }
+    }
+}
+
+/// A rule that does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}`: the pattern {pattern:?} cannot be used: {error}", .origin.key)]
+pub struct RuleError {
+    /// Where it was written.
+    pub origin: RuleOrigin,
+    /// The pattern as written.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub error: PatternError,
+}
+
+/// A compiled rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// As it was written.
+    pub written: PermissionRule,
+    /// Where.
+    pub origin: RuleOrigin,
+    pattern: Pattern,
+}
+
+/// Whether a rule is about something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fit {
+    /// It is not.
+    No,
+    /// It could turn out to be.
+    Maybe,
+    /// It is.
+    Yes,
+}
+
+impl About {
+    /// What its patterns are compared with.
+    #[must_use]
+    pub fn pattern_kind(&self) -> PatternKind {
+        match self {
+            Self::Command { .. } | Self::Arguments => PatternKind::Text,
+            Self::Paths(_) => PatternKind::Path,
+            Self::Url(_) => PatternKind::Url,
+        }
+    }
+}
+
+impl Rule {
+    /// Compiles a rule.
+    ///
+    /// # Errors
+    /// When its pattern is none.
+    pub fn new(
+        kind: PatternKind,
+        written: PermissionRule,
+        origin: RuleOrigin,
+        places: &Places,
+    ) -> Result<Self, RuleError> {
+        match Pattern::new(kind, &written.pattern, places) {
+            Ok(pattern) => Ok(Self {
+                written,
+                origin,
+                pattern,
+            }),
+            Err(error) => Err(RuleError {
+                origin,
+                pattern: written.pattern,
+                error,
+            }),
+        }
+    }
+
+    /// What becomes of what it matches.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.written.action
+    }
+
+    /// Whether it matches everything.
+    #[must_use]
+    pub fn is_catch_all(&self) -> bool {
+        self.pattern.is_catch_all()
+    }
+
+    /// Whether it is about a part of a command. An allow rule must match it whatever turns out, just
+    /// as it stands; the others match it under any name.
+    pub(super) fn fits_part(&self, part: &CommandPart) -> Fit {
+        if self.is_catch_all() {
+            return Fit::Yes;
+        }
+        if self.action() == Action::Allow {
+            return yes(self.pattern.matches(&part.strict));
+        }
+        let matches = |text: &Vec<Symbol>| self.pattern.matches(text);
+        if part.loose.iter().any(matches) {
+            Fit::Yes
+        } else if !part.known && part.loose.iter().any(|text| self.pattern.may_match(text)) {
+            Fit::Maybe
+        } else {
+            Fit::No
+        }
+    }
+
+    /// Whether it is about a text that is known.
+    pub(super) fn fits_text(&self, text: &[Symbol]) -> Fit {
+        yes(self.pattern.matches(text))
+    }
+
+    /// Whether it is about a path. An allow rule is where it really lies, the others also where it
+    /// seems to. A rule about something below a directory that is taken as a whole may be.
+    pub(super) fn fits_path(&self, path: &PathForms) -> Fit {
+        if self.is_catch_all() {
+            return Fit::Yes;
+        }
+        let allows = self.action() == Action::Allow;
+        let reach = self.pattern.reach();
+        let mut fit = Fit::No;
+        for form in &path.texts {
+            let comparable = match reach {
+                Reach::Absolute => !form.relative,
+                Reach::Relative => form.relative,
+                Reach::Any | Reach::Everything => true,
+            };
+            if !comparable || (allows && !form.real) {
+                continue;
+            }
+            if self.pattern.matches(&form.text) {
+                return Fit::Yes;
+            }
+            let below = form.below.as_ref().filter(|_| !allows);
+            if below.is_some_and(|below| self.pattern.may_match(below)) {
+                fit = Fit::Maybe;
+            }
+        }
+        fit
+    }
+
+    /// Whether it is about a URL. An allow rule is about what will be asked for.
+    pub(super) fn fits_url(&self, url: &SubjectUrl) -> Fit {
+        if self.action() == Action::Allow {
+            return match &url.normal_text {
+                Some(text) => yes(self.pattern.matches(text)),
+                None => yes(self.is_catch_all()),
+            };
+        }
+        yes(url.texts.iter().any(|text| self.pattern.matches(text)))
+    }
+}
+
+fn yes(fits: bool) -> Fit {
+    if fits { Fit::Yes } else { Fit::No }
+}
+
+/// The rules of one tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolRules {
+    /// In order; the first that matches decides.
+    pub rules: Vec<Rule>,
+    /// Whether `[tools.permissions]` lists the tool: what no rule matches is then asked about.
+    pub listed: bool,
+}
+
+impl ToolRules {
+    /// Whether nothing that the tool is called with can run: it has a rule that denies everything,
+    /// and none before it that lets anything run.
+    #[must_use]
+    pub fn only_deny(&self) -> bool {
+        self.rules
+            .iter()
+            .take_while(|rule| rule.action() == Action::Deny)
+            .any(Rule::is_catch_all)
+    }
+}
+
+/// The rules of all tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    tools: BTreeMap<String, ToolRules>,
+}
+
+impl RuleSet {
+    /// Those of `tools`, by the tool's own id.
+    #[must_use]
+    pub fn new(tools: BTreeMap<String, ToolRules>) -> Self {
+        Self { tools }
+    }
+
+    /// The rules of a tool.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> Option<&ToolRules> {
+        self.tools.get(tool)
+    }
+
+    /// Whether a tool is kept from the model, since its rules can only deny it.
+    #[must_use]
+    pub fn hides(&self, tool: &str) -> bool {
+        self.of(tool).is_some_and(ToolRules::only_deny)
+    }
+
+    /// All rules with their tools, each tool's in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Rule)> {
+        let tools = self.tools.iter();
+        tools.flat_map(|(tool, list)| list.rules.iter().map(move |rule| (tool.as_str(), rule)))
+    }
+}

@@ -1,0 +1,498 @@
+//! What a call is about: its paths, the parts of its command, its URL.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::glob::{HOLE, Symbol, fold};
+use super::places::{Places, normal};
+use crate::call::ToolCall;
+use crate::def::{Annotations, ToolDef};
+
+/// Which parameters of a tool say what a call is about; rules are compared with these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum About {
+    /// A command for the shell.
+    Command {
+        /// The parameter with the command.
+        command: &'static str,
+        /// The parameter with the directory where it starts, if one is named.
+        cwd: &'static str,
+    },
+    /// Paths.
+    Paths(&'static [PathParam]),
+    /// The URL in this parameter.
+    Url(&'static str),
+    /// Nothing in particular: all arguments.
+    #[default]
+    Arguments,
+}
+
+/// What a call does to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PathRole {
+    /// It looks.
+    Read,
+    /// It changes what is there.
+    Write,
+}
+
+/// A parameter that is a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathParam {
+    /// The parameter.
+    pub name: &'static str,
+    /// What is done to the path.
+    pub role: PathRole,
+    /// What it means when it is left out.
+    pub default: Option<&'static str>,
+    /// Whether a link at its end is meant itself, not what it leads to.
+    pub entry: bool,
+    /// Whether a directory is taken with all that is in it.
+    pub tree: bool,
+}
+
+impl PathParam {
+    /// A path that is looked at.
+    #[must_use]
+    pub const fn read(name: &'static str) -> Self {
+        Self {
+            name,
+            role: PathRole::Read,
+            default: None,
+            entry: false,
+            tree: false,
+        }
+    }
+
+    /// A path where something is changed.
+    #[must_use]
+    pub const fn write(name: &'static str) -> Self {
+        Self {
+            role: PathRole::Write,
+            ..Self::read(name)
+        }
+    }
+
+    /// The same, of the entry itself: links are not followed.
+    #[must_use]
+    pub const fn itself(self) -> Self {
+        Self {
+            entry: true,
+            ..self
+        }
+    }
+
+    /// The same with all that is in a directory.
+    #[must_use]
+    pub const fn with_contents(self) -> Self {
+        Self { tree: true, ..self }
+    }
+
+    /// The same; left out it means `default`.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Self {
+        Self {
+            default: Some(default),
+            ..self
+        }
+    }
+}
+
+/// What a call is about. Made once per decision; the disk is asked only when a rule needs it.
+#[derive(Debug)]
+pub struct CallSubject<'c> {
+    /// The tool's own id.
+    pub tool: &'c str,
+    /// Its nature.
+    pub nature: Annotations,
+    /// The arguments, as they passed the schema.
+    pub params: &'c Value,
+    /// The paths that the arguments name.
+    pub paths: Vec<SubjectPath>,
+    /// The command, of a tool that runs one.
+    pub command: Option<CommandSubject>,
+    /// The URL, of a tool that asks for one.
+    pub url: Option<SubjectUrl>,
+    places: &'c Places,
+    arguments: OnceCell<Vec<Symbol>>,
+}
+
+/// A path that a call names.
+#[derive(Debug)]
+pub struct SubjectPath {
+    /// As it was given.
+    pub given: String,
+    /// What is done to it.
+    pub role: PathRole,
+    entry: bool,
+    tree: bool,
+    /// From the working directory, or where the command works.
+    absolute: PathBuf,
+    forms: OnceCell<PathForms>,
+}
+
+/// The forms of a path that rules are compared with.
+#[derive(Debug)]
+pub struct PathForms {
+    /// Where it really lies; `None` where that cannot be said.
+    pub canonical: Option<PathBuf>,
+    /// That relative to the working directory, when it lies below it.
+    pub canonical_relative: Option<String>,
+    /// As given, without `.` and `..`, relative to the working directory.
+    pub relative: Option<String>,
+    /// Whether it really lies inside the sandbox.
+    pub inside: bool,
+    pub(super) texts: Vec<FormText>,
+}
+
+/// A form as rules see it.
+#[derive(Debug)]
+pub(super) struct FormText {
+    pub(super) text: Vec<Symbol>,
+    pub(super) relative: bool,
+    /// Where it really lies, not only how it is called.
+    pub(super) real: bool,
+    /// All that lies in it, where the call takes that too.
+    pub(super) below: Option<Vec<Symbol>>,
+}
+
+/// A URL.
+#[derive(Debug)]
+pub struct SubjectUrl {
+    /// As it was given.
+    pub given: String,
+    /// As it will be asked; `None` when it is none.
+    pub normal: Option<String>,
+    pub(super) texts: Vec<Vec<Symbol>>,
+    pub(super) normal_text: Option<Vec<Symbol>>,
+}
+
+/// What a part of a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// A command that does its own work.
+    Simple,
+    /// One that runs another: `env`, `timeout`, `xargs`, `find -exec`, `npx`.
+    Wrapper,
+    /// A shell or an interpreter: what it runs is no command.
+    Interpreter,
+    /// An assignment alone, which holds for what follows.
+    Assignment,
+}
+
+/// A simple command at any depth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandPart {
+    /// `NAME=value` in front of it; `None` for a value that cannot be known.
+    pub assignments: Vec<(String, Option<String>)>,
+    /// Its words after quote removal; what cannot be known is a `…` at the end of a word.
+    pub words: Vec<String>,
+    /// Assignments and words, joined by blanks.
+    pub text: String,
+    /// Whether all of it is known before it runs.
+    pub known: bool,
+    /// What it is.
+    pub kind: PartKind,
+    /// In how many others it is nested.
+    pub depth: usize,
+    /// As an allow rule sees it: blanks inside words are none between them.
+    pub(crate) strict: Vec<Symbol>,
+    /// As other rules see it: with assignments, without, and with the file name alone.
+    pub(crate) loose: Vec<Vec<Symbol>>,
+}
+
+/// A command.
+#[derive(Debug, Default)]
+pub struct CommandSubject {
+    /// The text.
+    pub text: String,
+    /// Every simple command at every depth, those that others run as well, in order.
+    pub parts: Vec<CommandPart>,
+    /// What redirections write to, wherever that may be.
+    pub writes: Vec<SubjectPath>,
+    /// Whether something is written that cannot be known.
+    pub unknown_writes: bool,
+    /// What about it cannot be known before it runs; `None` when all of it can.
+    pub unknown: Option<String>,
+    pub(super) whole: Vec<Symbol>,
+}
+
+/// What `call`, whose arguments fit the schema of `def`, is about.
+#[must_use]
+pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) -> CallSubject<'c> {
+    let text = |name: &str| call.params.get(name).and_then(Value::as_str);
+    let mut subject = CallSubject {
+        tool: &def.id,
+        nature: def.annotations,
+        params: &call.params,
+        paths: Vec::new(),
+        command: None,
+        url: None,
+        places,
+        arguments: OnceCell::new(),
+    };
+    match def.about {
+        About::Arguments => {}
+        About::Url(name) => subject.url = Some(SubjectUrl::new(text(name).unwrap_or_default())),
+        About::Paths(params) => {
+            for param in params {
+                let Some(given) = text(param.name).or(param.default) else {
+                    continue;
+                };
+                subject.paths.push(SubjectPath {
+                    entry: param.entry,
+                    tree: param.tree,
+                    ..SubjectPath::new(given, param.role, places.cwd().join(given))
+                });
+            }
+        }
+        About::Command { command, cwd } => {
+            let start = match text(cwd) {
+                Some(cwd) => places.cwd().join(cwd),
+                None => places.cwd().to_owned(),
+            };
+            let command = text(command).unwrap_or_default();
+            subject.command = Some(command_subject(command, &start, places));
+        }
+    }
+    subject
+}
+
+#[cfg(feature = "shell")]
+fn command_subject(text: &str, start: &Path, places: &Places) -> CommandSubject {
+    let mut subject = CommandSubject::of(text);
+    crate::shell::parts::read(&mut subject, start, places.home());
+    subject
+}
+
+/// Without the shell there is no parser: nothing is known of a command.
+#[cfg(not(feature = "shell"))]
+fn command_subject(text: &str, _start: &Path, _places: &Places) -> CommandSubject {
+    CommandSubject {
+        unknown: Some("commands are not read in this build".to_owned()),
+        ..CommandSubject::of(text)
+    }
+}
+
+impl CommandSubject {
+    fn of(text: &str) -> Self {
+        let mut whole = Vec::with_capacity(text.len());
+        fold(text.trim(), &mut whole);
+        Self {
+            text: text.to_owned(),
+            whole,
+            ..Self::default()
+        }
+    }
+}
+
+impl CallSubject<'_> {
+    /// Where its paths begin.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        self.places
+    }
+
+    /// The arguments as canonical JSON, for rules.
+    pub(super) fn arguments(&self) -> &[Symbol] {
+        self.arguments.get_or_init(|| {
+            let mut symbols = Vec::new();
+            fold(&canonical_json(self.params), &mut symbols);
+            symbols
+        })
+    }
+
+    /// What identifies the call: an approval is given for this, and for nothing else.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        digest(self.tool, self.params)
+    }
+}
+
+/// SHA-256 of the tool's own id and the canonical arguments.
+#[must_use]
+pub fn digest(tool: &str, params: &Value) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(tool.as_bytes());
+    hasher.update([0]);
+    hasher.update(canonical_json(params).as_bytes());
+    hasher.finalize().into()
+}
+
+/// JSON without blanks, the keys of every object in order.
+#[must_use]
+pub fn canonical_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_canonical(value, &mut text);
+    text
+}
+
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (number, (key, value)) in entries.into_iter().enumerate() {
+                if number > 0 {
+                    text.push(',');
+                }
+                write_canonical(&Value::String(key.clone()), text);
+                text.push(':');
+                write_canonical(value, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (number, item) in items.iter().enumerate() {
+                if number > 0 {
+                    text.push(',');
+                }
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+impl SubjectPath {
+    pub(crate) fn new(given: &str, role: PathRole, absolute: PathBuf) -> Self {
+        Self {
+            given: given.to_owned(),
+            role,
+            entry: false,
+            tree: false,
+            absolute,
+            forms: OnceCell::new(),
+        }
+    }
+
+    /// Where it is looked for: absolute, by its text.
+    #[must_use]
+    pub fn absolute(&self) -> &Path {
+        &self.absolute
+    }
+
+    /// What it is called and where it really lies; the first call asks the disk.
+    pub fn forms(&self, places: &Places) -> &PathForms {
+        self.forms.get_or_init(|| self.resolve(places))
+    }
+
+    fn resolve(&self, places: &Places) -> PathForms {
+        let named = normal(&self.absolute);
+        let leads = places.leads_to(&self.absolute);
+        let canonical = if self.entry {
+            places.lies_at(&self.absolute)
+        } else {
+            leads.clone()
+        };
+        let below = self.tree
+            && leads
+                .as_deref()
+                .is_none_or(|path| places.is_directory(path));
+        let mut texts: Vec<FormText> = Vec::with_capacity(2);
+        let mut add = |path: &Path, cwd: &Path, real: bool| {
+            let relative = relative(path, cwd);
+            let absolute = path.to_string_lossy();
+            let forms = [(Some(&*absolute), false), (relative.as_deref(), true)];
+            for (text, relative) in forms {
+                let Some(text) = text else { continue };
+                let mut symbols = Vec::with_capacity(text.len());
+                fold(text, &mut symbols);
+                match texts
+                    .iter_mut()
+                    .find(|form| form.text == symbols && form.relative == relative)
+                {
+                    Some(form) => form.real |= real,
+                    None => texts.push(FormText {
+                        below: below.then(|| all_below(text)),
+                        text: symbols,
+                        relative,
+                        real,
+                    }),
+                }
+            }
+            relative
+        };
+        let given = add(&named, places.cwd(), false);
+        let canonical_relative = canonical
+            .as_deref()
+            .and_then(|path| add(path, places.real_cwd(), true));
+        if let Some(leads) = leads.as_deref().filter(|_| self.entry) {
+            add(leads, places.real_cwd(), false);
+        }
+        PathForms {
+            inside: canonical
+                .as_deref()
+                .is_some_and(|path| places.is_inside(path)),
+            canonical,
+            canonical_relative,
+            relative: given,
+            texts,
+        }
+    }
+}
+
+fn relative(path: &Path, cwd: &Path) -> Option<String> {
+    let rest = path.strip_prefix(cwd).ok()?;
+    Some(match rest.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        false => rest.to_string_lossy().into_owned(),
+    })
+}
+
+fn all_below(text: &str) -> Vec<Symbol> {
+    let mut symbols = Vec::new();
+    if text != "." {
+        fold(text.trim_end_matches('/'), &mut symbols);
+        symbols.push(u32::from('/'));
+    }
+    symbols.push(HOLE);
+    symbols
+}
+
+impl SubjectUrl {
+    fn new(given: &str) -> Self {
+        let normal = normal_url(given);
+        let text = |url: &str| {
+            let mut symbols = Vec::with_capacity(url.len());
+            fold(url, &mut symbols);
+            symbols
+        };
+        let normal_text = normal.as_deref().map(text);
+        let mut texts = vec![text(given.trim())];
+        texts.extend(normal_text.clone().filter(|normal| *normal != texts[0]));
+        Self {
+            given: given.to_owned(),
+            normal,
+            texts,
+            normal_text,
+        }
+    }
+}
+
+#[cfg(feature = "web")]
+fn normal_url(given: &str) -> Option<String> {
+    // As the tools ask for it: without a fragment, and without the dot of the root.
+    let mut url = url::Url::parse(given).ok()?;
+    url.set_fragment(None);
+    let bare = url.host_str().and_then(|host| host.strip_suffix('.'));
+    if let Some(bare) = bare.map(str::to_owned) {
+        url.set_host(Some(&bare)).ok()?;
+    }
+    Some(url.into())
+}
+
+/// Without the web tools a URL is nothing that will be asked for.
+#[cfg(not(feature = "web"))]
+fn normal_url(_given: &str) -> Option<String> {
+    None
+}
