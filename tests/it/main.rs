@@ -33,6 +33,7 @@ mod one_shot_json;
 mod os_sandbox;
 mod overflow;
 mod piped;
+mod quota;
 mod reload;
 mod retry;
 mod secrets;

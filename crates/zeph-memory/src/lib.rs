@@ -9,6 +9,7 @@
 //! - [`audit`]: the audit trail in the database and in files, behind `zeph_tools::AuditSink`.
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
+//! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
@@ -21,6 +22,7 @@ pub mod filter_gain;
 pub mod lock;
 pub mod messages;
 pub mod overflow;
+pub mod quota;
 pub mod seen;
 pub mod store;
 pub mod tasks;
@@ -37,6 +39,7 @@ pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
+pub use quota::SqliteQuota;
 pub use seen::SqliteSeenFiles;
 pub use store::Store;
 pub use tasks::{Task, TaskStatus};

@@ -100,12 +100,14 @@ fn insert_messages(count: usize) -> String {
 
 impl Store {
     /// Begins the window anew: [`Store::messages`] returns only what is appended from now on. No
-    /// message is deleted; what was seen of files is forgotten with those that showed it.
+    /// message is deleted; what was seen of files is forgotten with those that showed it, and calls
+    /// are counted anew.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
     pub async fn clear_window(&self, id: &str) -> Result<(), StoreError> {
         self.forget_seen(id).await?;
+        self.forget_calls(id).await?;
         let update = query(
             "UPDATE session SET window_start =
                  (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = session.number)

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005_audit_claim_source.sql"),
     include_str!("../migrations/0006_audit_chain.sql"),
     include_str!("../migrations/0007_filter_gain.sql"),
+    include_str!("../migrations/0008_call_quota.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

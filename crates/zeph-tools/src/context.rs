@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, NoEvents, ToolEvent};
+use crate::gate::quota::BatchSeats;
 use crate::secrets::Kinds;
 
 /// Who let a call run.
@@ -74,6 +75,8 @@ pub struct CallTrace {
     pub claim_source: Option<String>,
     /// The tool's own id and its validated arguments, once known.
     pub resolved: Option<(String, serde_json::Value)>,
+    /// Whether the quota has counted it.
+    pub counted: bool,
     /// Whether what it had done was taken back.
     pub rolled_back: bool,
     /// The secrets that were found in what it printed.
@@ -93,6 +96,7 @@ pub struct CallContext {
     pub may_be_kept: bool,
     /// Whose idea it is.
     pub origin: Origin,
+    seats: Arc<BatchSeats>,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
@@ -107,6 +111,7 @@ impl CallContext {
             takes_images: false,
             may_be_kept: false,
             origin: Origin::Model,
+            seats: Arc::new(BatchSeats::of(1)),
             events,
             trace: Arc::default(),
         }
@@ -147,6 +152,18 @@ impl CallContext {
     #[must_use]
     pub fn of_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
+    }
+
+    /// The same for one of several calls that the quota admits together.
+    #[must_use]
+    pub fn seated(self, seats: Arc<BatchSeats>) -> Self {
+        Self { seats, ..self }
+    }
+
+    /// What it shares with the other calls of its answer.
+    #[must_use]
+    pub fn seats(&self) -> &BatchSeats {
+        &self.seats
     }
 
     /// Tells of the call.

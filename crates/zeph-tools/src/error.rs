@@ -65,12 +65,14 @@ pub enum ToolError {
         reason: String,
     },
     /// The session's quota of calls is used up.
-    #[error("quota_blocked: {used} of {max} tool calls of this session are used")]
+    #[error("quota_blocked: {used} of {max} tool calls of this session are used{}", too_many(*.asked))]
     QuotaBlocked {
         /// Calls made.
-        used: usize,
+        used: u64,
         /// Calls allowed.
-        max: usize,
+        max: u64,
+        /// Calls that the answer asks for.
+        asked: u64,
     },
     /// A person has to agree first.
     #[error("{} needs the user's confirmation: {} {}", .0.tool, .0.reason, .0.hint)]
@@ -329,6 +331,14 @@ impl ToolError {
             self.category(),
             ToolErrorCategory::PolicyBlocked | ToolErrorCategory::ConfirmationRequired
         )
+    }
+}
+
+/// Why none of several calls ran; nothing for one.
+fn too_many(asked: u64) -> String {
+    match asked {
+        0 | 1 => String::new(),
+        asked => format!(", and this answer asks for {asked} more: none of them ran"),
     }
 }
 

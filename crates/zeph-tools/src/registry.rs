@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::def::{InvocationHint, ToolDef};
+use crate::params;
 
 /// The tools of a turn. Sorted by id: equal sets render to equal bytes.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +47,13 @@ impl ToolRegistry {
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&ToolDef> {
         self.index.get(id).and_then(|at| self.tools.get(*at))
+    }
+
+    /// Whether this is a call at all: of a tool there is, with arguments that fit or can be mended.
+    #[must_use]
+    pub fn takes(&self, id: &str, params: &Value) -> bool {
+        self.get(id)
+            .is_some_and(|def| params::prepare(def, params).is_ok())
     }
 
     /// Up to three ids like `id`, the nearest first.

@@ -12,12 +12,14 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
+use zeph_tools::gate::quota::BatchSeats;
 use zeph_tools::{
     Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
     ToolEvent, ToolOutput, ToolRegistry, ToolResult,
 };
 
 use crate::channel::{AgentEvent, Channel, UserAnswer};
+use crate::config::AgentConfig;
 use crate::reload::{ConfigNews, ConfigReload};
 
 /// Who asks for calls, and in which conversation.
@@ -45,7 +47,7 @@ pub struct Dispatcher {
 }
 
 /// The calls of one answer: what they change is undone together.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Batch {
     /// Its id.
     pub id: uuid::Uuid,
@@ -53,6 +55,25 @@ pub struct Batch {
     pub max_calls: usize,
     /// So many read-only calls run at the same time.
     pub max_parallel: usize,
+    /// What they share before the quota.
+    pub seats: Arc<BatchSeats>,
+}
+
+impl Batch {
+    /// A batch of `requests`. The quota counts those that are calls of tools that there are, as far
+    /// as they run at all.
+    #[must_use]
+    pub fn of(requests: &[ToolUseRequest], registry: &ToolRegistry, config: &AgentConfig) -> Self {
+        let max_calls = config.max_calls_per_iteration;
+        let running = requests.iter().take(max_calls);
+        let calls = running.filter(|request| registry.takes(&request.name, &request.input));
+        Self {
+            id: uuid::Uuid::new_v4(),
+            max_calls,
+            max_parallel: config.max_parallel_calls,
+            seats: Arc::new(BatchSeats::of(calls.count() as u64)),
+        }
+    }
 }
 
 impl Dispatcher {
@@ -114,7 +135,7 @@ impl Dispatcher {
     pub async fn run_together(
         &self,
         requests: &[ToolUseRequest],
-        batch: Batch,
+        batch: &Batch,
         cancel: &CancellationToken,
     ) -> Vec<ToolResult> {
         let calls: Vec<_> = requests
@@ -133,12 +154,13 @@ impl Dispatcher {
         &self,
         at: usize,
         request: &ToolUseRequest,
-        batch: Batch,
+        batch: &Batch,
         cancel: &CancellationToken,
     ) -> ToolResult {
         let call = self.call(request, Some(batch.id));
         if at < batch.max_calls {
-            self.run_model_call(&call, cancel).await
+            self.run_asking(&call, Arc::clone(&batch.seats), cancel)
+                .await
         } else {
             self.refuse(&call, cancel, over_the_limit(batch.max_calls))
                 .await
@@ -177,6 +199,16 @@ impl Dispatcher {
 
     /// Runs a call that the model (or a script) asks for; the stack may ask.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
+        let seats = Arc::new(BatchSeats::of(1));
+        self.run_asking(call, seats, cancel).await
+    }
+
+    async fn run_asking(
+        &self,
+        call: &ToolCall,
+        seats: Arc<BatchSeats>,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
         self.refresh().await;
         self.tell_started(call);
         let start = Instant::now();
@@ -189,6 +221,7 @@ impl Dispatcher {
                 Answer::Nobody
             },
         );
+        let cx = cx.seated(seats);
         let mut result = owned(
             call,
             self.executor.execute_tool_call_erased(call, &cx).await,

@@ -19,6 +19,13 @@ pub enum Limit {
     DoomLoop,
     /// The conversation takes over 80 % of its budget.
     Context,
+    /// The calls of the session are used up, or fewer are left than an answer asked for.
+    Quota {
+        /// Calls made.
+        used: u64,
+        /// Calls allowed.
+        max: u64,
+    },
 }
 
 /// What one iteration did: a call and what the model read of it.
@@ -38,6 +45,7 @@ pub struct Limits {
     max_iterations: usize,
     context_budget: usize,
     iterations: usize,
+    quota: Option<Limit>,
     last: Option<u64>,
     equal: usize,
 }
@@ -50,6 +58,7 @@ impl Limits {
             max_iterations: config.max_tool_iterations,
             context_budget: context_budget(config, window),
             iterations: 0,
+            quota: None,
             last: None,
             equal: 0,
         }
@@ -73,7 +82,15 @@ impl Limits {
         if estimated_tokens > self.context_limit() {
             return Some(Limit::Context);
         }
+        if self.quota.is_some() {
+            return self.quota;
+        }
         (self.iterations >= self.max_iterations).then_some(Limit::Iterations)
+    }
+
+    /// Records that a call was refused because `used` of `max` calls of the session are used.
+    pub fn over_quota(&mut self, used: u64, max: u64) {
+        self.quota = Some(Limit::Quota { used, max });
     }
 
     /// Records an iteration; `Some` when it closes a doom loop.
@@ -223,6 +240,12 @@ mod tests {
         assert_eq!(limits.before_request(0), None);
         run(&mut limits, &json!(2), "b");
         assert_eq!(limits.before_request(0), Some(Limit::Iterations));
+        limits.over_quota(3, 4);
+        assert_eq!(
+            limits.before_request(0),
+            Some(Limit::Quota { used: 3, max: 4 })
+        );
+        assert_eq!(limits.before_request(801), Some(Limit::Context));
         let unset = Limits::new(&AgentConfig::default(), 1000);
         assert_eq!(unset.before_request(800), None);
         assert_eq!(unset.before_request(801), Some(Limit::Context));

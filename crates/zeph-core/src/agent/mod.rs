@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::{HistoryId, LlmProvider, Message, ToolDefinition};
 use zeph_memory::Store;
 use zeph_tools::cache::ResultCaches;
+use zeph_tools::gate::quota::Quota;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone,
     content_for_llm,
@@ -46,6 +47,8 @@ pub struct AgentParts {
     pub undo: Arc<dyn Undo>,
     /// What the stack answers again; `None` where it does not.
     pub caches: Option<Arc<ResultCaches>>,
+    /// How many calls the session may make, which the stack sees to; `None` for any number.
+    pub quota: Option<Quota>,
     /// More lines of `/status`: what they are of, and what they say.
     pub more_status: Vec<StatusLine>,
     /// Where the conversation is kept.
@@ -71,6 +74,7 @@ pub struct Agent {
     dispatcher: Arc<Dispatcher>,
     undo: Arc<dyn Undo>,
     caches: Option<Arc<ResultCaches>>,
+    quota: Option<Quota>,
     more_status: Vec<StatusLine>,
     /// The window that the cached results were read in.
     window: HistoryId,
@@ -128,6 +132,7 @@ impl Agent {
             dispatcher: Arc::new(dispatcher),
             undo: parts.undo,
             caches: parts.caches,
+            quota: parts.quota,
             more_status: parts.more_status,
             window: history.id(),
             history,
@@ -201,7 +206,7 @@ impl Agent {
                 self.follow_window();
                 "The conversation starts over; what was said stays in the store.".to_owned()
             }
-            Command::Status => self.status(),
+            Command::Status => self.status().await,
             Command::Tools => self.tool_list(),
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {
@@ -268,7 +273,18 @@ impl Agent {
             .collect()
     }
 
-    fn status(&self) -> String {
+    /// The calls that are used of those the session may make, behind the other limits.
+    async fn quota_status(&self) -> String {
+        let Some(quota) = &self.quota else {
+            return String::new();
+        };
+        match quota.counter.used(self.history.session()).await {
+            Ok(used) => format!(", {used} of {} calls of the session used", quota.max),
+            Err(error) => format!(", calls of the session cannot be counted: {error}"),
+        }
+    }
+
+    async fn status(&self) -> String {
         let window = self.provider.context_window();
         let budget = limits::context_budget(&self.config, window);
         format!(
@@ -276,7 +292,7 @@ impl Agent {
              directory   {}\n\
              model       {} ({})\n\
              context     about {} of {budget} tokens, {} messages\n\
-             limits      {} rounds of calls a turn, {} calls a round\n\
+             limits      {} rounds of calls a turn, {} calls a round{}\n\
              cache       {}\n\
              {}database    {}",
             self.history.session(),
@@ -287,6 +303,7 @@ impl Agent {
             self.history.messages().len(),
             self.config.max_tool_iterations,
             self.config.max_calls_per_iteration,
+            self.quota_status().await,
             self.cache_status(),
             self.more_status(),
             self.store.path().display(),

@@ -34,6 +34,8 @@ pub enum TurnEnd {
     DoomLoop,
     /// The conversation takes over 80 % of its budget.
     ContextBudget,
+    /// The calls of the session are used up.
+    Quota,
     /// It ended on a refusal: the model had nothing more to say after it.
     Refused,
     /// The user cancelled it.
@@ -57,6 +59,16 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// The error, or what the limit was.
     pub message: Option<String>,
+}
+
+/// What is left of a result that was stored.
+struct Stored {
+    /// What the model reads of it.
+    content: String,
+    /// Whether a gate refused the call.
+    refused: bool,
+    /// Calls used and allowed, when the quota refused it.
+    over_quota: Option<(u64, u64)>,
 }
 
 /// What stops a turn from within.
@@ -114,11 +126,11 @@ impl Agent {
         let mut refused = false;
         loop {
             match limits.before_request(self.history.estimated_tokens()) {
-                Some(Limit::Iterations) => return self.sum_up(cancel, outcome).await,
-                Some(_) => {
+                None => {}
+                Some(Limit::Context) => {
                     return Err(Stop::End(TurnEnd::ContextBudget, self.over_budget(&limits)));
                 }
-                None => {}
+                Some(limit) => return self.sum_up(limit, cancel, outcome).await,
             }
             self.channel.emit(AgentEvent::Requesting {
                 iteration: limits.iterations() + 1,
@@ -135,16 +147,16 @@ impl Agent {
                 return Ok(());
             }
             outcome.tool_calls += requests.len();
-            let contents = self.run_calls(&requests, &registry, cancel).await?;
-            refused = contents.iter().all(|(_, refused)| *refused);
-            let steps = requests
-                .iter()
-                .zip(&contents)
-                .map(|(request, (content, _))| Step {
-                    tool: &request.name,
-                    input: &request.input,
-                    content,
-                });
+            let results = self.run_calls(&requests, &registry, cancel).await?;
+            refused = results.iter().all(|result| result.refused);
+            if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
+                limits.over_quota(used, max);
+            }
+            let steps = requests.iter().zip(&results).map(|(request, result)| Step {
+                tool: &request.name,
+                input: &request.input,
+                content: &result.content,
+            });
             let doomed = limits.after_iteration(steps);
             outcome.iterations = limits.iterations();
             if cancel.is_cancelled() {
@@ -161,34 +173,50 @@ impl Agent {
         }
     }
 
-    /// The cap is reached: one last request, in which no tool may be called.
+    /// No more calls may be made: one last request, in which no tool may be called.
     async fn sum_up(
         &mut self,
+        limit: Limit,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
-        let cap = self.config.max_tool_iterations;
+        let (what, reason, end, told) = match limit {
+            Limit::Quota { used, max } => (
+                format!("{used} of {max} tool calls of this session are used."),
+                "the quota of tool calls of this session is used up",
+                TurnEnd::Quota,
+                format!(
+                    "stopped: {used} of {max} tool calls of this session are used \
+                     ([tools] max_tool_calls_per_session), too few are left; /clear starts over"
+                ),
+            ),
+            _ => {
+                let cap = self.config.max_tool_iterations;
+                (
+                    format!("{cap} rounds of tool calls are used up in this turn."),
+                    "the limit of tool calls for this turn is reached",
+                    TurnEnd::IterationCap,
+                    format!(
+                        "stopped after {cap} rounds of tool calls ([agent] max_tool_iterations); \
+                         say \"go on\" to continue"
+                    ),
+                )
+            }
+        };
         let words = format!(
-            "[limit] {cap} rounds of tool calls are used up in this turn. Do not call tools. \
+            "[limit] {what} Do not call tools. \
              Sum up what was done, what was found, and what is left."
         );
         self.history.push(Message::user(words), None).await?;
         let response = self.ask(ToolChoice::None, cancel, outcome).await?;
         let requests = self.store_answer(response, outcome).await?;
         if !requests.is_empty() {
-            let reason = "the limit of tool calls for this turn is reached";
             let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
             for (request, result) in requests.iter().zip(results) {
                 self.store_result(request, result).await?;
             }
         }
-        Err(Stop::End(
-            TurnEnd::IterationCap,
-            format!(
-                "stopped after {cap} rounds of tool calls ([agent] max_tool_iterations); \
-                 say \"go on\" to continue"
-            ),
-        ))
+        Err(Stop::End(end, told))
     }
 
     fn over_budget(&self, limits: &Limits) -> String {
@@ -307,45 +335,44 @@ impl Agent {
         Ok(requests)
     }
 
-    /// Runs the calls of one answer and stores each result; yields what the model reads of each,
-    /// and whether it was refused.
+    /// Runs the calls of one answer and stores each result.
     async fn run_calls(
         &mut self,
         requests: &[ToolUseRequest],
         registry: &ToolRegistry,
         cancel: &CancellationToken,
-    ) -> Result<Vec<(String, bool)>, Stop> {
-        let batch = Batch {
-            id: uuid::Uuid::new_v4(),
-            max_calls: self.config.max_calls_per_iteration,
-            max_parallel: self.config.max_parallel_calls,
-        };
+    ) -> Result<Vec<Stored>, Stop> {
+        let batch = Batch::of(requests, registry, &self.config);
         self.follow_window();
         let dispatcher = std::sync::Arc::clone(&self.dispatcher);
-        let mut contents = Vec::with_capacity(requests.len());
+        let mut stored = Vec::with_capacity(requests.len());
         if Dispatcher::may_run_together(requests, registry) {
-            let results = dispatcher.run_together(requests, batch, cancel).await;
+            let results = dispatcher.run_together(requests, &batch, cancel).await;
             for (request, result) in requests.iter().zip(results) {
-                contents.push(self.store_result(request, result).await?);
+                stored.push(self.store_result(request, result).await?);
             }
         } else {
             for (at, request) in requests.iter().enumerate() {
-                let result = dispatcher.run_one_of(at, request, batch, cancel).await;
+                let result = dispatcher.run_one_of(at, request, &batch, cancel).await;
                 // A result that cannot be stored ends the batch: no further mutation begins.
-                contents.push(self.store_result(request, result).await?);
+                stored.push(self.store_result(request, result).await?);
             }
         }
-        Ok(contents)
+        Ok(stored)
     }
 
-    /// Stores a result; yields what the model reads of it, and whether the call was refused.
+    /// Stores a result.
     async fn store_result(
         &mut self,
         request: &ToolUseRequest,
         result: ToolResult,
-    ) -> Result<(String, bool), Stop> {
+    ) -> Result<Stored, Stop> {
         let content = content_for_llm(&result);
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+        let over_quota = match &result {
+            Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
+            _ => None,
+        };
         let mut parts = vec![MessagePart::ToolResult {
             tool_use_id: request.id.clone(),
             content: content.clone(),
@@ -359,7 +386,11 @@ impl Agent {
         }));
         let role = Role::User;
         self.history.push(Message { role, parts }, None).await?;
-        Ok((content, refused))
+        Ok(Stored {
+            content,
+            refused,
+            over_quota,
+        })
     }
 
     /// Notes in the store what the session is about and which model answers.

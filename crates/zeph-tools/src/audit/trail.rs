@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{AuditEntry, AuditError, AuditSink, Intent};
 
 /// Where the entries of a process go: to several sinks, or to none.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct AuditTrail {
     sinks: Arc<[Arc<dyn AuditSink>]>,
     required: bool,

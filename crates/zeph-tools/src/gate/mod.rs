@@ -4,12 +4,14 @@
 //! what rules say of them (`glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
 //! would have allowed it. [`places`] is where paths are made real; nothing else here looks at a disk.
+//! [`quota`] says how many calls a session may make.
 
 pub mod decision;
 mod glob;
 pub mod pattern;
 pub mod permissions;
 pub mod places;
+pub mod quota;
 pub mod rule;
 pub mod subject;
 

@@ -10,6 +10,7 @@ pub mod filter;
 pub mod known;
 pub mod overflow;
 pub mod permission;
+pub mod quota;
 pub mod redact;
 pub mod retry;
 pub mod stack;

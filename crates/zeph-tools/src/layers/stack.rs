@@ -6,6 +6,7 @@
 //! |---|---|
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
+//! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
@@ -25,6 +26,7 @@ use super::cache::CacheLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::PermissionLayer;
+use super::quota::QuotaLayer;
 use super::redact::RedactLayer;
 use super::retry::RetryLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
@@ -32,18 +34,22 @@ use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
+use crate::gate::quota::Quota;
 use crate::mode::Mode;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
 use crate::secrets::Secrets;
 
-/// What the stack is made of.
+/// What the stack is made of. By default it has no executors, leaves no entries and limits nothing.
+#[derive(Default)]
 pub struct StackParts {
     /// The executors with their names, in the order in which they are asked.
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
     pub audit: AuditTrail,
+    /// How many calls a session may make; without it any number.
+    pub quota: Option<Quota>,
     /// Layers that look on and change nothing.
     pub watchers: Vec<Arc<dyn ToolLayer>>,
     /// What answers calls that were made before; without it every call is made.
@@ -70,8 +76,14 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
-        Arc::new(PermissionLayer::new(parts.mode, Arc::clone(&registry))),
     ];
+    if let Some(quota) = parts.quota {
+        layers.push(Arc::new(QuotaLayer::new(quota)));
+    }
+    layers.push(Arc::new(PermissionLayer::new(
+        parts.mode,
+        Arc::clone(&registry),
+    )));
     layers.extend(parts.watchers);
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));

@@ -80,6 +80,7 @@ impl World {
             cache: None,
             overflow: Some((Arc::clone(&kept) as _, config)),
             mode: Mode::Ask,
+            ..StackParts::default()
         });
         Self {
             kept,

@@ -95,6 +95,7 @@ fn stack_of(executor: &Faulty, audit: &Arc<Audit>, retry: ToolRetryConfig) -> La
         cache: Some(Arc::new(caches)),
         overflow: None,
         mode: Mode::Ask,
+        ..StackParts::default()
     })
     .unwrap()
 }

@@ -37,6 +37,7 @@ fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecuto
         ))),
         overflow: Some((Arc::new(Kept::default()), OverflowConfig::default())),
         mode,
+        ..StackParts::default()
     })
     .unwrap()
 }

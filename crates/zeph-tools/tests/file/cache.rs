@@ -79,6 +79,7 @@ impl Cached {
                 cache: cache.cloned(),
                 overflow: None,
                 mode: Mode::Full,
+                ..StackParts::default()
             })
             .expect("a stack")
         };

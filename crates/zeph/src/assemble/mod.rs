@@ -5,6 +5,7 @@
 
 mod audit;
 mod filters;
+mod limits;
 mod provider;
 mod reload;
 mod secrets;
@@ -38,6 +39,7 @@ use crate::terminal::sanitize::clean;
 pub(crate) use audit::AuditLines;
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
+use limits::Limits;
 pub(crate) use provider::{choose_provider, openai_base_url};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
@@ -58,6 +60,8 @@ pub(crate) struct Assembly {
     pub(crate) reload: Arc<Reloader>,
     /// Results that are answered again; `None` where that is switched off.
     pub(crate) caches: Option<Arc<ResultCaches>>,
+    /// What limits calls.
+    pub(crate) limits: Limits,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -104,12 +108,14 @@ impl Assembly {
         let sandbox = Arc::new(sandbox);
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
+        let limits = Limits::new(&loaded, &store);
         let stack = build_stack(
             &loaded,
             sandbox,
             &store,
             &shell,
             caches.clone(),
+            &limits,
             trail,
             secrets,
         )?;
@@ -127,6 +133,7 @@ impl Assembly {
             store,
             stack: Arc::new(stack),
             caches,
+            limits,
             reload: Arc::new(reload),
             undo: Arc::new(undo),
             shell,
@@ -274,6 +281,7 @@ fn build_stack(
     store: &Store,
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
+    limits: &Limits,
     audit: AuditTrail,
     secrets: Arc<Secrets>,
 ) -> anyhow::Result<LayeredExecutor> {
@@ -296,6 +304,7 @@ fn build_stack(
             ),
         ],
         audit,
+        quota: limits.quota.clone(),
         watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
         cache,
         retry: tools.retry.clone(),

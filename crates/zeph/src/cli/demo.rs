@@ -172,6 +172,7 @@ async fn work(
         channel: Arc::clone(view) as _,
         undo: Arc::clone(&assembly.undo),
         caches: assembly.caches.clone(),
+        quota: assembly.limits.quota.clone(),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),
         session: open.id.clone(),

@@ -48,7 +48,9 @@ impl From<TurnEnd> for Exit {
     fn from(end: TurnEnd) -> Self {
         match end {
             TurnEnd::Done => Self::Done,
-            TurnEnd::IterationCap | TurnEnd::DoomLoop | TurnEnd::ContextBudget => Self::Limit,
+            TurnEnd::IterationCap | TurnEnd::DoomLoop | TurnEnd::ContextBudget | TurnEnd::Quota => {
+                Self::Limit
+            }
             TurnEnd::Refused => Self::Refused,
             TurnEnd::Cancelled => Self::Interrupted,
             TurnEnd::Error => Self::Failed,

@@ -97,6 +97,8 @@ impl LlmConfig {
 pub(crate) struct ToolsConfig {
     /// How freely the agent acts.
     pub(crate) mode: Mode,
+    /// How many calls a session may make, each counted once; empty means any number. `/clear` counts anew.
+    pub(crate) max_tool_calls_per_session: Option<u64>,
     /// The file tools.
     pub(crate) file: FileConfig,
     /// The shell.

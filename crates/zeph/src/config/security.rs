@@ -56,6 +56,7 @@ const RULES: &[(&str, Rule)] = &[
         "tools.mode",
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
     ),
+    ("tools.max_tool_calls_per_session", Rule::Lower),
     ("tools.file.allowed_paths", Rule::Inside),
     ("tools.file.deny_read", Rule::More),
     ("tools.file.allow_read", Rule::Narrower),

@@ -32,6 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.images", "true"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
+    ("tools.max_tool_calls_per_session", "200"),
     ("tools.filters.filters_path", "\"~/filters.toml\""),
     ("tools.filters.security.extra_patterns.name", "\"acme_key\""),
     (

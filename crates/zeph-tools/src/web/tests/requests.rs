@@ -206,6 +206,7 @@ async fn the_audit_entry_names_the_last_host() {
         cache: None,
         overflow: None,
         mode: Mode::Full,
+        ..StackParts::default()
     })
     .unwrap();
     let (site, else_where) = (Some("web:site.test.org"), Some("web:other.test.org"));
@@ -274,6 +275,7 @@ async fn a_page_is_answered_from_the_cache() {
         cache: Some(Arc::clone(&caches)),
         overflow: None,
         mode: Mode::Full,
+        ..StackParts::default()
     })
     .unwrap();
     for (path, host, kept) in [
@@ -379,6 +381,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         cache: None,
         overflow: None,
         mode: Mode::Full,
+        ..StackParts::default()
     })
     .unwrap();
     let fetch = async |path: &str| {

@@ -1,0 +1,44 @@
+//! The `quota` layer: no more calls than `[tools] max_tool_calls_per_session`.
+//!
+//! A call comes here twice when the user is asked about it; it is counted the first time.
+
+use async_trait::async_trait;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::feedback::ToolResult;
+use crate::gate::quota::Quota;
+
+/// See the module.
+pub struct QuotaLayer {
+    quota: Quota,
+}
+
+impl QuotaLayer {
+    /// A layer that takes from `quota`.
+    #[must_use]
+    pub fn new(quota: Quota) -> Self {
+        Self { quota }
+    }
+}
+
+#[async_trait]
+impl ToolLayer for QuotaLayer {
+    fn name(&self) -> &'static str {
+        "quota"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let counted = cx.trace().counted;
+        if !counted {
+            cx.seats().take(&self.quota, &call.conversation).await?;
+            cx.trace().counted = true;
+        }
+        next.run(call, cx).await
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

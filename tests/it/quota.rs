@@ -1,0 +1,291 @@
+//! How many calls a session may make: what is counted, what is refused, and what counts anew.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, execute, results_of, session_ids};
+use crate::terminal::Terminal;
+
+fn limit(max: u64) -> String {
+    format!("[tools]\nmax_tool_calls_per_session = {max}\n")
+}
+
+fn echo(n: usize) -> (&'static str, Value) {
+    (
+        "bash",
+        json!({ "command": format!("echo {n} | tee -a ran.txt") }),
+    )
+}
+
+/// How many calls ran.
+fn ran(home: &Home) -> usize {
+    match home.has("ran.txt") {
+        true => home.read("ran.txt").lines().count(),
+        false => 0,
+    }
+}
+
+/// The results and categories of the trail.
+fn outcomes(home: &Home) -> Vec<(String, Option<String>)> {
+    let entries = audit(&home.database()).into_iter();
+    entries
+        .map(|entry| (entry.result, entry.error_category))
+        .collect()
+}
+
+/// Proves PERM-40, AGT-8, D-11, D-17, ERR-6, CLI-3.
+#[test]
+fn an_answer_that_passes_the_limit_is_blocked_whole_and_ends_the_turn() {
+    let server = OpenAi::start(|n, request| {
+        if request.json()["tool_choice"] == "none" {
+            return Reply::text("As far as I came.");
+        }
+        Reply::calls(&n.to_string(), &[echo(n), echo(n)])
+    });
+    let home = Home::openai(&server);
+    home.more_config(&limit(5));
+    let object = home
+        .zeph(["--yes", "-p", "go", "--output-format", "json"])
+        .code(4)
+        .json();
+    assert_eq!(object["stop_reason"], "quota");
+    assert_eq!(object["text"], "As far as I came.");
+    assert_eq!(object["iterations"], 3);
+    let message = object["message"].as_str().unwrap();
+    assert_has(message, &["4 of 5", "max_tool_calls_per_session", "/clear"]);
+    assert_eq!(ran(&home), 4, "none of the third answer ran");
+
+    let requests = server.requests();
+    assert_eq!(requests.len(), 4);
+    assert_eq!(
+        requests[3].json()["tools"],
+        requests[0].json()["tools"],
+        "the cached prefix survives"
+    );
+    let results = results_of(&requests[3].messages());
+    for (_, content) in &results[4..] {
+        assert_has(
+            content,
+            &[
+                "category: policy_blocked",
+                "quota_blocked: 4 of 5 tool calls",
+                "asks for 2 more",
+                "retryable: false",
+            ],
+        );
+    }
+    let outcomes = outcomes(&home);
+    assert_eq!(outcomes.len(), 6);
+    let blocked = ("blocked".to_owned(), Some("policy_blocked".to_owned()));
+    assert_eq!(outcomes[4..], [blocked.clone(), blocked]);
+
+    // One alone still fits.
+    home.zeph(["tools", "call", "list_tasks", "--session"])
+        .args([session_ids(&home.database()).remove(0)])
+        .code(0);
+    // In words for a person.
+    let told = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
+    told.says(&["5 of 5", "max_tool_calls_per_session"]);
+    assert_eq!(ran(&home), 4);
+}
+
+/// Proves PERM-40, AGT-8: who stays within the limit notices nothing, and the last call runs.
+#[test]
+fn what_fits_runs() {
+    let server = OpenAi::replies([
+        Reply::calls("a", &[echo(1), echo(2)]),
+        Reply::calls("b", &[echo(3)]),
+        Reply::text("Done."),
+    ]);
+    let home = Home::openai(&server);
+    home.more_config(&limit(3));
+    let object = home
+        .zeph(["--yes", "-p", "go", "--output-format", "json"])
+        .code(0)
+        .json();
+    assert_eq!(object["stop_reason"], "done");
+    assert_eq!(ran(&home), 3);
+}
+
+/// Proves D-11, D-21: calls that do not run anyway, because there are too many or because they are
+/// none, are not counted.
+#[test]
+fn what_is_no_call_is_not_counted() {
+    let mut calls: Vec<_> = (0..14).map(echo).collect();
+    calls.insert(3, ("bahs", json!({ "command": "true" })));
+    calls.insert(5, ("bash", json!({ "cmmand": "true" })));
+    let calls: Vec<_> = calls.into_iter().chain((20..23).map(echo)).collect();
+    let server = OpenAi::replies([Reply::calls("a", &calls), Reply::text("Done.")]);
+    let home = Home::openai(&server);
+    home.more_config(&limit(13));
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    assert_eq!(ran(&home), 13, "15 calls less two that are none");
+    let results = results_of(&server.last().messages());
+    assert_has(&results[3].1, &["tool_not_found"]);
+    assert_has(&results[5].1, &["invalid_parameters"]);
+    let session = session_ids(&home.database()).remove(0);
+    let one_more = ["tools", "call", "list_tasks", "--session", &session];
+    home.zeph(one_more).code(3).prints(&["13 of 13"]);
+}
+
+/// Proves D-11: a call that is asked about goes through the gates twice and is counted once; one
+/// that the user refuses is counted too.
+#[test]
+fn a_question_costs_nothing() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "echo 1 >> ran.txt" } },
+                 { tool = "bash", input = { command = "echo 2 >> ran.txt" } }]
+        [[steps]]
+        calls = [{ tool = "bash", input = { command = "echo 3 >> ran.txt" } }]
+        [[steps]]
+        text = "All three."
+        "##,
+    );
+    home.more_config(&limit(3));
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    for (command, answer) in [("echo 1", "1"), ("echo 2", "4"), ("echo 3", "1")] {
+        terminal.shows(&format!("$ {command}"));
+        terminal.type_keys(answer);
+    }
+    terminal.shows("All three.");
+    terminal.prompts("");
+    assert_eq!(home.read("ran.txt"), "1\n3\n");
+    terminal.type_keys("/status\r");
+    terminal.shows("3 of 3 calls of the session used");
+    terminal.prompts("");
+    // The user's own are calls as well.
+    terminal.type_keys("!echo 4 >> ran.txt\r");
+    terminal.shows("quota_blocked: 3 of 3");
+    terminal.prompts("");
+    terminal.type_keys("/clear\r");
+    terminal.shows("starts over");
+    terminal.prompts("");
+    terminal.type_keys("!echo 5 >> ran.txt\r");
+    terminal.prompts("");
+    terminal.type_keys("/status\r");
+    terminal.shows("1 of 3 calls of the session used");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+    assert_eq!(home.read("ran.txt"), "1\n3\n5\n");
+}
+
+/// Proves D-29: it goes on counting in every process that works in the session, and each session
+/// has its own.
+#[test]
+fn it_goes_on_over_processes() {
+    let server = OpenAi::start(|n, request| {
+        if request.json()["tool_choice"] == "none" || n % 2 == 1 {
+            return Reply::text("Done.");
+        }
+        Reply::calls(&n.to_string(), &[echo(n)])
+    });
+    let home = Home::openai(&server);
+    home.more_config(&limit(3));
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    let session = session_ids(&home.database()).remove(0);
+    home.zeph(["--yes", "--continue", "-p", "go"]).code(0);
+    home.zeph(["tools", "call", "list_tasks", "--session", &session])
+        .code(0);
+    let stopped = home.zeph(["--yes", "--resume", &session, "-p", "go"]);
+    stopped.code(4).says(&["3 of 3"]);
+    assert_eq!(ran(&home), 2);
+    let more = ["tools", "call", "list_tasks", "{}", "--json", "--session"];
+    let refused = home.zeph(more).args([&session]).code(3).json();
+    assert_eq!(refused["error_type"], "permission_denied");
+    assert_eq!(refused["error_category"], "policy_blocked");
+    assert_has(
+        refused["error_message"].as_str().unwrap(),
+        &["quota_blocked"],
+    );
+    home.zeph(more).args(["another"]).code(0);
+
+    // What goes with a session goes with its count.
+    home.zeph(["sessions", "rm", &session]).code(0);
+    home.zeph(more).args([&session]).code(0);
+}
+
+/// Proves PERM-40: two processes never take the same call.
+#[test]
+fn processes_at_once_share_the_limit() {
+    let home = Home::new();
+    home.config(&limit(5));
+    home.zeph(["tools", "call", "list_tasks", "--session", "s"])
+        .code(0);
+    let running: Vec<_> = (0..10)
+        .map(|_| {
+            home.zeph(["tools", "call", "list_tasks", "--session", "s"])
+                .start()
+        })
+        .collect();
+    let codes: Vec<_> = running
+        .into_iter()
+        .map(|running| running.wait().code)
+        .collect();
+    let count = |code| codes.iter().filter(|found| **found == Some(code)).count();
+    assert_eq!((count(0), count(3)), (4, 6), "{codes:?}");
+}
+
+/// Proves PERM-40: a script is one session; each line is a batch of its own.
+#[test]
+fn a_script_is_told_which_calls_did_not_run() {
+    let home = Home::new();
+    home.config(&limit(2));
+    let line = r#"{"tool": "list_tasks"}"#;
+    let output = home
+        .zeph(["tools", "run", "-"])
+        .stdin([line; 4].join("\n"))
+        .code(0);
+    let forms = output.json_lines();
+    let told: Vec<_> = forms.iter().map(|form| form["success"] == true).collect();
+    assert_eq!(told, [true, true, false, false]);
+    assert_has(
+        forms[2]["data"].as_str().unwrap(),
+        &["quota_blocked: 2 of 2 tool calls of this session are used\n"],
+    );
+    // None at all is a limit too.
+    let none = ["tools", "call", "list_tasks", "--set"];
+    home.zeph(none)
+        .args(["tools.max_tool_calls_per_session=0"])
+        .code(3)
+        .prints(&["quota_blocked: 0 of 0"]);
+}
+
+/// Proves PERM-40, EXE-20: what cannot be counted does not run.
+#[test]
+fn a_count_that_fails_refuses() {
+    let home = Home::new();
+    home.config(&limit(5));
+    let call = ["tools", "call", "list_tasks", "--session", "s"];
+    home.zeph(call).code(0);
+    execute(&home.database(), "DROP TABLE call_quota");
+    home.zeph(call)
+        .code(3)
+        .prints(&["policy_blocked", "cannot be counted"]);
+    assert_eq!(outcomes(&home)[1].0, "blocked");
+    // Nobody counts where there is no limit.
+    home.config("");
+    home.zeph(call).code(0);
+}
+
+/// Proves PERM-40, CFG-1: a project lowers the limit and never raises it.
+#[test]
+fn a_project_only_lowers_it() {
+    let home = Home::new();
+    let call = ["tools", "call", "list_tasks"];
+    home.write(".zeph/config.toml", &limit(0));
+    home.zeph(call).code(3).prints(&["quota_blocked"]);
+    home.config(&limit(5));
+    home.zeph(call).code(3);
+    home.write(".zeph/config.toml", &limit(6));
+    home.zeph(call)
+        .code(2)
+        .says(&["config.toml:2", "may only lower it", "6 is more than 5"]);
+    home.write(
+        ".zeph/config.toml",
+        "[tools]\nmax_tool_calls_per_session = -1\n",
+    );
+    home.zeph(call).code(2).says(&["config.toml:2"]);
+}
