@@ -154,6 +154,14 @@ struct Branch {
     kept: Kept,
 }
 
+/// What strategies were for the lines that they chose.
+struct Chosen {
+    /// The whole text where it is there, which is read instead when they made nothing shorter.
+    whole: Option<Kept>,
+    /// The worst confidence among them.
+    worst: FilterConfidence,
+}
+
 /// What is read of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filtered {
@@ -271,8 +279,11 @@ impl Lines {
                         true => confidence.and(FilterConfidence::Partial),
                         false => confidence,
                     };
-                    let instead = whole.map(|_| plain);
-                    return self.ended(confidence, lines, Some(instead), overwritten);
+                    let chosen = Chosen {
+                        whole: whole.map(|_| plain),
+                        worst: outcome.worst,
+                    };
+                    return self.ended(confidence, lines, Some(chosen), overwritten);
                 }
             }
         };
@@ -312,26 +323,30 @@ impl Lines {
         (true, lines)
     }
 
-    /// The end. `chosen`: strategies chose the lines; with the whole text where it is there, which
-    /// is read instead when they made nothing shorter.
+    /// The end. `chosen`: strategies chose the lines.
     fn ended(
         self,
         confidence: FilterConfidence,
         lines: Vec<KeptLine>,
-        chosen: Option<Option<Kept>>,
+        chosen: Option<Chosen>,
         overwritten: bool,
     ) -> Filtered {
         let mut text = joined(&lines);
         let mut lines = lines;
         let mut confidence = confidence;
         let mut grouped = chosen.is_some();
-        if let Some(Some(plain)) = chosen {
+        if let Some(Chosen {
+            whole: Some(plain),
+            worst,
+        }) = chosen
+        {
             let plain = plain.into_lines();
             let whole = joined(&plain);
             if text.len() + SHORT_NOTICE > whole.len() {
-                if text != whole {
-                    confidence = confidence.and(FilterConfidence::Fallback);
-                }
+                confidence = confidence.and(match text == whole {
+                    true => worst,
+                    false => FilterConfidence::Fallback,
+                });
                 (lines, text) = (plain, whole);
                 grouped = false;
             }
@@ -481,6 +496,46 @@ mod tests {
         let failed = run(&filters, &printed, 1);
         assert_eq!(failed.lines, (61, 4));
         assert_eq!(failed.confidence, FilterConfidence::Partial);
+    }
+
+    /// Proves OUT-8.
+    #[test]
+    fn that_nothing_was_to_strip_says_nothing_of_the_others() {
+        let check = |strategy: &str, printed: &str, expect| {
+            let rule = STRIP.lines().filter(|line| !line.contains("strategy"));
+            let rules = format!(
+                "{}\nstrategy = {strategy}",
+                rule.collect::<Vec<_>>().join("\n")
+            );
+            let confidence = run(&filters(&rules), printed, 0).confidence;
+            assert_eq!(confidence, expect, "{strategy}");
+        };
+        let strip = r#"{ type = "strip_noise", patterns = ["^noise"] }"#;
+        let cut = r#"{ type = "truncate", max_lines = 4, head = 2, tail = 2 }"#;
+        let dedup = r#"{ type = "dedup" }"#;
+        let text = format!("{}done\n", compiling(60));
+        check(strip, &text, FilterConfidence::Fallback);
+        check(
+            &format!("[{strip}, {cut}]"),
+            &text,
+            FilterConfidence::Partial,
+        );
+        check(
+            &format!("[{strip}, {dedup}]"),
+            &text,
+            FilterConfidence::Fallback,
+        );
+        check(
+            &format!("[{strip}, {dedup}]"),
+            &"a line\n".repeat(60),
+            FilterConfidence::Full,
+        );
+        // Nothing is left out.
+        check(
+            &format!("[{strip}, {cut}]"),
+            "a\nb\n",
+            FilterConfidence::Fallback,
+        );
     }
 
     /// Proves OUT-7b.

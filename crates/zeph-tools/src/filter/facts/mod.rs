@@ -7,10 +7,11 @@
 mod quiet;
 mod shape;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::kept::KeptLine;
 use super::line::{Held, Line};
+use super::strategy::{Mask, shape as shape_of};
 use super::timing::without_time;
 use quiet::Quiet;
 
@@ -20,8 +21,20 @@ pub(super) use shape::{Shape, Shapes};
 const MOST_BYTES: usize = 512 * 1024;
 /// Bytes of one fact: of what is longer, the beginning.
 const MOST_LINE: usize = 2 * 1024;
-/// How often a shape that is mostly chatter is noted: equal but for digits.
-const SAME_CHATTER: u32 = 5;
+/// How often lines that are equal but for numbers, ids and paths are noted, where they are mostly chatter.
+const SAME_CHATTER: u64 = 5;
+/// How often where they are complaints.
+const SAME_COMPLAINT: u64 = 20;
+/// Forms of them that are told apart.
+const MOST_FORMS: usize = 1024;
+
+/// Lines of one form.
+#[derive(Debug, Default)]
+struct Alike {
+    count: u64,
+    /// The last one, once there were too many.
+    last: Held,
+}
 
 /// Notes the facts of one output.
 #[derive(Debug, Default)]
@@ -30,7 +43,8 @@ pub(super) struct Guard {
     quiet: Quiet,
     facts: Vec<Held>,
     bytes: usize,
-    chatter: std::collections::BTreeMap<u64, u32>,
+    /// Chatter and complaints by their form.
+    alike: BTreeMap<u64, Alike>,
     /// Facts that were not noted, for there were too many.
     surplus: u64,
 }
@@ -49,9 +63,15 @@ impl Guard {
             }
             return;
         };
-        if shape == Shape::Chatter && !self.is_new(line.text) {
+        if let Some(most) = most_alike(shape)
+            && !self.is_new(line, most)
+        {
             return;
         }
+        self.note(line);
+    }
+
+    fn note(&mut self, line: Line<'_>) {
         if self.bytes + line.text.len().min(MOST_LINE) > MOST_BYTES {
             self.surplus += 1;
             return;
@@ -64,15 +84,21 @@ impl Guard {
         });
     }
 
-    /// Whether chatter of this form came seldom so far.
-    fn is_new(&mut self, text: &str) -> bool {
-        let key = masked(text);
-        if self.chatter.len() > 1024 && !self.chatter.contains_key(&key) {
+    /// Whether lines of this form came seldom so far; the last one is noted as well.
+    fn is_new(&mut self, line: Line<'_>, most: u64) -> bool {
+        let form = shape_of(line.text, Mask::Shape);
+        if self.alike.len() >= MOST_FORMS && !self.alike.contains_key(&form) {
             return false;
         }
-        let seen = self.chatter.entry(key).or_default();
-        *seen += 1;
-        *seen <= SAME_CHATTER
+        let alike = self.alike.entry(form).or_default();
+        alike.count += 1;
+        if alike.count > most {
+            alike.last.number = line.number;
+            alike.last.text.clear();
+            let end = line.text.floor_char_boundary(MOST_LINE);
+            alike.last.text.push_str(&line.text[..end]);
+        }
+        alike.count <= most
     }
 
     /// Whether facts had to be let go.
@@ -86,17 +112,22 @@ impl Guard {
             return Vec::new();
         }
         let told = Told::new(lines);
-        let missing = self.facts.iter().filter(|fact| !told.tells(&fact.text));
-        missing.collect()
+        let lasts = self.alike.values().map(|alike| &alike.last);
+        let lasts = lasts.filter(|last| !last.text.is_empty());
+        let facts = self.facts.iter().chain(lasts);
+        let mut missing: Vec<&Held> = facts.filter(|fact| !told.tells(&fact.text)).collect();
+        missing.sort_by_key(|fact| fact.number);
+        missing
     }
 }
 
-/// FNV-1a over the text without digits, <http://www.isthe.com/chongo/tech/comp/fnv/>.
-fn masked(text: &str) -> u64 {
-    let bytes = text.bytes().filter(|byte| !byte.is_ascii_digit());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+/// How many lines of a form are noted, where their shape comes often.
+fn most_alike(shape: Shape) -> Option<u64> {
+    match shape {
+        Shape::Chatter => Some(SAME_CHATTER),
+        Shape::Complaint => Some(SAME_COMPLAINT),
+        _ => None,
+    }
 }
 
 /// What a result tells.

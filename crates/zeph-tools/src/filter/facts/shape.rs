@@ -19,6 +19,8 @@ pub(in crate::filter) enum Shape {
     Panic,
     /// What a tool says in the end.
     Summary,
+    /// What a program could not do, told for one file after the other.
+    Complaint,
     /// An error in a log: told often in the same words.
     Chatter,
 }
@@ -39,12 +41,14 @@ enum Follows {
     Place,
     /// What a panic says: so many lines more.
     Message(u8),
+    /// What pytest says of a failure: so many of its lines are a fact.
+    Said(u8),
 }
 
 /// One pass says whether a line is worth a look.
 static WORTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     build(
-        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^E  |^---- |\[ERR|✕|✗|×|●",
+        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^---- |\[ERR|✕|✗|×|●",
     )
 });
 
@@ -65,7 +69,7 @@ const SHAPES: &[(Shape, &str)] = &[
     (Shape::Error, r"^\s+\d+:\d+\s+(?:error|Error)\s"),
     (
         Shape::Error,
-        r"^(?:fatal|CONFLICT \(|.*undefined reference to |.*: No such file or directory|.*: [Pp]ermission denied|.*: command not found|.*: cannot )",
+        r"^(?:fatal|CONFLICT \(|.*undefined reference to )",
     ),
     (
         Shape::Failing,
@@ -73,11 +77,20 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
     (
         Shape::Panic,
-        r"panicked at |^panic: |^fatal error: |^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure)(?:: |$)|^E   |[Ss]egmentation fault|\(core dumped\)|^Caused by: |signal: \d+, SIG|^Traceback \(",
+        r"panicked at |^panic: |^fatal error: |^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure)(?:: |$)|[Ss]egmentation fault|\(core dumped\)|^Caused by: |signal: \d+, SIG|^Traceback \(",
     ),
     (
         Shape::Summary,
         r"^test result: |^=+ .*\b(?:passed|failed|errors?|skipped)\b.* =+$|^\s*Summary \[|^\s*(?:Tests|Test Suites|Test Files|Snapshots):?\s+.*\d|could not compile|aborting due to|^\S*make(?:\[\d+\])?: \*\*\*|^Plan: |^Ran \d+ tests|^FAILED \(|^BUILD FAIL|^(?:FAIL|ok)\t|Error: Process completed|^\d+ examples?, \d+ failures?|^Tests run: |^# (?:fail|tests|pass) \d|^\d+ (?:passing|failing)|^✖ \d+ problems?|^Found \d+ errors?",
+    ),
+    // 2026/05/01 10:00:00 [error] …: in a log.
+    (
+        Shape::Chatter,
+        r"^\[?\d[\d/:.T -]*\d.*(?: No such file or directory|[Pp]ermission denied|: command not found|: cannot )",
+    ),
+    (
+        Shape::Complaint,
+        r": (?:No such file or directory|[Pp]ermission denied|command not found|cannot )",
     ),
     (
         Shape::Chatter,
@@ -133,6 +146,11 @@ impl Shapes {
                     return Some(Shape::Panic);
                 }
             }
+            Follows::Said(_) if !text.starts_with("E ") => self.follows = Follows::Nothing,
+            Follows::Said(_) => {}
+        }
+        if text.starts_with("E   ") {
+            return self.said(text);
         }
         if !WORTH.as_ref().is_none_or(|worth| worth.is_match(text)) {
             return None;
@@ -146,7 +164,22 @@ impl Shapes {
         };
         Some(shape)
     }
+
+    /// A line of what pytest says: the first ones are facts, not where their values come from.
+    fn said(&mut self, text: &str) -> Option<Shape> {
+        let left = match self.follows {
+            Follows::Said(left) => left,
+            _ => SAID,
+        };
+        let said = text[1..].trim_ascii_start();
+        let counts = left > 0 && !said.is_empty() && !said.starts_with('+');
+        self.follows = Follows::Said(left - u8::from(counts));
+        counts.then_some(Shape::Panic)
+    }
 }
+
+/// Lines of what pytest says that are facts.
+const SAID: u8 = 3;
 
 /// A panic's message, and what was compared: `left:` and `right:`.
 const MESSAGE: u8 = 3;
@@ -225,6 +258,14 @@ mod tests {
             "2026-01-01T00:00:00Z ERROR pool: connection lost",
             Some(Shape::Chatter),
         );
+        check(
+            "2026/05/01 10:00:00 [error] 31#31: *7 open() \"/srv/a\" failed (2: No such file or directory)",
+            Some(Shape::Chatter),
+        );
+        check(
+            "ls: cannot access 'a': No such file or directory",
+            Some(Shape::Complaint),
+        );
         check("   Compiling thiserror v2.0.0", None);
         check("test errors::are_told ... ok", None);
         check("0 errors, 0 warnings", None);
@@ -251,5 +292,16 @@ mod tests {
         assert_eq!(shapes.of("  left: 1"), Some(Shape::Panic));
         assert_eq!(shapes.of(" right: 2"), Some(Shape::Panic));
         assert_eq!(shapes.of("note: run with"), None);
+        let said = [
+            "E   a",
+            "E    +  where b",
+            "E   c",
+            "E   d",
+            "E   e",
+            "",
+            "E   e",
+        ];
+        let facts: Vec<bool> = said.iter().map(|text| shapes.of(text).is_some()).collect();
+        assert_eq!(facts, [true, false, true, true, false, false, true]);
     }
 }

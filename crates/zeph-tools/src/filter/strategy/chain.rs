@@ -12,8 +12,11 @@ pub(in crate::filter) struct Chain {
 /// What came of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::filter) struct Outcome {
-    /// The worst of all.
+    /// The worst of those that had something to say: that one which looks at single lines found nothing to do
+    /// says nothing of how well the others understood the output.
     pub(in crate::filter) confidence: FilterConfidence,
+    /// The worst of all: what counts where nothing was left out.
+    pub(in crate::filter) worst: FilterConfidence,
     /// One that looks at more than single lines did not understand the output.
     pub(in crate::filter) mistaken: bool,
 }
@@ -64,16 +67,26 @@ impl Chain {
     pub(in crate::filter) fn finish(&mut self, end: End, out: &mut dyn Sink) -> Outcome {
         let mut outcome = Outcome {
             confidence: FilterConfidence::Full,
+            worst: FilterConfidence::Full,
             mistaken: false,
         };
+        let mut said = false;
         for (index, recipe) in self.recipes.iter().enumerate() {
             let Some((first, strategies)) = self.strategies[index..].split_first_mut() else {
                 break;
             };
             let confidence = first.finish(end, &mut Rest { strategies, out });
-            outcome.confidence = outcome.confidence.and(confidence);
-            outcome.mistaken |=
-                confidence == FilterConfidence::Fallback && !recipe.recipe.judges_lines_alone();
+            outcome.worst = outcome.worst.and(confidence);
+            let fell_back = confidence == FilterConfidence::Fallback;
+            let idle = fell_back && recipe.recipe.judges_lines_alone();
+            outcome.mistaken |= fell_back && !idle;
+            if !idle {
+                said = true;
+                outcome.confidence = outcome.confidence.and(confidence);
+            }
+        }
+        if !said {
+            outcome.confidence = outcome.worst;
         }
         outcome
     }

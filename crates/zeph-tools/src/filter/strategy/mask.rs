@@ -7,7 +7,7 @@
 
 /// What is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mask {
+pub(in crate::filter) enum Mask {
     /// Timestamps, UUIDs, hexadecimal ids, durations.
     Ids,
     /// These, and numbers, sizes, paths.
@@ -77,7 +77,7 @@ impl Hash {
 }
 
 /// The hash of a line's shape. Lines of one shape have one hash, in every run.
-pub(super) fn shape(text: &str, mask: Mask) -> u64 {
+pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
     let bytes = text.as_bytes();
     let mut hash = Hash(SEED);
     // Up to here everything is in the hash.

@@ -38,6 +38,7 @@ use super::confidence::FilterConfidence;
 use super::line::{End, Line, Sink};
 
 pub(super) use chain::Chain;
+pub(super) use mask::{Mask, shape};
 
 /// What is done with the lines of one output.
 pub trait Strategy: Send {

@@ -24,6 +24,8 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 const RARE: u64 = 3;
 /// Lines of one shape that stay where they are warnings or errors of a log.
 const ALIKE: u64 = 5;
+/// Lines of one shape that stay where they tell what could not be done.
+const COMPLAINTS: u64 = 20;
 /// Indented lines that stay after one that tells of an error: a trace, a place.
 const TRACE: u32 = 40;
 /// Other lines that stay after it.
@@ -103,6 +105,8 @@ enum Kind {
     Plain,
     /// Warnings, and errors of a log: a few of them tell it all.
     Alike,
+    /// What could not be done with one file after the other.
+    Complaint,
     /// Each counts.
     Fact,
 }
@@ -111,6 +115,7 @@ impl Kind {
     fn of(text: &str) -> Self {
         match Shapes::default().of(text) {
             Some(Shape::Chatter) => Self::Alike,
+            Some(Shape::Complaint) => Self::Complaint,
             Some(_) => Self::Fact,
             None if warns(text) => Self::Alike,
             None => Self::Plain,
@@ -122,6 +127,7 @@ impl Kind {
         match self {
             Self::Plain => 1,
             Self::Alike => ALIKE,
+            Self::Complaint => COMPLAINTS,
             Self::Fact => u64::MAX,
         }
     }
@@ -161,8 +167,7 @@ impl Group {
     fn many(&self) -> bool {
         match self.kind {
             Kind::Plain => self.count > RARE,
-            Kind::Alike => self.count > ALIKE,
-            Kind::Fact => false,
+            kind => self.count > kind.shown(),
         }
     }
 }

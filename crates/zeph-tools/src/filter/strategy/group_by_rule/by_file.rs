@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::budget::{Block, Budget, Piece};
 use super::{Held, Line, Sink};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
@@ -34,6 +35,7 @@ pub(super) struct Remarks {
     key: String,
     bytes: usize,
     seen: bool,
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -91,9 +93,8 @@ impl Remarks {
 
     /// Tells all, and begins anew.
     pub(super) fn tell(&mut self, out: &mut dyn Sink) {
-        for group in self.groups.drain(..) {
-            group.tell(out);
-        }
+        let blocks: Vec<Block> = self.groups.drain(..).map(Group::block).collect();
+        self.budget.tell(&blocks, out);
         self.by_key.clear();
         self.bytes = 0;
     }
@@ -137,8 +138,8 @@ impl Group {
         bytes
     }
 
-    fn tell(self, out: &mut dyn Sink) {
-        let number = self.number;
+    /// As it is printed.
+    fn block(self) -> Block {
         let mut head = format!("{} {}", self.level, self.code);
         if self.code.is_empty() {
             head.pop();
@@ -146,56 +147,66 @@ impl Group {
         if self.count > 1 {
             head.push_str(&format!(" ×{}", self.count));
         }
+        let mut block = Block {
+            number: self.number,
+            ..Block::default()
+        };
         let one = self.forms.len() == 1;
         if !one {
-            out.say(number, &head);
+            block.head.push(head.clone());
         }
         for form in self.forms {
             if let (1, [(file, places)]) = (self.count, form.files.as_slice()) {
                 let place = places.join(" ");
                 let at = format!("{file} {place}");
-                out.say(
-                    number,
-                    &format!("{head}: {}  {}", form.message, at.trim_ascii()),
-                );
+                let line = format!("{head}: {}  {}", form.message, at.trim_ascii());
+                block.head.push(line);
                 continue;
             }
             match one {
-                true => out.say(number, &format!("{head}: {}", form.message)),
-                false => out.say(number, &format!(" {}", form.message)),
+                true => block.head.push(format!("{head}: {}", form.message)),
+                false => block.short.push(Piece {
+                    text: format!(" {}", form.message),
+                    ..Piece::default()
+                }),
             }
             // Files of which one form is told in turns are told once.
             for (file, places) in form.files {
-                say_places(number, &file, &places, out);
+                push_places(&file, &places, &mut block.short);
             }
         }
+        block.full = block.short.iter().map(|piece| piece.text.clone()).collect();
+        block
     }
 }
 
 /// The places of one file, in as many lines as it takes.
-fn say_places(number: u64, file: &str, places: &[String], out: &mut dyn Sink) {
+fn push_places(file: &str, places: &[String], pieces: &mut Vec<Piece>) {
     // Where a place has more than a number, it has to be seen where the next begins.
     let between = match places.iter().any(|place| place.contains(' ')) {
         true => "; ",
         false => " ",
     };
-    let mut text = format!("  {file}");
-    let mut first = true;
+    let new = |text| Piece {
+        file: file.to_owned(),
+        count: 0,
+        text,
+    };
+    let mut piece = new(format!("  {file}"));
     for place in places {
-        if !first {
-            text.push_str(between);
-            if text.len() + place.len() > WIDTH {
-                out.say(number, text.trim_ascii_end());
-                text.clear();
-                text.push_str("    ");
+        if piece.count > 0 {
+            piece.text.push_str(between);
+            if piece.text.len() + place.len() > WIDTH {
+                piece.text.truncate(piece.text.trim_ascii_end().len());
+                pieces.push(std::mem::replace(&mut piece, new("    ".to_owned())));
             }
         } else if !file.is_empty() {
-            text.push(' ');
+            piece.text.push(' ');
         }
-        text.push_str(place);
-        first = false;
+        piece.text.push_str(place);
+        piece.count += 1;
     }
-    out.say(number, &text);
+    pieces.push(piece);
 }
 
 /// What messages of one form have in common, and what each has instead: what it quotes, and numbers.

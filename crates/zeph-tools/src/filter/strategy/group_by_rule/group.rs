@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::budget::{Block, Budget, Piece, by_file};
 use super::{Diagnostic, Held, Line, Sink};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
@@ -21,6 +22,7 @@ pub(super) struct Groups {
     after: Vec<Held>,
     bytes: usize,
     seen: bool,
+    budget: Budget,
     key: String,
 }
 
@@ -109,9 +111,8 @@ impl Groups {
 
     /// Prints all groups, and what comes behind them.
     pub(super) fn flush(&mut self, out: &mut dyn Sink) {
-        for group in self.groups.drain(..) {
-            group.print(out);
-        }
+        let blocks: Vec<Block> = self.groups.drain(..).map(Group::block).collect();
+        self.budget.tell(&blocks, out);
         for held in self.after.drain(..) {
             out.keep(held.line());
         }
@@ -182,73 +183,63 @@ impl Group {
         }
     }
 
-    fn print(self, out: &mut dyn Sink) {
-        let number = self.number;
-        let level = &self.level;
-        let mut text = String::new();
-        match self.messages.as_slice() {
-            [only] => {
-                text = self.title(&only.text);
-                if let [place] = only.places.as_slice() {
-                    text.push_str(" --> ");
-                    text.push_str(place);
-                    out.say(number, &text);
-                } else {
-                    text.push_str(&format!(" ×{}", only.places.len()));
-                    out.say(number, &text);
-                    say_places(number, &only.places, "", out);
-                }
-            }
-            several => {
-                // The first message in the tool's own form, so that it is recognized.
-                for (index, message) in several.iter().enumerate() {
-                    if index == 0 {
-                        text = format!("{} ×{}", self.title(&message.text), self.count);
-                        out.say(number, &text);
-                        say_places(number, &message.places, "", out);
-                    } else {
-                        // An error can be looked for by the words that the tool has for it.
-                        text.clear();
-                        if level.starts_with("error") {
-                            text.push_str(level);
-                            text.push_str(": ");
-                        }
-                        text.push_str(&message.text);
-                        say_places(number, &message.places, &text, out);
-                    }
-                }
-            }
+    /// As it is printed.
+    fn block(self) -> Block {
+        let mut block = Block {
+            number: self.number,
+            ..Block::default()
+        };
+        let Some(first) = self.messages.first() else {
+            return block;
+        };
+        // The first message in the tool's own form, so that it is recognized.
+        let title = self.title(&first.text);
+        match (self.messages.as_slice(), first.places.as_slice()) {
+            ([_], [place]) => block.head.push(format!("{title} --> {place}")),
+            _ => block.head.push(format!("{title} ×{}", self.count)),
         }
-        if let Some(help) = self.help {
-            text.clear();
-            text.push_str("  ");
-            let end = help
-                .char_indices()
-                .nth(MOST_HELP)
-                .map_or(help.len(), |(at, _)| at);
-            text.push_str(&help[..end]);
-            if end < help.len() {
-                text.push('…');
-            }
-            out.say(number, &text);
+        if let Some(help) = &self.help {
+            block.foot.push(format!("  {}", shortened(help)));
         }
+        if self.count == 1 && self.messages.len() == 1 {
+            return block;
+        }
+        for (index, message) in self.messages.iter().enumerate() {
+            // An error can be looked for by the words that the tool has for it.
+            let said = match (index, self.level.starts_with("error")) {
+                (0, _) => String::new(),
+                (_, true) => format!(" {}: {}", self.level, message.text),
+                (_, false) => format!(" {}", message.text),
+            };
+            push_places(&message.places, &said, &mut block.full);
+            let mut pieces = by_file(&message.places);
+            if let Some(Piece { text, .. }) = pieces.last_mut() {
+                text.push_str(&said);
+            }
+            block.short.append(&mut pieces);
+        }
+        block
+    }
+}
+
+/// The beginning of a line of help.
+fn shortened(help: &str) -> String {
+    match help.char_indices().nth(MOST_HELP) {
+        Some((end, _)) => format!("{}…", &help[..end]),
+        None => help.to_owned(),
     }
 }
 
 /// The places, and behind them what is said of them.
-fn say_places(number: u64, places: &[String], message: &str, out: &mut dyn Sink) {
+fn push_places(places: &[String], said: &str, lines: &mut Vec<String>) {
     let mut text = String::from(" ");
     for place in places {
         if text.len() > 1 && text.len() + place.len() > WIDTH {
-            out.say(number, &text);
-            text.truncate(1);
+            lines.push(std::mem::replace(&mut text, String::from(" ")));
         }
         text.push(' ');
         text.push_str(place);
     }
-    if !message.is_empty() {
-        text.push(' ');
-        text.push_str(message);
-    }
-    out.say(number, &text);
+    text.push_str(said);
+    lines.push(text);
 }

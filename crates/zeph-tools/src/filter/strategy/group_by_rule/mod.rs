@@ -4,6 +4,7 @@
 //! it hands on at once, as it was; of what is told often in the same words it makes a
 //! [`Diagnostic`], and these come in groups: the message once, all places behind it.
 
+mod budget;
 mod by_file;
 mod colon;
 mod eslint;

@@ -14,7 +14,9 @@ mod mocha;
 mod nextest;
 mod node_test;
 mod pytest;
+mod pytest_brief;
 mod pytest_failure;
+mod pytest_message;
 mod pytest_progress;
 mod python;
 mod script;
@@ -24,6 +26,7 @@ mod tests;
 mod trace;
 mod unittest;
 mod vitest;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -52,6 +55,11 @@ struct Format {
 
 /// All formats; the special stands before the general.
 const FORMATS: &[Format] = &[
+    Format {
+        name: "workspaces",
+        recognizes: workspaces::recognizes,
+        start: workspaces::start,
+    },
     Format {
         name: "nextest",
         recognizes: nextest::recognizes,
@@ -157,13 +165,7 @@ impl Recipe for TestSummary {
     fn start(&self) -> Box<dyn Strategy> {
         match self.format {
             Some(format) => (FORMATS[format].start)(self.limits),
-            None => Box::new(Detect {
-                limits: self.limits,
-                held: Vec::new(),
-                bytes: 0,
-                given_up: false,
-                found: None,
-            }),
+            None => Box::new(Detect::new(self.limits)),
         }
     }
 }
@@ -172,16 +174,63 @@ impl Recipe for TestSummary {
 const MOST_LINES: usize = 2000;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// Finds the format by what is printed.
+/// Whether a line is what npm prints before a script: `> shop@1.0.0 test`.
+fn is_script(text: &str) -> bool {
+    let Some((package, script)) = text
+        .strip_prefix("> ")
+        .and_then(|rest| rest.split_once(' '))
+    else {
+        return false;
+    };
+    package
+        .rfind('@')
+        .is_some_and(|at| at > 0 && package[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
+        && !script.is_empty()
+        && !script.contains(' ')
+}
+
+/// Finds the format by what is printed; of several scripts that run one after the other, of each.
 struct Detect {
     limits: Limits,
     held: Vec<Held>,
     bytes: usize,
     given_up: bool,
     found: Option<Box<dyn Strategy>>,
+    /// How well those before were understood.
+    before: Option<FilterConfidence>,
 }
 
 impl Detect {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            held: Vec::new(),
+            bytes: 0,
+            given_up: false,
+            found: None,
+            before: None,
+        }
+    }
+
+    /// Whether a format was found.
+    fn understands(&self) -> bool {
+        self.found.is_some() || self.before.is_some()
+    }
+
+    /// Another script begins.
+    fn begin_anew(&mut self, out: &mut dyn Sink) {
+        if let Some(mut found) = self.found.take() {
+            // How it ended is not known.
+            let confidence = found.finish(End::default(), out);
+            self.before = self.before.max(Some(confidence));
+        }
+        self.give_up(out);
+        *self = Self {
+            before: self.before,
+            ..Self::new(self.limits)
+        };
+    }
+
     fn give_up(&mut self, out: &mut dyn Sink) {
         self.given_up = true;
         for held in self.held.drain(..) {
@@ -192,6 +241,12 @@ impl Detect {
 
 impl Strategy for Detect {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let printed = |held: &Held| !held.text.is_empty();
+        if is_script(line.text)
+            && (self.found.is_some() || self.given_up || self.held.iter().any(printed))
+        {
+            self.begin_anew(out);
+        }
         if let Some(found) = &mut self.found {
             found.line(line, out);
             return;
@@ -217,12 +272,13 @@ impl Strategy for Detect {
     }
 
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
-        match &mut self.found {
-            Some(found) => found.finish(end, out),
+        let last = match &mut self.found {
+            Some(found) => Some(found.finish(end, out)),
             None => {
                 self.give_up(out);
-                FilterConfidence::Fallback
+                None
             }
-        }
+        };
+        self.before.max(last).unwrap_or(FilterConfidence::Fallback)
     }
 }

@@ -3,6 +3,7 @@
 //! place.
 
 use super::super::excerpt::{Excerpt, keep_cut};
+use super::pytest_brief::Briefs;
 use super::pytest_failure::Failure;
 use super::pytest_progress::Progress;
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
@@ -44,6 +45,9 @@ struct Pytest {
     progress: Progress,
     failure: Option<Failure>,
     failures: usize,
+    /// Those beyond the first ones; whether the current one is among them.
+    briefs: Briefs,
+    brief: bool,
     other: Excerpt,
     /// What a warning says is still to come.
     warned: bool,
@@ -71,6 +75,8 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         progress: Progress::default(),
         failure: None,
         failures: 0,
+        briefs: Briefs::default(),
+        brief: false,
         other: Excerpt::new(OTHER.0, OTHER.1),
         warned: false,
         warnings: 0,
@@ -141,6 +147,7 @@ impl Pytest {
             "tests coverage" => At::Coverage,
             _ if title.starts_with("warnings summary") => At::Warnings,
             _ if is_summary(title) => {
+                self.briefs.finish(out);
                 out.keep(line);
                 self.summary(title);
                 At::After
@@ -157,31 +164,42 @@ impl Pytest {
         self.bad |= tells_failures(text);
     }
 
-    fn end_section(&mut self, out: &mut dyn Sink) {
-        if let Some(failure) = self.failure.take() {
-            failure.finish(out);
+    fn end_failure(&mut self, out: &mut dyn Sink) {
+        let Some(failure) = self.failure.take() else {
+            return;
+        };
+        match self.briefs.sink().filter(|_| self.brief) {
+            Some(mut sink) => failure.finish(&mut sink),
+            None => failure.finish(out),
         }
+    }
+
+    fn end_section(&mut self, out: &mut dyn Sink) {
+        self.end_failure(out);
         self.progress.end(out);
         self.other.flush(out);
         self.warned = false;
     }
 
     fn failure(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
-        if let Some(failure) = self.failure.take() {
-            failure.finish(out);
-        }
+        self.end_failure(out);
         if title.starts_with("coverage: ") {
             self.at = At::Coverage;
             return;
         }
         self.failures += 1;
-        let text = format!("__ {title} __");
-        out.keep(Line {
-            text: &text,
-            ..line
-        });
-        let brief = self.failures > self.limits.max_failures;
-        self.failure = Some(Failure::new(brief, self.limits.truncate_stack_trace));
+        self.brief = self.failures > self.limits.max_failures;
+        if self.brief {
+            self.briefs.begin(title, line, out);
+        } else {
+            let text = format!("__ {title} __");
+            out.keep(Line {
+                text: &text,
+                ..line
+            });
+        }
+        let most = self.limits.truncate_stack_trace;
+        self.failure = Some(Failure::new(self.brief, most));
     }
 
     fn warning(&mut self, line: Line<'_>, out: &mut dyn Sink) {
@@ -224,7 +242,9 @@ impl Pytest {
             "FAILED" | "ERROR" | "SUBFAIL" | "SUBFAILED" => {
                 self.bad = true;
                 self.progress.told();
-                keep_cut(line, MOST_LINE, out);
+                if !self.briefs.listed(line, out) {
+                    keep_cut(line, MOST_LINE, out);
+                }
             }
             "PASSED" | "SUBPASS" | "SUBPASSED" => {}
             "SKIPPED" | "XFAIL" | "XPASS" | "SUBSKIP" | "SUBSKIPPED" => {
@@ -235,6 +255,8 @@ impl Pytest {
                     out.say(line.number, "[… more that did not run …]");
                 }
             }
+            // What a message goes on with was told with the failure.
+            _ if self.failures > 0 && !is_summary(text) => {}
             _ => self.other(line, out),
         }
     }
@@ -244,6 +266,7 @@ impl Pytest {
         if is_summary(text) {
             // As `-q` prints it.
             self.end_section(out);
+            self.briefs.finish(out);
             self.summary(text);
             self.at = At::After;
             out.keep(line);
@@ -307,7 +330,10 @@ impl Strategy for Pytest {
                 }
             }
             At::Failures => match &mut self.failure {
-                Some(failure) => failure.line(line, out),
+                Some(failure) => match self.briefs.sink().filter(|_| self.brief) {
+                    Some(mut sink) => failure.line(line, &mut sink),
+                    None => failure.line(line, out),
+                },
                 // As `--tb=line` prints them.
                 None if !text.is_empty() => keep_cut(line, MOST_LINE, out),
                 None => {}
@@ -325,6 +351,7 @@ impl Strategy for Pytest {
             self.progress.broke_off(out);
         }
         self.end_section(out);
+        self.briefs.finish(out);
         let understood = self.sections > 0 || self.ended || self.progress.understood();
         if !understood || (end.failed() && !self.bad && self.ended) {
             return FilterConfidence::Fallback;

@@ -3,6 +3,7 @@
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest::rule;
+use super::pytest_message::Message;
 use super::python::{Frames, is_library};
 use crate::filter::line::{Held, Line, Sink};
 
@@ -10,6 +11,7 @@ use crate::filter::line::{Held, Line, Sink};
 const MOST_LINE: usize = 2000;
 /// Places of own code on the way to the one that failed.
 const MOST_PLACES: usize = 8;
+const MOST_IN_BRIEF: usize = 2;
 /// First and last lines of what a failing test printed.
 const PRINTED: (usize, usize) = (5, 8);
 /// Last lines of a failure that has neither message nor place.
@@ -26,6 +28,7 @@ pub(super) struct Failure {
     places: usize,
     /// The message began in the current frame.
     message: bool,
+    said: Message,
     /// What was printed.
     printed: Option<Excerpt>,
     /// All else, for a failure that has another form.
@@ -45,6 +48,7 @@ impl Failure {
             frame: None,
             places: 0,
             message: false,
+            said: Message::new(brief),
             printed: None,
             unknown: Excerpt::new(0, UNKNOWN),
             understood: false,
@@ -83,6 +87,9 @@ impl Failure {
             return;
         }
         let source = std::mem::take(&mut self.source);
+        if !text.starts_with('E') {
+            self.said.end(out);
+        }
         match text.as_bytes() {
             [] => {}
             [b'E', b' ', ..] | [b'E'] => {
@@ -94,7 +101,8 @@ impl Failure {
                     out.keep(statement.line());
                 }
                 self.message = true;
-                keep_cut(line, MOST_LINE, out);
+                self.said.line(line, out);
+                return;
             }
             [b'>', b' ', ..] => self.statement = Some(line.into()),
             [b'_', b' ', b'_', ..] => self.statement = None,
@@ -134,7 +142,7 @@ impl Failure {
             keep_cut(line, MOST_LINE, out);
             return;
         }
-        if is_library(path) || self.brief {
+        if is_library(path) {
             return;
         }
         if let Some((last, times, number)) = &mut self.frame
@@ -147,7 +155,16 @@ impl Failure {
         self.end_repeats(out);
         self.frame = Some((line.text.to_owned(), 1, line.number));
         self.places += 1;
-        if self.places > MOST_PLACES {
+        let most = if self.brief {
+            MOST_IN_BRIEF
+        } else {
+            MOST_PLACES
+        };
+        if self.places > most {
+            return;
+        }
+        if self.brief {
+            keep_cut(line, MOST_LINE, out);
             return;
         }
         if let Some(statement) = statement {
@@ -161,6 +178,7 @@ impl Failure {
     fn end_repeats(&mut self, out: &mut dyn Sink) {
         if let Some((_, times, number)) = self.frame.take()
             && times > 1
+            && !self.brief
         {
             out.say(
                 number,
@@ -183,6 +201,7 @@ impl Failure {
 
     /// The failure ends.
     pub(super) fn finish(mut self, out: &mut dyn Sink) {
+        self.said.end(out);
         if !self.understood {
             self.unknown.flush(out);
         }
@@ -192,7 +211,7 @@ impl Failure {
 }
 
 /// Path and the rest of `tests/test_a.py:12: AssertionError`, `tests/test_a.py:12: in test_b`.
-fn place(text: &str) -> Option<(&str, &str)> {
+pub(super) fn place(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     while let Some(found) = text[from..].find(':') {
         let at = from + found;
