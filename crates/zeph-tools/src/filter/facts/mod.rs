@@ -130,28 +130,56 @@ fn most_alike(shape: Shape) -> Option<u64> {
     }
 }
 
+/// Whether a word is the name of something: a path, a test, a place.
+fn is_name(word: &str) -> bool {
+    word.len() > 16 || word.contains(['/', ':', '_', '.'])
+}
+
+/// Words of a line that is short.
+const FEW_WORDS: usize = 4;
+
 /// What a result tells.
 struct Told<'r> {
     lines: HashSet<&'r str>,
     words: HashSet<&'r str>,
+    /// Words that follow one another.
+    pairs: HashSet<(&'r str, &'r str)>,
 }
 
 impl<'r> Told<'r> {
     fn new(result: &'r [KeptLine]) -> Self {
         let mut lines = HashSet::new();
         let mut words = HashSet::new();
+        let mut pairs = HashSet::new();
         for line in result {
             lines.insert(line.text.trim());
             words.extend(words_of(&line.text));
+            pairs.extend(words_of(&line.text).zip(words_of(&line.text).skip(1)));
         }
-        Self { lines, words }
+        Self {
+            lines,
+            words,
+            pairs,
+        }
     }
 
     /// Whether a line says it, or its words are said in another form: grouped by lint, for one,
     /// with the places behind one another.
     fn tells(&self, fact: &str) -> bool {
         let fact = without_time(fact.trim());
-        self.lines.contains(fact) || words_of(fact).all(|word| self.words.contains(word))
+        self.lines.contains(fact) || self.says(fact)
+    }
+
+    /// Words of a short line are found by chance: there they have to follow one another, unless one of them is found
+    /// nowhere else.
+    fn says(&self, fact: &str) -> bool {
+        let words = || words_of(fact);
+        words().all(|word| self.words.contains(word))
+            && (words().nth(FEW_WORDS).is_some()
+                || words().any(is_name)
+                || words()
+                    .zip(words().skip(1))
+                    .all(|pair| self.pairs.contains(&pair)))
     }
 }
 
@@ -168,4 +196,31 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> {
             })
         })
         .filter(|word| word.chars().any(char::is_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves OUT-7a.
+    #[test]
+    fn words_of_a_short_line_follow_one_another() {
+        let lines = [
+            "npm error code 4",
+            "npm error path 1",
+            "---- a::b stdout ----",
+            "x FAILED test",
+        ];
+        let lines = lines.map(|text| KeptLine {
+            number: 1,
+            text: text.to_owned(),
+            ours: false,
+        });
+        let told = Told::new(&lines);
+        let check = |fact: &str, expect| assert_eq!(told.tells(fact), expect, "{fact}");
+        check("npm error code 4", true);
+        check("npm error code 1", false);
+        check("test a::b ... FAILED", true);
+        check("test a::c ... FAILED", false);
+    }
 }

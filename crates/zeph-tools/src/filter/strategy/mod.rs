@@ -19,6 +19,7 @@ mod listing;
 mod mask;
 mod package_notes;
 mod places;
+mod search_hits;
 mod strip_annotated;
 mod strip_noise;
 mod template;
@@ -85,6 +86,7 @@ const STRATEGIES: &[(&str, Make)] = &[
     ("keep_matching", keep_matching::make),
     ("listing", listing::make),
     ("package_notes", package_notes::make),
+    ("search_hits", search_hits::make),
     ("strip_annotated", strip_annotated::make),
     ("strip_noise", strip_noise::make),
     ("template", template::make),

@@ -17,15 +17,18 @@ pub(super) fn start() -> Box<dyn Dialect> {
     })
 }
 
-/// Code and message of `F401 [*] message`, `invalid-syntax: message`, `error[rule]: message`.
+/// Code and message of `F401 [*] message`, `unused-import: message`, `error[rule]: message`.
 fn header(text: &str) -> Option<(&str, &str)> {
     let (word, message) = text.split_once(' ')?;
+    let named = word.ends_with(':');
     let word = word.strip_suffix(':').unwrap_or(word);
     let plausible = word.len() > 2
         && word
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_[]".contains(&byte))
-        && (word.ends_with(|c: char| c.is_ascii_digit() || c == ']') || word.contains('-'));
+        && (named
+            || word.ends_with(|c: char| c.is_ascii_digit() || c == ']')
+            || word.contains('-'));
     plausible.then_some((word, message))
 }
 
@@ -70,7 +73,7 @@ impl Dialect for Ruff {
         }
         if self.open.is_some() {
             let body = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
-            if body.starts_with('|')
+            if body.starts_with(['|', '+', '-'])
                 || body.starts_with("...")
                 || body.is_empty()
                 || text.starts_with(' ')
