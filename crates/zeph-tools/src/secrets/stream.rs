@@ -36,6 +36,8 @@ pub struct StreamRedactor {
     state: State,
     kinds: Kinds,
     out: String,
+    /// Lines as they are shown; its memory is used again.
+    shown: String,
 }
 
 #[derive(Debug)]
@@ -77,6 +79,7 @@ impl StreamRedactor {
             state: State::Plain,
             kinds: Kinds::default(),
             out: String::new(),
+            shown: String::new(),
         }
     }
 
@@ -184,12 +187,59 @@ impl StreamRedactor {
                     memrchr(b'\n', &text.as_bytes()[at..next]).map_or(at, |place| at + place + 1);
                 self.out.push_str(&text[at..start]);
                 at = start;
+                if candidate.is_none_or(|place| next < place) {
+                    let end =
+                        text.floor_char_boundary(candidate.unwrap_or(text.len()).min(at + LONGEST));
+                    let end = memrchr(b'\n', &text.as_bytes()[at..end])
+                        .map_or(at, |place| at + place + 1);
+                    if end > at {
+                        at += self.coloured(&text[at..end]);
+                        continue;
+                    }
+                }
             }
             let end =
                 memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |place| at + place + 1);
             self.complete(&text[at..end], 0);
             at = end;
         }
+    }
+
+    /// Takes whole lines in which nothing but what a terminal does not show needs a closer look, until
+    /// one changes what the next are; returns how many bytes that were.
+    fn coloured(&mut self, text: &str) -> usize {
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.clear();
+        // Where each line begins, in what is shown and in the text.
+        let mut starts = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            starts.push((shown.len(), at));
+            view::add_shown(line, &mut shown);
+            at += line.len();
+        }
+        let secrets = Arc::clone(&self.secrets);
+        let mut candidates = Candidates::new(&secrets, &shown);
+        let mut number = 0;
+        let mut done = 0;
+        while let Some((from, _)) = starts.get(number) {
+            let Some(place) = candidates.place(*from) else {
+                break;
+            };
+            number = starts.partition_point(|(start, _)| *start <= place);
+            let start = starts[number - 1].1;
+            let end = starts.get(number).map_or(text.len(), |(_, end)| *end);
+            self.out.push_str(&text[done..start]);
+            self.complete(&text[start..end], 0);
+            done = end;
+            if !matches!(self.state, State::Plain) {
+                self.shown = shown;
+                return done;
+            }
+        }
+        self.out.push_str(&text[done..]);
+        self.shown = shown;
+        text.len()
     }
 
     /// Looks at the line that has begun, and hands out what more text will not change.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr3;
+use memchr::{memchr2_iter, memchr3};
 
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct View {
@@ -13,6 +13,7 @@ pub(super) struct View {
 
 const ESC: u8 = 0x1b;
 const BACKSPACE: u8 = 0x08;
+const BELL: u8 = 0x07;
 
 /// Whether a line holds something that a terminal does not show. A carriage return before the line
 /// break does not count.
@@ -27,27 +28,79 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
+/// Adds a line as a terminal shows it to `text`.
+pub(super) fn add_shown(line: &str, text: &mut String) {
+    let start = text.len();
+    for part in Parts::of(line) {
+        match part {
+            Part::Shown(_, shown) => text.push_str(shown),
+            Part::Backspace if text.len() > start => drop(text.pop()),
+            Part::Backspace => {}
+        }
+    }
+}
+
+/// What a line is made of.
+enum Part<'t> {
+    /// What is shown, and where it begins.
+    Shown(usize, &'t str),
+    /// The last character goes.
+    Backspace,
+}
+
+/// Goes through the parts of a line.
+struct Parts<'t> {
+    line: &'t str,
+    at: usize,
+    /// No string sequence that begins from here on has an end.
+    endless: bool,
+}
+
+impl<'t> Parts<'t> {
+    fn of(line: &'t str) -> Self {
+        Self {
+            line,
+            at: 0,
+            endless: false,
+        }
+    }
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = Part<'t>;
+
+    fn next(&mut self) -> Option<Part<'t>> {
+        loop {
+            let at = self.at;
+            let rest = &self.line[at..];
+            let plain = rest.bytes().position(is_hidden).unwrap_or(rest.len());
+            if plain > 0 {
+                self.at += plain;
+                return Some(Part::Shown(at, &rest[..plain]));
+            }
+            match *rest.as_bytes().first()? {
+                ESC => self.at += escape(rest, &mut self.endless),
+                BACKSPACE => {
+                    self.at += 1;
+                    return Some(Part::Backspace);
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+}
+
 impl View {
     pub(super) fn new(line: &str) -> Self {
         let mut view = Self {
             text: String::with_capacity(line.len()),
             runs: Vec::new(),
         };
-        let mut at = 0;
-        while at < line.len() {
-            let rest = &line[at..];
-            let plain = rest.bytes().position(is_hidden).unwrap_or(rest.len());
-            view.push(at, &rest[..plain]);
-            at += plain;
-            at += match rest.as_bytes().get(plain) {
-                Some(&ESC) => escape(&rest[plain..]),
-                Some(&BACKSPACE) => {
-                    view.remove_last();
-                    1
-                }
-                Some(_) => 1,
-                None => 0,
-            };
+        for part in Parts::of(line) {
+            match part {
+                Part::Shown(at, text) => view.push(at, text),
+                Part::Backspace => view.remove_last(),
+            }
         }
         view
     }
@@ -90,8 +143,8 @@ fn is_hidden(byte: u8) -> bool {
 }
 
 /// Bytes of the escape sequence with which `text` begins (ECMA-48): CSI, OSC and the like up to
-/// their end, else two or three characters.
-fn escape(text: &str) -> usize {
+/// their end, else two or three characters. `endless`: no such end stands in the text.
+fn escape(text: &str, endless: &mut bool) -> usize {
     let bytes = text.as_bytes();
     let is = |byte: &u8, range: std::ops::RangeInclusive<u8>| range.contains(byte);
     let end = match bytes.get(1) {
@@ -106,17 +159,17 @@ fn escape(text: &str) -> usize {
             2 + body + usize::from(last)
         }
         Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-            let found = bytes
-                .windows(2)
-                .skip(2)
-                .position(|two| two == b"\x1b\\")
-                .map(|at| at + 4);
-            let bell = bytes.iter().position(|byte| *byte == 7).map(|at| at + 1);
-            match (found, bell) {
-                (Some(a), Some(b)) => a.min(b),
-                (Some(one), None) | (None, Some(one)) => one,
+            let is_end = |at: &usize| bytes[*at] == BELL || bytes.get(at + 1) == Some(&b'\\');
+            let found = match *endless {
+                true => None,
+                false => memchr2_iter(ESC, BELL, bytes).skip(1).find(is_end),
+            };
+            *endless = found.is_none();
+            match found {
+                Some(at) if bytes[at] == BELL => at + 1,
+                Some(at) => at + 2,
                 // It never ends: what follows is shown by some.
-                (None, None) => 2,
+                None => 2,
             }
         }
         Some(byte) if is(byte, 0x20..=0x2f) => {

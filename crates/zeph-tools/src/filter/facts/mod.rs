@@ -4,8 +4,9 @@
 //! each has to be found in the result; what is not is put back, raw, at its place. A wrong rule
 //! then costs size, never a fact.
 
-mod quiet;
+mod seen;
 mod shape;
+mod worth;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +14,8 @@ use super::kept::KeptLine;
 use super::line::{Held, Line};
 use super::strategy::{Mask, shape as shape_of};
 use super::timing::without_time;
-use quiet::Quiet;
+use seen::Seen;
+use shape::shape_alone;
 
 pub(super) use shape::{Shape, Shapes};
 
@@ -40,7 +42,7 @@ struct Alike {
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     shapes: Shapes,
-    quiet: Quiet,
+    seen: Seen,
     facts: Vec<Held>,
     bytes: usize,
     /// Chatter and complaints by their form.
@@ -52,15 +54,7 @@ pub(super) struct Guard {
 impl Guard {
     /// Looks at the next line.
     pub(super) fn see(&mut self, line: Line<'_>) {
-        // Most lines look like one that was no fact already.
-        let seen = (!self.shapes.expects_more()).then(|| Quiet::hash(line.text));
-        if seen.is_some_and(|hash| self.quiet.has(hash)) {
-            return;
-        }
-        let Some(shape) = self.shapes.of(line.text) else {
-            if let Some(hash) = seen {
-                self.quiet.add(hash);
-            }
+        let Some(shape) = self.shape(line.text) else {
             return;
         };
         if let Some(most) = most_alike(shape)
@@ -82,6 +76,23 @@ impl Guard {
             number: line.number,
             text: text.to_owned(),
         });
+    }
+
+    fn shape(&mut self, text: &str) -> Option<Shape> {
+        if self.shapes.expects_more() {
+            return self.shapes.of(text);
+        }
+        // Most lines look like one that came before.
+        let hash = Seen::hash(text);
+        let shape = self.seen.shape(hash).unwrap_or_else(|| {
+            let shape = shape_alone(text);
+            self.seen.add(hash, shape);
+            shape
+        });
+        if let Some(shape) = shape {
+            self.shapes.expect(shape, text);
+        }
+        shape
     }
 
     /// Whether lines of this form came seldom so far; the last one is noted as well.

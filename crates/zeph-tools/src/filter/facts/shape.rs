@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::worth::is_worth_a_look;
+
 /// Why a line is a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::filter) enum Shape {
@@ -44,13 +46,6 @@ enum Follows {
     /// What pytest says of a failure: so many of its lines are a fact.
     Said(u8),
 }
-
-/// One pass says whether a line is worth a look.
-static WORTH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    build(
-        r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^---- |\[ERR|✕|✗|×|●",
-    )
-});
 
 const SHAPES: &[(Shape, &str)] = &[
     // npm error code …; what is set off there is a list, or the output of a compiler.
@@ -98,15 +93,20 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
-static PATTERNS: LazyLock<Vec<(Shape, Regex)>> = LazyLock::new(|| {
-    let compiled = SHAPES
+/// The patterns; and all of them at once, for most lines have none of the shapes.
+static PATTERNS: LazyLock<Option<(Regex, Vec<(Shape, Regex)>)>> = LazyLock::new(|| {
+    let any: Vec<String> = SHAPES
+        .iter()
+        .map(|(_, pattern)| format!("(?:{pattern})"))
+        .collect();
+    let single = SHAPES
         .iter()
         .map(|(shape, pattern)| Some((*shape, build(pattern)?)));
-    compiled.flatten().collect()
+    Some((build(&any.join("|"))?, single.collect::<Option<_>>()?))
 });
 
 /// Compiles a pattern whose classes mean ASCII: in Unicode they cost several times as much.
-fn build(pattern: &str) -> Option<Regex> {
+pub(super) fn build(pattern: &str) -> Option<Regex> {
     let ascii = [
         (r"\b", r"(?-u:\b)"),
         (r"\d", "[0-9]"),
@@ -152,17 +152,18 @@ impl Shapes {
         if text.starts_with("E   ") {
             return self.said(text);
         }
-        if !WORTH.as_ref().is_none_or(|worth| worth.is_match(text)) {
-            return None;
-        }
-        let found = PATTERNS.iter().find(|(_, pattern)| pattern.is_match(text));
-        let shape = found.map(|(shape, _)| *shape)?;
+        let shape = shape_alone(text)?;
+        self.expect(shape, text);
+        Some(shape)
+    }
+
+    /// A line of this shape has come: what follows it may be a fact.
+    pub(super) fn expect(&mut self, shape: Shape, text: &str) {
         self.follows = match shape {
             Shape::Error => Follows::Place,
             Shape::Panic if text.contains("panicked at ") => Follows::Message(MESSAGE),
             _ => Follows::Nothing,
         };
-        Some(shape)
     }
 
     /// A line of what pytest says: the first ones are facts, not where their values come from.
@@ -181,6 +182,19 @@ impl Shapes {
 /// Lines of what pytest says that are facts.
 const SAID: u8 = 3;
 
+/// The shape of a line by itself.
+pub(super) fn shape_alone(text: &str) -> Option<Shape> {
+    if !is_worth_a_look(text) {
+        return None;
+    }
+    let (any, single) = PATTERNS.as_ref()?;
+    if !any.is_match(text) {
+        return None;
+    }
+    let found = single.iter().find(|(_, pattern)| pattern.is_match(text));
+    found.map(|(shape, _)| *shape)
+}
+
 /// A panic's message, and what was compared: `left:` and `right:`.
 const MESSAGE: u8 = 3;
 
@@ -195,8 +209,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert!(WORTH.is_some());
-        assert_eq!(PATTERNS.len(), SHAPES.len());
+        assert!(PATTERNS.is_some());
     }
 
     /// Proves OUT-7.

@@ -26,7 +26,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use escape::{Escapes, Op, Step};
 use out::Out;
 use row::{Column, Row};
-use scan::plain_prefix;
+use scan::{coloured_prefix, plain_prefix};
 use wrap::Margins;
 
 use super::line::Line;
@@ -55,6 +55,8 @@ pub struct Sanitizer {
     lost: bool,
     margins: Margins,
     out: Out,
+    /// Coloured text without its colours.
+    clean: String,
 }
 
 /// A place that was saved.
@@ -89,6 +91,7 @@ impl Sanitizer {
             lost: false,
             margins: Margins::default(),
             out: Out::default(),
+            clean: String::new(),
         }
     }
 
@@ -111,10 +114,10 @@ impl Sanitizer {
         while let Some(c) = rest.chars().next() {
             self.begun = true;
             if self.escapes.is_ground() {
-                let plain = plain_prefix(rest.as_bytes());
-                if plain > 0 {
-                    self.plain(&rest[..plain], out);
-                    rest = &rest[plain..];
+                let taken = self.text(rest, out);
+                if taken > 0 {
+                    self.begun = !rest[..taken].ends_with('\n');
+                    rest = &rest[taken..];
                     continue;
                 }
                 rest = &rest[c.len_utf8()..];
@@ -158,6 +161,29 @@ impl Sanitizer {
         self.rows.push_back(Row::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
+    }
+
+    /// Prints what `text` begins with, up to a control; where it is added at the end of the last line,
+    /// colours are no such. Returns how many bytes that were.
+    fn text(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) -> usize {
+        let plain = plain_prefix(text.as_bytes());
+        if plain == text.len() || !self.appends() {
+            self.plain(&text[..plain], out);
+            return plain;
+        }
+        let mut clean = std::mem::take(&mut self.clean);
+        clean.clear();
+        let taken = coloured_prefix(text, &mut clean);
+        self.plain(&clean, out);
+        self.clean = clean;
+        taken
+    }
+
+    /// Whether what is printed next is added at the end of the last line.
+    fn appends(&self) -> bool {
+        let last = self.row + 1 == self.rows.len();
+        let plain = !self.aside && !self.margins.are_known() && !self.rows[self.row].is_edited();
+        last && plain && self.column == Column::End
     }
 
     /// Text without any control but line breaks and tabs.

@@ -1,16 +1,48 @@
 //! Finds control characters.
 
+/// Bytes of a colour's sequence, or of a link's target, that are looked at together.
+const MAX_COLOUR: usize = 32;
+const MAX_LINK: usize = 2048;
+/// Bytes of coloured text that are taken at once.
+const MAX_COLOURED: usize = 64 * 1024;
+
+/// Bytes that are plain.
+const PLAIN: u8 = 0;
+/// Controls.
+const CONTROL: u8 = 1;
+/// 0xC2 begins U+0080 to U+009F, and other characters.
+const C2: u8 = 2;
+
+/// The class of every byte.
+const CLASS: [u8; 256] = {
+    let mut table = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        if byte != b'\n' as usize && byte != b'\t' as usize {
+            table[byte] = CONTROL;
+        }
+        byte += 1;
+    }
+    table[0x7f] = CONTROL;
+    table[0xc2] = C2;
+    table
+};
+
 /// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
 /// one.
 pub(super) fn plain_prefix(text: &[u8]) -> usize {
-    // Without a branch within a block, so that it is compared many bytes at a time. 0xC2 begins
-    // U+0080 to U+009F, and other characters.
+    // Where there are many controls, the next one is near.
+    const NEAR: usize = 32;
+    // Without a branch within a block, so that it is compared many bytes at a time.
     const BLOCK: usize = 64;
+    let mut at = NEAR.min(text.len());
+    if let Some(found) = next_special(text, 0, at) {
+        return found;
+    }
     let special = |byte: u8, next: u8| {
         let control = (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f);
         control | ((byte == 0xc2) & (next < 0xa0))
     };
-    let mut at = 0;
     while let (Some(block), Some(next)) = (text.get(at..at + BLOCK), text.get(at + 1..=at + BLOCK))
     {
         let pairs = block.iter().zip(next);
@@ -19,11 +51,68 @@ pub(super) fn plain_prefix(text: &[u8]) -> usize {
         }
         at += BLOCK;
     }
-    let rest = &text[at..];
-    let next = rest.iter().skip(1).chain([&b' ']);
-    let found = rest
-        .iter()
-        .zip(next)
-        .position(|(byte, next)| special(*byte, *next));
-    at + found.unwrap_or(rest.len())
+    next_special(text, at, text.len()).unwrap_or(text.len())
+}
+
+/// The first control in `from..to`.
+fn next_special(text: &[u8], from: usize, to: usize) -> Option<usize> {
+    let mut bytes = text[from..to].iter().enumerate();
+    let found = bytes.find(|(offset, byte)| match CLASS[usize::from(**byte)] {
+        PLAIN => false,
+        C2 => text.get(from + offset + 1).is_some_and(|next| *next < 0xa0),
+        _ => true,
+    });
+    found.map(|(offset, _)| from + offset)
+}
+
+/// Adds to `clean` the text up to the first control that does more to what is printed at the end of
+/// the last line than colouring it; returns how many bytes that were.
+pub(super) fn coloured_prefix(text: &str, clean: &mut String) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let plain = plain_prefix(&bytes[at..]);
+        if clean.len() + plain > MAX_COLOURED && at > 0 {
+            break;
+        }
+        clean.push_str(&text[at..at + plain]);
+        at += plain;
+        match idle(&bytes[at..]) {
+            Some(length) => at += length,
+            None => break,
+        }
+    }
+    at
+}
+
+/// The length of the control with which `bytes` begin, if it changes nothing where text is added at the
+/// end of the last line: colours, links, erasing what is behind the cursor, a carriage return before a
+/// line break.
+fn idle(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [0x1b, b'[', rest @ ..] => {
+            let mut body = rest.iter().take(MAX_COLOUR);
+            let length = body.position(|byte| !(b' '..=b'?').contains(byte))?;
+            let idle = match rest[length] {
+                b'm' => true,
+                b'K' => matches!(rest[..length], [] | [b'0']),
+                _ => false,
+            };
+            idle.then_some(length + 3)
+        }
+        [0x1b, b']', rest @ ..] => {
+            let mut body = rest.iter().take(MAX_LINK);
+            let ends = |byte: &u8| matches!(byte, 0x07 | 0x18 | 0x1a | 0x1b | b'\n' | 0xc2);
+            let length = body.position(ends)?;
+            match rest[length..] {
+                [0x07, ..] => Some(length + 3),
+                [0x1b, b'\\', ..] => Some(length + 4),
+                _ => None,
+            }
+        }
+        [0x1b, b'(', b' '..=b'~', ..] => Some(3),
+        [b'\r', b'\n', ..] => Some(1),
+        [b'\r', b'\r', b'\n', ..] => Some(2),
+        _ => None,
+    }
 }

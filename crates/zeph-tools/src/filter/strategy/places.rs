@@ -3,8 +3,10 @@
 //! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
 //! other folder does; then the deepest give way. Memory stays bounded whatever is added.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+
+use memchr::memchr_iter;
 
 /// Folders that are told apart while paths come in.
 const MOST_GROUPS: usize = 2000;
@@ -37,15 +39,31 @@ const MADE: &[&str] = &[
     "coverage",
 ];
 
+/// By the first byte of a name: the lengths of those in [`MADE`] that begin with it, a bit for each.
+const MADE_LENGTHS: [u16; 256] = {
+    let mut lengths = [0; 256];
+    let mut at = 0;
+    while at < MADE.len() {
+        lengths[MADE[at].as_bytes()[0] as usize] |= 1 << MADE[at].len();
+        at += 1;
+    }
+    lengths
+};
+
+fn is_made(name: &str) -> bool {
+    let first = name.as_bytes().first();
+    let lengths = first.map_or(0, |first| MADE_LENGTHS[usize::from(*first)]);
+    name.len() < 16 && lengths & (1 << name.len()) != 0 && MADE.contains(&name)
+}
+
 /// Where in `path` the first folder ends that tools made: the bytes up to behind its name.
 pub(super) fn made(path: &str) -> Option<usize> {
-    let mut end = 0;
-    for part in path.split('/') {
-        end += part.len();
-        if MADE.contains(&part) {
-            return (end < path.len()).then_some(end);
+    let mut start = 0;
+    for end in memchr_iter(b'/', path.as_bytes()) {
+        if is_made(&path[start..end]) {
+            return Some(end);
         }
-        end += 1;
+        start = end + 1;
     }
     None
 }
@@ -66,10 +84,60 @@ struct Group {
     uncounted: u64,
 }
 
+/// Folders by their names. Paths that follow one another are mostly in one folder.
+#[derive(Debug, Default)]
+struct Groups {
+    index: HashMap<String, usize>,
+    list: Vec<Group>,
+    /// Where in `list` the folder is that was asked for last, and its name.
+    last: Option<usize>,
+    last_name: String,
+}
+
+impl Groups {
+    fn get(&mut self, folder: &str) -> Option<&mut Group> {
+        let at = match self.last {
+            Some(last) if self.last_name == folder => last,
+            _ => {
+                let at = *self.index.get(folder)?;
+                self.last_name.clear();
+                self.last_name.push_str(folder);
+                self.last = Some(at);
+                at
+            }
+        };
+        self.list.get_mut(at)
+    }
+
+    fn entry(&mut self, folder: &str) -> &mut Group {
+        let at = match self.index.get(folder) {
+            Some(at) => *at,
+            None => {
+                self.list.push(Group::default());
+                self.index.insert(folder.to_owned(), self.list.len() - 1);
+                self.list.len() - 1
+            }
+        };
+        &mut self.list[at]
+    }
+
+    /// All of them in the order of their names; none is left.
+    fn take(&mut self) -> BTreeMap<String, Group> {
+        let mut list = std::mem::take(&mut self.list);
+        let index = std::mem::take(&mut self.index);
+        self.last = None;
+        let mut group = |at: usize| list.get_mut(at).map(std::mem::take).unwrap_or_default();
+        index
+            .into_iter()
+            .map(|(key, at)| (key, group(at)))
+            .collect()
+    }
+}
+
 /// Paths by their folders.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    groups: BTreeMap<String, Group>,
+    groups: Groups,
     count: u64,
     bytes: usize,
     /// Folders below so many parts have no group, once there were too many.
@@ -105,17 +173,21 @@ impl Places {
             Some(depth) => cut(folder, depth),
             None => (folder, None),
         };
-        if !self.groups.contains_key(folder) {
-            self.groups.insert(folder.to_owned(), Group::default());
-            if self.groups.len() > MOST_GROUPS {
-                let depth = self.groups.keys().map(|key| parts(key)).max().unwrap_or(1);
+        if self.groups.get(folder).is_none() {
+            self.groups.entry(folder);
+            if self.groups.list.len() > MOST_GROUPS {
+                let names = self.groups.index.keys();
+                let depth = names.map(|key| parts(key)).max().unwrap_or(1);
                 self.reduce(depth.saturating_sub(1));
                 self.depth = Some(depth.saturating_sub(1));
             }
         }
         let folder = self.depth.map_or(folder, |depth| cut(folder, depth).0);
         let room = self.bytes < MOST_BYTES;
-        let group = self.groups.entry(folder.to_owned()).or_default();
+        let group = match self.groups.get(folder) {
+            Some(group) => group,
+            None => self.groups.entry(folder),
+        };
         group.count += 1;
         if let Some(below) = below {
             group.add_below(below, 1);
@@ -135,51 +207,46 @@ impl Places {
 
     /// Gives all folders of more than `depth` parts to those above them.
     fn reduce(&mut self, depth: usize) {
-        for (key, group) in std::mem::take(&mut self.groups) {
+        for (key, group) in self.groups.take() {
             let (key, below) = cut(&key, depth);
-            let into = self.groups.entry(key.to_owned()).or_default();
-            into.take(group, below);
+            self.groups.entry(key).take(group, below);
         }
     }
 
     /// Gives what is below folders that tools made to these, where there are other folders.
     fn close_made(&mut self) {
-        let others = self
-            .groups
-            .keys()
-            .filter(|key| made(&format!("{key}/")).is_none());
+        let names = self.groups.index.keys();
+        let others = names.filter(|key| made(&format!("{key}/")).is_none());
         if others.count() < 2 {
             return;
         }
-        for (key, group) in std::mem::take(&mut self.groups) {
+        for (key, group) in self.groups.take() {
             let end = made(&format!("{key}/")).unwrap_or(key.len());
             let (head, rest) = key.split_at(end);
             let below = rest.split('/').find(|part| !part.is_empty());
-            self.groups
-                .entry(head.to_owned())
-                .or_default()
-                .take(group, below);
+            self.groups.entry(head).take(group, below);
         }
     }
 
     /// A line for each folder; of those with few paths, these.
     pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
-        if self.groups.len() > budget.folders {
+        if self.groups.list.len() > budget.folders {
             self.close_made();
         }
-        while self.groups.len() > budget.folders {
-            let deepest = self.groups.keys().map(|key| parts(key)).max().unwrap_or(0);
+        while self.groups.list.len() > budget.folders {
+            let names = self.groups.index.keys();
+            let deepest = names.map(|key| parts(key)).max().unwrap_or(0);
             if deepest == 0 {
                 break;
             }
             self.reduce(deepest - 1);
         }
-        let wants = self
-            .groups
+        let groups = self.groups.take();
+        let wants = groups
             .values()
             .map(|group| group.names.len() + group.below.len());
         let shares = share(budget.names, &wants.collect::<Vec<_>>());
-        let told = self.groups.iter().zip(shares);
+        let told = groups.iter().zip(shares);
         told.flat_map(|((folder, group), names)| group.lines(folder, names))
             .collect()
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr_iter};
+
 /// A line of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry<'t> {
@@ -64,17 +66,21 @@ impl Reader {
     }
 }
 
+/// What archivers do with a path.
+const DOES: [&str; 5] = ["adding", "inflating", "extracting", "creating", "updating"];
+
 /// `find: ‘x’: Permission denied`, `tar: x: Cannot open`, `./a: No such file or directory`.
 fn is_message(line: &str) -> bool {
-    let Some((program, rest)) = line.split_once(": ") else {
+    let mut colons = memchr_iter(b':', line.as_bytes());
+    let Some(at) = colons.find(|at| line.as_bytes().get(at + 1) == Some(&b' ')) else {
         return false;
     };
+    let (program, rest) = (&line[..at], &line[at + 2..]);
     let short = program.len() <= 24
         && program
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    let does = ["adding", "inflating", "extracting", "creating", "updating"];
-    (short && !does.contains(&program)) || rest.contains(": ")
+    (short && !DOES.contains(&program)) || rest.contains(": ")
 }
 
 /// `total 48`, in any language: a word and a size.
@@ -148,28 +154,31 @@ fn path(line: &str) -> Option<&str> {
         return Some(name);
     }
     // `4.0K<tab>path`, `100644 blob 1f0… <tab>path`
-    if let Some((before, path)) = line.split_once('\t') {
+    if let Some(at) = memchr(b'\t', line.as_bytes()) {
+        let (before, path) = (&line[..at], &line[at + 1..]);
         let size = before.len() <= 12 && before.starts_with(|c: char| c.is_ascii_digit());
         let object = before.len() > 40 && before.starts_with(|c: char| c.is_ascii_digit());
         return (size || object).then_some(path);
     }
     let bare = line.trim_start();
-    for does in [
-        "adding: ",
-        "inflating: ",
-        "extracting: ",
-        "creating: ",
-        "updating: ",
-    ] {
-        if let Some(path) = bare.strip_prefix(does) {
+    for does in DOES {
+        if let Some(path) = bare
+            .strip_prefix(does)
+            .and_then(|rest| rest.strip_prefix(": "))
+        {
             let end = path.rfind(" (").unwrap_or(path.len());
             return Some(path[..end].trim_end());
         }
     }
     // Sentences are no paths: summaries, headings.
-    let words = line.split(' ').filter(|word| !word.is_empty()).count();
-    let sentence = words > 4 || (words > 1 && !line.contains('/') && !line.contains('.'));
-    (bare.len() == line.len() && !sentence && !line.ends_with(':')).then_some(line)
+    if bare.len() != line.len() || line.ends_with(':') {
+        return None;
+    }
+    let sentence = memchr(b' ', line.as_bytes()).is_some() && {
+        let words = line.split(' ').filter(|word| !word.is_empty()).count();
+        words > 4 || (words > 1 && !line.contains('/') && !line.contains('.'))
+    };
+    (!sentence).then_some(line)
 }
 
 /// `-rw-r--r-- root/root 1234 2026-05-01 10:00 path` of tar, and `find -ls`.
@@ -186,13 +195,11 @@ fn long_name_of_archive(line: &str) -> Option<&str> {
         return Some(name.map_or(rest, |(name, _)| name));
     }
     // Inode and blocks before the mode.
-    let rest = skip_word(bare).and_then(skip_word)?;
-    let numbered = bare.starts_with(|c: char| c.is_ascii_digit());
-    if numbered && is_mode(rest) {
-        long_name(rest)
-    } else {
-        None
+    if !bare.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
     }
+    let rest = skip_word(bare).and_then(skip_word)?;
+    if is_mode(rest) { long_name(rest) } else { None }
 }
 
 #[cfg(test)]

@@ -1,28 +1,41 @@
-//! Lines that were looked at and are no facts, by what they are but for their digits.
+//! Shapes of lines that were looked at, by what the lines are but for their digits.
 //!
 //! Commands print the same line again and again with other numbers. No shape of a fact depends on which
 //! number it is, but for whether it is 0.
 
+use super::shape::Shape;
+
 /// How many lines are remembered.
-const SLOTS: usize = 2048;
+const SLOTS: usize = 4096;
+/// The bits of an entry that tell the shape; the others are those of the hash.
+const SHAPE: u64 = 0b111;
+/// What a shape is told as; 0 is none.
+const SHAPES: [Shape; 5] = [
+    Shape::Error,
+    Shape::Failing,
+    Shape::Panic,
+    Shape::Summary,
+    Shape::Chatter,
+];
 /// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A byte in every byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The hashes of such lines; a newer one takes the place of an older one.
+/// Such lines; a newer one takes the place of an older one.
 #[derive(Debug)]
-pub(super) struct Quiet(Box<[u64; SLOTS]>);
+pub(super) struct Seen(Box<[u64]>);
 
-impl Default for Quiet {
+impl Default for Seen {
     fn default() -> Self {
-        Self(Box::new([0; SLOTS]))
+        Self(vec![0; SLOTS].into_boxed_slice())
     }
 }
 
-impl Quiet {
-    /// The hash of a line, the same for lines that differ in the digits 1 to 9 alone. Never 0.
+impl Seen {
+    /// The hash of a line, the same for lines that differ in the digits 1 to 9 alone. Its last bits are 0,
+    /// but not all.
     pub(super) fn hash(text: &str) -> u64 {
         let mut hash = text.len() as u64;
         let mut add = |word: u64| {
@@ -36,15 +49,23 @@ impl Quiet {
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         add(u64::from_le_bytes(last));
-        hash.max(1)
+        (hash & !SHAPE).max(SHAPE + 1)
     }
 
-    pub(super) fn has(&self, hash: u64) -> bool {
-        self.0[slot(hash)] == hash
+    /// The shape of a line that has this hash, if one is known; `Some(None)`: it has none.
+    pub(super) fn shape(&self, hash: u64) -> Option<Option<Shape>> {
+        let entry = self.0[slot(hash)];
+        let known = entry & !SHAPE == hash;
+        known.then(|| {
+            SHAPES
+                .get((entry & SHAPE).wrapping_sub(1) as usize)
+                .copied()
+        })
     }
 
-    pub(super) fn add(&mut self, hash: u64) {
-        self.0[slot(hash)] = hash;
+    pub(super) fn add(&mut self, hash: u64, shape: Option<Shape>) {
+        let place = SHAPES.iter().position(|other| Some(*other) == shape);
+        self.0[slot(hash)] = hash | place.map_or(0, |place| place as u64 + 1);
     }
 }
 
@@ -69,7 +90,7 @@ mod tests {
     #[test]
     fn digits_do_not_count_but_zero_does() {
         let check = |a: &str, b: &str, same: bool| {
-            assert_eq!(Quiet::hash(a) == Quiet::hash(b), same, "{a:?} {b:?}");
+            assert_eq!(Seen::hash(a) == Seen::hash(b), same, "{a:?} {b:?}");
         };
         check("", "", true);
         check("line 17 of 89", "line 42 of 31", true);
