@@ -1,16 +1,19 @@
 //! How fast output is filtered: `cargo bench -p zeph-tools --bench filter`.
 //!
 //! `rules` filters the fixtures of each built-in rule, repeated to some megabytes, as a command would
-//! print them; `no_rule` text that no rule is for; `sanitize` what a progress bar prints. Targets: 150 MB/s
-//! for any rule, 500 MB/s where there is none.
+//! print them; `end_to_end` also looks for secrets in them; `small` has 50 kB of each. `no_rule` has text that
+//! no rule is for; `sanitize` what a progress bar prints, and coloured text. Targets: 150 MB/s for any rule,
+//! 500 MB/s where there is none, 5 ms for 50 kB.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use zeph_tools::filter::Filters;
+use zeph_tools::secrets::{Secrets, StreamRedactor};
 
 /// Bytes of an output.
 const BYTES: usize = 8 * 1024 * 1024;
@@ -36,8 +39,8 @@ fn names() -> Vec<String> {
     names
 }
 
-/// The command of a rule's first fixture, and the outputs of all of them, again and again.
-fn printed(rule: &str) -> (String, String) {
+/// The command of a rule's first fixture, and the outputs of all of them, again and again, some `bytes` long.
+fn printed(rule: &str, bytes: usize) -> (String, String) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/filter/rules")
         .join(rule);
@@ -55,7 +58,19 @@ fn printed(rule: &str) -> (String, String) {
         .map(|raw| String::from_utf8_lossy(&raw).into_owned())
         .collect();
     let once: String = outputs.concat();
-    (command, once.repeat(BYTES / once.len() + 1))
+    let mut text = once.repeat(bytes / once.len() + 1);
+    text.truncate(text.floor_char_boundary(bytes));
+    (command, text)
+}
+
+/// The pieces in which a text comes.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
+        rest = more;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 fn filter(bencher: Bencher<'_, '_>, command: &str, text: &str) {
@@ -64,20 +79,37 @@ fn filter(bencher: Bencher<'_, '_>, command: &str, text: &str) {
         .counter(BytesCount::new(text.len()))
         .bench_local(|| {
             let mut run = filters.start(command, MAX_CHARS);
-            let mut rest = black_box(text);
-            while !rest.is_empty() {
-                let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
-                run.push(piece);
-                rest = more;
-            }
+            pieces(black_box(text)).for_each(|piece| run.push(piece));
             run.finish(Some(0))
         });
 }
 
 #[divan::bench(args = names(), sample_count = 5, sample_size = 1)]
 fn rules(bencher: Bencher<'_, '_>, rule: &str) {
-    let (command, text) = printed(rule);
+    let (command, text) = printed(rule, BYTES);
     filter(bencher, &command, &text);
+}
+
+#[divan::bench(args = names(), sample_count = 100, sample_size = 1)]
+fn small(bencher: Bencher<'_, '_>, rule: &str) {
+    let (command, text) = printed(rule, 50_000);
+    filter(bencher, &command, &text);
+}
+
+#[divan::bench(args = names(), sample_count = 5, sample_size = 1)]
+fn end_to_end(bencher: Bencher<'_, '_>, rule: &str) {
+    let (command, text) = printed(rule, BYTES);
+    let filters = Filters::default();
+    let secrets = Arc::new(Secrets::default());
+    bencher
+        .counter(BytesCount::new(text.len()))
+        .bench_local(|| {
+            let mut redactor = StreamRedactor::new(Arc::clone(&secrets));
+            let mut run = filters.start(&command, MAX_CHARS);
+            pieces(black_box(&text)).for_each(|piece| run.push(&redactor.push(piece)));
+            run.push(&redactor.finish());
+            run.finish(Some(0))
+        });
 }
 
 #[divan::bench(args = ["log", "numbers", "source"], sample_count = 5, sample_size = 1)]
@@ -110,12 +142,19 @@ fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
     filter(bencher, "unheard-of --option", &text);
 }
 
-#[divan::bench(sample_count = 5, sample_size = 1)]
-fn sanitize(bencher: Bencher<'_, '_>) {
+#[divan::bench(args = ["progress", "coloured"], sample_count = 5, sample_size = 1)]
+fn sanitize(bencher: Bencher<'_, '_>, kind: &str) {
     let mut text = String::new();
     for number in 0.. {
         if text.len() > BYTES {
             break;
+        }
+        if kind == "coloured" {
+            let _ = writeln!(
+                text,
+                "\x1b[36msrc/app-{number}.ts\x1b[0m:\x1b[33m{number}\x1b[0m - \x1b[90mTS6133:\x1b[0m unused\x1b[K"
+            );
+            continue;
         }
         let _ = write!(
             text,

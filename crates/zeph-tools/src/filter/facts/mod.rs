@@ -79,7 +79,7 @@ impl Guard {
     }
 
     fn shape(&mut self, text: &str) -> Option<Shape> {
-        if self.shapes.expects_more() {
+        if self.shapes.expects(text) {
             return self.shapes.of(text);
         }
         // Most lines look like one that came before.

@@ -93,15 +93,16 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
-/// The patterns; and all of them at once, for most lines have none of the shapes.
+/// All of the patterns at once, for most lines have none of the shapes; and by shape.
 static PATTERNS: LazyLock<Option<(Regex, Vec<(Shape, Regex)>)>> = LazyLock::new(|| {
     let any: Vec<String> = SHAPES
         .iter()
         .map(|(_, pattern)| format!("(?:{pattern})"))
         .collect();
-    let single = SHAPES
-        .iter()
-        .map(|(shape, pattern)| Some((*shape, build(pattern)?)));
+    let single = SHAPES.chunk_by(|(a, _), (b, _)| a == b).map(|alike| {
+        let patterns: Vec<&str> = alike.iter().map(|(_, pattern)| *pattern).collect();
+        Some((alike.first()?.0, build(&patterns.join("|"))?))
+    });
     Some((build(&any.join("|"))?, single.collect::<Option<_>>()?))
 });
 
@@ -122,9 +123,13 @@ pub(super) fn build(pattern: &str) -> Option<Regex> {
 }
 
 impl Shapes {
-    /// Whether the next line may be a fact because of the last one.
-    pub(in crate::filter) fn expects_more(&self) -> bool {
-        self.follows != Follows::Nothing
+    /// Whether this line, the next one, may be what it is because of the last one.
+    pub(super) fn expects(&self, text: &str) -> bool {
+        match self.follows {
+            Follows::Nothing => text.starts_with("E   "),
+            Follows::Place => is_place(text) || text.starts_with("E   "),
+            Follows::Message(_) | Follows::Said(_) => true,
+        }
     }
 
     /// The shape of the next line, if it is a fact.
@@ -132,7 +137,7 @@ impl Shapes {
         match self.follows {
             Follows::Nothing => {}
             Follows::Place => {
-                if text.trim_start().starts_with("--> ") {
+                if is_place(text) {
                     self.follows = Follows::Nothing;
                     return Some(Shape::Error);
                 }
@@ -197,6 +202,12 @@ pub(super) fn shape_alone(text: &str) -> Option<Shape> {
 
 /// A panic's message, and what was compared: `left:` and `right:`.
 const MESSAGE: u8 = 3;
+
+fn is_place(text: &str) -> bool {
+    // Most lines begin with something else.
+    let first = text.as_bytes().first();
+    first.is_some_and(|byte| !byte.is_ascii_alphanumeric()) && text.trim_start().starts_with("--> ")
+}
 
 fn is_side(text: &str) -> bool {
     let text = text.trim_start();

@@ -83,7 +83,8 @@ static FITS: [[u32; 256]; 4] = {
 /// Whether a line has one of the words.
 pub(super) fn is_worth_a_look(text: &str) -> bool {
     let bytes = text.as_bytes();
-    (bytes.starts_with(b"----") || has_stem(bytes)) && PATTERN.as_ref().is_none_or(|words| words.is_match(text))
+    (bytes.starts_with(b"----") || has_stem(bytes))
+        && PATTERN.as_ref().is_none_or(|words| words.is_match(text))
 }
 
 /// Whether one of [`STEMS`] is found.

@@ -16,22 +16,23 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Wanted(RegexSet);
+struct Wanted(Arc<RegexSet>);
 
 struct KeepMatching {
-    wanted: RegexSet,
+    wanted: Arc<RegexSet>,
     kept: bool,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
-    Ok(Arc::new(Wanted(super::patterns(&params.patterns)?)))
+    let wanted = super::patterns(&params.patterns)?;
+    Ok(Arc::new(Wanted(Arc::new(wanted))))
 }
 
 impl Recipe for Wanted {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(KeepMatching {
-            wanted: self.0.clone(),
+            wanted: Arc::clone(&self.0),
             kept: false,
         })
     }

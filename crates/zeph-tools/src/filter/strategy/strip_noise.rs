@@ -16,22 +16,23 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Noise(RegexSet);
+struct Noise(Arc<RegexSet>);
 
 struct StripNoise {
-    noise: RegexSet,
+    noise: Arc<RegexSet>,
     stripped: bool,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
-    Ok(Arc::new(Noise(super::patterns(&params.patterns)?)))
+    let noise = super::patterns(&params.patterns)?;
+    Ok(Arc::new(Noise(Arc::new(noise))))
 }
 
 impl Recipe for Noise {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(StripNoise {
-            noise: self.0.clone(),
+            noise: Arc::clone(&self.0),
             stripped: false,
         })
     }

@@ -8,6 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use memchr::memchr;
+
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
@@ -194,7 +196,10 @@ fn is_boilerplate(text: &str) -> bool {
         "you run \"terraform init\" in the future.",
         "- terraform.io/builtin/",
     ];
-    KNOWN.iter().any(|known| text.starts_with(known))
+    let first = text.as_bytes().first();
+    KNOWN
+        .iter()
+        .any(|known| known.as_bytes().first() == first && text.starts_with(known))
 }
 
 impl Run {
@@ -233,7 +238,9 @@ impl Run {
             if text.trim_ascii() == *end {
                 block.heredoc = None;
             }
-        } else if let Some((_, word)) = text.rsplit_once("<<-").or_else(|| text.rsplit_once("<<")) {
+        } else if memchr(b'<', text.as_bytes()).is_some()
+            && let Some((_, word)) = text.rsplit_once("<<-").or_else(|| text.rsplit_once("<<"))
+        {
             if !word.is_empty()
                 && word
                     .bytes()

@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use memchr::memchr;
+
 use super::budget::{Block, Budget, Piece};
 use super::{Held, Line, Sink};
 
@@ -214,36 +216,33 @@ fn form(message: &str) -> (String, Vec<&str>) {
     let mut form = String::with_capacity(message.len());
     let mut parts = Vec::new();
     let bytes = message.as_bytes();
+    // Up to here everything is in the form.
+    let mut done = 0;
     let mut at = 0;
-    while at < message.len() {
-        let byte = bytes[at];
-        let before = at.checked_sub(1).map(|at| bytes[at]);
-        let starts = before.is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        if matches!(byte, b'\'' | b'"' | b'`') && starts {
-            let end = message[at + 1..]
-                .find(char::from(byte))
-                .map(|end| at + end + 2);
-            if let Some(end) = end {
-                parts.push(&message[at..end]);
-                form.push('\u{1}');
-                at = end;
-                continue;
-            }
-        }
-        if byte.is_ascii_digit() && starts {
-            let digits = bytes[at..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
-            parts.push(&message[at..at + digits]);
-            form.push('\u{2}');
-            at += digits;
+    while let Some(&byte) = bytes.get(at) {
+        let quotes = matches!(byte, b'\'' | b'"' | b'`');
+        let begins = quotes || byte.is_ascii_digit();
+        if !begins || (at > 0 && bytes[at - 1].is_ascii_alphanumeric()) {
+            at += 1;
             continue;
         }
-        let width = message[at..].chars().next().map_or(1, char::len_utf8);
-        form.push_str(&message[at..at + width]);
-        at += width;
+        let (mark, end) = if quotes {
+            let end = memchr(byte, &bytes[at + 1..]);
+            ('\u{1}', end.map(|end| at + end + 2))
+        } else {
+            let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit());
+            ('\u{2}', Some(at + digits.count()))
+        };
+        let Some(end) = end else {
+            at += 1;
+            continue;
+        };
+        form.push_str(&message[done..at]);
+        form.push(mark);
+        parts.push(&message[at..end]);
+        (done, at) = (end, end);
     }
+    form.push_str(&message[done..]);
     (form, parts)
 }
 

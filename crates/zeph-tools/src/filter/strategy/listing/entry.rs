@@ -85,6 +85,9 @@ fn is_message(line: &str) -> bool {
 
 /// `total 48`, in any language: a word and a size.
 fn is_total(line: &str) -> bool {
+    if line.len() >= 32 {
+        return false;
+    }
     let words: Vec<&str> = line.split_whitespace().take(4).collect();
     let size = |word: &&str| {
         word.bytes()
@@ -93,7 +96,6 @@ fn is_total(line: &str) -> bool {
     };
     (2..=3).contains(&words.len())
         && words.last().is_some_and(size)
-        && line.len() < 32
         && !size(&words[0])
         && !words[0].contains(['.', '/'])
 }
@@ -123,6 +125,9 @@ fn long_name(line: &str) -> Option<&str> {
         _ => rest,
     };
     let name = rest.trim_start();
+    if memchr(b'>', name.as_bytes()).is_none() {
+        return Some(name);
+    }
     Some(name.split_once(" -> ").map_or(name, |(name, _)| name))
 }
 
@@ -144,8 +149,10 @@ fn is_mode(line: &str) -> bool {
 
 /// What comes after a word and the spaces behind it.
 fn skip_word(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once(' ')?;
-    Some(rest.trim_start_matches(' '))
+    let bytes = text.as_bytes();
+    let word = bytes.iter().position(|byte| *byte == b' ')?;
+    let spaces = bytes[word..].iter().take_while(|byte| **byte == b' ');
+    Some(&text[word + spaces.count()..])
 }
 
 /// The path in a line of find, du, tar, zip, git ls-tree.
