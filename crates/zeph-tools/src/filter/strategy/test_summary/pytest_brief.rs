@@ -99,6 +99,11 @@ impl Briefs {
             });
             text.push_str(&place.text);
         }
+        // The failure's own title is another form of the name.
+        let title = brief.title.text.trim_matches(['_', ' ']);
+        if !text.contains(title) {
+            text.push_str(&format!(" ({title})"));
+        }
         let line = Line {
             text: &text,
             ..line
@@ -212,18 +217,18 @@ mod tests {
         let mut briefs = Briefs::default();
         let mut out = Texts::default();
         let line = |text| Line { number: 1, text };
-        for name in ["test_a", "test_b"] {
+        for name in ["A.test_a", "test_b"] {
             briefs.begin(name, line(""), &mut out);
             let mut sink = briefs.sink().unwrap();
             sink.keep(line("E       ValueError: 7 is too much"));
             sink.keep(line("a.py:4: ValueError"));
         }
         assert!(briefs.listed(
-            line("FAILED a.py::test_a - ValueError: 7 is to..."),
+            line("FAILED a.py::A::test_a - ValueError: 7 is to..."),
             &mut out
         ));
         assert!(!briefs.listed(
-            line("FAILED a.py::test_a - ValueError: 7 is to..."),
+            line("FAILED a.py::A::test_a - ValueError: 7 is to..."),
             &mut out
         ));
         assert!(!briefs.listed(line("FAILED a.py::test_c"), &mut out));
@@ -231,7 +236,7 @@ mod tests {
         assert_eq!(
             out.0,
             [
-                "FAILED a.py::test_a - ValueError: 7 is to... --> a.py:4: ValueError",
+                "FAILED a.py::A::test_a - ValueError: 7 is to... --> a.py:4: ValueError (A.test_a)",
                 "E       ValueError: 7 is too much",
                 "__ test_b __",
                 "E       ValueError: 7 is too much",

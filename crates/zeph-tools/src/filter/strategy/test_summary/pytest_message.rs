@@ -9,11 +9,12 @@ use crate::filter::line::{Line, Sink};
 /// Bytes of a line.
 const MOST_LINE: usize = 2000;
 /// First lines that stay.
-const FIRST: usize = 8;
+const FIRST: usize = 16;
 /// Of them, those that tell where a value comes from.
-const ORIGINS: usize = 2;
+const ORIGINS: usize = 6;
 /// Of a failure that is told in brief.
-const FIRST_IN_BRIEF: usize = 4;
+const FIRST_IN_BRIEF: usize = 8;
+const ORIGINS_IN_BRIEF: usize = 2;
 /// Lines that differ, behind them.
 const DIFFERENT: usize = 12;
 
@@ -48,7 +49,7 @@ impl Message {
         }
         let derived = is_derived(said);
         let (first, origins) = match self.brief {
-            true => (FIRST_IN_BRIEF, 0),
+            true => (FIRST_IN_BRIEF, ORIGINS_IN_BRIEF),
             false => (FIRST, ORIGINS),
         };
         self.derived += usize::from(derived);
@@ -111,9 +112,8 @@ mod tests {
             out.0
         };
         let full = told(false);
-        assert_eq!(full[..3], text[..3]);
-        assert_eq!(full[8..], ["E       -     8,", "E   [… 14 lines …]"]);
-        let brief = told(true);
-        assert_eq!((&brief[0], &brief[1..]), (&text[0], &text[2..5]));
+        assert_eq!(full[..16], text[..16]);
+        assert_eq!(full[16..], ["E       -     8,", "E   [… 6 lines …]"]);
+        assert_eq!(told(true), text[..8]);
     }
 }
