@@ -26,7 +26,6 @@ use memchr::{memchr, memchr_iter, memrchr};
 use escape::{Escapes, Op, Step};
 use out::Out;
 use row::{Column, Row};
-use scan::{coloured_prefix, plain_prefix};
 use wrap::Margins;
 
 use super::line::Line;
@@ -161,29 +160,6 @@ impl Sanitizer {
         self.rows.push_back(Row::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
-    }
-
-    /// Prints what `text` begins with, up to a control; where it is added at the end of the last line,
-    /// colours are no such. Returns how many bytes that were.
-    fn text(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) -> usize {
-        let plain = plain_prefix(text.as_bytes());
-        if plain == text.len() || !self.appends() {
-            self.plain(&text[..plain], out);
-            return plain;
-        }
-        let mut clean = std::mem::take(&mut self.clean);
-        clean.clear();
-        let taken = coloured_prefix(text, &mut clean);
-        self.plain(&clean, out);
-        self.clean = clean;
-        taken
-    }
-
-    /// Whether what is printed next is added at the end of the last line.
-    fn appends(&self) -> bool {
-        let last = self.row + 1 == self.rows.len();
-        let plain = !self.aside && !self.margins.are_known() && !self.rows[self.row].is_edited();
-        last && plain && self.column == Column::End
     }
 
     /// Text without any control but line breaks and tabs.

@@ -1,4 +1,7 @@
-//! Finds control characters.
+//! Finds control characters, and prints what is between them.
+
+use super::row::Column;
+use super::{Line, Sanitizer};
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;
@@ -30,7 +33,7 @@ const CLASS: [u8; 256] = {
 
 /// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
 /// one.
-pub(super) fn plain_prefix(text: &[u8]) -> usize {
+fn plain_prefix(text: &[u8]) -> usize {
     // Where there are many controls, the next one is near.
     const NEAR: usize = 32;
     // Without a branch within a block, so that it is compared many bytes at a time.
@@ -67,7 +70,7 @@ fn next_special(text: &[u8], from: usize, to: usize) -> Option<usize> {
 
 /// Adds to `clean` the text up to the first control that does more to what is printed at the end of
 /// the last line than colouring it; returns how many bytes that were.
-pub(super) fn coloured_prefix(text: &str, clean: &mut String) -> usize {
+fn coloured_prefix(text: &str, clean: &mut String) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -114,5 +117,30 @@ fn idle(bytes: &[u8]) -> Option<usize> {
         [b'\r', b'\n', ..] => Some(1),
         [b'\r', b'\r', b'\n', ..] => Some(2),
         _ => None,
+    }
+}
+
+impl Sanitizer {
+    /// Prints what `text` begins with, up to a control; where it is added at the end of the last line,
+    /// colours are no such. Returns how many bytes that were.
+    pub(super) fn text(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) -> usize {
+        let plain = plain_prefix(text.as_bytes());
+        if plain == text.len() || !self.appends() {
+            self.plain(&text[..plain], out);
+            return plain;
+        }
+        let mut clean = std::mem::take(&mut self.clean);
+        clean.clear();
+        let taken = coloured_prefix(text, &mut clean);
+        self.plain(&clean, out);
+        self.clean = clean;
+        taken
+    }
+
+    /// Whether what is printed next is added at the end of the last line.
+    fn appends(&self) -> bool {
+        let last = self.row + 1 == self.rows.len();
+        let plain = !self.aside && !self.margins.are_known() && !self.rows[self.row].is_edited();
+        last && plain && self.column == Column::End
     }
 }
