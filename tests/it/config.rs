@@ -50,6 +50,15 @@ fn what_is_wrong_stops_every_command_and_says_where() {
             "`max_tool_iterations`",
         ],
     );
+    // What older files say is told by its new name.
+    check(
+        "[agent]\nmax_tool_retries = 3",
+        &[":9:1:", "it is now `tools.retry.max_attempts`"],
+    );
+    check(
+        "[agent]\nmax_retry_duration_secs = 3",
+        &["it is now `tools.retry.budget_secs`"],
+    );
     check("[agnet]", &[":8:", "`agnet`", "`agent`"]);
     check(
         "[tools]\nmode = \"wild\"",

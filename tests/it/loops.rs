@@ -91,19 +91,18 @@ fn a_conversation_reads_edits_and_runs() {
 #[test]
 fn wrong_calls_are_answered_and_the_loop_goes_on() {
     let raw = |tool: &'static str, args: &str| (tool, args.to_owned());
-    let server = OpenAi::replies([
-        Reply::raw_calls(
-            "a",
-            &[
-                raw("raed", "{}"),
-                raw("read", "{\"path\": "),
-                raw("read", "[]"),
-                raw("read", "{\"path\": \"a.txt\", \"lines\": 5}"),
-                raw("list_tasks", ""),
-            ],
-        ),
-        Reply::text("I see."),
-    ]);
+    let calls = [
+        raw("raed", "{}"),
+        raw("read", "{\"path\": "),
+        raw("read", "[]"),
+        raw("read", "{\"path\": \"a.txt\", \"lines\": 5}"),
+        raw("list_tasks", ""),
+    ];
+    let server = OpenAi::start(move |n, request| match n {
+        0 => Reply::raw_calls("a", &calls),
+        _ if request.is_reformat() => Reply::text("null"),
+        _ => Reply::text("I see."),
+    });
     let home = Home::openai(&server);
     home.write("a.txt", "secret words\n");
     home.zeph(["-p", "go"]).code(0).prints(&["I see."]);

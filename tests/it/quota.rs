@@ -114,7 +114,11 @@ fn what_is_no_call_is_not_counted() {
     calls.insert(3, ("bahs", json!({ "command": "true" })));
     calls.insert(5, ("bash", json!({ "cmmand": "true" })));
     let calls: Vec<_> = calls.into_iter().chain((20..23).map(echo)).collect();
-    let server = OpenAi::replies([Reply::calls("a", &calls), Reply::text("Done.")]);
+    let server = OpenAi::start(move |n, request| match n {
+        0 => Reply::calls("a", &calls),
+        _ if request.is_reformat() => Reply::text("null"),
+        _ => Reply::text("Done."),
+    });
     let home = Home::openai(&server);
     home.more_config(&limit(13));
     home.zeph(["--yes", "-p", "go"]).code(0);

@@ -78,3 +78,24 @@ fn what_may_have_happened_is_not_made_again() {
         .collect();
     assert_eq!(attempts, [1, 1, 0]);
 }
+
+/// Proves D-11, ERR-20: the quota counts a call once, however often it was made.
+#[test]
+fn retries_are_free_of_the_quota() {
+    let home = Home::new();
+    home.config("[tools]\nmax_tool_calls_per_session = 2\n[tools.retry]\nbase_ms = 1\n");
+    let params = json!({ "url": NOWHERE }).to_string();
+    let fetch = || {
+        let args = ["tools", "call", "fetch", &params, "--session", "s1"];
+        home.zeph(args).args(["--yes", "--json"]).run().json()
+    };
+    assert_eq!(fetch()["error_category"], "network_error");
+    assert_eq!(fetch()["error_category"], "network_error");
+    let blocked = fetch();
+    assert_has(
+        blocked["error_message"].as_str().unwrap(),
+        &["quota_blocked: 2 of 2"],
+    );
+    let attempts: Vec<_> = audit(&home.database()).iter().map(|e| e.attempts).collect();
+    assert_eq!(attempts, [3, 3, 0]);
+}

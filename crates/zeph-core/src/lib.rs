@@ -16,6 +16,7 @@ pub mod reload;
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
 pub use agent::history::{History, HistoryError};
+pub use agent::reformat::Reformatter;
 pub use agent::turn::{TurnEnd, TurnOutcome};
 pub use agent::{Agent, AgentParts, Reply, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};

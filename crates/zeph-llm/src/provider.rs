@@ -25,6 +25,11 @@ pub struct ChatRequest<'a> {
     pub cache_key: Option<&'a str>,
     /// JSON Schema the answer's text must follow.
     pub response_schema: Option<&'a Value>,
+    /// Whether the answer has to be one JSON object and nothing else, such as the arguments of a
+    /// call. The words of the request have to say so too: not every server can be told.
+    pub json_object: bool,
+    /// The most tokens that the answer may have, where less than the provider allows.
+    pub max_output_tokens: Option<u32>,
     /// Names a history that only grows. A caller that gives the same id again promises that
     /// `messages` is what it was, with messages appended and at most the last one replaced. A
     /// provider may then keep what it has already written of it, so that the time a request takes
@@ -211,6 +216,8 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
             tool_choice: ToolChoice::None,
             cache_key: None,
             response_schema: None,
+            json_object: false,
+            max_output_tokens: None,
             history: None,
         };
         let response = self.chat_stream(request, &mut |_| ()).await?;

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::gate::quota::BatchSeats;
+use crate::reformat::{Reformat, Reformatted};
 use crate::secrets::Kinds;
 
 /// Who let a call run.
@@ -63,7 +64,7 @@ pub enum Origin {
 }
 
 /// What layers and tools note about a call, for the audit entry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallTrace {
     /// Who let it run.
     pub approved_by: ApprovedBy,
@@ -71,6 +72,8 @@ pub struct CallTrace {
     pub attempts: u32,
     /// What was repaired in its arguments.
     pub repairs: Vec<String>,
+    /// What came of asking for arguments that fit.
+    pub reformatted: Reformatted,
     /// Where what it reads comes from, as [`crate::AuditEntry::claim_source`] says.
     pub claim_source: Option<String>,
     /// The tool's own id and its validated arguments, once known.
@@ -96,6 +99,8 @@ pub struct CallContext {
     pub may_be_kept: bool,
     /// Whose idea it is.
     pub origin: Origin,
+    /// Who can put arguments right that do not fit; `None` where nobody can.
+    pub reformat: Option<Arc<dyn Reformat>>,
     seats: Arc<BatchSeats>,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
@@ -112,6 +117,7 @@ impl CallContext {
             may_be_kept: false,
             origin: Origin::Model,
             seats: Arc::new(BatchSeats::of(1)),
+            reformat: None,
             events,
             trace: Arc::default(),
         }
@@ -122,6 +128,12 @@ impl CallContext {
     pub fn taking_images(mut self, takes_images: bool) -> Self {
         self.takes_images = takes_images;
         self
+    }
+
+    /// The same, where arguments that do not fit may be put right.
+    #[must_use]
+    pub fn reformatting(self, reformat: Option<Arc<dyn Reformat>>) -> Self {
+        Self { reformat, ..self }
     }
 
     /// The same, for a result that may be kept.

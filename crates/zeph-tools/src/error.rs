@@ -144,13 +144,13 @@ pub enum ToolError {
         /// What it asks to wait.
         retry_after: Duration,
     },
-    /// What remained after retries, or instead of one.
+    /// A failure, and what the stack did about the call.
     #[error("{error} ({note})")]
-    GaveUp {
-        /// The last failure.
+    Noted {
+        /// The failure.
         #[source]
         error: Box<ToolError>,
-        /// How often it was tried, and why not again.
+        /// How often it was tried, why not again, with what it ran.
         note: String,
     },
     /// Any other failure.
@@ -199,6 +199,18 @@ impl ToolError {
         }
     }
 
+    /// The same failure with a note; a refusal stays as it is, for what was noted was not done.
+    #[must_use]
+    pub fn noted(self, note: impl Into<String>) -> Self {
+        match self {
+            refusal if refusal.is_refusal() => refusal,
+            error => Self::Noted {
+                error: Box::new(error),
+                note: note.into(),
+            },
+        }
+    }
+
     /// The call was stopped by the user.
     #[must_use]
     pub fn cancelled() -> Self {
@@ -225,7 +237,7 @@ impl ToolError {
             | Self::Explained { category, .. }
             | Self::Deferred { category, .. }
             | Self::Failed { category, .. } => *category,
-            Self::GaveUp { error, .. } => error.category(),
+            Self::Noted { error, .. } => error.category(),
             Self::Cancelled { .. } => ToolErrorCategory::Cancelled,
             Self::Timeout { .. } => ToolErrorCategory::Timeout,
             Self::Io { source, .. } => classify_io_error(source),
@@ -247,7 +259,7 @@ impl ToolError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Deferred { retry_after, .. } => Some(*retry_after),
-            Self::GaveUp { error, .. } => error.retry_after(),
+            Self::Noted { error, .. } => error.retry_after(),
             _ => None,
         }
     }
@@ -256,7 +268,7 @@ impl ToolError {
     #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
-            Self::GaveUp { error, .. } => error.is_missing(),
+            Self::Noted { error, .. } => error.is_missing(),
             Self::Missing { .. } => true,
             Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
             _ => false,
@@ -268,7 +280,7 @@ impl ToolError {
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
-            Self::GaveUp { error, .. } => error.output(),
+            Self::Noted { error, .. } => error.output(),
             _ => None,
         }
     }
@@ -277,7 +289,7 @@ impl ToolError {
     pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
         match self {
             Self::Shell { output, .. } | Self::Explained { output, .. } => Some(output),
-            Self::GaveUp { error, .. } => error.output_mut(),
+            Self::Noted { error, .. } => error.output_mut(),
             _ => None,
         }
     }
@@ -298,7 +310,7 @@ impl ToolError {
             | Self::Deferred { message, .. }
             | Self::Failed { message, .. } => change(message),
             // The note is the stack's own.
-            Self::GaveUp { error, .. } => error.each_text(change),
+            Self::Noted { error, .. } => error.each_text(change),
             Self::PolicyBlocked { reason }
             | Self::SnapshotFailed { reason }
             | Self::Cancelled { reason } => change(reason),
@@ -320,6 +332,9 @@ impl ToolError {
     /// Whether a gate refused the call, so that it did not run.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
+        if let Self::Noted { error, .. } = self {
+            return error.is_refusal();
+        }
         let ran = matches!(
             self,
             Self::Shell {

@@ -104,6 +104,9 @@ impl ErrorType {
     #[must_use]
     pub fn of(error: &ToolError) -> Self {
         use ToolErrorCategory as Category;
+        if let ToolError::Noted { error, .. } = error {
+            return Self::of(error);
+        }
         match error.category() {
             Category::ToolNotFound => Self::NotFound,
             Category::InvalidParameters | Category::TypeMismatch => match error {

@@ -26,6 +26,11 @@ impl Request {
         serde_json::from_slice(&self.raw).expect("a request is JSON")
     }
 
+    /// Whether it asks for arguments that fit: it alone offers no tools.
+    pub(crate) fn is_reformat(&self) -> bool {
+        self.json().get("tools").is_none()
+    }
+
     pub(crate) fn messages(&self) -> Vec<Value> {
         self.json()["messages"]
             .as_array()

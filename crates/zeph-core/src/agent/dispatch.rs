@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::gate::quota::BatchSeats;
+use zeph_tools::reformat::{Reformat, Reformatted};
 use zeph_tools::{
     Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
     ToolEvent, ToolOutput, ToolRegistry, ToolResult,
@@ -42,6 +44,7 @@ pub struct Dispatcher {
     caller: Caller,
     reload: Option<Arc<dyn ConfigReload>>,
     takes_images: bool,
+    reformat: Option<Arc<dyn Reformat>>,
     /// One question at a time.
     asking: Mutex<()>,
 }
@@ -90,6 +93,7 @@ impl Dispatcher {
             caller,
             reload: None,
             takes_images: false,
+            reformat: None,
             asking: Mutex::new(()),
         }
     }
@@ -105,6 +109,13 @@ impl Dispatcher {
     #[must_use]
     pub fn taking_images(mut self, takes_images: bool) -> Self {
         self.takes_images = takes_images;
+        self
+    }
+
+    /// The same, where arguments of a model's call that do not fit are put right.
+    #[must_use]
+    pub fn reformatting(mut self, reformat: Option<Arc<dyn Reformat>>) -> Self {
+        self.reformat = reformat;
         self
     }
 
@@ -221,7 +232,7 @@ impl Dispatcher {
                 Answer::Nobody
             },
         );
-        let cx = cx.seated(seats);
+        let cx = cx.seated(seats).reformatting(self.reformat.clone());
         let mut result = owned(
             call,
             self.executor.execute_tool_call_erased(call, &cx).await,
@@ -229,7 +240,12 @@ impl Dispatcher {
         let mut waited = Duration::ZERO;
         if can_ask && let Err(ToolError::ConfirmationRequired(question)) = &result {
             let asked = Instant::now();
-            let answer = self.ask(question, call, cancel).await;
+            let reformatted = cx.trace().reformatted.clone();
+            let params = match &reformatted {
+                Reformatted::To(params) => params,
+                Reformatted::No | Reformatted::InVain => &call.params,
+            };
+            let answer = self.ask(question, call, params, cancel).await;
             waited = asked.elapsed();
             self.refresh().await;
             result = match answer {
@@ -262,6 +278,7 @@ impl Dispatcher {
         &self,
         question: &zeph_tools::Confirmation,
         call: &ToolCall,
+        params: &Value,
         cancel: &CancellationToken,
     ) -> Option<UserAnswer> {
         let _turn = self.asking.lock().await;
@@ -271,7 +288,7 @@ impl Dispatcher {
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return None,
-            answer = self.channel.confirm(question, &call.params) => answer,
+            answer = self.channel.confirm(question, params) => answer,
         };
         if cancel.is_cancelled() {
             return None;
@@ -328,6 +345,10 @@ impl Dispatcher {
     }
 
     fn tell_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
+        if let Err(error) = result {
+            let (category, causes) = (error.category().label(), with_causes(error));
+            tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
+        }
         let (display, locations) = match result {
             Ok(output) => (output.display().to_owned(), output.locations.clone()),
             Err(error) => (person_text(error), Vec::new()),
@@ -352,6 +373,18 @@ impl Dispatcher {
 /// What a person reads of a failure: the text, its causes, and what had been printed.
 #[must_use]
 pub fn person_text(error: &ToolError) -> String {
+    let mut text = with_causes(error);
+    if let Some(output) = error.output()
+        && !output.display().is_empty()
+    {
+        text.push('\n');
+        text.push_str(output.display());
+    }
+    text
+}
+
+/// The text of a failure and its causes, each once.
+fn with_causes(error: &ToolError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
@@ -361,12 +394,6 @@ pub fn person_text(error: &ToolError) -> String {
             text.push_str(&inner_text);
         }
         cause = inner.source();
-    }
-    if let Some(output) = error.output()
-        && !output.display().is_empty()
-    {
-        text.push('\n');
-        text.push_str(output.display());
     }
     text
 }
@@ -407,5 +434,27 @@ impl EventSink for ToChannel {
                 changes,
             },
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Cause(&'static str, #[source] Option<Box<Cause>>);
+
+    /// Proves ERR-4: a person reads the causes too, each once.
+    #[test]
+    fn a_person_reads_the_chain_of_causes() {
+        let cause = Cause("outer", Some(Box::new(Cause("inner", None))));
+        let error = ToolError::io("open", Path::new("a"), std::io::Error::other(cause));
+        assert_eq!(error.to_string(), "open a: outer");
+        assert_eq!(person_text(&error), "open a: outer: inner");
+        let noted = error.noted("tried 3 times");
+        assert_eq!(person_text(&noted), "open a: outer (tried 3 times): inner");
     }
 }

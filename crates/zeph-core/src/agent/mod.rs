@@ -5,6 +5,7 @@ pub mod dispatch;
 pub mod history;
 pub mod limits;
 pub mod prompt;
+pub mod reformat;
 pub mod tokens;
 pub mod turn;
 
@@ -28,6 +29,7 @@ use crate::reload::{ConfigNews, ConfigReload};
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
+use reformat::Reformatter;
 use turn::TurnOutcome;
 
 /// A line of `/status`: what it is of, and what it says now.
@@ -39,6 +41,8 @@ pub struct AgentParts {
     pub config: AgentConfig,
     /// The model.
     pub provider: Arc<dyn LlmProvider>,
+    /// Who puts arguments right that do not fit; `None` where they are refused.
+    pub reformatter: Option<Arc<Reformatter>>,
     /// The stack of tools.
     pub executor: Arc<dyn ErasedToolExecutor>,
     /// The other side.
@@ -69,6 +73,7 @@ pub struct AgentParts {
 pub struct Agent {
     config: AgentConfig,
     provider: Arc<dyn LlmProvider>,
+    reformatter: Option<Arc<Reformatter>>,
     executor: Arc<dyn ErasedToolExecutor>,
     channel: Arc<dyn Channel>,
     dispatcher: Arc<Dispatcher>,
@@ -123,10 +128,12 @@ impl Agent {
             },
         )
         .reloading(parts.reload.clone())
-        .taking_images(parts.provider.supports_images());
+        .taking_images(parts.provider.supports_images())
+        .reformatting(parts.reformatter.clone().map(|port| port as _));
         Ok(Self {
             config: parts.config,
             provider: parts.provider,
+            reformatter: parts.reformatter,
             executor: parts.executor,
             channel: parts.channel,
             dispatcher: Arc::new(dispatcher),

@@ -147,7 +147,9 @@ impl Agent {
                 return Ok(());
             }
             outcome.tool_calls += requests.len();
-            let results = self.run_calls(&requests, &registry, cancel).await?;
+            let results = self.run_calls(&requests, &registry, cancel).await;
+            self.count_reformats(outcome);
+            let results = results?;
             refused = results.iter().all(|result| result.refused);
             if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
                 limits.over_quota(used, max);
@@ -242,6 +244,8 @@ impl Agent {
             tool_choice,
             cache_key: Some(self.history.session()),
             response_schema: self.response_schema.as_ref(),
+            json_object: false,
+            max_output_tokens: None,
             history: Some(self.history.id()),
         };
         let mut shown = String::new();
@@ -359,6 +363,15 @@ impl Agent {
             }
         }
         Ok(stored)
+    }
+
+    /// Adds what putting arguments right has cost.
+    fn count_reformats(&self, outcome: &mut TurnOutcome) {
+        let usage = self.reformatter.as_ref().map(|asked| asked.take_usage());
+        if let Some(usage) = usage.filter(|usage| *usage != Usage::default()) {
+            outcome.usage.add(usage);
+            self.channel.emit(AgentEvent::Usage(usage));
+        }
     }
 
     /// Stores a result.

@@ -51,7 +51,10 @@ impl BodyCache {
                 && kept.body.get(..kept.head) == Some(&array.bytes[..])
                 && kept.messages <= request.messages.len()
         };
-        if let Some(kept) = self.0.take().filter(fits) {
+        // A request beside the conversation leaves what is kept of it alone.
+        if request.history.is_some()
+            && let Some(kept) = self.0.take().filter(fits)
+        {
             array = Array::go_on(kept, settings.images);
         }
         // The last message may be replaced by the next request, so what is kept ends before it.
@@ -66,15 +69,18 @@ impl BodyCache {
             has_tools: !request.tools.is_empty(),
             tool_choice: request.tool_choice,
             response_schema: request.response_schema,
+            json_object: request.json_object && settings.openai,
         })?;
-        self.0 = request.history.map(|history| Kept {
-            history,
-            head,
-            messages: settled,
-            end,
-            begun,
-            body: body.clone(),
-        });
+        if let Some(history) = request.history {
+            self.0 = Some(Kept {
+                history,
+                head,
+                messages: settled,
+                end,
+                begun,
+                body: body.clone(),
+            });
+        }
         Ok(body)
     }
 }
@@ -102,7 +108,14 @@ impl Array {
         write(
             &mut array.bytes,
             &Head {
-                settings,
+                settings: WireSettings {
+                    max_output_tokens: match (settings.max_output_tokens, request.max_output_tokens)
+                    {
+                        (Some(most), Some(asked)) => Some(most.min(asked)),
+                        (most, asked) => most.or(asked),
+                    },
+                    ..settings
+                },
                 cache_key: request.cache_key,
                 tools: request.tools,
             },

@@ -577,6 +577,8 @@ fn request<'a>(messages: &'a [Message], tools: &'a [ToolDefinition]) -> ChatRequ
         tool_choice: ToolChoice::Auto,
         cache_key: Some("session-1"),
         response_schema: None,
+        json_object: false,
+        max_output_tokens: None,
         history: None,
     }
 }
@@ -613,6 +615,26 @@ fn request_body(
 
 fn body_of(settings: WireSettings<'_>, request: ChatRequest<'_>, shown: Option<&str>) -> Value {
     serde_json::from_slice(&request_body(settings, request, shown).unwrap()).unwrap()
+}
+
+/// Proves ERR-21 on the wire: an object is asked for, and no more tokens than the request allows.
+#[test]
+fn a_request_for_an_object_beside_the_conversation() {
+    let messages = [Message::user("JSON, please.")];
+    let asked = |most| ChatRequest {
+        json_object: true,
+        max_output_tokens: Some(most),
+        tool_choice: ToolChoice::None,
+        ..request(&messages, &[])
+    };
+    let body = body_of(settings(true), asked(50), None);
+    assert_eq!(body["max_completion_tokens"], 50);
+    assert_eq!(body["response_format"], json!({"type": "json_object"}));
+    assert_eq!(body.get("tools"), None);
+    // What the provider is configured for stays the limit; other servers may not know the format.
+    let body = body_of(settings(false), asked(5000), None);
+    assert_eq!(body["max_tokens"], 100);
+    assert_eq!(body.get("response_format"), None);
 }
 
 fn history() -> Vec<Message> {

@@ -86,6 +86,7 @@ pub(super) struct Tail<'a> {
     pub(super) has_tools: bool,
     pub(super) tool_choice: ToolChoice,
     pub(super) response_schema: Option<&'a Value>,
+    pub(super) json_object: bool,
 }
 
 impl Serialize for Tail<'_> {
@@ -100,6 +101,11 @@ impl Serialize for Tail<'_> {
         }
         if let Some(schema) = self.response_schema {
             map.serialize_entry("response_format", &ResponseFormat::new(schema))?;
+        } else if self.json_object {
+            map.serialize_entry(
+                "response_format",
+                &serde_json::json!({ "type": "json_object" }),
+            )?;
         }
         map.end()
     }

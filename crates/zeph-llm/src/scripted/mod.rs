@@ -117,6 +117,11 @@ impl ScriptedProvider {
         let at = state.step + 1;
         let in_step = |message: String| fail(format!("step {at} of {total}: {message}"));
         let mut vars = state.vars.clone();
+        if request.json_object && !step.is_object(&vars) {
+            return Err(in_step(
+                "a request for a JSON object came, which this step's text is not".to_owned(),
+            ));
+        }
         step.expect.check(&request, &vars).map_err(in_step)?;
         step.capture_into(&mut vars, &last_said(request.messages))
             .map_err(in_step)?;

@@ -250,6 +250,14 @@ impl Scenario {
 }
 
 impl Step {
+    /// Whether the text is one JSON object, or one in a fence: the answer to a request that asks for
+    /// nothing else.
+    pub(super) fn is_object(&self, vars: &BTreeMap<String, String>) -> bool {
+        let text = template::fill(&self.text, vars).unwrap_or_default();
+        let text = text.trim().trim_start_matches("```json").trim_matches('`');
+        self.calls.is_empty() && serde_json::from_str::<serde_json::Map<_, Value>>(text).is_ok()
+    }
+
     fn check(&self, known: &BTreeSet<&str>) -> Result<(), String> {
         let answers = !self.text.is_empty() || !self.reasoning.is_empty() || !self.calls.is_empty();
         match self.fault {

@@ -66,6 +66,8 @@ async fn ask(
         tool_choice: ToolChoice::Auto,
         cache_key: Some("session"),
         response_schema: schema,
+        json_object: false,
+        max_output_tokens: None,
         history: None,
     };
     let mut events = Vec::new();

@@ -193,6 +193,8 @@ async fn the_tool_choice_is_seen() {
         tool_choice: ToolChoice::None,
         cache_key: None,
         response_schema: None,
+        json_object: false,
+        max_output_tokens: None,
         history: None,
     };
     provider.chat_with_tools(request).await.unwrap();

@@ -1,6 +1,7 @@
 //! The `known` layer: what is no tool, or does not fit its schema, goes no further.
 //!
-//! It resolves aliases, mends and checks the arguments; the layers within see the tool's own id
+//! It resolves aliases, mends and checks the arguments; where that fails and someone can put them
+//! right, they are asked once, also for a call that comes twice. The layers within see the tool's own id
 //! and arguments that fit. A call that was cancelled before it began, or that
 //! its caller refuses, ends here too.
 
@@ -14,8 +15,9 @@ use crate::context::{Answer, CallContext};
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
-use crate::feedback::ToolResult;
-use crate::params;
+use crate::feedback::{ToolResult, brief};
+use crate::params::{self, Prepared};
+use crate::reformat::{Misfit, Reformatted, arguments};
 
 /// Strings longer than this stay out of the notes on a call that was not understood.
 const NOTED_BYTES: usize = 256;
@@ -58,7 +60,13 @@ impl ToolLayer for KnownLayer {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
-        let prepared = params::prepare(def, &call.params)?;
+        let (prepared, reformatted) = match params::prepare(def, &call.params) {
+            Ok(prepared) => (prepared, None),
+            Err(fault) => {
+                let (prepared, note) = reformat(def, call, cx, fault).await?;
+                (prepared, Some(note))
+            }
+        };
         if prepared.params.is_none() && def.id == call.tool {
             cx.trace().resolved = Some((call.tool.clone(), without_contents(def, &call.params)));
             return next.run(call, cx).await;
@@ -78,23 +86,33 @@ impl ToolLayer for KnownLayer {
                 resolved.tool.clone(),
                 without_contents(def, &resolved.params),
             ));
-            trace.repairs.clone_from(&prepared.repairs);
+            let notes = reformatted.iter().chain(&prepared.repairs);
+            trace.repairs = notes.cloned().collect();
         }
-        for repair in &prepared.repairs {
+        for note in reformatted.iter().chain(&prepared.repairs) {
             cx.emit(ToolEvent::Notice {
                 call_id: call.id.clone(),
-                text: repair.clone(),
+                text: note.clone(),
             });
         }
-        let mut output = next.run(&resolved, cx).await?;
+        // Someone else chose what ran, so the model has to know of it.
+        let ran = reformatted.as_ref().map(|_| {
+            let ran = shortened(&without_contents(def, &resolved.params));
+            format!("the arguments did not fit; the call ran with {ran}")
+        });
+        let mut output = match (next.run(&resolved, cx).await, &ran) {
+            (Err(error), Some(ran)) => return Err(error.noted(ran)),
+            (result, _) => result?,
+        };
         if !prepared.repairs.is_empty() {
-            // That it came from the cache stays the first line.
-            let (note, rest) = split_note(output.display());
-            let note = note.map(|note| format!("{note}\n")).unwrap_or_default();
-            output.display = Some(format!(
-                "{note}(repaired: {})\n{rest}",
-                prepared.repairs.join("; "),
-            ));
+            let repairs = prepared.repairs.join("; ");
+            output.display = Some(noted(output.display(), &format!("(repaired: {repairs})")));
+        }
+        if let Some(note) = reformatted {
+            output.display = Some(noted(output.display(), &format!("({note})")));
+        }
+        if let Some(ran) = ran {
+            output.summary = noted(&output.summary, &format!("[{ran}]"));
         }
         Ok(output)
     }
@@ -102,6 +120,61 @@ impl ToolLayer for KnownLayer {
     fn would_ask(&self, _call: &ToolCall) -> bool {
         false
     }
+}
+
+/// Asks once for arguments that fit, and checks them; they come with what is to be said of it.
+///
+/// # Errors
+/// The first failure, when nobody can be asked or nothing came of it; a cancel.
+async fn reformat(
+    def: &ToolDef,
+    call: &ToolCall,
+    cx: &CallContext,
+    fault: ToolError,
+) -> Result<(Prepared, String), ToolError> {
+    let asked = cx.trace().reformatted.clone();
+    let (Some(reformat), true) = (&cx.reformat, fault.category().traits().reformat) else {
+        return Err(fault);
+    };
+    let note = format!("reformatted by {}: {}", reformat.name(), brief(&fault));
+    let said = fault.to_string();
+    let params = match asked {
+        Reformatted::To(params) => params,
+        Reformatted::InVain => return Err(fault),
+        Reformatted::No => {
+            let misfit = Misfit {
+                def,
+                sent: &call.params,
+                fault: &said,
+            };
+            let answer = cx.cancel.run_until_cancelled(reformat.reformat(misfit));
+            let answer = answer.await.ok_or_else(ToolError::cancelled)?;
+            let Some(params) = answer.as_deref().and_then(arguments) else {
+                cx.trace().reformatted = Reformatted::InVain;
+                return Err(fault);
+            };
+            params
+        }
+    };
+    match params::prepare(def, &params) {
+        Ok(mut prepared) => {
+            cx.trace().reformatted = Reformatted::To(params.clone());
+            prepared.params.get_or_insert(params);
+            Ok((prepared, note))
+        }
+        Err(error) => {
+            tracing::debug!(tool = %def.id, %error, "the reformatted arguments do not fit either");
+            cx.trace().reformatted = Reformatted::InVain;
+            Err(fault)
+        }
+    }
+}
+
+/// `text` with a note before it. That it came from the cache stays the first line.
+fn noted(text: &str, note: &str) -> String {
+    let (cached, rest) = split_note(text);
+    let cached = cached.map(|line| format!("{line}\n")).unwrap_or_default();
+    format!("{cached}{note}\n{rest}")
 }
 
 /// The arguments, with contents of files replaced by their size.

@@ -52,10 +52,7 @@ impl RetryLayer {
         if notes.is_empty() {
             return error;
         }
-        ToolError::GaveUp {
-            error: Box::new(error),
-            note: notes.join("; "),
-        }
+        error.noted(notes.join("; "))
     }
 
     fn tell(

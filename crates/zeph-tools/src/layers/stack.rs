@@ -5,7 +5,7 @@
 //! | layer | why here |
 //! |---|---|
 //! | audit | outermost: it must see what every other layer refused, and write last |
-//! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias |
+//! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |

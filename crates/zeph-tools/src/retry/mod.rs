@@ -26,8 +26,10 @@ pub struct ToolRetryConfig {
     pub base_ms: u64,
     /// Milliseconds that any wait may take at most, unless a server asks for more.
     pub max_ms: u64,
-    /// Seconds after which no retry of a call begins any more.
+    /// Seconds after which no retry of a call begins any more, and for which arguments that fit are waited for.
     pub budget_secs: u64,
+    /// The provider that is asked once for arguments that fit, where a model's did not; empty for the one that made the call.
+    pub parameter_reformat_provider: String,
 }
 
 impl Default for ToolRetryConfig {
@@ -37,6 +39,7 @@ impl Default for ToolRetryConfig {
             base_ms: 500,
             max_ms: 5000,
             budget_secs: 30,
+            parameter_reformat_provider: String::new(),
         }
     }
 }
@@ -135,11 +138,13 @@ mod tests {
             base_ms,
             max_ms,
             budget_secs,
+            parameter_reformat_provider,
         } = ToolRetryConfig::default();
         assert_eq!(
             (max_attempts, base_ms, max_ms, budget_secs),
             (2, 500, 5000, 30)
         );
+        assert_eq!(parameter_reformat_provider, "");
     }
 
     /// Proves ERR-20, and ERR-22 for what is never retried.

@@ -40,7 +40,7 @@ pub(crate) use audit::AuditLines;
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 use limits::Limits;
-pub(crate) use provider::{choose_provider, openai_base_url};
+pub(crate) use provider::{choose_provider, openai_base_url, reformatter};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};

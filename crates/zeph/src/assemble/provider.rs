@@ -1,9 +1,11 @@
 //! Which model is asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
+use zeph_core::Reformatter;
 use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
 
 use crate::config::{Environment, Loaded};
@@ -40,6 +42,47 @@ pub(crate) fn choose_provider(
         }
         None => bail!(NO_PROVIDER),
     };
+    build(config, loaded, env)
+}
+
+/// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`.
+///
+/// # Errors
+/// What is wrong with the one that is named.
+pub(crate) fn reformatter(
+    loaded: &Loaded,
+    env: &Environment,
+    primary: &Arc<dyn LlmProvider>,
+) -> anyhow::Result<Option<Arc<Reformatter>>> {
+    let retry = &loaded.config.tools.retry;
+    let name = retry.parameter_reformat_provider.as_str();
+    let named = || {
+        loaded
+            .config
+            .llm
+            .providers
+            .iter()
+            .find(|known| known.name == name)
+    };
+    let provider = match name {
+        "" => Arc::clone(primary),
+        name if name == primary.name() => Arc::clone(primary),
+        name => {
+            let config =
+                named().with_context(|| format!("there is no provider called {name:?}"))?;
+            build(config, loaded, env)?
+        }
+    };
+    let time = Duration::from_secs(retry.budget_secs);
+    Ok((!time.is_zero()).then(|| Arc::new(Reformatter::new(provider, time))))
+}
+
+/// Builds a configured provider with its key.
+fn build(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
     let key = match config.key_env() {
         None => None,
         Some(name) => match env.var(name) {
@@ -56,7 +99,8 @@ pub(crate) fn choose_provider(
             ),
         },
     };
-    Ok(zeph_llm::config::build_provider(config, llm.retry, key)?)
+    let retry = loaded.config.llm.retry;
+    Ok(zeph_llm::config::build_provider(config, retry, key)?)
 }
 
 /// The server of the provider that is made from the environment; `None` is OpenAI itself.

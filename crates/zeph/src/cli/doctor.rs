@@ -11,7 +11,9 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
-use crate::assemble::{AddedRules, Assembly, AuditLines, choose_provider, openai_base_url};
+use crate::assemble::{
+    AddedRules, Assembly, AuditLines, choose_provider, openai_base_url, reformatter,
+};
 use crate::config::{Environment, Loaded, load};
 
 /// How long a connection to a provider may take.
@@ -306,6 +308,9 @@ async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Ch
         Ok(provider) => provider,
         Err(error) => return check("provider", Verdict::Failed, with_causes(&error)),
     };
+    if let Err(error) = reformatter(loaded, env, &provider) {
+        return check("provider", Verdict::Failed, with_causes(&error));
+    }
     let named = format!("{} ({})", provider.name(), provider.model());
     let base_url = loaded
         .config

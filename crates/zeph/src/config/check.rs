@@ -19,7 +19,14 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
         errors: Vec::new(),
     };
     check.providers(&config.llm);
-    check.default(&config.llm);
+    if let Some(name) = &config.llm.default {
+        check.known_provider("llm.default", name, &config.llm);
+    }
+    let reformat = &config.tools.retry.parameter_reformat_provider;
+    if !reformat.is_empty() {
+        let key = "tools.retry.parameter_reformat_provider";
+        check.known_provider(key, reformat, &config.llm);
+    }
     let shell = &config.tools.shell;
     if shell.timeout > shell.max_timeout {
         // The weaker of the two is probably the default.
@@ -156,8 +163,7 @@ impl Check<'_> {
         }
     }
 
-    fn default(&mut self, llm: &LlmConfig) {
-        let Some(name) = &llm.default else { return };
+    fn known_provider(&mut self, key: &str, name: &str, llm: &LlmConfig) {
         let names = || llm.providers.iter().map(|provider| provider.name.as_str());
         if names().any(|known| known == name) {
             return;
@@ -167,11 +173,7 @@ impl Check<'_> {
             Some((_, likeness)) if likeness < 0.6 => format!("there is {}", any_of(names())),
             Some((near, _)) => format!("did you mean `{near}`?"),
         };
-        self.error(
-            "llm.default",
-            format!("there is no provider called {name:?}"),
-            help,
-        );
+        self.error(key, format!("there is no provider called {name:?}"), help);
     }
 }
 

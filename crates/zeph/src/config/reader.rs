@@ -151,7 +151,8 @@ impl<'a> Reader<'a> {
             .map(|field| field.name.as_str())
             .collect();
         let near = nearest(name, here.iter().copied());
-        let help = match near {
+        let moved = moved(path, name).map(|now| format!("it is now `{now}`"));
+        let help = moved.unwrap_or_else(|| match near {
             Some((near, likeness)) if likeness >= LIKE => format!("did you mean `{near}`?"),
             near => match elsewhere(name) {
                 elsewhere if !elsewhere.is_empty() => {
@@ -164,7 +165,7 @@ impl<'a> Reader<'a> {
                     here.join(", ")
                 ),
             },
-        };
+        });
         let shown = join("", name);
         self.error(
             key.span().start,
@@ -188,6 +189,15 @@ impl<'a> Reader<'a> {
                 help,
             });
         }
+    }
+}
+
+/// What a key of older files is called now.
+fn moved(path: &str, name: &str) -> Option<&'static str> {
+    match (path, name) {
+        ("agent", "max_tool_retries") => Some("tools.retry.max_attempts"),
+        ("agent", "max_retry_duration_secs") => Some("tools.retry.budget_secs"),
+        _ => None,
     }
 }
 

@@ -130,6 +130,8 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.retry.base_ms", Rule::Free),
     ("tools.retry.max_ms", Rule::Lower),
     ("tools.retry.budget_secs", Rule::Lower),
+    // It chooses among the user's own providers.
+    ("tools.retry.parameter_reformat_provider", Rule::Free),
     // It may ask for more of a trail, never for less, and for none where the user's own output goes.
     ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
     ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),

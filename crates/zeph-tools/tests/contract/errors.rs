@@ -1,0 +1,106 @@
+//! What each failure is, and what a note on it changes.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use zeph_tools::{
+    ErrorKind, ErrorType, ToolError, ToolErrorCategory as Category, ToolOutput, format_for_llm,
+};
+
+fn shell(category: Category, exit_code: Option<i32>) -> ToolError {
+    ToolError::Shell {
+        exit_code,
+        category,
+        message: "m".to_owned(),
+        output: Box::new(ToolOutput::text("printed")),
+    }
+}
+
+/// Proves ERR-2.
+#[test]
+fn each_error_has_a_category_and_a_kind() {
+    let check = |error: ToolError, category: Category| {
+        assert_eq!(error.category(), category, "{error}");
+        let transient = category.traits().retryable;
+        let kind = if transient {
+            ErrorKind::Transient
+        } else {
+            ErrorKind::Permanent
+        };
+        assert_eq!(error.kind(), kind, "{error}");
+        // A note changes the words alone.
+        let (missing, refusal, form) = (
+            error.is_missing(),
+            error.is_refusal(),
+            ErrorType::of(&error),
+        );
+        let noted = error.noted("why");
+        assert_eq!(
+            (noted.category(), noted.kind()),
+            (category, kind),
+            "{noted}"
+        );
+        let same = (
+            noted.is_missing(),
+            noted.is_refusal(),
+            ErrorType::of(&noted),
+        );
+        assert_eq!(same, (missing, refusal, form), "{noted}");
+        assert_eq!(noted.to_string().ends_with(" (why)"), !refusal, "{noted}");
+    };
+    for category in Category::ALL {
+        check(shell(category, None), category);
+        check(shell(category, Some(1)), category);
+    }
+    let reason = || "r".to_owned();
+    check(
+        ToolError::SnapshotFailed { reason: reason() },
+        Category::PermanentFailure,
+    );
+    check(
+        ToolError::PolicyBlocked { reason: reason() },
+        Category::PolicyBlocked,
+    );
+    check(ToolError::cancelled(), Category::Cancelled);
+    check(ToolError::invalid("x"), Category::InvalidParameters);
+    let unparsable = ToolError::InvalidParameters {
+        message: reason(),
+        unparsable: true,
+    };
+    check(unparsable, Category::InvalidParameters);
+    check(
+        ToolError::TypeMismatch { message: reason() },
+        Category::TypeMismatch,
+    );
+    check(
+        ToolError::Missing { message: reason() },
+        Category::PermanentFailure,
+    );
+    let limit = Duration::from_secs(1);
+    check(
+        ToolError::Timeout {
+            what: reason(),
+            limit,
+        },
+        Category::Timeout,
+    );
+    let gone = |kind: io::ErrorKind| ToolError::io("read", Path::new("a"), kind.into());
+    check(gone(io::ErrorKind::NotFound), Category::PermanentFailure);
+    check(gone(io::ErrorKind::ConnectionReset), Category::NetworkError);
+}
+
+/// Proves ERR-2, ERR-3: what was printed and what is replaced reaches through a note.
+#[test]
+fn a_note_stands_behind_the_text() {
+    let mut noted = shell(Category::ServerError, Some(1)).noted("tried 3 times");
+    noted.change_texts(|text| *text = text.replace('m', "[secret]"));
+    assert_eq!(noted.output().unwrap().summary, "printed");
+    noted.output_mut().unwrap().summary = "changed".to_owned();
+    let text = format_for_llm(&noted);
+    assert!(
+        text.contains("\nerror: [secret] (tried 3 times)\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("\n\nchanged"), "{text}");
+}
