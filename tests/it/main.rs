@@ -3,6 +3,7 @@
 
 mod rig;
 
+mod adversarial;
 mod audit;
 mod bad_disk;
 mod batches;

@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod channel;
 pub mod config;
+pub mod judge;
 pub mod native;
 pub mod reload;
 
@@ -21,5 +22,6 @@ pub use agent::turn::{TurnEnd, TurnOutcome};
 pub use agent::{Agent, AgentParts, Reply, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::AgentConfig;
+pub use judge::{ModelJudge, SideUsage};
 pub use native::native_tools;
 pub use reload::{ConfigNews, ConfigReload};

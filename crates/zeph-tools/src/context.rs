@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::cache::CacheKey;
 use crate::event::{EventSink, NoEvents, ToolEvent};
+use crate::gate::adversarial::Decision;
 use crate::gate::quota::BatchSeats;
 use crate::reformat::{Reformat, Reformatted};
 use crate::secrets::Kinds;
@@ -63,6 +65,15 @@ pub enum Origin {
     User,
 }
 
+/// What a second opinion on a call came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// The tool and the arguments that were judged.
+    pub of: CacheKey,
+    /// What came of it.
+    pub decision: Decision,
+}
+
 /// What layers and tools note about a call, for the audit entry.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallTrace {
@@ -80,6 +91,8 @@ pub struct CallTrace {
     pub resolved: Option<(String, serde_json::Value)>,
     /// Whether the quota has counted it.
     pub counted: bool,
+    /// What the adversarial gate decided; `None` where it did not look.
+    pub judged: Option<Judgement>,
     /// Whether what it had done was taken back.
     pub rolled_back: bool,
     /// The secrets that were found in what it printed.

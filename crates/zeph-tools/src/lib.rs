@@ -13,6 +13,7 @@ pub mod audit;
 pub mod cache;
 pub mod call;
 pub mod category;
+pub mod claim;
 pub mod composite;
 pub mod context;
 pub mod def;

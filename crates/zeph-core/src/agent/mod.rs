@@ -25,6 +25,7 @@ use zeph_tools::{
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
+use crate::judge::SideUsage;
 use crate::reload::{ConfigNews, ConfigReload};
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
@@ -53,6 +54,8 @@ pub struct AgentParts {
     pub caches: Option<Arc<ResultCaches>>,
     /// How many calls the session may make, which the stack sees to; `None` for any number.
     pub quota: Option<Quota>,
+    /// What is asked of models beside the conversation, by the gates of the stack: it counts to the turn.
+    pub side_usage: Arc<SideUsage>,
     /// More lines of `/status`: what they are of, and what they say.
     pub more_status: Vec<StatusLine>,
     /// Where the conversation is kept.
@@ -80,6 +83,7 @@ pub struct Agent {
     undo: Arc<dyn Undo>,
     caches: Option<Arc<ResultCaches>>,
     quota: Option<Quota>,
+    side_usage: Arc<SideUsage>,
     more_status: Vec<StatusLine>,
     /// The window that the cached results were read in.
     window: HistoryId,
@@ -140,6 +144,7 @@ impl Agent {
             undo: parts.undo,
             caches: parts.caches,
             quota: parts.quota,
+            side_usage: parts.side_usage,
             more_status: parts.more_status,
             window: history.id(),
             history,

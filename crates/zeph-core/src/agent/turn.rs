@@ -94,7 +94,9 @@ impl Agent {
             usage: Usage::default(),
             message: None,
         };
-        match self.turn(text, cancel, &mut outcome).await {
+        let end = self.turn(text, cancel, &mut outcome).await;
+        outcome.usage.add(self.side_usage.take());
+        match end {
             Ok(()) => {}
             Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
             Err(Stop::End(end, message)) => {

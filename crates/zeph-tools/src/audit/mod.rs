@@ -89,11 +89,14 @@ pub struct AuditEntry {
     pub attempts: u32,
     /// Whether the result came from the cache.
     pub cached: bool,
-    /// What a second opinion on the call decided; null as long as there is no such gate.
+    /// What the adversarial gate decided: `allow`, `deny`, or where the judge gave no verdict
+    /// `allow (fail_open: WHY)`, `deny (fail_closed: WHY)`. Null where it did not look.
     pub adversarial_policy_decision: Option<String>,
     /// Where what the call read comes from: `web:HOST` for a page, HOST being the last one asked;
-    /// `shell:PATH,PATH,…` for a command, the paths that its text names. Null where a call is of
-    /// neither kind, names no host or path, or was refused before it reached its tool.
+    /// `shell:PATH,PATH,…` for a command, the paths that its text names. A call that the
+    /// adversarial gate judged has what the judge was told: also `file:PATH,PATH,…`, the paths that
+    /// other arguments name. Null for other calls of other kinds, for what names no host or path,
+    /// and for what was refused before anything looked at it.
     pub claim_source: Option<String>,
     /// What was repaired in the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]

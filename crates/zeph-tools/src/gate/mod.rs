@@ -4,8 +4,10 @@
 //! what rules say of them (`glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
 //! would have allowed it. [`places`] is where paths are made real; nothing else here looks at a disk.
-//! [`quota`] says how many calls a session may make.
+//! [`quota`] says how many calls a session may make; [`adversarial`] what a model is asked about a call,
+//! and what its answer means.
 
+pub mod adversarial;
 pub mod decision;
 mod glob;
 pub mod pattern;

@@ -204,7 +204,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         error_category: result.as_ref().err().map(|error| error.category().label()),
         attempts: trace.attempts,
         cached: output.is_some_and(|output| output.cached_secs.is_some()),
-        adversarial_policy_decision: None,
+        adversarial_policy_decision: trace.judged.map(|judged| judged.decision.to_string()),
         claim_source: trace.claim_source,
         repairs: trace.repairs,
         caller_id: call.caller_id.clone(),

@@ -3,6 +3,7 @@
 //! A layer is one file with one job; policy is a value given to it. Only [`LayeredExecutor`]
 //! implements [`ToolExecutor`] for the whole stack, so forwarding is written once.
 
+pub mod adversarial;
 pub mod audit;
 pub mod cache;
 #[cfg(feature = "shell")]

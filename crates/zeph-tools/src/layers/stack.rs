@@ -7,6 +7,7 @@
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
+//! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+use super::adversarial::AdversarialLayer;
 use super::audit::AuditLayer;
 use super::cache::CacheLayer;
 use super::known::KnownLayer;
@@ -34,6 +36,7 @@ use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
+use crate::gate::adversarial::AdversarialGate;
 use crate::gate::quota::Quota;
 use crate::mode::Mode;
 use crate::overflow::{OverflowConfig, OverflowStore};
@@ -50,6 +53,8 @@ pub struct StackParts {
     pub audit: AuditTrail,
     /// How many calls a session may make; without it any number.
     pub quota: Option<Quota>,
+    /// What has a model judge calls; without it none is judged.
+    pub adversarial: Option<AdversarialGate>,
     /// Layers that look on and change nothing.
     pub watchers: Vec<Arc<dyn ToolLayer>>,
     /// What answers calls that were made before; without it every call is made.
@@ -79,6 +84,10 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     ];
     if let Some(quota) = parts.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));
+    }
+    if let Some(gate) = parts.adversarial {
+        let (registry, secrets) = (Arc::clone(&registry), Arc::clone(&parts.secrets));
+        layers.push(Arc::new(AdversarialLayer::new(gate, registry, secrets)));
     }
     layers.push(Arc::new(PermissionLayer::new(
         parts.mode,

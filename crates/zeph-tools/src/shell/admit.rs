@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::claim;
 use crate::context::{Answer, ApprovedBy, CallContext};
 use crate::def::Risk;
 use crate::error::{Confirmation, ToolError};
@@ -14,7 +15,7 @@ use crate::layers::CallPath;
 use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
-use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict, claim_source};
+use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
 use super::reads::Reads;
 
 /// The gate before every command, on both paths.
@@ -90,7 +91,7 @@ impl Admission {
         params: &BashParams,
         cx: &CallContext,
     ) -> Result<(), ToolError> {
-        cx.trace().claim_source = claim_source(&params.command);
+        cx.trace().claim_source = claim::of_command(&params.command);
         let verdict = self.decide(params);
         if let Verdict::Block { what } = &verdict {
             return Err(ToolError::blocked(format!(

@@ -1,19 +1,16 @@
 //! What the model is told: content of the web is marked as data, and bounded.
 
+use crate::claim::of_host;
+
 /// Bytes of a page's content that one result holds.
 pub(super) const MOST_CONTENT: usize = 48 * 1024;
 
 /// The name of the mark; content that holds it is defused.
 const MARK: &str = "untrusted_web_content";
 
-/// Who says what stands in the content: for audit entries and machine forms.
-pub(super) fn claim_source(host: &str) -> String {
-    format!("web:{host}")
-}
-
 /// Content of the web with the mark around it. `notes` are ours, and stand outside of it.
 pub(super) fn untrusted(host: &str, content: &str, notes: &[String]) -> String {
-    let source = claim_source(host);
+    let source = of_host(host);
     let content = defused(content);
     let mut text = format!(
         "<{MARK} source=\"{source}\">\n{content}\n</{MARK}>\n\

@@ -16,13 +16,13 @@ use reqwest::{Client, ClientBuilder, Response, StatusCode};
 use url::Url;
 
 use super::address::AddressRule;
-use super::answer::claim_source;
 use super::body::essence;
 use super::config::ScrapeConfig;
 use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
 use super::url_guard::{DomainError, LONGEST_NAME, Refusal, Target, TargetHost, UrlGuard};
 use crate::cache::Basis;
 use crate::category::{ToolErrorCategory, classify_http_status};
+use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::retry::parse_retry_after;
@@ -331,7 +331,7 @@ async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
 fn note_source(cx: &CallContext, url: &Url) {
     let host = url.host_str().unwrap_or_default();
     if (1..=LONGEST_NAME).contains(&host.len()) {
-        cx.trace().claim_source = Some(claim_source(host));
+        cx.trace().claim_source = Some(of_host(host));
     }
 }
 

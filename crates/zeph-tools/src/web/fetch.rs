@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::answer::{MOST_CONTENT, claim_source, head, untrusted};
+use super::answer::{MOST_CONTENT, head, untrusted};
 use super::body::{Kind, decode, essence, kind};
 use super::client::{Page, WebClient};
 use super::html::{attribute, name, parse};
@@ -18,6 +18,7 @@ use super::limit::Limit;
 use super::render::{markdown, plain};
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
+use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
@@ -119,7 +120,7 @@ fn read(page: &Page, limit: &Limit) -> Result<ToolOutput, ToolError> {
         "title": title,
         "text": shown,
         "truncated": !notes.is_empty(),
-        "claim_source": claim_source(page.host()),
+        "claim_source": of_host(page.host()),
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)

@@ -10,7 +10,7 @@ use scrape_core::{Document, NodeId};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{MOST_CONTENT, claim_source, head, untrusted};
+use super::answer::{MOST_CONTENT, head, untrusted};
 use super::body::{Kind, decode, kind};
 use super::client::{Page, WebClient};
 use super::html::{attribute, outer_html, parse};
@@ -19,6 +19,7 @@ use super::render::plain;
 use super::select::Selector;
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
+use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
@@ -169,7 +170,7 @@ fn scrape(
         "matches": found.taken,
         "total": found.total,
         "truncated": page.cut || found.full,
-        "claim_source": claim_source(page.host()),
+        "claim_source": of_host(page.host()),
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)

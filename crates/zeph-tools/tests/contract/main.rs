@@ -1,6 +1,7 @@
 //! The contract and the stack, seen from outside the crate.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod adversarial;
 mod errors;
 mod executors;
 mod fakes;

@@ -5,6 +5,7 @@
 
 mod audit;
 mod filters;
+mod judge;
 mod limits;
 mod provider;
 mod reload;
@@ -17,10 +18,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::agent::StatusLine;
-use zeph_core::{AgentConfig, native_tools};
+use zeph_core::{AgentConfig, SideUsage, native_tools};
+use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
+use zeph_tools::gate::adversarial::AdversarialGate;
 use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
@@ -39,6 +42,7 @@ use crate::terminal::sanitize::clean;
 pub(crate) use audit::AuditLines;
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
+pub(crate) use judge::judge;
 use limits::Limits;
 pub(crate) use provider::{choose_provider, openai_base_url, reformatter};
 pub(crate) use reload::Reloader;
@@ -62,6 +66,8 @@ pub(crate) struct Assembly {
     pub(crate) caches: Option<Arc<ResultCaches>>,
     /// What limits calls.
     pub(crate) limits: Limits,
+    /// What judging calls costs.
+    pub(crate) side_usage: Arc<SideUsage>,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -81,6 +87,30 @@ impl Assembly {
         env: Environment,
         global: &GlobalArgs,
         lines: AuditLines,
+    ) -> anyhow::Result<Self> {
+        Self::build(loaded, env, global, lines, None).await
+    }
+
+    /// The same, for a conversation with `provider`, which may also be the judge of its calls.
+    ///
+    /// # Errors
+    /// As [`Assembly::new`].
+    pub(crate) async fn talking(
+        loaded: Loaded,
+        env: Environment,
+        global: &GlobalArgs,
+        lines: AuditLines,
+        provider: &Arc<dyn LlmProvider>,
+    ) -> anyhow::Result<Self> {
+        Self::build(loaded, env, global, lines, Some(provider)).await
+    }
+
+    async fn build(
+        loaded: Loaded,
+        env: Environment,
+        global: &GlobalArgs,
+        lines: AuditLines,
+        provider: Option<&Arc<dyn LlmProvider>>,
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
@@ -109,6 +139,14 @@ impl Assembly {
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
         let limits = Limits::new(&loaded, &store);
+        let side_usage = Arc::new(SideUsage::default());
+        let gate = judge::gate(
+            &loaded,
+            &env,
+            global.model.as_deref(),
+            provider,
+            &side_usage,
+        );
         let stack = build_stack(
             &loaded,
             sandbox,
@@ -116,6 +154,7 @@ impl Assembly {
             &shell,
             caches.clone(),
             &limits,
+            gate,
             trail,
             secrets,
         )?;
@@ -134,6 +173,7 @@ impl Assembly {
             stack: Arc::new(stack),
             caches,
             limits,
+            side_usage,
             reload: Arc::new(reload),
             undo: Arc::new(undo),
             shell,
@@ -282,6 +322,7 @@ fn build_stack(
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
     limits: &Limits,
+    adversarial: Option<AdversarialGate>,
     audit: AuditTrail,
     secrets: Arc<Secrets>,
 ) -> anyhow::Result<LayeredExecutor> {
@@ -305,6 +346,7 @@ fn build_stack(
         ],
         audit,
         quota: limits.quota.clone(),
+        adversarial,
         watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
         cache,
         retry: tools.retry.clone(),

@@ -45,6 +45,26 @@ pub(crate) fn choose_provider(
     build(config, loaded, env)
 }
 
+/// Builds the provider of this name.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn named_provider(
+    loaded: &Loaded,
+    env: &Environment,
+    name: &str,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let providers = &loaded.config.llm.providers;
+    let config = providers.iter().find(|config| config.name == name);
+    let config = config.with_context(|| format!("there is no provider called {name:?}"))?;
+    build(config, loaded, env)
+}
+
+/// Whether there is a provider to choose.
+pub(super) fn has_provider(loaded: &Loaded, env: &Environment) -> bool {
+    loaded.config.llm.chosen().is_some() || env.var(OPENAI_KEY).is_some()
+}
+
 /// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`.
 ///
 /// # Errors

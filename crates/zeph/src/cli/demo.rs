@@ -174,6 +174,7 @@ async fn work(
         undo: Arc::clone(&assembly.undo),
         caches: assembly.caches.clone(),
         quota: assembly.limits.quota.clone(),
+        side_usage: Arc::clone(&assembly.side_usage),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),
         session: open.id.clone(),

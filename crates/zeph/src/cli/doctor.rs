@@ -12,7 +12,7 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
 use crate::assemble::{
-    AddedRules, Assembly, AuditLines, choose_provider, openai_base_url, reformatter,
+    AddedRules, Assembly, AuditLines, choose_provider, judge, openai_base_url, reformatter,
 };
 use crate::config::{Environment, Loaded, load};
 
@@ -84,6 +84,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     let (tools, hides) = stack(&loaded, &env, global).await;
     checks.push(tools);
     checks.push(filters(&loaded, &env));
+    checks.extend(adversarial(&loaded, &env, global).await);
     checks.push(audit(&loaded));
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
@@ -158,6 +159,53 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Chec
         }
         Err(error) => (check("tools", Verdict::Failed, with_causes(&error)), false),
     }
+}
+
+/// Who judges calls, by how much, and what becomes of those that cannot be judged; nothing when
+/// none is judged.
+async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Option<Check> {
+    const NAME: &str = "adversarial";
+    let policy = &loaded.config.tools.adversarial_policy;
+    if !policy.enabled {
+        return None;
+    }
+    let otherwise = match policy.fail_open {
+        true => "calls without a verdict RUN (`fail_open`)",
+        false => "calls without a verdict are refused",
+    };
+    let provider = match judge(loaded, env, global.model.as_deref()) {
+        Ok(provider) => provider,
+        Err(why) => {
+            let detail = format!("calls cannot be judged: {why}; {otherwise}");
+            return Some(check(NAME, Verdict::Failed, detail));
+        }
+    };
+    let (name, model) = (provider.name(), provider.model());
+    let detail = format!(
+        "{name} ({model}) judges calls by {} policies; {otherwise}",
+        policy.policies.len()
+    );
+    let configured = loaded
+        .config
+        .llm
+        .providers
+        .iter()
+        .find(|config| config.name == name);
+    let url = configured.map_or_else(|| openai_base_url(env), |config| config.base_url.clone());
+    let verdict = match policy.fail_open {
+        true => Verdict::Warning,
+        false => Verdict::Ok,
+    };
+    Some(match url {
+        None => check(NAME, verdict, detail),
+        Some(url) => match reach(&url).await {
+            Ok(()) => check(NAME, verdict, detail),
+            Err(error) => {
+                let detail = format!("{detail}; {url} cannot be reached: {error}");
+                check(NAME, Verdict::Failed, detail)
+            }
+        },
+    })
 }
 
 /// Which rules filter what commands print, and which are not used.

@@ -144,7 +144,7 @@ async fn turn_of(
         OutputFormat::StreamJson => AuditLines::Events,
     };
     let prepared = async {
-        let assembly = Assembly::new(loaded, env, global, lines).await?;
+        let assembly = Assembly::talking(loaded, env, global, lines, &provider).await?;
         let choice = session_choice(turn);
         let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
         anyhow::Ok((assembly, open))
@@ -176,6 +176,7 @@ async fn turn_of(
         undo: Arc::clone(&assembly.undo),
         caches: assembly.caches.clone(),
         quota: assembly.limits.quota.clone(),
+        side_usage: Arc::clone(&assembly.side_usage),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),
         session: open.id.clone(),
@@ -356,7 +357,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     let (loaded, env) = load_config(global)?;
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
     let reformatter = reformatter(&loaded, &env, &provider)?;
-    let assembly = Assembly::new(loaded, env, global, AuditLines::Stderr).await?;
+    let assembly = Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
     let OpenSession { id, notice, lock } =
         open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
@@ -372,6 +373,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         undo: Arc::clone(&assembly.undo),
         caches: assembly.caches.clone(),
         quota: assembly.limits.quota.clone(),
+        side_usage: Arc::clone(&assembly.side_usage),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),
         session: id.clone(),

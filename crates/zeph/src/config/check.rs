@@ -44,6 +44,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
         );
     }
     check.blocklist(shell);
+    check.adversarial(config);
     if config.tools.audit.required && config.tools.audit.is_off() {
         check.error(
             "tools.audit.required",
@@ -71,6 +72,43 @@ pub(crate) fn check_read_rules(
         ConfigError::new(origin, message).help("mend it: a rule that cannot hold protects nothing"),
     )
 }
+
+/// What is wrong with what a project's file does to the judge of calls; the first `own` of its
+/// policies are the user's.
+pub(crate) fn check_judge(
+    config: &Config,
+    provenance: &Provenance,
+    own: usize,
+) -> Option<ConfigError> {
+    let section = "tools.adversarial_policy";
+    let policy = &config.tools.adversarial_policy;
+    if !policy.enabled {
+        return None;
+    }
+    let enabled = provenance.of(&format!("{section}.enabled"));
+    let is_set_up = own > 0 || *provenance.of(&format!("{section}.provider")) != Origin::Default;
+    if matches!(enabled, Origin::Project(_)) && !is_set_up {
+        let message = format!(
+            "a project's file switches on `{section}`, which costs a request per call, and you have set \
+             neither `policies` nor `provider` of it"
+        );
+        let help = "remove it there, or set one of them in your own file";
+        return Some(ConfigError::new(enabled.clone(), message).help(help));
+    }
+    let default = provenance.of("llm.default");
+    if policy.provider.is_empty() && matches!(default, Origin::Project(_)) {
+        let message = format!(
+            "a project's file chooses the provider of the conversation (`llm.default`), which is also the \
+             judge of `{section}`"
+        );
+        let help = format!("name `provider` in [{section}] of your own file, or remove it there");
+        return Some(ConfigError::new(default.clone(), message).help(help));
+    }
+    None
+}
+
+/// Bytes that all policies may have: they are sent with every call.
+const MOST_POLICIES: usize = 16 * 1024;
 
 struct Check<'a> {
     provenance: &'a Provenance,
@@ -163,6 +201,7 @@ impl Check<'_> {
         }
     }
 
+    /// Tells of a key that names a provider that there is not.
     fn known_provider(&mut self, key: &str, name: &str, llm: &LlmConfig) {
         let names = || llm.providers.iter().map(|provider| provider.name.as_str());
         if names().any(|known| known == name) {
@@ -174,6 +213,45 @@ impl Check<'_> {
             Some((near, _)) => format!("did you mean `{near}`?"),
         };
         self.error(key, format!("there is no provider called {name:?}"), help);
+    }
+
+    fn adversarial(&mut self, config: &Config) {
+        let policy = &config.tools.adversarial_policy;
+        let key = |name: &str| format!("tools.adversarial_policy.{name}");
+        if !policy.provider.is_empty() {
+            self.known_provider(&key("provider"), &policy.provider, &config.llm);
+        }
+        if policy.enabled && policy.policies.is_empty() {
+            self.error(
+                &key("enabled"),
+                format!(
+                    "`{}` needs something to judge by, and `policies` is empty",
+                    key("enabled")
+                ),
+                "add a sentence to `policies`: \"Nothing outside of the project is deleted.\"",
+            );
+        }
+        let blank = |text: &String| text.trim().is_empty();
+        if let Some(at) = policy.policies.iter().position(blank) {
+            let message = format!(
+                "`{}` has an empty policy, number {}",
+                key("policies"),
+                at + 1
+            );
+            self.error(&key("policies"), message, "write a sentence, or remove it");
+        }
+        let bytes: usize = policy.policies.iter().map(String::len).sum();
+        if bytes > MOST_POLICIES {
+            let message = format!(
+                "`{}` have {bytes} bytes, more than {MOST_POLICIES}",
+                key("policies")
+            );
+            self.error(
+                &key("policies"),
+                message,
+                "they are sent with every call: say it in fewer words",
+            );
+        }
     }
 }
 

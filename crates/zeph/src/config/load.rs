@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use super::Config;
-use super::check::{check, check_read_rules};
+use super::check::{check, check_judge, check_read_rules};
 use super::env::Environment;
 use super::error::{ConfigError, ConfigErrors};
 use super::layer::{FileLayer, Layer};
@@ -16,6 +16,9 @@ use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
 use super::security::Bounds;
 use super::stamps::{Stamp, Stamps};
 
+/// The key of the policies that calls are judged by.
+const POLICIES: &str = "tools.adversarial_policy.policies";
+
 /// A configuration that was loaded and checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
@@ -23,6 +26,8 @@ pub(crate) struct Loaded {
     pub(crate) config: Config,
     /// Where each value is from.
     pub(crate) provenance: Provenance,
+    /// How many of the policies that calls are judged by are the user's; the others are the project's.
+    pub(crate) own_policies: usize,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
     /// Where things are.
@@ -70,6 +75,9 @@ fn load_from(
         return Err(unreadable(&paths.user_file, &once).into());
     }
     let mut layers = read_file(&paths.user_file, FileLayer::User, must_exist, &mut errors);
+    let of_user = layers
+        .get(POLICIES)
+        .and_then(|list| Some(list.as_array()?.len()));
     if let Some(file) = paths.project_file.clone() {
         let mut project = read_file(&file, FileLayer::Project, true, &mut errors);
         errors.extend(tighten(
@@ -95,7 +103,13 @@ fn load_from(
     if let Some(model) = &flags.model {
         choose_model(&mut config, &mut provenance, model);
     }
+    let all = config.tools.adversarial_policy.policies.len();
+    let own_policies = match provenance.of(POLICIES) {
+        Origin::Project(_) => of_user.unwrap_or_default().min(all),
+        _ => all,
+    };
     let mut errors = check(&config, &provenance);
+    errors.extend(check_judge(&config, &provenance, own_policies));
     errors.extend(check_read_rules(
         &config,
         &provenance,
@@ -103,6 +117,13 @@ fn load_from(
     ));
     absolute_paths(&mut config, &provenance, env, &mut errors);
     ConfigErrors::check(errors)?;
+    let policy = &config.tools.adversarial_policy;
+    if policy.enabled && policy.fail_open {
+        warnings.push(format!(
+            "calls that cannot be judged run: `tools.adversarial_policy.fail_open` is set ({})",
+            provenance.of("tools.adversarial_policy.fail_open")
+        ));
+    }
     if let Some(path) = &config.memory.path {
         paths.database.clone_from(path);
     }
@@ -112,6 +133,7 @@ fn load_from(
     Ok(Loaded {
         config,
         provenance,
+        own_policies,
         warnings,
         paths,
         stamps,

@@ -29,6 +29,7 @@ use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
+use zeph_tools::gate::adversarial::AdversarialPolicyConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
@@ -115,6 +116,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) result_cache: ResultCacheConfig,
     /// Calls that fail.
     pub(crate) retry: ToolRetryConfig,
+    /// What a model judges calls by, before they run.
+    pub(crate) adversarial_policy: AdversarialPolicyConfig,
     /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
 }

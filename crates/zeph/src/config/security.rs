@@ -132,6 +132,21 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.retry.budget_secs", Rule::Lower),
     // It chooses among the user's own providers.
     ("tools.retry.parameter_reformat_provider", Rule::Free),
+    // It may add policies, which are judged apart from the user's, and take exemptions away. Whether
+    // it may switch the gate on is for `check_judge` to say: judging costs the user's money.
+    (
+        "tools.adversarial_policy.enabled",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.adversarial_policy.policies", Rule::More),
+    ("tools.adversarial_policy.exempt_tools", Rule::Fewer),
+    // It could name a judge that lets everything pass, or leave it no time where `fail_open` is set.
+    ("tools.adversarial_policy.provider", Rule::Never),
+    ("tools.adversarial_policy.timeout_ms", Rule::Never),
+    (
+        "tools.adversarial_policy.fail_open",
+        Rule::Towards(&["true", "false"]),
+    ),
     // It may ask for more of a trail, never for less, and for none where the user's own output goes.
     ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
     ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),

@@ -5,7 +5,7 @@
 //! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, `evaluated` what bash evaluates a second time (`sed` likewise), and
 //! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
-//! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O. `paths` finds paths in a text.
+//! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
 //! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
 //! what it reads would understand some commands otherwise than the shell that runs them.
@@ -21,7 +21,6 @@ mod handle;
 mod kind;
 mod named;
 mod parse;
-mod paths;
 mod quote;
 mod redirect;
 mod runners;
@@ -33,6 +32,7 @@ mod visit;
 mod word;
 mod wrappers;
 
+pub use crate::claim::extract_paths;
 pub(super) use blocklist::name_of;
 pub use blocklist::{PolicyError, ShellPolicy};
 pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
@@ -42,8 +42,6 @@ pub use handle::ShellPolicyHandle;
 pub(super) use kind::kind_of;
 pub(in crate::shell) use named::{Named, Role};
 pub use parse::parse;
-pub(in crate::shell) use paths::claim_source;
-pub use paths::extract_paths;
 pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit, visit_from};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
+use crate::claim::of_command;
 use crate::shell::config::ShellConfig;
 
 fn start() -> Start {
@@ -485,7 +486,7 @@ fn paths_are_found() {
 #[test]
 fn the_source_of_a_command_is_the_paths_it_names() {
     let check = |command: &str, expect: Option<&str>| {
-        assert_eq!(claim_source(command).as_deref(), expect, "{command}");
+        assert_eq!(of_command(command).as_deref(), expect, "{command}");
     };
     check("cargo test", None);
     check("curl https://example.org/a", None);

@@ -1,4 +1,4 @@
-//! Finds paths in a command or a text.
+//! Where what a call reads comes from: paths in a text, and how an audit entry names them.
 
 use std::collections::HashSet;
 
@@ -31,12 +31,12 @@ pub fn extract_paths(text: &str) -> Vec<String> {
     paths
 }
 
-/// What a command's audit entry says of where its output comes from: `shell:PATH,PATH,…`, the
-/// paths that the command names, a comma in one written `\,`. Bounded: of paths beyond that the
-/// number is told (`,+7`). `None` when it names none.
-pub(in crate::shell) fn claim_source(command: &str) -> Option<String> {
-    let paths = extract_paths(command);
-    let mut source = String::from("shell:");
+/// What the audit entry of a call says of where what it reads comes from: `KIND:PATH,PATH,…`, a comma
+/// in a path written `\,`. Bounded: of paths beyond that the number is told (`,+7`). `None` without
+/// paths.
+#[must_use]
+pub fn claim_source(kind: &str, paths: &[String]) -> Option<String> {
+    let mut source = format!("{kind}:");
     let mut told = 0;
     for path in paths.iter().take(MOST_CLAIMED) {
         let path = path.replace(',', "\\,");
@@ -55,6 +55,18 @@ pub(in crate::shell) fn claim_source(command: &str) -> Option<String> {
         more => source.push_str(&format!(",+{more}")),
     }
     (!paths.is_empty()).then_some(source)
+}
+
+/// The claim of a command: `shell:PATH,…`, the paths that its text names.
+#[must_use]
+pub fn of_command(command: &str) -> Option<String> {
+    claim_source("shell", &extract_paths(command))
+}
+
+/// The claim of a page: `web:HOST`.
+#[must_use]
+pub fn of_host(host: &str) -> String {
+    format!("web:{host}")
 }
 
 /// The words of a text; quotes hold blanks together.

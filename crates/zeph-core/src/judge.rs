@@ -1,0 +1,85 @@
+//! A language model as the judge of calls: the port of the adversarial gate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice, Usage};
+use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
+
+/// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
+const MOST_TOKENS: u32 = 2048;
+
+/// Tokens that were used beside a conversation's own requests.
+#[derive(Debug, Default)]
+pub struct SideUsage(Mutex<Usage>);
+
+impl SideUsage {
+    /// Adds those of a request.
+    pub fn add(&self, usage: Usage) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add(usage);
+    }
+
+    /// Those since the last look.
+    #[must_use]
+    pub fn take(&self) -> Usage {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *sum)
+    }
+}
+
+/// Asks a provider. The judge is offered no tools, and knows nothing of the conversation.
+#[derive(Debug)]
+pub struct ModelJudge {
+    provider: Arc<dyn LlmProvider>,
+    usage: Arc<SideUsage>,
+}
+
+impl ModelJudge {
+    /// A judge that is `provider`'s model; its tokens are added to `usage`.
+    #[must_use]
+    pub fn new(provider: Arc<dyn LlmProvider>, usage: Arc<SideUsage>) -> Self {
+        Self { provider, usage }
+    }
+}
+
+#[async_trait]
+impl PolicyJudge for ModelJudge {
+    fn name(&self) -> String {
+        format!("{}, {}", self.provider.name(), self.provider.model())
+    }
+
+    async fn judge(&self, question: &Question) -> Result<String, JudgeError> {
+        let messages = [Message::user(question.call.as_str())];
+        let request = ChatRequest {
+            system: &question.system,
+            messages: &messages,
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            cache_key: None,
+            response_schema: None,
+            json_object: false,
+            max_output_tokens: Some(MOST_TOKENS),
+            history: None,
+        };
+        let answer = self.provider.chat_stream(request, &mut |_| ()).await;
+        let answer = answer.map_err(|error| JudgeError::Failed(error.to_string()))?;
+        self.usage.add(answer.usage());
+        let fault = match &answer {
+            ChatResponse::Text {
+                stop: StopReason::EndTurn,
+                ..
+            } => None,
+            ChatResponse::Text {
+                stop: StopReason::MaxTokens,
+                ..
+            } => Some("its answer was cut off"),
+            ChatResponse::Text { .. } => Some("it refused to answer"),
+            ChatResponse::ToolUse { .. } => Some("it answered with a call"),
+        };
+        match fault {
+            None => Ok(answer.into_message().text()),
+            Some(fault) => Err(JudgeError::NoAnswer(fault.to_owned())),
+        }
+    }
+}

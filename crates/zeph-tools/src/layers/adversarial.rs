@@ -1,0 +1,192 @@
+//! The `adversarial` layer: a model judges the call before it runs.
+//!
+//! A call comes here twice when the user is asked about it; it is judged the first time, and what
+//! came of it is noted with the call. The model that made the call is told no more than that policy
+//! denied it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio_util::future::FutureExt as _;
+
+use super::{Next, SharedRegistry, ToolLayer};
+use crate::cache::CacheKey;
+use crate::call::ToolCall;
+use crate::context::{CallContext, Judgement};
+use crate::error::ToolError;
+use crate::event::ToolEvent;
+use crate::feedback::ToolResult;
+use crate::gate::adversarial::{
+    AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, Unjudged, Verdict,
+    claim, question,
+};
+use crate::secrets::Secrets;
+/// All that the model is told of a denied call.
+const DENIED: &str = "policy denied this call";
+
+/// See the module.
+pub struct AdversarialLayer {
+    gate: AdversarialGate,
+    registry: SharedRegistry,
+    secrets: Arc<Secrets>,
+}
+
+/// What asking came to, with a reason for the person where there is no verdict.
+type Outcome = Result<Verdict, (Unjudged, String)>;
+
+impl AdversarialLayer {
+    /// A layer that has calls judged by `gate`, without the values that `secrets` knows.
+    #[must_use]
+    pub fn new(gate: AdversarialGate, registry: SharedRegistry, secrets: Arc<Secrets>) -> Self {
+        Self {
+            gate,
+            registry,
+            secrets,
+        }
+    }
+
+    fn config(&self) -> &AdversarialPolicyConfig {
+        &self.gate.config
+    }
+
+    /// Asks by each group of policies, until one denies.
+    async fn ask(&self, call: &ToolCall, cx: &CallContext, claim_source: Option<&str>) -> Outcome {
+        let judge = match &self.gate.judge {
+            Ok(judge) => judge,
+            Err(why) => return Err((Unjudged::Unavailable, why.clone())),
+        };
+        let asked = Asked {
+            call,
+            directory: &self.gate.directory,
+            origin: cx.origin,
+            claim_source,
+        };
+        for policies in &self.gate.groups {
+            let mark = uuid::Uuid::new_v4().simple().to_string();
+            let question = question(policies, asked, &self.secrets, &mark);
+            let answer = judge.judge(&question).await.map_err(|error| match error {
+                JudgeError::Failed(why) => (Unjudged::Error, why),
+                JudgeError::NoAnswer(why) => (Unjudged::NoAnswer, why),
+            })?;
+            match Verdict::of(&answer) {
+                Some(Verdict::Allow) => {}
+                Some(Verdict::Deny) => return Ok(Verdict::Deny),
+                None => {
+                    let said = shown(&self.secrets.redact_known(&answer));
+                    let why = format!("it answered {said} instead of ALLOW or DENY");
+                    return Err((Unjudged::NoAnswer, why));
+                }
+            }
+        }
+        // Without any policy nothing was judged.
+        match self.gate.groups.is_empty() {
+            true => Err((Unjudged::Unavailable, "there are no policies".to_owned())),
+            false => Ok(Verdict::Allow),
+        }
+    }
+
+    /// What comes of the call; `None` when it was cancelled meanwhile.
+    async fn decide(&self, call: &ToolCall, cx: &CallContext) -> Option<Decision> {
+        let claim_source = match self.registry.load().get(&call.tool) {
+            Some(def) => claim(call, def),
+            None => None,
+        };
+        let limit = Duration::from_millis(self.config().timeout_ms);
+        let asking = self.ask(call, cx, claim_source.as_deref()).timeout(limit);
+        let outcome = cx.cancel.run_until_cancelled(asking).await?;
+        let outcome = outcome.unwrap_or_else(|_| {
+            let limit = self.config().timeout_ms;
+            let key = "`[tools.adversarial_policy] timeout_ms`";
+            let why = format!("there was no answer within {limit} ms ({key})");
+            Err((Unjudged::Timeout, why))
+        });
+        cx.trace().claim_source = claim_source;
+        Some(self.conclude(call, cx, outcome))
+    }
+
+    /// Tells the person what the model is not told.
+    fn conclude(&self, call: &ToolCall, cx: &CallContext, outcome: Outcome) -> Decision {
+        let (tool, call_id) = (&call.tool, call.id.clone());
+        match outcome {
+            Ok(verdict) => {
+                if verdict == Verdict::Deny {
+                    let judge = self.judge_name();
+                    let text =
+                        format!("{tool} did not run: the adversarial policy denied it ({judge})");
+                    cx.emit(ToolEvent::Notice { call_id, text });
+                }
+                Decision::Judged(verdict)
+            }
+            Err((why, words)) => {
+                let fail_open = self.config().fail_open;
+                let done = match fail_open {
+                    true => "runs unjudged, as `[tools.adversarial_policy] fail_open` says",
+                    false => "did not run",
+                };
+                let judge = self.judge_name();
+                let text = format!(
+                    "{tool} {done}: the adversarial policy could not be applied ({judge}): {words}"
+                );
+                cx.emit(ToolEvent::Warning { call_id, text });
+                Decision::Unjudged { why, fail_open }
+            }
+        }
+    }
+
+    fn judge_name(&self) -> String {
+        match &self.gate.judge {
+            Ok(judge) => judge.name(),
+            Err(_) => "no judge".to_owned(),
+        }
+    }
+}
+
+#[async_trait]
+impl ToolLayer for AdversarialLayer {
+    fn name(&self) -> &'static str {
+        "adversarial"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        if self.config().exempt_tools.contains(&call.tool) {
+            return next.run(call, cx).await;
+        }
+        let key = CacheKey::new(&call.tool, &call.params);
+        let noted = cx
+            .trace()
+            .judged
+            .as_ref()
+            .filter(|judged| judged.of == key)
+            .map(|judged| judged.decision);
+        let decision = match noted {
+            Some(decision) => decision,
+            None => {
+                let Some(decision) = self.decide(call, cx).await else {
+                    return Err(ToolError::cancelled());
+                };
+                cx.trace().judged = Some(Judgement { of: key, decision });
+                decision
+            }
+        };
+        if !decision.allows() {
+            return Err(ToolError::blocked(DENIED));
+        }
+        next.run(call, cx).await
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}
+
+/// The beginning of an answer, for a person.
+fn shown(answer: &str) -> String {
+    const MOST: usize = 80;
+    let text: String = answer.trim().chars().take(MOST + 1).collect();
+    match text.chars().count() {
+        0 => "nothing".to_owned(),
+        count if count > MOST => format!("{:?}…", text.chars().take(MOST).collect::<String>()),
+        _ => format!("{text:?}"),
+    }
+}

@@ -1,0 +1,243 @@
+//! The gate where a model judges.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::gate::adversarial::{
+    AdversarialGate, AdversarialPolicyConfig, JudgeError, PolicyJudge, Question,
+};
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{
+    Annotations, Answer, AuditTrail, CallContext, LayeredExecutor, Mode, NoEvents, ToolError,
+    ToolErrorCategory as Category, ToolExecutor,
+};
+
+use crate::fakes::{Audit, Recorder, call};
+
+/// What a judge does.
+enum Does {
+    Says(&'static str),
+    Fails,
+    Hangs,
+}
+
+/// A judge, and the system prompts that it got.
+struct Judge {
+    does: Does,
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl PolicyJudge for Judge {
+    fn name(&self) -> String {
+        "fake".to_owned()
+    }
+
+    async fn judge(&self, question: &Question) -> Result<String, JudgeError> {
+        self.asked.lock().unwrap().push(question.system.clone());
+        match self.does {
+            Does::Says(answer) => Ok(answer.to_owned()),
+            Does::Fails => Err(JudgeError::Failed("no".to_owned())),
+            Does::Hangs => std::future::pending().await,
+        }
+    }
+}
+
+struct World {
+    recorder: Recorder,
+    audit: Arc<Audit>,
+    judge: Arc<Judge>,
+    stack: LayeredExecutor,
+}
+
+impl World {
+    fn new(does: Does, fail_open: bool, groups: &[&[&str]]) -> Self {
+        let recorder = Recorder::new("a", Annotations::MUTATE);
+        let audit = Arc::new(Audit::default());
+        let judge = Arc::new(Judge {
+            does,
+            asked: Mutex::default(),
+        });
+        let texts = |group: &&[&str]| group.iter().map(|&text| text.to_owned()).collect();
+        let gate = AdversarialGate {
+            config: AdversarialPolicyConfig {
+                fail_open,
+                ..AdversarialPolicyConfig::default()
+            },
+            groups: groups.iter().map(texts).collect(),
+            directory: "/p".to_owned(),
+            judge: Ok(Arc::clone(&judge) as _),
+        };
+        let stack = stack::build(StackParts {
+            executors: vec![("fake", Arc::new(recorder.clone()))],
+            audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
+            adversarial: Some(gate),
+            mode: Mode::Ask,
+            ..StackParts::default()
+        })
+        .unwrap();
+        Self {
+            recorder,
+            audit,
+            judge,
+            stack,
+        }
+    }
+
+    fn asked(&self) -> usize {
+        self.judge.asked.lock().unwrap().len()
+    }
+
+    fn decisions(&self) -> Vec<Option<String>> {
+        let entries = self.audit.entries.lock().unwrap();
+        let decision = |entry: &zeph_tools::AuditEntry| entry.adversarial_policy_decision.clone();
+        entries.iter().map(decision).collect()
+    }
+}
+
+fn asking() -> CallContext {
+    CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
+}
+
+/// Proves EXE-20.
+#[test]
+fn its_place_is_before_the_question() {
+    let world = World::new(Does::Says("ALLOW"), false, &[&["x"]]);
+    let names = world.stack.layer_names();
+    assert_eq!(names[..4], ["audit", "known", "adversarial", "permission"]);
+}
+
+/// Proves PERM-20: a call that is asked about is judged once; other arguments, or another call, anew.
+#[tokio::test]
+async fn the_confirmed_way_is_not_judged_again() {
+    let world = World::new(Does::Says("ALLOW"), false, &[&["x"]]);
+    let cx = asking();
+    let first = call("a", json!({"path": "p"}));
+    let error = world
+        .stack
+        .execute_tool_call(&first, &cx)
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::ConfirmationRequired);
+    assert_eq!((world.asked(), world.recorder.log().len()), (1, 0));
+    world
+        .stack
+        .execute_tool_call_confirmed(&first, &cx)
+        .await
+        .unwrap();
+    assert_eq!((world.asked(), world.recorder.log().len()), (1, 1));
+
+    let other = call("a", json!({"path": "q"}));
+    world
+        .stack
+        .execute_tool_call_confirmed(&other, &cx)
+        .await
+        .unwrap();
+    assert_eq!(world.asked(), 2, "what was judged is not what would run");
+    // The same id and arguments, but another call.
+    world
+        .stack
+        .execute_tool_call_confirmed(&first, &asking())
+        .await
+        .unwrap();
+    assert_eq!(world.asked(), 3);
+    assert_eq!(world.decisions(), vec![Some("allow".to_owned()); 3]);
+}
+
+/// Proves PERM-20: neither way passes a denial, and every group of policies has to agree.
+#[tokio::test]
+async fn no_way_passes_a_denial() {
+    let world = World::new(Does::Says("DENY"), true, &[&["alpha", "beta"], &["gamma"]]);
+    let first = call("a", json!({"path": "p"}));
+    for confirmed in [false, true] {
+        let cx = asking();
+        let result = match confirmed {
+            false => world.stack.execute_tool_call(&first, &cx).await,
+            true => world.stack.execute_tool_call_confirmed(&first, &cx).await,
+        };
+        assert_eq!(result.unwrap_err().to_string(), "policy denied this call");
+    }
+    assert_eq!(world.asked(), 2, "a denial ends it");
+    assert!(world.recorder.log().is_empty());
+
+    let world = World::new(
+        Does::Says("ALLOW"),
+        false,
+        &[&["alpha", "beta"], &["gamma"]],
+    );
+    world
+        .stack
+        .execute_tool_call_confirmed(&first, &asking())
+        .await
+        .unwrap();
+    let asked = world.judge.asked.lock().unwrap().clone();
+    assert!(asked[0].contains("\n1. alpha\n2. beta\n") && !asked[0].contains("gamma"));
+    assert!(asked[1].contains("\n1. gamma\n") && !asked[1].contains("beta"));
+}
+
+/// Proves PERM-20: no answer in time, a failure, nothing to judge by.
+#[tokio::test(start_paused = true)]
+async fn without_a_verdict_the_setting_decides() {
+    type Groups = &'static [&'static [&'static str]];
+    let cases: [(fn() -> Does, Groups, &str); 4] = [
+        (|| Does::Hangs, &[&["x"]], "timeout"),
+        (|| Does::Fails, &[&["x"]], "error"),
+        (|| Does::Says("maybe"), &[&["x"]], "no_answer"),
+        (|| Does::Says("ALLOW"), &[], "unavailable"),
+    ];
+    for (does, groups, why) in cases {
+        let one = call("a", json!({"path": "p"}));
+        let world = World::new(does(), false, groups);
+        let result = world
+            .stack
+            .execute_tool_call_confirmed(&one, &asking())
+            .await;
+        assert!(
+            matches!(result, Err(ToolError::PolicyBlocked { .. })),
+            "{why}"
+        );
+        assert!(world.recorder.log().is_empty(), "{why}");
+        assert_eq!(
+            world.decisions(),
+            [Some(format!("deny (fail_closed: {why})"))]
+        );
+
+        let world = World::new(does(), true, groups);
+        world
+            .stack
+            .execute_tool_call_confirmed(&one, &asking())
+            .await
+            .unwrap();
+        assert_eq!(world.recorder.log().len(), 1, "{why}");
+        assert_eq!(
+            world.decisions(),
+            [Some(format!("allow (fail_open: {why})"))]
+        );
+    }
+}
+
+/// Proves PERM-20: a cancel is obeyed while the judge thinks, whatever `fail_open` says.
+#[tokio::test(start_paused = true)]
+async fn a_cancel_ends_the_judging() {
+    let world = World::new(Does::Hangs, true, &[&["x"]]);
+    let cx = asking();
+    let cancel = cx.cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        cancel.cancel();
+    });
+    let begun = tokio::time::Instant::now();
+    let one = call("a", json!({"path": "p"}));
+    let error = world
+        .stack
+        .execute_tool_call_confirmed(&one, &cx)
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::Cancelled);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(world.recorder.log().is_empty());
+    assert_eq!(world.decisions(), [None]);
+}

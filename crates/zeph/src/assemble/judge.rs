@@ -1,0 +1,63 @@
+//! Who judges calls, and by what.
+
+use std::sync::Arc;
+
+use zeph_core::{ModelJudge, SideUsage};
+use zeph_llm::LlmProvider;
+use zeph_tools::gate::adversarial::{AdversarialGate, PolicyJudge};
+
+use super::provider::{choose_provider, has_provider, named_provider};
+use crate::config::{Environment, Loaded};
+
+/// The adversarial gate, where it is switched on. The judge is the very provider of the
+/// `conversation`, if it is the one that is meant. Where none can be had, the gate stands all the
+/// same, and knows why.
+pub(super) fn gate(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+    conversation: Option<&Arc<dyn LlmProvider>>,
+    usage: &Arc<SideUsage>,
+) -> Option<AdversarialGate> {
+    let config = &loaded.config.tools.adversarial_policy;
+    if !config.enabled {
+        return None;
+    }
+    let named = |provider: &&Arc<dyn LlmProvider>| {
+        config.provider.is_empty() || provider.name() == config.provider
+    };
+    let provider = match conversation.filter(named) {
+        Some(provider) => Ok(Arc::clone(provider)),
+        None => judge(loaded, env, model),
+    };
+    let judge =
+        |provider| Arc::new(ModelJudge::new(provider, Arc::clone(usage))) as Arc<dyn PolicyJudge>;
+    // No text of a project can soften what the user says: each is judged alone.
+    let (own, added) = config
+        .policies
+        .split_at(loaded.own_policies.min(config.policies.len()));
+    let groups = [own, added].into_iter().filter(|group| !group.is_empty());
+    Some(AdversarialGate {
+        config: config.clone(),
+        groups: groups.map(<[String]>::to_vec).collect(),
+        directory: env.cwd.display().to_string(),
+        judge: provider.map(judge),
+    })
+}
+
+/// The provider that judges beside a conversation, or why there is none.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn judge(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+) -> Result<Arc<dyn LlmProvider>, String> {
+    let provider = match loaded.config.tools.adversarial_policy.provider.as_str() {
+        "" if !has_provider(loaded, env) => return Err("no provider is configured".to_owned()),
+        "" => choose_provider(loaded, env, model),
+        name => named_provider(loaded, env, name),
+    };
+    provider.map_err(|error| format!("{error:#}"))
+}
