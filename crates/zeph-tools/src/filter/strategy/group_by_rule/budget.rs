@@ -8,7 +8,7 @@ use super::super::places::share;
 use super::Sink;
 
 /// Bytes that the groups of one output may take: of a longer output head and tail are read.
-const MOST_TOLD: usize = 42_000;
+const MOST_TOLD: usize = 46_000;
 /// What there is for groups that come when these are used up.
 const LEAST: usize = 2_000;
 /// Bytes of a line of places.
