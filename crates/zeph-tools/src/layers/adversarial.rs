@@ -92,11 +92,12 @@ impl AdversarialLayer {
             Some(def) => claim(call, def),
             None => None,
         };
-        let limit = Duration::from_millis(self.config().timeout_ms);
+        let config = self.config();
+        let limit = Duration::from_millis(config.timeout_ms);
         let asking = self.ask(call, cx, claim_source.as_deref()).timeout(limit);
         let outcome = cx.cancel.run_until_cancelled(asking).await?;
         let outcome = outcome.unwrap_or_else(|_| {
-            let limit = self.config().timeout_ms;
+            let limit = config.timeout_ms;
             let key = "`[tools.adversarial_policy] timeout_ms`";
             let why = format!("there was no answer within {limit} ms ({key})");
             Err((Unjudged::Timeout, why))
@@ -119,7 +120,8 @@ impl AdversarialLayer {
                 Decision::Judged(verdict)
             }
             Err((why, words)) => {
-                let fail_open = self.config().fail_open;
+                let config = self.config();
+                let fail_open = config.fail_open;
                 let done = match fail_open {
                     true => "runs unjudged, as `[tools.adversarial_policy] fail_open` says",
                     false => "did not run",
@@ -149,7 +151,8 @@ impl ToolLayer for AdversarialLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        if self.config().exempt_tools.contains(&call.tool) {
+        let config = self.config();
+        if config.exempt_tools.contains(&call.tool) {
             return next.run(call, cx).await;
         }
         let key = CacheKey::new(&call.tool, &call.params);

@@ -19,12 +19,12 @@ pub(super) fn gate(
     conversation: Option<&Arc<dyn LlmProvider>>,
     usage: &Arc<SideUsage>,
 ) -> Option<AdversarialGate> {
-    let config = &loaded.config.tools.adversarial_policy;
-    if !config.enabled {
+    let adversarial_policy = &loaded.config.tools.adversarial_policy;
+    if !adversarial_policy.enabled {
         return None;
     }
     let named = |provider: &&Arc<dyn LlmProvider>| {
-        config.provider.is_empty() || provider.name() == config.provider
+        adversarial_policy.provider.is_empty() || provider.name() == adversarial_policy.provider
     };
     let provider = match conversation.filter(named) {
         Some(provider) => Ok(Arc::clone(provider)),
@@ -33,12 +33,12 @@ pub(super) fn gate(
     let judge =
         |provider| Arc::new(ModelJudge::new(provider, Arc::clone(usage))) as Arc<dyn PolicyJudge>;
     // No text of a project can soften what the user says: each is judged alone.
-    let (own, added) = config
+    let (own, added) = adversarial_policy
         .policies
-        .split_at(loaded.own_policies.min(config.policies.len()));
+        .split_at(loaded.own_policies.min(adversarial_policy.policies.len()));
     let groups = [own, added].into_iter().filter(|group| !group.is_empty());
     Some(AdversarialGate {
-        config: config.clone(),
+        config: adversarial_policy.clone(),
         groups: groups.map(<[String]>::to_vec).collect(),
         directory: env.cwd.display().to_string(),
         judge: provider.map(judge),
