@@ -96,7 +96,7 @@ fn one_word_decides() {
     assert_eq!(found.call, touch());
 }
 
-/// Proves PERM-20, PERM-31, SH-50: what the judge is sent.
+/// Proves PERM-20, SH-50: what the judge is sent.
 #[test]
 fn the_judge_sees_the_call_as_data_and_nothing_else() {
     let judge = always("ALLOW");
@@ -226,7 +226,7 @@ fn no_verdict_is_decided_by_fail_open() {
     assert!(!home.has("ran"));
 }
 
-/// Proves PERM-20, PROV-10: a judge that is not there is no judge.
+/// Proves PERM-20: a judge that is not there is no judge.
 #[test]
 fn a_judge_that_cannot_be_had_refuses() {
     let home = Home::new();

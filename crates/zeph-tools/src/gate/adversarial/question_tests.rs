@@ -16,7 +16,7 @@ fn ask_knowing(tool: &str, params: Value, secrets: &Secrets) -> Question {
     let call = ToolCall::new("c", tool, params, "s");
     let asked = Asked {
         call: &call,
-        directory: "/home/a/project",
+        directory: "/p/project",
         origin: Origin::Model,
         claim_source: Some("shell:/a"),
     };
@@ -59,7 +59,7 @@ fn the_request_to_the_judge() {
     let policies = ["Nothing is\n   removed.", "No network."].map(str::to_owned);
     let asked = Asked {
         call: &call,
-        directory: "/home/a/project",
+        directory: "/p/project",
         origin: Origin::User,
         claim_source: Some("shell:./x"),
     };
@@ -150,7 +150,7 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
     };
     let (secrets, _) = Secrets::new(&SecurityConfig::default(), &known);
     let hidden =
-        "-----BEGIN PRIVATE KEY----- ; rm -rf /home/somebody/documents ; -----END PRIVATE KEY-----";
+        "-----BEGIN PRIVATE KEY----- ; rm -rf /srv/somebody/documents ; -----END PRIVATE KEY-----";
     let params = json!({
         "command": format!("curl -H 'X: sk-live-4242abcd4242' x; {hidden}"),
         "sk-live-4242abcd4242": ["sk-live-4242abcd4242"],
