@@ -6,6 +6,7 @@
 //! says what is missing. `engine` ties these together, `metrics` counts, `habits` sees where an output did not suffice. Rules are data: those that are
 //! built in stand in `rules/`, with fixtures of real output beside them.
 
+mod built_in;
 mod command;
 mod confidence;
 pub mod config;

@@ -43,7 +43,7 @@ pub struct RuleTest {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MatchSpec {
+pub(super) struct MatchSpec {
     exact: Option<String>,
     prefix: Option<String>,
     regex: Option<String>,
@@ -167,6 +167,13 @@ impl TryFrom<RuleSpec> for Rule {
 }
 
 impl MatchSpec {
+    /// A regular expression that is found in every command that it is for, if it says so.
+    pub(super) fn pattern(self) -> Option<String> {
+        let text = self.exact.or(self.prefix);
+        text.map(|text| format!("^{}", regex::escape(&text)))
+            .or(self.regex)
+    }
+
     fn compile(self) -> Result<Match, String> {
         match (self.exact, self.prefix, self.regex) {
             (Some(text), None, None) => filled(text, "exact").map(Match::Exact),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::load::parse_rule;
+use super::built_in::BuiltIn;
 use super::rule::Rule;
 
 /// The rules that are built in, by the name of their file, in the order in which they are tried.
@@ -73,17 +73,11 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "npm-test",
 ];
 
-/// The built-in rules. None of them fails to compile: a test sees to that.
-static RULES: LazyLock<Vec<Arc<Rule>>> = LazyLock::new(|| {
+/// The built-in rules; what a rule is made of is compiled when it is first used.
+static RULES: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
     BUILT_IN
         .iter()
-        .filter_map(|(name, text)| match parse_rule(text) {
-            Ok(rule) => Some(Arc::new(rule)),
-            Err(reason) => {
-                tracing::error!(name, reason, "a built-in filter rule is wrong");
-                None
-            }
-        })
+        .map(|(name, text)| BuiltIn::new(name, text))
         .collect()
 });
 
@@ -109,20 +103,34 @@ impl RuleBook {
 
     /// All of them, in order, those that are switched off among them.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        let replaced = |rule: &&Arc<Rule>| self.added.iter().all(|added| added.name != rule.name);
-        self.added.iter().chain(RULES.iter().filter(replaced))
+        let built_in = self.built_in().filter_map(BuiltIn::rule);
+        self.added.iter().chain(built_in)
+    }
+
+    /// The built-in ones that are not replaced.
+    fn built_in(&self) -> impl Iterator<Item = &BuiltIn> {
+        RULES
+            .iter()
+            .filter(|rule| self.added.iter().all(|added| added.name != rule.name()))
     }
 
     /// The rule for `command`: the part of it that counts, normalized.
     #[must_use]
     pub fn find(&self, command: &str) -> Option<&Arc<Rule>> {
-        self.rules()
-            .find(|rule| rule.enabled && rule.matches.is_for(command))
+        let is_for = |rule: &&Arc<Rule>| rule.enabled && rule.matches.is_for(command);
+        let added = self.added.iter().find(is_for);
+        added.or_else(|| {
+            self.built_in()
+                .filter(|rule| rule.may_be_for(command))
+                .filter_map(BuiltIn::rule)
+                .find(is_for)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::load::parse_rule;
     use super::*;
 
     /// Proves OUT-6: every built-in rule can be used, and has a name of its own.
@@ -138,5 +146,44 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), BUILT_IN.len());
+    }
+
+    /// Proves OUT-6: no rule is passed over because of how its commands begin.
+    #[test]
+    fn rules_that_are_not_compiled_yet_are_found() {
+        let book = RuleBook::default();
+        let mut commands: Vec<&str> = Vec::new();
+        for rule in book.rules() {
+            commands.extend(rule.tests.iter().map(|test| test.command.as_str()));
+        }
+        commands.extend([
+            "",
+            "git",
+            "docker-compose up",
+            "./gradlew",
+            "x86_64-linux-gnu-gcc a.c",
+        ]);
+        for command in commands {
+            let expect = book.rules().find(|rule| rule.matches.is_for(command));
+            let found = book.find(command);
+            assert_eq!(
+                found.map(|rule| &rule.name),
+                expect.map(|rule| &rule.name),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn most_rules_are_told_apart_by_how_their_commands_begin() {
+        let candidates =
+            |command: &str| RULES.iter().filter(|rule| rule.may_be_for(command)).count();
+        for command in ["cargo test", "git log", "ls -la", "pytest -q", "npm test"] {
+            assert!(
+                candidates(command) <= 16,
+                "{command}: {}",
+                candidates(command)
+            );
+        }
     }
 }
