@@ -34,6 +34,7 @@ mod one_shot_exit;
 mod one_shot_json;
 mod os_sandbox;
 mod overflow;
+mod permissions;
 mod piped;
 mod quota;
 mod reformat;

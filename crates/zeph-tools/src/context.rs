@@ -11,6 +11,7 @@ use crate::gate::adversarial::Decision;
 use crate::gate::quota::BatchSeats;
 use crate::reformat::{Reformat, Reformatted};
 use crate::secrets::Kinds;
+use crate::trust::TrustLevel;
 
 /// Who let a call run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -79,6 +80,10 @@ pub struct Judgement {
 pub struct CallTrace {
     /// Who let it run.
     pub approved_by: ApprovedBy,
+    /// How far its origin was trusted.
+    pub trust: TrustLevel,
+    /// The rule that decided, with its place.
+    pub policy_match: Option<String>,
     /// How often it was executed.
     pub attempts: u32,
     /// What was repaired in its arguments.
@@ -115,6 +120,8 @@ pub struct CallContext {
     /// Who can put arguments right that do not fit; `None` where nobody can.
     pub reformat: Option<Arc<dyn Reformat>>,
     seats: Arc<BatchSeats>,
+    /// The digest of what a person agreed to, as the question said it.
+    pub approved: Option<[u8; 32]>,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
@@ -131,6 +138,7 @@ impl CallContext {
             origin: Origin::Model,
             seats: Arc::new(BatchSeats::of(1)),
             reformat: None,
+            approved: None,
             events,
             trace: Arc::default(),
         }
@@ -169,6 +177,15 @@ impl CallContext {
     pub fn with_answer(&self, answer: Answer) -> Self {
         Self {
             answer,
+            ..self.clone()
+        }
+    }
+
+    /// The same call after a person agreed to what has this digest.
+    #[must_use]
+    pub fn approving(&self, digest: [u8; 32]) -> Self {
+        Self {
+            approved: Some(digest),
             ..self.clone()
         }
     }

@@ -30,6 +30,8 @@ pub struct Confirmation {
     pub reason: String,
     /// What would let it run where nobody can be asked.
     pub hint: String,
+    /// What identifies the tool and the arguments that are shown; an answer is about these alone.
+    pub digest: [u8; 32],
 }
 
 /// The failure of a call. `Display` is the text for the model; the cause chain

@@ -1,6 +1,6 @@
 //! All tools of a turn, by id, and their catalog for models that call tools in text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -14,6 +14,8 @@ pub struct ToolRegistry {
     tools: Vec<ToolDef>,
     /// Ids and aliases to positions in `tools`.
     index: HashMap<String, usize>,
+    /// Ids that no answer names.
+    hidden: HashSet<String>,
 }
 
 impl ToolRegistry {
@@ -34,7 +36,16 @@ impl ToolRegistry {
         Self {
             tools: definitions,
             index,
+            hidden: HashSet::new(),
         }
+    }
+
+    /// The same, in which those that are `hidden` are known and never named.
+    #[must_use]
+    pub fn hiding(mut self, hidden: impl Fn(&ToolDef) -> bool) -> Self {
+        let ids = self.tools.iter().filter(|def| hidden(def));
+        self.hidden = ids.map(|def| def.id.to_string()).collect();
+        self
     }
 
     /// All tools, sorted by id.
@@ -59,7 +70,8 @@ impl ToolRegistry {
     /// Up to three ids like `id`, the nearest first.
     #[must_use]
     pub fn near(&self, id: &str) -> Vec<String> {
-        nearest(id, self.tools.iter().map(|def| def.id.as_ref()), 3)
+        let ids = self.tools.iter().map(|def| def.id.as_ref());
+        nearest(id, ids.filter(|id| !self.hidden.contains(*id)), 3)
     }
 
     /// The `<tools>` catalog of the system prompt for models that call tools in text: each tool

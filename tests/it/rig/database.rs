@@ -24,6 +24,8 @@ pub(crate) struct Audit {
     pub(crate) caller_id: Option<String>,
     pub(crate) cached: bool,
     pub(crate) attempts: i64,
+    pub(crate) trust: String,
+    pub(crate) policy_match: Option<String>,
 }
 
 /// The audit trail, the oldest entry first.
@@ -48,6 +50,8 @@ pub(crate) fn audit(database: &Path) -> Vec<Audit> {
             caller_id: row.get("caller_id"),
             cached: row.get("cached"),
             attempts: row.get("attempts"),
+            trust: row.get("trust"),
+            policy_match: row.get("policy_match"),
         })
         .collect()
 }

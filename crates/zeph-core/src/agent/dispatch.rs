@@ -249,12 +249,11 @@ impl Dispatcher {
             waited = asked.elapsed();
             self.refresh().await;
             result = match answer {
-                Some(UserAnswer::Once) => owned(
-                    call,
-                    self.executor
-                        .execute_tool_call_confirmed_erased(call, &cx)
-                        .await,
-                ),
+                Some(UserAnswer::Once) => {
+                    let cx = cx.approving(question.digest);
+                    let answer = self.executor.execute_tool_call_confirmed_erased(call, &cx);
+                    owned(call, answer.await)
+                }
                 Some(UserAnswer::No(told)) => {
                     let cx = cx.with_answer(Answer::No(told));
                     owned(

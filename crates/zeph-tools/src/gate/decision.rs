@@ -168,10 +168,17 @@ impl<'r> Decision<'r> {
         {
             return Vec::new();
         }
-        let asked = self
-            .pieces
-            .iter()
-            .filter(|judged| judged.effect == Effect::Ask);
+        // A rule about the whole command yields to rules in front of it that decide every part.
+        let whole = |judged: &Judged<'_>| {
+            judged.piece == Piece::Whole
+                && judged.effect == Effect::Ask
+                && subject.command.is_some()
+        };
+        let all_parts = self.pieces.iter().any(whole);
+        let is_part = |judged: &Judged<'_>| matches!(judged.piece, Piece::Part(_));
+        let asked = self.pieces.iter().filter(|judged| {
+            !whole(judged) && (judged.effect == Effect::Ask || (all_parts && is_part(judged)))
+        });
         let mut rules: Vec<(String, String)> = Vec::new();
         for judged in asked {
             let Some(rule) = judged.piece.rule(subject) else {
@@ -225,7 +232,7 @@ impl Piece {
             let forms = path.forms(subject.places());
             let text = forms.canonical_relative.clone();
             let absolute = || Some(forms.canonical.as_ref()?.to_str()?.to_owned());
-            Some(super::pattern::escape(&text.or_else(absolute)?))
+            Some(super::path_pattern::escape(&text.or_else(absolute)?))
         };
         match self {
             Self::Whole if command.is_some() => None,

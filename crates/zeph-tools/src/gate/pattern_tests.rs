@@ -1,8 +1,10 @@
 use proptest::prelude::*;
 
 use super::super::glob::{HOLE, Symbol, fold};
+use super::super::path_pattern::escape;
 use super::super::places::tests::Table;
 use super::*;
+use std::path::{Path, PathBuf};
 
 /// `/w/p` is the working directory; the home has a name that must be escaped.
 fn here(home: Option<&str>) -> Places {

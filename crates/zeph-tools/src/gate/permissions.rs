@@ -10,9 +10,10 @@
 //!
 //! The blocklist and the policy come before, and no rule here changes what they refuse.
 
+use super::about::PathRole;
 use super::decision::{By, Decision, Effect, Judged, Piece};
 use super::rule::{Action, Fit, Rule, RuleSet, ToolRules};
-use super::subject::{CallSubject, CommandSubject, PathRole};
+use super::subject::{CallSubject, CommandSubject};
 use crate::call::Phase;
 use crate::def::{Annotations, Risk};
 use crate::mode::Mode;
@@ -53,14 +54,14 @@ pub fn decide<'r>(
         piece,
         pieces: pieces.clone(),
     };
-    let find = |wanted: fn(&Judged<'_>) -> bool| pieces.iter().find(|judged| wanted(judged));
-    if let Some(judged) = find(|judged| judged.effect == Effect::Deny) {
+    let find = |wanted: &dyn Fn(&Judged<'_>) -> bool| pieces.iter().find(|judged| wanted(judged));
+    if let Some(judged) = find(&|judged| judged.effect == Effect::Deny) {
         return decided(Effect::Deny, judged.by, judged.piece);
     }
     if given.mode == Mode::Plan && !subject.nature.read_only && !is_own_state(&subject.nature) {
         return decided(Effect::Deny, By::Mode(Mode::Plan), Piece::Whole);
     }
-    if let Some(judged) = find(is_perhaps_denied) {
+    if let Some(judged) = find(&is_perhaps_denied) {
         // Nobody is there who could say that it is not denied.
         let effect = match given.phase {
             Phase::Autonomous => Effect::Deny,
@@ -71,7 +72,11 @@ pub fn decide<'r>(
     let asked = if !is_trusted(given.trust, &subject.nature) {
         Some((By::Trust(given.trust), Piece::Whole))
     } else {
-        find(|judged| judged.effect == Effect::Ask).map(|judged| (judged.by, judged.piece))
+        // What a rule says is told before what only no rule allows.
+        let by_rule = |judged: &Judged<'_>| matches!(judged.by, By::Rule(_) | By::Perhaps(_));
+        find(&|judged| judged.effect == Effect::Ask && by_rule(judged))
+            .or_else(|| find(&|judged| judged.effect == Effect::Ask))
+            .map(|judged| (judged.by, judged.piece))
     };
     match asked {
         Some(_) if given.phase == Phase::Autonomous => {
@@ -198,11 +203,22 @@ impl<'r> Judge<'_, 'r> {
     /// What deny and ask rules say about the command as it is written. They yield to rules that
     /// stand before them and decided every part; an allow rule is about parts alone.
     fn whole(&self, command: &CommandSubject, decided_by: Option<usize>) -> Option<Judged<'r>> {
-        let own = self.own?;
-        let mut rules = own.rules.iter().enumerate();
-        let (at, rule) = rules.find(|(_, rule)| {
-            rule.action() != Action::Allow && rule.fits_text(&command.whole) == Fit::Yes
-        })?;
+        let mut held = None;
+        for (at, rule) in self.own?.rules.iter().enumerate() {
+            if rule.action() == Action::Allow || rule.fits_text(&command.whole) != Fit::Yes {
+                continue;
+            }
+            // What is denied is denied behind a project's question as well.
+            if rule.action() == Action::Deny {
+                held = Some((at, rule));
+                break;
+            }
+            held = held.or(Some((at, rule)));
+            if !rule.only_tightens {
+                break;
+            }
+        }
+        let (at, rule) = held?;
         if decided_by.is_some_and(|before| before <= at) {
             return None;
         }
@@ -271,28 +287,31 @@ impl<'r> Found<'r> {
     }
 }
 
-/// The first rule that matches; one that may match before it counts instead, a deny rule more than
-/// an ask rule, unless what follows denies for sure.
+/// The first rule that matches. One before it that may match counts instead, and so does a
+/// project's question, a deny rule more than an ask rule, unless what follows denies for sure.
 fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> Fit) -> Found<'r> {
-    let mut perhaps: Option<(usize, &Rule, Fit)> = None;
+    let mut held: Option<(usize, &Rule, Fit)> = None;
     for (at, rule) in list.into_iter().flat_map(|list| &list.rules).enumerate() {
-        let found = (at, rule, fits(rule));
-        match (found.2, rule.action()) {
+        let fit = fits(rule);
+        let found = Some((at, rule, fit));
+        let holds_back = fit == Fit::Maybe || (rule.only_tightens && rule.action() == Action::Ask);
+        match (fit, rule.action()) {
             (Fit::No, _) => {}
-            (Fit::Maybe, action) => match perhaps {
-                Some((_, known, _)) if known.action() == Action::Deny || action != Action::Deny => {
-                }
-                _ => perhaps = Some(found),
-            },
-            (Fit::Yes, Action::Deny) => return Found { rule: Some(found) },
-            (Fit::Yes, _) => {
+            (Fit::Yes, Action::Deny) => return Found { rule: found },
+            (_, Action::Deny) => {
+                held = held
+                    .filter(|(_, rule, _)| rule.action() == Action::Deny)
+                    .or(found);
+            }
+            _ if holds_back => held = held.or(found),
+            _ => {
                 return Found {
-                    rule: perhaps.or(Some(found)),
+                    rule: held.or(found),
                 };
             }
         }
     }
-    Found { rule: perhaps }
+    Found { rule: held }
 }
 
 #[cfg(all(test, feature = "shell"))]

@@ -7,8 +7,7 @@ use crate::call::ToolCall;
 use crate::def::ToolDef;
 use crate::gate::places::tests::places;
 use crate::gate::rule::{PermissionRule, Place, RuleOrigin};
-use crate::gate::subject::{About, PathParam, subject_of};
-use crate::gate::{PatternKind, Places};
+use crate::gate::{About, PathParam, PatternKind, Places, subject_of};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "its schema alone is wanted")]
@@ -80,8 +79,6 @@ fn rules(text: &str, places: &Places) -> RuleSet {
         let written = PermissionRule {
             pattern: pattern.to_owned(),
             action,
-            matches: Vec::new(),
-            not_matches: Vec::new(),
         };
         let origin = RuleOrigin {
             key: format!("tools.permissions.{tool}[{}]", list.rules.len()),

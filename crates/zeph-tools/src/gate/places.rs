@@ -57,6 +57,15 @@ impl Places {
         Self::on(Box::new(RealDisk), cwd, home, roots)
     }
 
+    /// Paths that begin at `cwd` where nothing lies inside the sandbox.
+    #[must_use]
+    pub fn without_sandbox(cwd: &Path) -> Self {
+        Self {
+            roots: Vec::new(),
+            ..Self::new(cwd, None, &[])
+        }
+    }
+
     /// The same on another disk.
     #[must_use]
     pub fn on(disk: Box<dyn Disk>, cwd: &Path, home: Option<PathBuf>, roots: &[PathBuf]) -> Self {

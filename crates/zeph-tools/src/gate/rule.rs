@@ -8,9 +8,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::about::About;
 use super::pattern::{Pattern, PatternError, PatternKind, Reach};
 use super::places::Places;
-use super::subject::{About, CommandPart, PathForms, SubjectUrl};
+use super::subject::{CommandPart, PathForms, SubjectUrl};
 use crate::gate::glob::Symbol;
 
 /// What becomes of what a rule matches.
@@ -45,12 +46,6 @@ pub struct PermissionRule {
     pub pattern: String,
     /// What becomes of it.
     pub action: Action,
-    /// Examples that it must match.
-    #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
-    pub matches: Vec<String>,
-    /// Examples that it must not match.
-    #[serde(default, rename = "not_match", skip_serializing_if = "Vec::is_empty")]
-    pub not_matches: Vec<String>,
 }
 
 /// Where a rule was written.
@@ -99,6 +94,10 @@ pub struct Rule {
     pub written: PermissionRule,
     /// Where.
     pub origin: RuleOrigin,
+    /// Whether it comes from a project: what it asks about is denied all the same where a rule behind
+    /// it denies.
+    pub only_tightens: bool,
+    kind: PatternKind,
     pattern: Pattern,
 }
 
@@ -140,6 +139,8 @@ impl Rule {
             Ok(pattern) => Ok(Self {
                 written,
                 origin,
+                only_tightens: false,
+                kind,
                 pattern,
             }),
             Err(error) => Err(RuleError {
@@ -147,6 +148,21 @@ impl Rule {
                 pattern: written.pattern,
                 error,
             }),
+        }
+    }
+
+    /// What its pattern is compared with.
+    #[must_use]
+    pub fn kind(&self) -> PatternKind {
+        self.kind
+    }
+
+    /// The same, from a project.
+    #[must_use]
+    pub fn of_project(self) -> Self {
+        Self {
+            only_tightens: true,
+            ..self
         }
     }
 
@@ -247,6 +263,7 @@ impl ToolRules {
     pub fn only_deny(&self) -> bool {
         self.rules
             .iter()
+            .filter(|rule| rule.action() != Action::Ask || !rule.only_tightens)
             .take_while(|rule| rule.action() == Action::Deny)
             .any(Rule::is_catch_all)
     }

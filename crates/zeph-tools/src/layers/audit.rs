@@ -20,7 +20,6 @@ use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, format_for_llm};
 use crate::secrets::Secrets;
-use crate::trust::TrustLevel;
 
 /// The tool whose calls always have an exit code.
 const BASH: &str = "bash";
@@ -53,6 +52,7 @@ impl AuditLayer {
     fn redact(&self, entry: &mut AuditEntry) {
         self.secrets.redact_json(&mut entry.call);
         let texts = entry.repairs.iter_mut().chain(&mut entry.claim_source);
+        let texts = texts.chain(&mut entry.policy_match);
         for text in texts.chain([&mut entry.tool]) {
             if let Cow::Owned(redacted) = self.secrets.redact(text).text {
                 *text = redacted;
@@ -195,7 +195,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         },
         result_digest,
         result_size,
-        trust: TrustLevel::default(),
+        trust: trace.trust,
         approved_by: trace.approved_by,
         phase: call.phase,
         duration_ms,
@@ -208,7 +208,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         claim_source: trace.claim_source,
         repairs: trace.repairs,
         caller_id: call.caller_id.clone(),
-        policy_match: None,
+        policy_match: trace.policy_match,
     }
 }
 

@@ -5,6 +5,8 @@
 
 pub mod adversarial;
 pub mod audit;
+#[cfg(feature = "shell")]
+pub mod blocklist;
 pub mod cache;
 #[cfg(feature = "shell")]
 pub mod filter;
@@ -15,6 +17,7 @@ pub mod quota;
 pub mod redact;
 pub mod retry;
 pub mod stack;
+pub mod trust;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,9 +31,12 @@ use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::executor::{ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
 use crate::feedback::ToolResult;
+use crate::gate::RuleSet;
 use crate::output::OutputMetadata;
 use crate::registry::ToolRegistry;
 use crate::trust::TrustLevel;
+
+use self::trust::EffectiveTrust;
 
 /// Which of the two ways a call goes. They are never collapsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +120,8 @@ pub struct LayeredExecutor {
     layers: Vec<Arc<dyn ToolLayer>>,
     executors: Arc<dyn ErasedToolExecutor>,
     registry: SharedRegistry,
+    rules: Arc<RuleSet>,
+    trust: EffectiveTrust,
 }
 
 impl LayeredExecutor {
@@ -123,8 +131,15 @@ impl LayeredExecutor {
         self.layers.iter().map(|layer| layer.name()).collect()
     }
 
+    /// All tools, hidden ones too, as the gates know them.
+    #[must_use]
+    pub fn registry(&self) -> Arc<ToolRegistry> {
+        self.registry.load_full()
+    }
+
     async fn run(&self, path: CallPath, call: &ToolCall, cx: &CallContext) -> ToolResult {
         let start = Instant::now();
+        cx.trace().trust = self.trust.get();
         let next = Next {
             layers: &self.layers,
             executors: self.executors.as_ref(),
@@ -156,11 +171,14 @@ impl ToolExecutor for LayeredExecutor {
     }
 
     /// Asking for the definitions, once a turn, is also what renews the registry that the layers
-    /// look into: a gate never judges by other definitions than the model was offered.
+    /// look into: a gate never judges by other definitions than the model was offered. Tools that
+    /// rules can only deny are known to the gates, and not offered.
     fn tool_definitions(&self) -> Vec<ToolDef> {
-        let definitions = self.executors.tool_definitions_erased();
-        self.registry
-            .store(Arc::new(ToolRegistry::new(definitions.clone())));
+        let mut definitions = self.executors.tool_definitions_erased();
+        let hidden = |def: &ToolDef| self.rules.hides(&def.id);
+        let registry = ToolRegistry::new(definitions.clone()).hiding(hidden);
+        self.registry.store(Arc::new(registry));
+        definitions.retain(|def| !hidden(def));
         definitions
     }
 
@@ -169,6 +187,7 @@ impl ToolExecutor for LayeredExecutor {
     }
 
     fn set_effective_trust(&self, trust: TrustLevel) {
+        self.trust.set(trust);
         self.executors.set_effective_trust_erased(trust);
     }
 

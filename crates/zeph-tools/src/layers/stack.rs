@@ -7,6 +7,7 @@
 //! | audit | outermost: it must see what every other layer refused, and write last |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
+//! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
 //! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
@@ -27,10 +28,11 @@ use super::audit::AuditLayer;
 use super::cache::CacheLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
-use super::permission::PermissionLayer;
+use super::permission::{PermissionLayer, Permissions};
 use super::quota::QuotaLayer;
 use super::redact::RedactLayer;
 use super::retry::RetryLayer;
+use super::trust::EffectiveTrust;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
@@ -38,7 +40,6 @@ use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::gate::adversarial::AdversarialGate;
 use crate::gate::quota::Quota;
-use crate::mode::Mode;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
@@ -65,8 +66,10 @@ pub struct StackParts {
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// What is kept out of results and of the audit trail.
     pub secrets: Arc<Secrets>,
-    /// How freely the agent acts.
-    pub mode: Mode,
+    /// What refuses commands whatever else allows them; none where there is no shell.
+    pub blocklist: Option<Arc<dyn ToolLayer>>,
+    /// What decides whether a call may run.
+    pub permissions: Permissions,
 }
 
 /// Builds the stack.
@@ -75,9 +78,10 @@ pub struct StackParts {
 /// [`DuplicateTool`] when two executors claim one id.
 pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let executors = CompositeExecutor::new(parts.executors)?;
-    let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(ToolRegistry::new(
-        executors.tool_definitions(),
-    )));
+    let rules = Arc::clone(&parts.permissions.rules);
+    let registry = ToolRegistry::new(executors.tool_definitions());
+    let registry = registry.hiding(|def| rules.hides(&def.id));
+    let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(registry));
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
@@ -85,14 +89,13 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     if let Some(quota) = parts.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));
     }
+    layers.extend(parts.blocklist);
     if let Some(gate) = parts.adversarial {
         let (registry, secrets) = (Arc::clone(&registry), Arc::clone(&parts.secrets));
         layers.push(Arc::new(AdversarialLayer::new(gate, registry, secrets)));
     }
-    layers.push(Arc::new(PermissionLayer::new(
-        parts.mode,
-        Arc::clone(&registry),
-    )));
+    let permission = PermissionLayer::new(parts.permissions, Arc::clone(&registry));
+    layers.push(Arc::new(permission));
     layers.extend(parts.watchers);
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));
@@ -109,5 +112,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         layers,
         executors: Arc::new(executors),
         registry,
+        rules,
+        trust: EffectiveTrust::default(),
     })
 }

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::call::ToolCall;
 use crate::claim;
 use crate::context::{Answer, ApprovedBy, CallContext};
 use crate::def::Risk;
 use crate::error::{Confirmation, ToolError};
+use crate::gate::subject::digest;
 use crate::layers::CallPath;
 
 use super::bash::{BASH, BashParams};
@@ -19,7 +21,7 @@ use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
 use super::reads::Reads;
 
 /// The gate before every command, on both paths.
-pub(super) struct Admission {
+pub(crate) struct Admission {
     policy: ShellPolicyHandle,
     /// What must not be destroyed, wherever a command starts.
     start: Start,
@@ -80,24 +82,40 @@ impl Admission {
         matches!(self.decide(params), Verdict::Ask { .. })
     }
 
+    /// Refuses what is blocked. The paths that the command names are noted then.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(crate) fn refuse_blocked(
+        &self,
+        params: &BashParams,
+        cx: &CallContext,
+    ) -> Result<Verdict, ToolError> {
+        match self.decide(params) {
+            Verdict::Block { what } => {
+                cx.trace().claim_source = claim::of_command(&params.command);
+                Err(ToolError::blocked(format!(
+                    "the shell's blocklist refuses this command: {what}"
+                )))
+            }
+            verdict => Ok(verdict),
+        }
+    }
+
     /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
-    /// agreed to. The paths that the command names are noted in any case.
+    /// agreed to.
     ///
     /// # Errors
     /// A refusal, or the question.
     pub(super) fn admit(
         &self,
         path: CallPath,
+        call: &ToolCall,
         params: &BashParams,
         cx: &CallContext,
     ) -> Result<(), ToolError> {
+        let verdict = self.refuse_blocked(params, cx)?;
         cx.trace().claim_source = claim::of_command(&params.command);
-        let verdict = self.decide(params);
-        if let Verdict::Block { what } = &verdict {
-            return Err(ToolError::blocked(format!(
-                "the shell's blocklist refuses this command: {what}"
-            )));
-        }
         if let Some(why) = self.reading(params) {
             return Err(ToolError::blocked(why));
         }
@@ -122,6 +140,7 @@ impl Admission {
                     } else {
                         "Nobody can be asked here: --yes allows every question once.".to_owned()
                     },
+                    digest: digest(BASH, &call.params),
                 }))),
             },
         }

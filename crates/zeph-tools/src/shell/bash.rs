@@ -23,7 +23,7 @@ pub const BASH: &str = "bash";
 /// only what a name does not say has one.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct BashParams {
+pub(crate) struct BashParams {
     pub(super) command: String,
     // Signed: of an unsigned number every request says the minimum.
     pub(super) timeout_secs: Option<i64>,

@@ -22,6 +22,8 @@ pub struct ShellConfig {
     pub allowed_paths: Vec<PathBuf>,
     /// Beginnings of commands (`terraform destroy`; `*` stands for any characters) that never run, beyond those that are always blocked.
     pub blocked_commands: Vec<String>,
+    /// Patterns of commands (`*` stands for any text; without one the text itself, anywhere) that are always asked about, unless a rule of `[[tools.permissions.bash]]` allows them.
+    pub confirm_patterns: Vec<String>,
     /// Constructs that commands may use although they are blocked by default: `command_substitution`, `backticks`, `process_substitution`, `here_string`, `eval`.
     pub allow_constructs: Vec<String>,
     /// Whether commands that use the network (`curl`, `ssh`, `rsync`, …) may run.
@@ -53,6 +55,7 @@ impl Default for ShellConfig {
             max_timeout: 600,
             allowed_paths: Vec::new(),
             blocked_commands: Vec::new(),
+            confirm_patterns: Vec::new(),
             allow_constructs: Vec::new(),
             allow_network: true,
             transactional: false,

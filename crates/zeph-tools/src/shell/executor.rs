@@ -18,6 +18,7 @@ use crate::event::ToolEvent;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::filter::Filters;
 use crate::layers::CallPath;
+use crate::layers::blocklist::BlocklistLayer;
 use crate::output::ToolOutput;
 use crate::overflow::OverflowConfig;
 use crate::secrets::Secrets;
@@ -44,7 +45,7 @@ use super::transaction::Transactions;
 
 /// Runs commands, and keeps the jobs that they become.
 pub struct ShellExecutor {
-    admission: Admission,
+    admission: Arc<Admission>,
     commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
@@ -100,8 +101,9 @@ impl ShellExecutor {
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         Ok(Self {
             transactions: Transactions::new(&config, cwd.clone(), temporary)?,
-            admission: Admission::new(&config, &cwd, home, definition.annotations.risk)?
-                .guarding(reads),
+            admission: Arc::new(
+                Admission::new(&config, &cwd, home, definition.annotations.risk)?.guarding(reads),
+            ),
             commands: Commands::new(config, cwd, base_env),
             runner,
             sandbox: Told::default(),
@@ -160,6 +162,12 @@ impl ShellExecutor {
         self.admission.policy()
     }
 
+    /// The layer that refuses what the blocklist blocks, before any rule and any question.
+    #[must_use]
+    pub fn blocklist(&self) -> BlocklistLayer {
+        BlocklistLayer::new(Arc::clone(&self.admission))
+    }
+
     /// The tool `diagnostics`, whose processes run as this executor's commands do.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
@@ -216,7 +224,7 @@ impl ShellExecutor {
     ) -> Result<ToolOutput, ToolError> {
         let params: BashParams = call.parse()?;
         self.find_out_what_is_hidden().await;
-        self.admission.admit(path, &params, cx)?;
+        self.admission.admit(path, call, &params, cx)?;
         let timeout = self.commands.check(&params)?;
         let command = self.commands.prepare(&params, timeout)?;
         if cx.cancel.is_cancelled() {

@@ -6,9 +6,9 @@
 //! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
 //! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
-//! back what a failed one did; `parts` is what rules of permissions see of a command; `jobs` are the commands that run while calls come and go.
+//! back what a failed one did; `parts` is what rules of permissions see of a command, [`older`] those that older lists stand for; `jobs` are the commands that run while calls come and go.
 
-mod admit;
+pub(crate) mod admit;
 pub mod bash;
 pub mod capture;
 pub mod classify;
@@ -21,6 +21,7 @@ pub mod executor;
 mod jobs;
 pub mod live;
 pub mod local;
+pub mod older;
 pub mod os_sandbox;
 pub(crate) mod parts;
 mod pipes;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::policy::{Part, Start, Verdict, Word, kind_of, name_of, tree::Assignment, visit_from};
-use crate::gate::subject::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
 use crate::gate::symbols::{BLANK, HOLE, Symbol, fold};
+use crate::gate::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
 
 /// Files that take what is written to them nowhere, or to where the command writes anyway.
 const FREE: &[&str] = &[

@@ -11,7 +11,7 @@ use zeph_tools::gate::adversarial::{
 };
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, AuditTrail, CallContext, LayeredExecutor, Mode, NoEvents, ToolError,
+    Annotations, Answer, AuditTrail, CallContext, LayeredExecutor, NoEvents, Origin, ToolError,
     ToolErrorCategory as Category, ToolExecutor,
 };
 
@@ -75,7 +75,6 @@ impl World {
             executors: vec![("fake", Arc::new(recorder.clone()))],
             audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
             adversarial: Some(gate),
-            mode: Mode::Ask,
             ..StackParts::default()
         })
         .unwrap();
@@ -99,7 +98,9 @@ impl World {
 }
 
 fn asking() -> CallContext {
+    // A person typed it: the confirmed path needs no approval.
     CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
+        .of_origin(Origin::User)
 }
 
 /// Proves EXE-20.

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::overflow::{Overflow, OverflowConfig, OverflowRef, ReadOverflow};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, CallContext, EventSink, LayeredExecutor, Mode, Tool, ToolCall, ToolDef,
-    ToolError, ToolErrorCategory, ToolEvent, ToolExecutor as _, ToolOutput, ToolResult, ToolSet,
-    content_for_llm,
+    Annotations, Answer, CallContext, EventSink, LayeredExecutor, Mode, Permissions, Tool,
+    ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolEvent, ToolExecutor as _, ToolOutput,
+    ToolResult, ToolSet, content_for_llm,
 };
 
 use crate::fakes::{Audit, Kept};
@@ -79,7 +79,7 @@ impl World {
             audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
             cache: None,
             overflow: Some((Arc::clone(&kept) as _, config)),
-            mode: Mode::Ask,
+            permissions: Permissions::of(Mode::Ask),
             ..StackParts::default()
         });
         Self {

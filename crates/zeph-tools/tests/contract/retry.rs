@@ -12,7 +12,7 @@ use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     Annotations, Answer, AuditResult, AuditTrail, CallContext, EventSink, ExecutorResult,
-    LayeredExecutor, Mode, NoEvents, SkillEnv, ToolCall, ToolDef, ToolError,
+    LayeredExecutor, Mode, NoEvents, Permissions, SkillEnv, ToolCall, ToolDef, ToolError,
     ToolErrorCategory as Category, ToolEvent, ToolExecutor, ToolOutput, TrustLevel, format_for_llm,
 };
 
@@ -94,7 +94,7 @@ fn stack_of(executor: &Faulty, audit: &Arc<Audit>, retry: ToolRetryConfig) -> La
         audit: AuditTrail::new(vec![Arc::clone(audit) as _], false),
         cache: Some(Arc::new(caches)),
         overflow: None,
-        mode: Mode::Ask,
+        permissions: Permissions::of(Mode::Ask),
         ..StackParts::default()
     })
     .unwrap()
@@ -268,7 +268,10 @@ async fn a_retry_asks_nothing() {
     let cx = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk);
     let call = call("read", json!({"path": "p"}));
     let error = stack.execute_tool_call(&call, &cx).await.unwrap_err();
-    assert_eq!(error.category(), Category::ConfirmationRequired);
+    let ToolError::ConfirmationRequired(question) = error else {
+        panic!("{error}")
+    };
+    let cx = cx.approving(question.digest);
     stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
     assert_eq!(*faulty.runs.lock().unwrap(), ["confirmed"; 3]);
     let entries = audit.entries.lock().unwrap();

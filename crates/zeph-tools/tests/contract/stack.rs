@@ -8,8 +8,8 @@ use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     Annotations, Answer, ApprovedBy, AuditResult, AuditTrail, CallContext, EventSink,
-    LayeredExecutor, Mode, NoEvents, Phase, ToolCall, ToolErrorCategory as Category, ToolEvent,
-    ToolExecutor,
+    LayeredExecutor, Mode, NoEvents, Origin, Permissions, Phase, ToolCall, ToolError,
+    ToolErrorCategory as Category, ToolEvent, ToolExecutor, TrustLevel,
 };
 
 use zeph_tools::overflow::OverflowConfig;
@@ -36,7 +36,7 @@ fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecuto
             None,
         ))),
         overflow: Some((Arc::new(Kept::default()), OverflowConfig::default())),
-        mode,
+        permissions: Permissions::of(mode),
         ..StackParts::default()
     })
     .unwrap()
@@ -164,11 +164,17 @@ async fn asking_and_answering_are_two_paths_and_one_entry() {
 
     let cx = asking();
     let error = stack.execute_tool_call(&call, &cx).await.unwrap_err();
-    assert_eq!(error.category(), Category::ConfirmationRequired);
+    let ToolError::ConfirmationRequired(question) = error else {
+        panic!("{error}")
+    };
     assert!(audit.entries.lock().unwrap().is_empty());
     assert!(recorder.log().is_empty());
 
-    stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
+    let agreed = cx.approving(question.digest);
+    stack
+        .execute_tool_call_confirmed(&call, &agreed)
+        .await
+        .unwrap();
     assert_eq!(recorder.log().len(), 1);
     assert!(recorder.log()[0].starts_with("confirmed write"));
     {
@@ -349,4 +355,75 @@ async fn required_entries_come_before_the_call() {
     let (result, ran, warnings) = warned(vec![Arc::clone(&good)], true).await;
     assert!(result.is_ok() && ran == 1 && warnings == 0);
     assert_eq!(good.reserved.lock().unwrap().len(), 2);
+}
+
+/// Proves PERM-7a: what runs is what was approved; without an approval only what a person typed.
+#[tokio::test]
+async fn an_approval_is_for_the_arguments_that_were_shown() {
+    let audit = Arc::new(Audit::default());
+    let recorder = Recorder::new("write", Annotations::MUTATE);
+    let stack = build(&recorder, &audit, Mode::Ask);
+    let shown = call("write", json!({"path": "p", "content": "shown"}));
+    let cx = asking();
+    let error = stack.execute_tool_call(&shown, &cx).await.unwrap_err();
+    let ToolError::ConfirmationRequired(question) = error else {
+        panic!("{error}")
+    };
+    let agreed = cx.approving(question.digest);
+    for params in [
+        json!({"path": "p", "content": "other"}),
+        json!({"path": "q", "content": "shown"}),
+    ] {
+        let other = call("write", params);
+        let error = stack
+            .execute_tool_call_confirmed(&other, &agreed)
+            .await
+            .unwrap_err();
+        assert_eq!(error.category(), Category::PolicyBlocked, "{error}");
+    }
+    let nobody = stack.execute_tool_call_confirmed(&shown, &asking()).await;
+    assert_eq!(nobody.unwrap_err().category(), Category::PolicyBlocked);
+    assert!(recorder.log().is_empty());
+    // The keys in another order, and a name that is mended, are the same arguments.
+    let same = call("write", json!({"content": "shown", "path": "p"}));
+    stack
+        .execute_tool_call_confirmed(&same, &agreed)
+        .await
+        .unwrap();
+    let typed = asking().of_origin(Origin::User);
+    stack
+        .execute_tool_call_confirmed(&shown, &typed)
+        .await
+        .unwrap();
+    assert_eq!(recorder.log().len(), 2);
+}
+
+/// Proves PERM-30: the level reaches the layers and is in the trail.
+#[tokio::test]
+async fn the_level_of_trust_holds_for_the_calls_that_follow() {
+    let audit = Arc::new(Audit::default());
+    let web = Annotations {
+        open_world: true,
+        ..Annotations::READ
+    };
+    let recorder = Recorder::new("fetch", web);
+    let stack = build(&recorder, &audit, Mode::Full);
+    let call = call("fetch", json!({"path": "p"}));
+    for (level, runs) in [
+        (TrustLevel::Trusted, true),
+        (TrustLevel::Untrusted, false),
+        (TrustLevel::Provisional, true),
+        (TrustLevel::Untrusted, false),
+    ] {
+        stack.set_effective_trust(level);
+        let result = stack
+            .execute_tool_call(&call, &CallContext::detached())
+            .await;
+        assert_eq!(result.is_ok(), runs, "{level:?} {result:?}");
+        let entries = audit.entries.lock().unwrap();
+        assert_eq!(entries.last().unwrap().trust, level);
+    }
+    let told = recorder.log();
+    let told = told.iter().rfind(|line| line.starts_with("trust"));
+    assert_eq!(told.map(String::as_str), Some("trust untrusted"));
 }

@@ -13,8 +13,8 @@ use zeph_tools::cache::{Background, ResultCacheConfig, ResultCaches, split_note}
 use zeph_tools::file::{ReadRules, Sandbox, file_tools};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, LayeredExecutor, Mode, ToolCall,
-    ToolError, ToolExecutor as _, ToolOutput, format_for_llm,
+    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, LayeredExecutor, Mode, Permissions,
+    ToolCall, ToolError, ToolExecutor as _, ToolOutput, format_for_llm,
 };
 
 /// Keeps the entries.
@@ -78,7 +78,7 @@ impl Cached {
                 audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
                 cache: cache.cloned(),
                 overflow: None,
-                mode: Mode::Full,
+                permissions: Permissions::of(Mode::Full),
                 ..StackParts::default()
             })
             .expect("a stack")

@@ -23,6 +23,7 @@ use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
+use zeph_tools::gate::RuleSet;
 use zeph_tools::gate::adversarial::AdversarialGate;
 use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
@@ -32,7 +33,7 @@ use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::web::web_tools;
-use zeph_tools::{AuditTrail, LayeredExecutor, Mode, ToolSet, Undo};
+use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, ToolSet, Undo};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
@@ -352,9 +353,31 @@ fn build_stack(
         retry: tools.retry.clone(),
         overflow: Some((overflow, tools.overflow.clone())),
         secrets,
-        mode: tools.mode,
+        blocklist: Some(Arc::new(shell.blocklist())),
+        permissions: Permissions {
+            mode: tools.mode,
+            rules: Arc::clone(&loaded.rules),
+            places: Arc::clone(&loaded.places),
+            file: Some(loaded.paths.user_file.clone()),
+        },
     })?;
+    fitting(&stack, &loaded.rules)?;
     Ok(stack)
+}
+
+/// Whether every rule was compiled for what its tool is about: one that was not would decide nothing.
+fn fitting(stack: &LayeredExecutor, rules: &RuleSet) -> anyhow::Result<()> {
+    let registry = stack.registry();
+    for (tool, rule) in rules.iter() {
+        let about = registry.get(tool).map(|def| def.about.pattern_kind());
+        if about.is_some_and(|about| about != rule.kind()) {
+            bail!(
+                "`{}` was read for another tool than `{tool}`",
+                rule.origin.key
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The running program, which plays its own supervisor. On Linux by the kernel's own link, which

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::Table;
+use zeph_tools::gate::{Places, RuleSet};
 
 use super::Config;
 use super::check::{check, check_judge, check_read_rules};
@@ -13,6 +15,7 @@ use super::layer::{FileLayer, Layer};
 use super::origin::{Origin, Provenance};
 use super::overrides::{FlagOverrides, from_environment};
 use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
+use super::permissions::{compile, put_in_front};
 use super::security::Bounds;
 use super::stamps::{Stamp, Stamps};
 
@@ -28,6 +31,10 @@ pub(crate) struct Loaded {
     pub(crate) provenance: Provenance,
     /// How many of the policies that calls are judged by are the user's; the others are the project's.
     pub(crate) own_policies: usize,
+    /// The rules of permissions, compiled.
+    pub(crate) rules: Arc<RuleSet>,
+    /// Where the paths of calls begin.
+    pub(crate) places: Arc<Places>,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
     /// Where things are.
@@ -87,6 +94,7 @@ fn load_from(
             &file,
             &paths.user_file,
         )?);
+        errors.extend(put_in_front(&layers, &mut project));
         layers.merge(project);
     }
     layers.merge(from_environment(env, &mut errors, &mut warnings));
@@ -116,6 +124,11 @@ fn load_from(
         env.home().as_deref(),
     ));
     absolute_paths(&mut config, &provenance, env, &mut errors);
+    let places = Places::new(&env.cwd, env.home(), &config.tools.file.allowed_paths);
+    let rules = compile(&config, &provenance, &places).unwrap_or_else(|faults| {
+        errors.extend(faults);
+        RuleSet::default()
+    });
     ConfigErrors::check(errors)?;
     let policy = &config.tools.adversarial_policy;
     if policy.enabled && policy.fail_open {
@@ -134,6 +147,8 @@ fn load_from(
         config,
         provenance,
         own_policies,
+        rules: Arc::new(rules),
+        places: Arc::new(places),
         warnings,
         paths,
         stamps,
@@ -215,7 +230,7 @@ fn tighten(
     base.merge(user.clone());
     let home = env.home();
     let bounds = Bounds {
-        base: &base.table,
+        base: &base,
         root: project_root(file),
         cwd: &env.cwd,
         home: home.as_deref(),

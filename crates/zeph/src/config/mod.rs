@@ -12,6 +12,7 @@ mod load;
 mod origin;
 mod overrides;
 mod paths;
+mod permissions;
 mod reader;
 mod reference;
 mod schema;
@@ -21,6 +22,8 @@ mod template;
 #[cfg(test)]
 mod unused;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zeph_core::AgentConfig;
@@ -29,6 +32,7 @@ use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
+use zeph_tools::gate::PermissionRule;
 use zeph_tools::gate::adversarial::AdversarialPolicyConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::retry::ToolRetryConfig;
@@ -100,6 +104,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) mode: Mode,
     /// How many calls a session may make, each counted once; empty means any number. `/clear` counts anew.
     pub(crate) max_tool_calls_per_session: Option<u64>,
+    /// What calls may do without a question, by tool.
+    pub(crate) permissions: BTreeMap<String, Vec<PermissionRule>>,
     /// The file tools.
     pub(crate) file: FileConfig,
     /// The shell.

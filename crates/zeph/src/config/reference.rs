@@ -128,11 +128,17 @@ fn row(text: &mut String, section: &Section<'_>, field: &Field, defaults: &toml:
 }
 
 fn list_note(text: &mut String, section: &Section<'_>) {
+    let map = section.path.strip_suffix(schema::ANY);
+    let path = map.map_or(section.path.as_str(), |map| map.trim_end_matches('.'));
+    let (whole, form) = match map {
+        Some(_) => ("All lists are", "table"),
+        None => ("The whole list is", "array"),
+    };
     let _ = write!(
         text,
-        "\nThe whole list is one setting: `{}` holds it as a TOML array. A project's file {}.\n",
-        variable(&section.path),
-        Rule::of(&section.path).explanation()
+        "\n{whole} one setting: `{}` holds it as a TOML {form}. A project's file {}.\n",
+        variable(path),
+        Rule::of(path).explanation()
     );
 }
 

@@ -24,6 +24,9 @@ pub(crate) fn root() -> &'static Table {
     &ROOT
 }
 
+/// What stands for a free key in the path of a section.
+pub(crate) const ANY: &str = "TOOL";
+
 /// What a value may be.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Shape {
@@ -104,7 +107,7 @@ impl Table {
         let keys: Vec<&Field> = self
             .fields
             .iter()
-            .filter(|field| field.shape.section().is_none())
+            .filter(|field| field.shape.section().is_none() && field.shape.lists().is_none())
             .collect();
         if !keys.is_empty() {
             to.push(Section {
@@ -115,8 +118,11 @@ impl Table {
             });
         }
         for field in &self.fields {
+            let path = join(path, &field.name);
             if let Some((table, is_list)) = field.shape.section() {
-                table.add_sections(&join(path, &field.name), is_list, to);
+                table.add_sections(&path, is_list, to);
+            } else if let Some(table) = field.shape.lists() {
+                table.add_sections(&join(&path, ANY), true, to);
             }
         }
     }
@@ -146,6 +152,17 @@ impl Shape {
             Self::Table(table) => Some((table, false)),
             Self::List(item) => match &**item {
                 Self::Table(table) => Some((table, true)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The table of a section that is a list for each free key.
+    pub(crate) fn lists(&self) -> Option<&Table> {
+        match self {
+            Self::Map(lists) => match lists.section() {
+                Some((table, true)) => Some(table),
                 _ => None,
             },
             _ => None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::error::ConfigError;
-use super::layer::{Layer, get};
+use super::layer::Layer;
 use super::origin::Origin;
 use super::paths::absolute;
 use super::schema;
@@ -28,6 +28,8 @@ pub(crate) enum Rule {
     Fewer,
     /// Add items; those of the user stay.
     More,
+    /// Put rules that deny or ask in front of the user's.
+    InFront,
     /// Take items away, but not all; any items where there are none, since none means all.
     Narrower,
     /// Nothing.
@@ -57,6 +59,7 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
     ),
     ("tools.max_tool_calls_per_session", Rule::Lower),
+    ("tools.permissions", Rule::InFront),
     ("tools.file.allowed_paths", Rule::Inside),
     ("tools.file.deny_read", Rule::More),
     ("tools.file.allow_read", Rule::Narrower),
@@ -69,6 +72,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.shell.max_timeout", Rule::Lower),
     ("tools.shell.allowed_paths", Rule::Inside),
     ("tools.shell.blocked_commands", Rule::More),
+    ("tools.shell.confirm_patterns", Rule::More),
     // What the user has admitted may be taken away again.
     ("tools.shell.allow_constructs", Rule::Fewer),
     (
@@ -181,6 +185,7 @@ impl Rule {
             Self::Inside => "may only name directories inside the allowed ones".to_owned(),
             Self::Fewer => "may only take items away".to_owned(),
             Self::More => "only adds items".to_owned(),
+            Self::InFront => "may only add rules that deny or ask".to_owned(),
             Self::Narrower => "may only take items away, or name the first".to_owned(),
             Self::Never => "may not set it".to_owned(),
         }
@@ -190,7 +195,7 @@ impl Rule {
 /// What the rules are applied against.
 pub(crate) struct Bounds<'a> {
     /// The values that hold without the project: defaults and the user's file.
-    pub(crate) base: &'a Table,
+    pub(crate) base: &'a Layer,
     /// The project's directory.
     pub(crate) root: &'a Path,
     /// The working directory.
@@ -213,9 +218,12 @@ impl Bounds<'_> {
                 continue;
             };
             let rule = Rule::of(&key);
-            match self.judge(rule, get(self.base, &key), value) {
+            match self.judge(rule, self.base.get(&key), value) {
                 Ok(None) => {}
                 Ok(Some(value)) => {
+                    if rule == Rule::More {
+                        self.keep_places(&key, &value, project);
+                    }
                     if let Some(place) = get_mut(&mut project.table, &key) {
                         *place = value;
                     }
@@ -244,6 +252,27 @@ impl Bounds<'_> {
         errors
     }
 
+    /// Notes where each item of a union stands.
+    fn keep_places(&self, key: &str, union: &Value, project: &mut Layer) {
+        let places: Vec<(String, Origin)> = items(Some(union))
+            .iter()
+            .enumerate()
+            .filter_map(|(at, item)| {
+                let within = |layer: &Layer| {
+                    let place = items(layer.get(key)).iter().position(|own| own == item)?;
+                    Some(layer.provenance.of(&format!("{key}[{place}]")).clone())
+                };
+                Some((
+                    format!("{key}[{at}]"),
+                    within(self.base).or_else(|| within(project))?,
+                ))
+            })
+            .collect();
+        for (item, origin) in places {
+            project.provenance.set(&item, origin);
+        }
+    }
+
     /// `Ok` with what takes the value's place, if anything does; `Err` with the reason.
     fn judge(
         &self,
@@ -252,7 +281,8 @@ impl Bounds<'_> {
         value: &Value,
     ) -> Result<Option<Value>, String> {
         match rule {
-            Rule::Free => Ok(None),
+            // What rules say is judged where they are laid over each other.
+            Rule::Free | Rule::InFront => Ok(None),
             Rule::Never => match value {
                 // An empty table of free keys changes nothing.
                 Value::Table(table) if table.is_empty() => Ok(None),
@@ -419,7 +449,7 @@ mod tests {
             _ => Ok(path.to_owned()),
         };
         let bounds = Bounds {
-            base: &base.table,
+            base: &base,
             root: Path::new("/repo"),
             cwd: Path::new("/repo"),
             home: Some(Path::new("/h")),

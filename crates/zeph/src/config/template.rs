@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::Config;
 use super::layer::get;
 use super::origin::{Origin, Provenance};
-use super::schema::{self, Field, Section, Shape};
+use super::schema::{self, Field, Shape};
 
 const HEADER: &str = "\
 # The configuration of Zeph: every key with its default. A key in a comment has no default.
@@ -33,6 +33,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
     ("tools.max_tool_calls_per_session", "200"),
+    ("tools.permissions.TOOL.pattern", "\"cargo *\""),
+    ("tools.permissions.TOOL.action", "\"allow\""),
     ("tools.filters.filters_path", "\"~/filters.toml\""),
     ("tools.filters.security.extra_patterns.name", "\"acme_key\""),
     (
@@ -75,7 +77,7 @@ pub(crate) fn template() -> String {
             text,
             "\n# {}\n{comment}{}\n",
             section.table.doc,
-            header(&section)
+            header(&section.path, section.is_list)
         );
         for field in &section.keys {
             let key = schema::join(&section.path, &field.name);
@@ -98,9 +100,9 @@ pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String
     let table = Table::try_from(config).unwrap_or_default();
     let mut text = String::new();
     for section in schema::root().sections() {
-        let mut part = |values: Option<&Table>, path: &str| {
+        let mut part = |title: &str, values: Option<&Table>, path: &str| {
             let newline = if text.is_empty() { "" } else { "\n" };
-            let _ = writeln!(text, "{newline}{}", header(&section));
+            let _ = writeln!(text, "{newline}{}", header(title, section.is_list));
             for field in &section.keys {
                 let key = schema::join(path, &field.name);
                 let line = match values.and_then(|values| values.get(&field.name)) {
@@ -114,13 +116,31 @@ pub(crate) fn effective(config: &Config, origins: Option<&Provenance>) -> String
                 text.push('\n');
             }
         };
+        if let Some(map) = section.path.strip_suffix(schema::ANY) {
+            let map = map.trim_end_matches('.');
+            for (tool, list) in get(&table, map)
+                .and_then(Value::as_table)
+                .into_iter()
+                .flatten()
+            {
+                let path = schema::join(map, tool);
+                for (number, item) in list.as_array().into_iter().flatten().enumerate() {
+                    part(&path, item.as_table(), &format!("{path}[{number}]"));
+                }
+            }
+            continue;
+        }
         match get(&table, &section.path) {
             Some(Value::Array(items)) => {
                 for (number, item) in items.iter().enumerate() {
-                    part(item.as_table(), &format!("{}[{number}]", section.path));
+                    let path = format!("{}[{number}]", section.path);
+                    part(&section.path, item.as_table(), &path);
                 }
             }
-            found => part(found.and_then(Value::as_table), &section.path),
+            found => {
+                let values = found.and_then(Value::as_table);
+                part(&section.path, values, &section.path);
+            }
         }
     }
     text
@@ -160,8 +180,8 @@ pub(crate) fn defaults() -> Table {
     Table::try_from(Config::default()).unwrap_or_default()
 }
 
-fn header(section: &Section<'_>) -> String {
-    match (section.path.as_str(), section.is_list) {
+fn header(path: &str, is_list: bool) -> String {
+    match (path, is_list) {
         ("", _) => String::new(),
         (path, true) => format!("[[{path}]]"),
         (path, false) => format!("[{path}]"),
@@ -228,7 +248,9 @@ mod tests {
             Config::default()
         );
         for section in schema::root().sections() {
-            let (_, from) = text.split_once(&format!("{}\n", header(&section))).unwrap();
+            let (_, from) = text
+                .split_once(&format!("{}\n", header(&section.path, section.is_list)))
+                .unwrap();
             for field in section.keys {
                 let begin = format!("{} = ", field.name);
                 let has = |line: &str| line.trim_start_matches("# ").starts_with(&begin);

@@ -22,6 +22,8 @@ const DERIVED: &[(&str, &str)] = &[
     ("llm.providers.images", ".takes_images()"),
     ("memory.path", "paths.database"),
     ("tools.audit.path", "paths.audit_log"),
+    ("tools.permissions.TOOL.pattern", "written.pattern"),
+    ("tools.permissions.TOOL.action", "rule.action()"),
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
     ("tools.result_cache.ttl_secs", ".ttl()"),

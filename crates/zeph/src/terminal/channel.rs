@@ -496,6 +496,7 @@ mod tests {
             risk: Risk::High,
             reason: "no rule allows it".to_owned(),
             hint: String::new(),
+            digest: [0; 32],
         }
     }
 

@@ -14,7 +14,7 @@ use crate::call::{Phase, ToolCall};
 use crate::claim;
 use crate::context::Origin;
 use crate::def::ToolDef;
-use crate::gate::subject::{About, PathParam};
+use crate::gate::{About, PathParam};
 use crate::secrets::Secrets;
 
 /// Bytes that one text of the arguments may have; of a longer one, [`HEAD`] and [`TAIL`] are shown.

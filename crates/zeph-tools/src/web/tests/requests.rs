@@ -18,7 +18,7 @@ use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
 use crate::{
     Answer as UserAnswer, AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, Mode,
-    NoEvents, ToolCall, ToolError, ToolExecutor as _, ToolOutput,
+    NoEvents, Permissions, ToolCall, ToolError, ToolExecutor as _, ToolOutput,
 };
 
 fn failure(result: Result<ToolOutput, ToolError>) -> (Category, String) {
@@ -205,7 +205,7 @@ async fn the_audit_entry_names_the_last_host() {
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
         overflow: None,
-        mode: Mode::Full,
+        permissions: Permissions::of(Mode::Full),
         ..StackParts::default()
     })
     .unwrap();
@@ -274,7 +274,7 @@ async fn a_page_is_answered_from_the_cache() {
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: Some(Arc::clone(&caches)),
         overflow: None,
-        mode: Mode::Full,
+        permissions: Permissions::of(Mode::Full),
         ..StackParts::default()
     })
     .unwrap();
@@ -380,7 +380,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
         overflow: None,
-        mode: Mode::Full,
+        permissions: Permissions::of(Mode::Full),
         ..StackParts::default()
     })
     .unwrap();

@@ -1,0 +1,45 @@
+//! The `blocklist` layer: a command that the shell's blocklist refuses gets no further.
+//!
+//! It stands before every rule and every question, so that nobody is asked about what will not run.
+//! The executor judges each command once more itself.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::feedback::ToolResult;
+use crate::shell::admit::Admission;
+use crate::shell::bash::BASH;
+
+/// See the module.
+pub struct BlocklistLayer {
+    admission: Arc<Admission>,
+}
+
+impl BlocklistLayer {
+    /// A layer that refuses what `admission` blocks.
+    pub(crate) fn new(admission: Arc<Admission>) -> Self {
+        Self { admission }
+    }
+}
+
+#[async_trait]
+impl ToolLayer for BlocklistLayer {
+    fn name(&self) -> &'static str {
+        "blocklist"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        if call.tool == BASH {
+            self.admission.refuse_blocked(&call.parse()?, cx)?;
+        }
+        next.run(call, cx).await
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

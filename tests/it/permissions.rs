@@ -1,0 +1,591 @@
+//! `[tools.permissions]` from outside: what a rule denies does not run, whatever it is called and
+//! wherever the call comes from.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+
+/// A home with these rules, `tool action pattern`, in the user's file.
+fn home(rules: &[(&str, &str, &str)]) -> Home {
+    let home = Home::new();
+    home.config(&config(rules));
+    home.write("src/a", "text\n");
+    home.write("secrets/key", "secret\n");
+    home
+}
+
+fn config(rules: &[(&str, &str, &str)]) -> String {
+    rules
+        .iter()
+        .map(|(tool, action, pattern)| {
+            format!("[[tools.permissions.{tool}]]\npattern = '{pattern}'\naction = '{action}'\n")
+        })
+        .collect()
+}
+
+fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
+    home.zeph(["tools", "call", tool, &params.to_string(), "--json"])
+        .args(more)
+        .run()
+        .json()
+}
+
+/// What becomes of a call where nobody can be asked.
+#[track_caller]
+fn effect(home: &Home, tool: &str, params: &Value, more: &[&str]) -> &'static str {
+    let form = form(home, tool, params, more);
+    match form["error_category"].as_str() {
+        Some("confirmation_required") => "ask",
+        Some("policy_blocked") => {
+            let why = form["error_message"].as_str().unwrap_or_default();
+            assert!(!why.contains("blocklist"), "{params}: {why}");
+            "deny"
+        }
+        // A command that fails has run.
+        _ => "allow",
+    }
+}
+
+/// Proves PERM-1, PERM-3: what stands around a command, and how it is spelled, changes nothing.
+#[test]
+fn commands() {
+    let home = home(&[
+        ("bash", "deny", "touch *"),
+        ("bash", "deny", "* --hard *"),
+        ("bash", "ask", "echo ask*"),
+        ("bash", "allow", "echo *"),
+        ("bash", "allow", "true"),
+        ("bash", "allow", "env *"),
+    ]);
+    for (command, expect) in [
+        ("echo hi", "allow"),
+        ("ECHO hi", "allow"),
+        ("echo hi && echo ho; true", "allow"),
+        ("echo hi | echo ho", "allow"),
+        ("(echo hi)", "allow"),
+        ("echo 'touch x; rm y'", "allow"),
+        ("echo hi 2>&1 >/dev/null", "allow"),
+        ("echo ask me", "ask"),
+        ("true; echo ask", "ask"),
+        ("echo hi; ls", "ask"),
+        ("echo hi || ls", "ask"),
+        ("echo hi | cat", "ask"),
+        ("echo hi & ls", "ask"),
+        ("echo hi\nls", "ask"),
+        ("A=1 echo hi", "ask"),
+        ("PATH=.; echo hi", "ask"),
+        ("./echo hi", "ask"),
+        ("echo hi > out", "ask"),
+        ("echo hi >> out", "ask"),
+        ("echo hi; touch ran", "deny"),
+        ("true && (touch ran)", "deny"),
+        ("if true; then touch ran; fi", "deny"),
+        ("f() { touch ran; }; f", "deny"),
+        ("to\\uch ran", "deny"),
+        ("\"touch\" ran", "deny"),
+        ("$'touch' ran", "deny"),
+        ("/usr/bin/touch ran", "deny"),
+        ("Touch ran", "deny"),
+        ("A=1 touch ran", "deny"),
+        ("env touch ran", "deny"),
+        ("env A=1 touch ran", "deny"),
+        ("timeout 5 touch ran", "deny"),
+        ("bash -c 'touch ran'", "deny"),
+        ("echo ran | xargs touch", "deny"),
+        ("find src -exec touch ran {} ;", "deny"),
+        ("echo git reset --hard HEAD", "deny"),
+        ("git reset --hard; echo hi", "deny"),
+    ] {
+        let params = json!({ "command": command });
+        assert_eq!(effect(&home, "bash", &params, &[]), expect, "{command}");
+        assert!(!home.has("ran") && !home.has("out"), "{command}: it ran");
+        if expect == "deny" {
+            let yes = effect(&home, "bash", &params, &["--yes"]);
+            assert_eq!(yes, "deny", "{command}");
+            assert!(!home.has("ran"), "{command}: it ran");
+        }
+    }
+}
+
+/// Proves PERM-1: every path, as it is called and where it lies.
+#[test]
+fn paths() {
+    let home = home(&[
+        ("write", "deny", "secrets/**"),
+        ("write", "allow", "src/**"),
+        ("move_path", "deny", "**/key"),
+        ("move_path", "allow", "**"),
+        ("copy_path", "deny", "secrets/**"),
+        ("copy_path", "allow", "**"),
+        ("read", "deny", "**/*.pem"),
+        ("read", "allow", "*"),
+    ]);
+    symlink("secrets", home.path("link")).unwrap();
+    symlink("../secrets/new", home.path("src/new")).unwrap();
+    symlink("..", home.path("src/up")).unwrap();
+    home.write("a.pem", "key");
+    symlink("a.pem", home.path("harmless")).unwrap();
+    let absolute = home.path("secrets/x").display().to_string();
+    for (path, expect) in [
+        ("src/b", "allow"),
+        ("./src/../src/c", "allow"),
+        ("b", "ask"),
+        ("src/up/b", "ask"),
+        ("secrets/x", "deny"),
+        ("SECRETS/x", "deny"),
+        ("src/../secrets/x", "deny"),
+        ("link/x", "deny"),
+        ("src/new", "deny"),
+        ("src/up/secrets/x", "deny"),
+        (absolute.as_str(), "deny"),
+    ] {
+        let params = json!({ "path": path, "content": "x" });
+        assert_eq!(effect(&home, "write", &params, &[]), expect, "{path}");
+    }
+    assert!(!home.has("secrets/x") && !home.has("secrets/new") && !home.has("b"));
+    assert!(home.has("src/b") && home.has("src/c"));
+    for (tool, source, destination, expect) in [
+        ("move_path", "secrets/key", "b", "deny"),
+        ("move_path", "src/b", "src/key", "deny"),
+        ("move_path", "src/b", "d", "allow"),
+        ("copy_path", "secrets/key", "e", "deny"),
+        ("copy_path", "src/c", "link/c", "deny"),
+        ("copy_path", "src/c", "f", "allow"),
+    ] {
+        let params = json!({ "source": source, "destination": destination });
+        assert_eq!(effect(&home, tool, &params, &[]), expect, "{tool} {params}");
+    }
+    assert!(home.has("secrets/key") && home.has("d") && home.has("f") && !home.has("e"));
+    for (path, expect) in [("src/a", "allow"), ("a.pem", "deny"), ("harmless", "deny")] {
+        let params = json!({ "path": path });
+        assert_eq!(effect(&home, "read", &params, &[]), expect, "{path}");
+    }
+}
+
+/// Proves PERM-1 for URLs, and for arguments of what is about nothing else.
+#[test]
+fn urls_and_arguments() {
+    let home = home(&[
+        ("fetch", "deny", "https://*.example.com/*"),
+        ("fetch", "allow", "https://127.0.0.1/*"),
+        ("add_task", "deny", "*forbidden*"),
+        ("add_task", "allow", "*"),
+    ]);
+    for (url, expect) in [
+        ("https://a.example.com/x", "deny"),
+        ("HTTPS://A.EXAMPLE.COM./x", "deny"),
+        ("https://example.org/", "ask"),
+        ("https://127.0.0.1@example.org/", "ask"),
+    ] {
+        let params = json!({ "url": url });
+        assert_eq!(effect(&home, "fetch", &params, &[]), expect, "{url}");
+    }
+    // The address is refused behind the question, by the tool itself.
+    let local = form(
+        &home,
+        "fetch",
+        &json!({ "url": "https://127.0.0.1/x" }),
+        &[],
+    );
+    assert_has(&local.to_string(), &["is not an address of the public"]);
+    for (content, expect) in [("a step", "allow"), ("a FORBIDDEN step", "deny")] {
+        let params = json!({ "content": content });
+        assert_eq!(effect(&home, "add_task", &params, &[]), expect, "{content}");
+    }
+}
+
+/// Proves PERM-5, PERM-8: modes and rules.
+#[test]
+fn modes_and_rules() {
+    let home = home(&[
+        ("bash", "allow", "touch *"),
+        ("bash", "deny", "rm *"),
+        ("write", "deny", "secrets/**"),
+        ("edit", "ask", "*"),
+    ]);
+    let full = ["--mode", "full", "--unsandboxed"];
+    let run = |command: &str| json!({ "command": command });
+    let write = |path: &str| json!({ "path": path, "content": "x" });
+    let edit = json!({ "path": "src/a", "old_string": "text", "new_string": "new" });
+    for (more, allowed, unmatched, written, asked) in [
+        (&["--mode", "plan"][..], "deny", "deny", "deny", "deny"),
+        (&["--mode", "ask"], "allow", "ask", "ask", "ask"),
+        (&["--mode", "auto-edit"], "allow", "ask", "allow", "ask"),
+        (&full, "allow", "allow", "allow", "allow"),
+    ] {
+        let check = |tool: &str, params: Value, expect: &str| {
+            assert_eq!(
+                effect(&home, tool, &params, more),
+                expect,
+                "{more:?} {params}"
+            );
+        };
+        check("bash", run("touch t"), allowed);
+        check("bash", run("true"), unmatched);
+        check("bash", run("rm secrets/key"), "deny");
+        check("write", write("new"), written);
+        check("write", write("secrets/key"), "deny");
+        check("bash", run("touch t > secrets/key"), "deny");
+        check("edit", edit.clone(), asked);
+        check("read", json!({ "path": "src/a" }), "allow");
+    }
+    assert_eq!(home.read("secrets/key"), "secret\n");
+}
+
+/// Proves PERM-2: the refusal names what would allow the call, and that does.
+#[test]
+fn the_refusal_tells_the_very_rule() {
+    let home = home(&[("bash", "ask", "printf *"), ("bash", "allow", "echo *")]);
+    let run = |command: &str, more: &[&str]| {
+        let params = json!({ "command": command }).to_string();
+        home.zeph(["tools", "call", "bash", &params])
+            .args(more)
+            .run()
+    };
+    let command = "echo a; printf '%s*' b > out";
+    let told = run(command, &[]).code(3).stderr;
+    let file = home.config_file().display().to_string();
+    assert_has(&told, &["--yes", &file, &format!("{file}:2")]);
+    let rules: Vec<&str> = told
+        .lines()
+        .map(str::trim)
+        .filter(|line| {
+            line.starts_with("[[tools.")
+                || line.starts_with("pattern = ")
+                || line.starts_with("action = ")
+        })
+        .collect();
+    assert_eq!(rules.len(), 6, "{told}");
+    home.more_config(&rules.join("\n"));
+    run(command, &[]).code(0);
+    assert_eq!(home.read("out"), "b*");
+    // The neighbour is asked about as before.
+    run("printf x", &[]).code(3);
+    // What cannot be known no rule allows.
+    let told = run("X=1; $X", &[]).code(3).stderr;
+    assert!(
+        told.contains("--yes") && !told.contains("[[tools."),
+        "{told}"
+    );
+    let entries = audit(&home.database());
+    let approved: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry.approved_by.as_str())
+        .collect();
+    assert_eq!(approved, ["auto", "policy", "auto", "auto"]);
+    let matched = entries[1].policy_match.as_deref().unwrap();
+    assert_has(matched, &["tools.permissions.bash[", &file, "allow"]);
+}
+
+/// Proves PERM-4: what rules can only deny is not offered, and does not run when it is called.
+#[test]
+fn hidden_tools() {
+    let server = OpenAi::replies([
+        Reply::calls(
+            "a",
+            &[
+                ("delete_path", json!({ "path": "src/a" })),
+                ("write_file", json!({ "path": "src/a", "content": "" })),
+                ("delete_pat", json!({})),
+            ],
+        ),
+        Reply::text("Done."),
+    ]);
+    let home = Home::openai(&server);
+    home.write("src/a", "text\n");
+    home.more_config(&config(&[
+        ("delete_path", "deny", "*"),
+        ("write", "deny", "secrets/**"),
+        ("write", "deny", "**"),
+        ("move_path", "allow", "src/**"),
+        ("move_path", "deny", "*"),
+    ]));
+    home.zeph(["-p", "go", "--yes", "--mode", "full", "--unsandboxed"])
+        .code(0);
+    let offered = server.requests()[0].json()["tools"].to_string();
+    assert!(
+        !offered.contains("\"delete_path\"") && !offered.contains("\"write\""),
+        "{offered}"
+    );
+    assert_has(&offered, &["\"move_path\"", "\"edit\""]);
+    let results = results_of(&server.last().messages());
+    for (_, text) in &results[..2] {
+        assert_has(text, &["policy_blocked"]);
+    }
+    assert_has(&results[2].1, &["tool_not_found"]);
+    assert!(!results[2].1.contains("delete_path"), "{results:?}");
+    assert_eq!(home.read("src/a"), "text\n");
+    let listed = home.zeph(["tools", "list"]).code(0).stdout;
+    assert!(
+        !listed.contains("delete_path") && listed.contains("move_path"),
+        "{listed}"
+    );
+    let entries = audit(&home.database());
+    assert!(
+        entries.iter().all(|entry| entry.result != "success"),
+        "{entries:?}"
+    );
+}
+
+/// Proves PERM-1, PERM-2, PERM-3: the same rules for a model, a script and a person.
+#[test]
+fn every_entry_point_has_the_rules() {
+    let rules = [("bash", "deny", "touch *"), ("bash", "allow", "echo *")];
+    let calls = [
+        ("bash", json!({ "command": "echo hi" })),
+        ("bash", json!({ "command": "echo hi; /usr/bin/touch ran" })),
+    ];
+    let server = OpenAi::replies([Reply::calls("a", &calls), Reply::text("Done.")]);
+    let over_http = Home::openai(&server);
+    let scripted = Home::scripted(
+        r#"
+        [[steps]]
+        calls = [
+            { tool = "bash", input = { command = "echo hi" } },
+            { tool = "bash", input = { command = "echo hi; /usr/bin/touch ran" } },
+        ]
+        [[steps]]
+        text = "Done."
+        "#,
+    );
+    for home in [&over_http, &scripted] {
+        home.more_config(&config(&rules));
+        home.zeph(["-p", "go", "--yes"]).code(0);
+    }
+    let ran = Home::new();
+    ran.config(&config(&rules));
+    let lines: String = calls
+        .iter()
+        .map(|(tool, params)| format!("{}\n", json!({ "tool": tool, "params": params })))
+        .collect();
+    ran.zeph(["tools", "run", "--yes"]).stdin(lines).run();
+    for home in [&over_http, &scripted, &ran] {
+        assert!(!home.has("ran"));
+        let entries = audit(&home.database());
+        let results: Vec<(&str, &str)> = entries
+            .iter()
+            .map(|entry| (entry.result.as_str(), entry.approved_by.as_str()))
+            .collect();
+        assert_eq!(results, [("success", "policy"), ("blocked", "auto")]);
+        let matched = entries[1].policy_match.as_deref().unwrap();
+        let file = home.config_file().display().to_string();
+        assert_has(
+            matched,
+            &["tools.permissions.bash[0]", &file, "deny \"touch *\""],
+        );
+    }
+}
+
+/// Proves PERM-6: a rule that cannot hold stops the start, with file and line.
+#[test]
+fn faults_stop_the_start() {
+    let home = Home::new();
+    let file = home.config_file().display().to_string();
+    let check = |text: &str, line: usize, words: &[&str]| {
+        home.config(text);
+        let told = home.zeph([
+            "tools",
+            "call",
+            "bash",
+            "{\"command\":\"touch ran\"}",
+            "--yes",
+        ]);
+        let told = told.code(2).stderr;
+        assert_has(&told, &[&format!("{file}:{line}:")]);
+        assert_has(&told, words);
+        home.zeph(["config", "check"]).code(2);
+        assert!(!home.has("ran"));
+    };
+    let rule = |tool: &str, pattern: &str| {
+        format!("# rules\n[[tools.permissions.{tool}]]\naction = \"deny\"\npattern = {pattern}\n")
+    };
+    check(
+        &rule("write", "'a/[b'"),
+        4,
+        &["unclosed `[`", "tools.permissions.write[0]"],
+    );
+    check(&rule("read", "'a/{b'"), 4, &["unclosed `{`"]);
+    check(&rule("bash", "''"), 4, &["empty"]);
+    check(&rule("bash", "\"a\\u001bb\""), 4, &["control character"]);
+    check(&rule("fetch", "'a\\'"), 4, &["ends with"]);
+    check(
+        &rule("bash", &format!("'{}'", "a".repeat(513))),
+        4,
+        &["513"],
+    );
+    check(&rule("glob", "'x'"), 4, &["glob", "find_path"]);
+    check(&rule("baash", "'x'"), 4, &["baash", "did you mean `bash`"]);
+    check(
+        &format!("{}effect = \"deny\"\n", rule("bash", "'x'")),
+        5,
+        &["effect"],
+    );
+    check(
+        &rule("bash", "'x'").replace("\"deny\"", "\"forbid\""),
+        3,
+        &["forbid"],
+    );
+    check(
+        "[[tools.permissions.bash]]\npattern = 'x'\n",
+        1,
+        &["action"],
+    );
+    check(
+        "[tools.shell]\nconfirm_patterns = ['ok', '']\n",
+        2,
+        &["confirm_patterns", "empty"],
+    );
+    home.config(&rule("mcp_files_read", "'x'"));
+    home.zeph(["config", "check"]).code(0);
+}
+
+/// Proves PERM-1 and EXE-7: rules can be written for every tool there is.
+#[test]
+fn every_tool_may_have_rules() {
+    let home = Home::new();
+    let tools = home.zeph(["tools", "list", "--json"]).code(0).stdout;
+    let tools: Value = serde_json::from_str(&tools).unwrap();
+    let names: Vec<&str> = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    let rules: Vec<(&str, &str, &str)> = names.iter().map(|name| (*name, "ask", "x*")).collect();
+    home.config(&config(&rules));
+    home.zeph(["tools", "list"]).code(0);
+}
+
+/// Proves PERM-5, PERM-5a: the older lists.
+#[test]
+fn older_lists_become_rules() {
+    let home = Home::new();
+    home.config("[tools.shell]\nblocked_commands = ['touch forbidden']\nconfirm_patterns = ['echo b', 'git push*']\n");
+    home.write("src/a", "text\n");
+    let run =
+        |command: &str, more: &[&str]| form(&home, "bash", &json!({ "command": command }), more);
+    let blocked = run("touch forbidden", &["--yes"]);
+    assert_has(blocked["error_message"].as_str().unwrap(), &["blocklist"]);
+    let asked = run("echo a; echo b", &[]);
+    assert_has(
+        asked["error_message"].as_str().unwrap(),
+        &["confirm_patterns[0]", "`*echo b*`"],
+    );
+    // What nothing matches: by nature, as without lists.
+    let rest = run("echo a", &[]);
+    assert_eq!(rest["error_category"], "confirmation_required");
+    assert_eq!(
+        effect(&home, "read", &json!({ "path": "src/a" }), &[]),
+        "allow"
+    );
+    assert_eq!(
+        effect(&home, "write", &json!({ "path": "b", "content": "" }), &[]),
+        "ask"
+    );
+    // A rule of its own is asked first; the blocklist no rule silences.
+    home.more_config("");
+    let old = std::fs::read_to_string(home.config_file()).unwrap();
+    home.config(&format!("{}{old}", config(&[("bash", "allow", "*")])));
+    assert_eq!(
+        effect(&home, "bash", &json!({ "command": "echo b" }), &[]),
+        "allow"
+    );
+    let blocked = run("touch forbidden", &[]);
+    assert_has(blocked["error_message"].as_str().unwrap(), &["blocklist"]);
+}
+
+/// Proves PERM-1, CFG-1: a project's rules stand in front, and only tighten.
+#[test]
+fn a_projects_rules_only_tighten() {
+    let home = home(&[
+        ("bash", "allow", "echo *"),
+        ("bash", "deny", "touch *"),
+        ("write", "allow", "**"),
+    ]);
+    let project = |rules: &[(&str, &str, &str)]| home.write(".zeph/config.toml", &config(rules));
+    let bash = |command: &str| effect(&home, "bash", &json!({ "command": command }), &[]);
+    assert_eq!((bash("echo hi"), bash("touch x")), ("allow", "deny"));
+    project(&[("bash", "ask", "*"), ("write", "deny", "secrets/**")]);
+    // Its question does not make a denial weaker.
+    assert_eq!((bash("echo hi"), bash("touch x")), ("ask", "deny"));
+    let write = |path: &str| effect(&home, "write", &json!({ "path": path, "content": "" }), &[]);
+    assert_eq!((write("secrets/x"), write("b")), ("deny", "allow"));
+    let entries = audit(&home.database());
+    let denied = entries
+        .iter()
+        .rfind(|entry| entry.tool == "write" && entry.result == "blocked");
+    let matched = denied.unwrap().policy_match.as_deref().unwrap();
+    let file = home.path(".zeph/config.toml").display().to_string();
+    assert_has(
+        matched,
+        &[&format!("{file}:"), "tools.permissions.write[0]"],
+    );
+    let hit = entries.iter().rfind(|entry| entry.tool == "bash").unwrap();
+    let matched = hit.policy_match.as_deref().unwrap();
+    // The user's own rule keeps its own line.
+    assert_has(
+        matched,
+        &[&format!("{}:5", home.config_file().display()), "touch *"],
+    );
+    project(&[("bash", "deny", "rm *"), ("bash", "allow", "touch *")]);
+    let told = home.zeph(["config", "check"]).code(2).stderr;
+    assert_has(
+        &told,
+        &[&format!("{file}:6:"), "only add rules that deny or ask"],
+    );
+    assert_eq!(home.zeph(["tools", "list"]).run().code, Some(2));
+}
+
+/// Proves PERM-7a in part: what cannot be known is asked in every mode, and a denial that may be
+/// meant is not run unasked.
+#[test]
+fn what_may_be_denied_is_not_run_unasked() {
+    let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
+    for more in [&["--mode", "ask"][..], &["--mode", "full", "--unsandboxed"]] {
+        for command in ["X=touch; $X ran", "env $X ran", "find src -exec $X ran ;"] {
+            let params = json!({ "command": command });
+            assert_eq!(effect(&home, "bash", &params, more), "ask", "{command}");
+            assert!(!home.has("ran"), "{command}");
+        }
+    }
+}
+
+/// Proves PERM-1: rules that change while a session runs hold after a restart, and that is said.
+#[test]
+fn a_changed_rule_needs_a_restart() {
+    let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "echo *")]);
+    let line = |command: &str| {
+        format!(
+            "{}\n",
+            json!({ "tool": "bash", "params": { "command": command } })
+        )
+    };
+    // The script itself changes the rules: the model could as well, were it not for the sandbox.
+    let loosened = config(&[("bash", "allow", "*")]);
+    home.write("new.toml", &loosened);
+    let file = home.config_file().display().to_string();
+    let change = json!({ "tool": "bash", "params": { "command": format!("cp new.toml {file}") } });
+    let script = format!("{change}\n{}", line("touch ran"));
+    let output = home
+        .zeph([
+            "tools",
+            "run",
+            "--yes",
+            "--set",
+            "tools.shell.sandbox.mode=off",
+        ])
+        .stdin(script)
+        .run();
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        loosened,
+        "{output}"
+    );
+    assert!(!home.has("ran"), "{output}");
+    assert_has(
+        &output.stderr,
+        &["after a restart", "tools.permissions.bash"],
+    );
+}
