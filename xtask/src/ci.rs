@@ -73,6 +73,8 @@ const STEPS: &[Step] = &[
 const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features",
     "check -p zeph-tools --no-default-features --features file",
+    "check -p zeph-tools --no-default-features --features policy-enforcer",
+    "check -p zeph-tools --no-default-features --features shell",
     "check -p zeph",
     "check -p zeph --no-default-features",
     // The fuzz targets are a workspace of their own.

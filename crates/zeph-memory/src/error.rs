@@ -67,6 +67,17 @@ pub enum StoreError {
         /// The newest version known here.
         known: i64,
     },
+    /// An older program made the tables, and they are only to be read.
+    #[error(
+        "the database {path} was written by an older Zeph (its version is {found}): any command that \
+         opens it, such as `zeph sessions list`, brings it up to date"
+    )]
+    Older {
+        /// The database.
+        path: PathBuf,
+        /// The version of its tables.
+        found: i64,
+    },
     /// Nothing more fits on the disk.
     #[error(
         "no space is left for the database {path}: free some and try again; \

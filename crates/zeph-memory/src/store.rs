@@ -90,15 +90,64 @@ impl Store {
             .await
             .map_err(|error| StoreError::sql(&path, error))?;
         ready(&mut connection, &path, synchronous).await?;
-        Ok(Self {
+        Ok(Self::over(path, options, Some(connection)))
+    }
+
+    /// Opens the database at `path` for reading alone; `None` when there is none. Tables of an older
+    /// version stay as they are, and are refused.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the file cannot be read or understood.
+    pub async fn open_for_reading(path: &Path) -> Result<Option<Self>, StoreError> {
+        let path = std::path::absolute(path).map_err(|error| StoreError::io(path, &error))?;
+        match fs::metadata(&path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StoreError::io(&path, &error)),
+        }
+        let mut log = path.clone().into_os_string();
+        log.push("-wal");
+        // Without a log the file is whole, and nothing has to be made beside it to read it.
+        let whole = fs::metadata(&log).is_err();
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .read_only(true)
+            .immutable(whole)
+            .busy_timeout(BUSY_TIMEOUT)
+            .disable_statement_logging();
+        let mut connection = options
+            .connect()
+            .await
+            .map_err(|error| StoreError::sql(&path, error))?;
+        let state = state(&mut connection, &path).await?;
+        if state.version < MIGRATIONS.len() {
+            let found = i64::try_from(state.version).unwrap_or(i64::MAX);
+            return Err(StoreError::Older { path, found });
+        }
+        Ok(Some(Self::over(path, options, Some(connection))))
+    }
+
+    /// A store whose database is not opened: whatever asks it is told that it is closed.
+    #[must_use]
+    pub fn unopened(path: &Path) -> Self {
+        let options = SqliteConnectOptions::new().filename(path);
+        Self::over(path.to_owned(), options, None)
+    }
+
+    fn over(
+        path: PathBuf,
+        options: SqliteConnectOptions,
+        connection: Option<SqliteConnection>,
+    ) -> Self {
+        Self {
             inner: Arc::new(Inner {
                 path,
                 options,
-                connection: AsyncMutex::new(Some(connection)),
+                connection: AsyncMutex::new(connection),
                 log_bytes: AtomicUsize::new(0),
                 checkpointing: AtomicBool::new(false),
             }),
-        })
+        }
     }
 
     /// The database's file, absolute.

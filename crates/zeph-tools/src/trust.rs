@@ -1,11 +1,23 @@
 //! How far the origin of a call is trusted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Says which calls need no question: `Untrusted` none but safe reads, `Provisional` reads,
 /// `Trusted` as the rules say. The order is that of trust.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {

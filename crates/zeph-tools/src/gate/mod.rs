@@ -3,23 +3,25 @@
 //! [`about`] names the parameters that matter, [`subject`] is that view: the paths, the parts of the command, the URL of a call. [`pattern`] compiles
 //! what rules say of them (`path_pattern` of paths, `glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
-//! would have allowed it. [`places`] is where paths are made real; nothing else here looks at a disk.
-//! [`quota`] says how many calls a session may make; [`adversarial`] what a model is asked about a call,
-//! and what its answer means.
+//! would have allowed it. [`policy`] decides before, about whole calls. [`places`] is where paths are made
+//! real; nothing else here looks at a disk. [`quota`] says how many calls a session may make;
+//! [`adversarial`] what a model is asked about a call, and what its answer means.
 
 pub mod about;
 pub mod adversarial;
 pub mod decision;
 mod glob;
-mod path_pattern;
+pub mod path_pattern;
 pub mod pattern;
 pub mod permissions;
 pub mod places;
+pub mod policy;
 pub mod quota;
 pub mod rule;
 pub mod subject;
 
 /// What texts are made of when rules look at them.
+#[cfg(feature = "shell")]
 pub(crate) mod symbols {
     pub(crate) use super::glob::{BLANK, HOLE, Symbol, fold};
 }
@@ -29,5 +31,7 @@ pub use decision::{By, Decision, Effect, Judged, Piece};
 pub use pattern::{PatternError, PatternKind};
 pub use permissions::{Circumstances, decide};
 pub use places::{Disk, Places};
+#[cfg(all(feature = "policy-enforcer", feature = "shell"))]
+pub(crate) use policy::{Mention, Mentions};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
 pub use subject::{CallSubject, CommandPart, CommandSubject, PartKind, SubjectPath, subject_of};

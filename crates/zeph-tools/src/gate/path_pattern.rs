@@ -73,8 +73,9 @@ fn rooted(text: &str, places: &Places) -> Result<(String, Reach), PatternError> 
     Ok((format!("{above}/{rest}"), Reach::Absolute))
 }
 
-/// A text in which nothing is special.
-pub(super) fn escape(text: &str) -> String {
+/// A path as a pattern that matches it alone.
+#[must_use]
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | ',') {

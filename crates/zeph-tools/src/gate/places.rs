@@ -106,6 +106,12 @@ impl Places {
         self.disk.real(path)
     }
 
+    /// Whether something is at `path` (absolute), if only a link that leads nowhere.
+    #[must_use]
+    pub fn is_there(&self, path: &Path) -> bool {
+        self.disk.real(path).is_some() || self.disk.link(path).is_some()
+    }
+
     /// Whether a real path lies inside the sandbox.
     #[must_use]
     pub fn is_inside(&self, real: &Path) -> bool {

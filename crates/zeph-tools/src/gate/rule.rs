@@ -208,27 +208,7 @@ impl Rule {
         if self.is_catch_all() {
             return Fit::Yes;
         }
-        let allows = self.action() == Action::Allow;
-        let reach = self.pattern.reach();
-        let mut fit = Fit::No;
-        for form in &path.texts {
-            let comparable = match reach {
-                Reach::Absolute => !form.relative,
-                Reach::Relative => form.relative,
-                Reach::Any | Reach::Everything => true,
-            };
-            if !comparable || (allows && !form.real) {
-                continue;
-            }
-            if self.pattern.matches(&form.text) {
-                return Fit::Yes;
-            }
-            let below = form.below.as_ref().filter(|_| !allows);
-            if below.is_some_and(|below| self.pattern.may_match(below)) {
-                fit = Fit::Maybe;
-            }
-        }
-        fit
+        path_fit(&self.pattern, path, self.action() == Action::Allow)
     }
 
     /// Whether it is about a URL. An allow rule is about what will be asked for.
@@ -241,6 +221,31 @@ impl Rule {
         }
         yes(url.texts.iter().any(|text| self.pattern.matches(text)))
     }
+}
+
+/// Whether a pattern is about a path. To allow (`allows`) it has to be where the path really lies; a
+/// pattern of something below a directory that is taken as a whole may be.
+pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> Fit {
+    let reach = pattern.reach();
+    let mut fit = Fit::No;
+    for form in &path.texts {
+        let comparable = match reach {
+            Reach::Absolute => !form.relative,
+            Reach::Relative => form.relative,
+            Reach::Any | Reach::Everything => true,
+        };
+        if !comparable || (allows && !form.real) {
+            continue;
+        }
+        if pattern.matches(&form.text) {
+            return Fit::Yes;
+        }
+        let below = form.below.as_ref().filter(|_| !allows);
+        if below.is_some_and(|below| pattern.may_match(below)) {
+            fit = Fit::Maybe;
+        }
+    }
+    fit
 }
 
 fn yes(fits: bool) -> Fit {

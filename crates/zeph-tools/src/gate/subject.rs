@@ -122,6 +122,10 @@ pub struct CommandPart {
 pub struct CommandSubject {
     /// The text.
     pub text: String,
+    /// Where it starts; absolute.
+    pub start: PathBuf,
+    /// The same as it was given, where it was.
+    pub cwd: Option<String>,
     /// Every simple command at every depth, those that others run as well, in order.
     pub parts: Vec<CommandPart>,
     /// What redirections write to, wherever that may be.
@@ -168,7 +172,12 @@ pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) 
                 None => places.cwd().to_owned(),
             };
             let command = text(command).unwrap_or_default();
-            subject.command = Some(command_subject(command, &start, places));
+            let command = command_subject(command, &start, places);
+            subject.command = Some(CommandSubject {
+                cwd: text(cwd).map(str::to_owned),
+                start,
+                ..command
+            });
         }
     }
     subject

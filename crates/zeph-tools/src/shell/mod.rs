@@ -6,7 +6,7 @@
 //! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
 //! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
-//! back what a failed one did; `parts` is what rules of permissions see of a command, [`older`] those that older lists stand for; `jobs` are the commands that run while calls come and go.
+//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`older`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go.
 
 pub(crate) mod admit;
 pub mod bash;
@@ -21,6 +21,8 @@ pub mod executor;
 mod jobs;
 pub mod live;
 pub mod local;
+#[cfg(feature = "policy-enforcer")]
+pub(crate) mod mentions;
 pub mod older;
 pub mod os_sandbox;
 pub(crate) mod parts;
@@ -34,6 +36,7 @@ pub mod runner;
 pub mod supervisor;
 mod sys;
 pub mod transaction;
+mod words;
 
 pub use config::{ShellConfig, ShellEnvConfig};
 pub use envelope::ShellOutputEnvelope;

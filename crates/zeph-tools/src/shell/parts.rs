@@ -7,7 +7,7 @@ use crate::gate::symbols::{BLANK, HOLE, Symbol, fold};
 use crate::gate::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
 
 /// Files that take what is written to them nowhere, or to where the command writes anyway.
-const FREE: &[&str] = &[
+pub(super) const FREE: &[&str] = &[
     "/dev/null",
     "/dev/stdout",
     "/dev/stderr",

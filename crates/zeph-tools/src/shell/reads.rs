@@ -6,23 +6,17 @@
 //! second cannot be had, the first is stricter: `hidden` is false then.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
 
 use super::os_sandbox::plan::resolve;
 use super::policy::{Named, Role, extract_paths, normal};
+use super::words::{braces_escaped, expand, literal, parts, tokens};
 use crate::file::ReadRules;
 use crate::file::denied::{Bounds, Found, find};
 use crate::file::rules::{compile, plain_base};
 
-/// How many entries are looked at for one pattern of a command.
-const MOST_ENTRIES: usize = 10_000;
-/// How many parts of one word are looked at.
-const MOST_PARTS: usize = 256;
-/// What separates paths from other things in a word: `--file=PATH`, `if=PATH`, `HEAD:PATH`,
-/// `@PATH`, lists.
-const SEPARATORS: &[char] = &['=', ':', '@', ','];
 /// What makes a pattern.
 const WILD: &[char] = &['*', '?', '['];
 
@@ -227,7 +221,7 @@ impl Check<'_> {
         let mut permitted = false;
         let mut denied = None;
         for base in self.meanings(&base, named) {
-            for path in self.expand(&normal(&base), rest) {
+            for path in expand(&normal(&base), rest, self.dots).paths {
                 match self.path(&path, "/", named.role) {
                     None => permitted = true,
                     Some((Why::Denied, rule)) => denied = denied.or(Some((path, rule))),
@@ -271,113 +265,6 @@ impl Check<'_> {
             &rule,
         ))
     }
-
-    /// The files below `base` that the pattern `rest` stands for.
-    fn expand(&self, base: &Path, rest: &Path) -> Vec<PathBuf> {
-        let Some(rest_text) = rest.to_str() else {
-            return Vec::new();
-        };
-        if rest.components().any(|part| part == Component::ParentDir) {
-            return Vec::new();
-        }
-        let Ok(glob) = compile(&braces_escaped(rest_text)) else {
-            return Vec::new();
-        };
-        let depth = if rest_text.contains("**") {
-            usize::MAX
-        } else {
-            rest.components().count()
-        };
-        let dotted: Vec<bool> = rest
-            .components()
-            .map(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
-            .collect();
-        let matcher = glob.compile_matcher();
-        let mut found = Vec::new();
-        let mut left = MOST_ENTRIES;
-        let mut waiting = vec![(base.to_owned(), 0)];
-        while let Some((directory, level)) = waiting.pop() {
-            let Ok(entries) = fs::read_dir(&directory) else {
-                continue;
-            };
-            for entry in entries.flatten() {
-                if left == 0 {
-                    return found;
-                }
-                left -= 1;
-                let name = entry.file_name();
-                let dot = name.as_encoded_bytes().starts_with(b".");
-                if dot && !self.dots && !dotted.get(level).copied().unwrap_or(false) {
-                    continue;
-                }
-                let path = directory.join(name);
-                if path
-                    .strip_prefix(base)
-                    .is_ok_and(|path| matcher.is_match(path))
-                {
-                    found.push(path.clone());
-                }
-                // Patterns go through links to directories.
-                if level + 1 < depth && path.is_dir() {
-                    waiting.push((path, level + 1));
-                }
-            }
-        }
-        found
-    }
-}
-
-/// What in a word may be a path: the whole, what stands behind a separator or between two of them,
-/// what follows a short option, and the path of a `file:` URL; of other URLs nothing.
-fn parts(word: &str) -> Vec<&str> {
-    let (word, behind) = match word.split_once("://") {
-        None => (word, None),
-        Some((before, path)) => {
-            let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
-            let scheme = before.rsplit(|c| !is_scheme(c)).next().unwrap_or_default();
-            let is_file = scheme.eq_ignore_ascii_case("file");
-            let before = &before[..before.len() - scheme.len()];
-            (
-                before,
-                path.find('/').filter(|_| is_file).map(|at| &path[at..]),
-            )
-        }
-    };
-    let mut parts = vec![word];
-    parts.extend(behind);
-    let short = word
-        .strip_prefix('-')
-        .filter(|rest| !rest.starts_with('-'))
-        .and_then(|rest| rest.char_indices().nth(1).map(|(at, _)| &rest[at..]));
-    parts.extend(short);
-    for (at, _) in word.match_indices(SEPARATORS).take(MOST_PARTS) {
-        parts.push(&word[at + 1..]);
-    }
-    if word.contains(SEPARATORS) {
-        parts.extend(word.split(SEPARATORS).take(MOST_PARTS));
-    }
-    parts.retain(|part| !part.is_empty() && !part.contains('\0'));
-    parts
-}
-
-/// The tokens of a program that may be names of files.
-fn tokens(text: &str) -> Vec<&str> {
-    text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))
-        .filter(|token| !token.is_empty())
-        .take(4 * MOST_PARTS)
-        .collect()
-}
-
-/// A text as a shell's pattern that stands for itself.
-fn literal(text: &str) -> String {
-    text.replace('[', "[[]")
-        .replace('*', "[*]")
-        .replace('?', "[?]")
-}
-
-/// A shell's pattern as a glob: braces have been expanded before, those that are left are plain.
-fn braces_escaped(pattern: &str) -> String {
-    pattern.replace('{', "[{]").replace('}', "[}]")
 }
 
 #[cfg(test)]

@@ -89,6 +89,14 @@ impl<'a> Reader<'a> {
         at: usize,
     ) -> Option<Value> {
         match (shape, value) {
+            (Shape::Texts, DeValue::String(text)) => {
+                self.note(shape, path, at);
+                return Some(Value::Array(vec![Value::String(text.to_string())]));
+            }
+            (Shape::Texts, DeValue::Array(_)) => {
+                let list = Shape::List(Box::new(Shape::Text));
+                return self.value(&list, path, value, at);
+            }
             (Shape::Table(shape), DeValue::Table(given)) => {
                 return Some(Value::Table(self.table(shape, path, given, at)));
             }

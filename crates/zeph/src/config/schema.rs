@@ -44,6 +44,8 @@ pub(crate) enum Shape {
     Number(f64, f64),
     /// A string.
     Text,
+    /// A string, or a list of strings.
+    Texts,
     /// One of these strings.
     Choice(Vec<String>),
     /// Whatever deserialization takes.
@@ -188,6 +190,7 @@ impl Shape {
                 (true, true) => format!("a number from {min} to {max}"),
             },
             Self::Text => "a string".to_owned(),
+            Self::Texts => "a string or a list of strings".to_owned(),
             Self::Choice(names) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
                 format!("one of {}", quoted.join(", "))
@@ -229,6 +232,12 @@ fn shape(node: &Json, root: &Json, depth: u32) -> Shape {
             .collect::<Vec<_>>()
         {
             some if some.len() == 1 => shape(some[0], root, depth + 1),
+            [one, more]
+                if one["type"] == "string"
+                    && shape(more, root, depth + 1) == Shape::List(Box::new(Shape::Text)) =>
+            {
+                Shape::Texts
+            }
             _ => Shape::Any,
         };
     }

@@ -140,7 +140,7 @@ impl ShellPolicy {
     }
 
     /// One that blocks no words and admits every construct.
-    pub(super) fn open() -> Self {
+    pub(in crate::shell) fn open() -> Self {
         Self {
             entries: Vec::new(),
             constructs: Construct::ALL.to_vec(),

@@ -1,0 +1,141 @@
+//! What is written in `[tools.policy]` and `[tools.authorization]`.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::trust::TrustLevel;
+
+/// What becomes of a call by the policy.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyEffect {
+    /// The policy does not refuse it; whether it runs is then a matter of permissions.
+    Allow,
+    /// It does not run.
+    #[default]
+    Deny,
+}
+
+impl PolicyEffect {
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// The policy: rules about calls that hold in every mode and whoever agrees; the first that is about a call decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyConfig {
+    /// Whether the rules hold.
+    pub enabled: bool,
+    /// What holds for calls that no rule is about, also where `[tools.authorization]` alone is enabled.
+    pub default_effect: PolicyEffect,
+    /// The rules, in order.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// More rules of the policy, which come after those of `[tools.policy]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AuthorizationConfig {
+    /// Whether the rules hold.
+    pub enabled: bool,
+    /// The rules, in order.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// A rule of the policy: it is about the calls for which everything in it holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicyRule {
+    /// What becomes of the calls that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<PolicyEffect>,
+    /// Another name of `effect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<PolicyEffect>,
+    /// The tools: ids, or globs such as `mcp_*`.
+    #[serde(skip_serializing_if = "OneOrMore::is_empty")]
+    pub tools: OneOrMore,
+    /// Another name of `tools`.
+    #[serde(skip_serializing_if = "OneOrMore::is_empty")]
+    pub tool: OneOrMore,
+    /// Globs of paths (`*` stops at `/`, `**` does not): to deny, one path of the call is enough; to allow, all must match where they really lie.
+    #[serde(skip_serializing_if = "OneOrMore::is_empty")]
+    pub paths: OneOrMore,
+    /// A regular expression that is found in the arguments as JSON (keys in order, no blanks); to deny, also in a string among them or in a part of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args_match: Option<String>,
+    /// Variables of the environment that must be set.
+    #[serde(skip_serializing_if = "OneOrMore::is_empty")]
+    pub env: OneOrMore,
+    /// To allow, the trust that a call needs at least; to deny, the trust up to which it is denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_level: Option<TrustLevel>,
+    /// Reserved; a rule that names some is refused.
+    #[serde(skip_serializing_if = "OneOrMore::is_empty")]
+    pub capabilities: OneOrMore,
+    /// Calls that it must be about, for `zeph policy test`: `read src/a.rs`, `bash {"command": "ls"}`.
+    #[serde(rename = "match", skip_serializing_if = "OneOrMore::is_empty")]
+    pub matches: OneOrMore,
+    /// Calls that it must not be about.
+    #[serde(rename = "not_match", skip_serializing_if = "OneOrMore::is_empty")]
+    pub not_matches: OneOrMore,
+}
+
+/// One string, or a list of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written")]
+pub struct OneOrMore(pub Vec<String>);
+
+impl OneOrMore {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    One(String),
+    More(Vec<String>),
+}
+
+impl From<Written> for OneOrMore {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::One(text) => Self(vec![text]),
+            Written::More(texts) => Self(texts),
+        }
+    }
+}
+
+impl JsonSchema for OneOrMore {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "OneOrMore".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "string" },
+                { "type": "array", "items": { "type": "string" } },
+            ]
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Without the feature `policy-enforcer` there is no policy, and a configuration that has one switched
+//! on is refused: nothing runs as if it held.
+
+use super::config::{AuthorizationConfig, PolicyConfig, PolicyEffect, PolicyRule};
+use super::decision::PolicyDecision;
+use super::{PolicyError, Surroundings};
+use crate::gate::rule::RuleOrigin;
+use crate::gate::subject::CallSubject;
+use crate::trust::TrustLevel;
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub enum Policy {}
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub enum CompiledRule {}
+
+impl Policy {
+    /// `None` where nothing is switched on.
+    ///
+    /// # Errors
+    /// When something is.
+    pub fn new(
+        policy: &PolicyConfig,
+        authorization: &AuthorizationConfig,
+        _around: Surroundings<'_>,
+    ) -> Result<Option<Self>, Vec<PolicyError>> {
+        let sections = [
+            ("tools.policy.enabled", policy.enabled),
+            ("tools.authorization.enabled", authorization.enabled),
+        ];
+        let faults = sections.iter().filter(|(_, enabled)| *enabled);
+        let faults: Vec<PolicyError> = faults
+            .map(|(key, _)| PolicyError {
+                key: (*key).to_owned(),
+                fault: "is true, and this build knows no policy".to_owned(),
+                help: "build it with the feature `policy-enforcer`, or switch it off".to_owned(),
+            })
+            .collect();
+        if faults.is_empty() {
+            Ok(None)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn decide(&self, _subject: &CallSubject<'_>, _trust: TrustLevel) -> PolicyDecision<'_> {
+        match *self {}
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn rules(&self) -> &[CompiledRule] {
+        match *self {}
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn names_not_in(&self, _known: &[&str]) -> Vec<PolicyError> {
+        match *self {}
+    }
+}
+
+impl CompiledRule {
+    /// Never called.
+    #[must_use]
+    pub fn written(&self) -> &PolicyRule {
+        match *self {}
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn effect(&self) -> PolicyEffect {
+        match *self {}
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn origin(&self) -> &RuleOrigin {
+        match *self {}
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn is_about(&self, _subject: &CallSubject<'_>) -> bool {
+        match *self {}
+    }
+}

@@ -1,0 +1,402 @@
+//! Compiles the rules of the policy, and decides by them.
+
+use std::cell::OnceCell;
+
+use regex::{Regex, RegexBuilder};
+
+use super::config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};
+use super::decision::{Matched, PolicyDecision, Trace};
+use super::paths::{Mentions, of, strings};
+use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyError, Surroundings};
+use crate::gate::glob::{HOLE, fold};
+use crate::gate::pattern::{Pattern, PatternKind};
+use crate::gate::rule::{Fit, RuleOrigin, path_fit};
+use crate::gate::subject::{CallSubject, canonical_json};
+
+use crate::trust::TrustLevel;
+
+/// The most characters of an expression.
+const MOST_CHARACTERS: usize = 1024;
+/// What a compiled expression may take in memory, in bytes.
+const EXPRESSION_BYTES: usize = 1 << 20;
+/// What begins the ids of tools of MCP servers, which are not known before they are asked.
+const FOREIGN: &str = "mcp_";
+
+/// The rules that hold for all calls.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    rules: Vec<CompiledRule>,
+    default_effect: PolicyEffect,
+    default_origin: RuleOrigin,
+}
+
+/// A compiled rule.
+#[derive(Debug, Clone)]
+pub struct CompiledRule {
+    written: PolicyRule,
+    origin: RuleOrigin,
+    effect: PolicyEffect,
+    /// The key that holds the tools, and each with its pattern.
+    tools_key: String,
+    tools: Vec<(String, Pattern)>,
+    paths: Vec<(String, Pattern)>,
+    arguments: Option<Regex>,
+    /// Whether all variables are set.
+    has_environment: bool,
+}
+
+impl Policy {
+    /// Compiles what is switched on: the rules of the policy, behind them those of the authorization.
+    /// `None` where nothing is switched on.
+    ///
+    /// # Errors
+    /// Every rule that cannot hold, switched on or not.
+    pub fn new(
+        policy: &PolicyConfig,
+        authorization: &AuthorizationConfig,
+        around: Surroundings<'_>,
+    ) -> Result<Option<Self>, Vec<PolicyError>> {
+        let mut errors = Vec::new();
+        let mut rules = Vec::new();
+        let lists = [
+            (POLICY_RULES, policy.enabled, &policy.rules),
+            (
+                AUTHORIZATION_RULES,
+                authorization.enabled,
+                &authorization.rules,
+            ),
+        ];
+        for (key, enabled, list) in lists {
+            for (at, rule) in list.iter().enumerate() {
+                match CompiledRule::new(rule, format!("{key}[{at}]"), around) {
+                    Ok(rule) if enabled => rules.push(rule),
+                    Ok(_) => {}
+                    Err(error) => errors.push(error),
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let enabled = policy.enabled || authorization.enabled;
+        Ok(enabled.then(|| Self {
+            rules,
+            default_effect: policy.default_effect,
+            default_origin: (around.origin)(DEFAULT_EFFECT),
+        }))
+    }
+
+    /// The rules in the order in which they are looked at.
+    #[must_use]
+    pub fn rules(&self) -> &[CompiledRule] {
+        &self.rules
+    }
+
+    /// The tools of rules that are none of `known` and could not be those of an MCP server: such a
+    /// rule would never be about a call.
+    #[must_use]
+    pub fn names_not_in(&self, known: &[&str]) -> Vec<PolicyError> {
+        let mut foreign = Vec::new();
+        fold(FOREIGN, &mut foreign);
+        foreign.push(HOLE);
+        let text = |id: &str| {
+            let mut text = Vec::new();
+            fold(id, &mut text);
+            text
+        };
+        let mut errors = Vec::new();
+        for rule in &self.rules {
+            for (written, pattern) in &rule.tools {
+                let is_known = pattern.may_match(&foreign)
+                    || known.iter().any(|id| pattern.matches(&text(id)));
+                if !is_known {
+                    errors.push(PolicyError {
+                        key: rule.tools_key.clone(),
+                        fault: format!("names {written:?}, and there is no such tool"),
+                        help: match crate::registry::nearest(written, known.iter().copied(), 1)
+                            .pop()
+                        {
+                            Some(near) => format!("did you mean `{near}`?"),
+                            None => "`zeph tools list` names them".to_owned(),
+                        },
+                    });
+                }
+            }
+        }
+        errors
+    }
+
+    /// Decides about a call: by the first rule that is about it, else by the default.
+    #[must_use]
+    pub fn decide(&self, subject: &CallSubject<'_>, trust: TrustLevel) -> PolicyDecision<'_> {
+        let call = Call::new(subject);
+        for rule in &self.rules {
+            let holds = match (rule.effect, rule.written.trust_level) {
+                (_, None) => true,
+                (PolicyEffect::Allow, Some(least)) => trust >= least,
+                (PolicyEffect::Deny, Some(most)) => trust <= most,
+            };
+            if !holds || !rule.has_environment {
+                continue;
+            }
+            if let Some(mut matched) = rule.matched(&call) {
+                if rule.written.trust_level.is_some() {
+                    matched.push(Matched::Trust(trust.as_str()));
+                }
+                if !rule.written.env.is_empty() {
+                    matched.push(Matched::Environment(rule.written.env.0.clone()));
+                }
+                return PolicyDecision {
+                    effect: rule.effect,
+                    trace: Trace {
+                        origin: &rule.origin,
+                        matched,
+                    },
+                };
+            }
+        }
+        PolicyDecision {
+            effect: self.default_effect,
+            trace: Trace {
+                origin: &self.default_origin,
+                matched: Vec::new(),
+            },
+        }
+    }
+}
+
+/// A call, and what is found out about it once.
+struct Call<'c> {
+    subject: &'c CallSubject<'c>,
+    mentions: OnceCell<Mentions>,
+    json: OnceCell<String>,
+}
+
+impl<'c> Call<'c> {
+    fn new(subject: &'c CallSubject<'c>) -> Self {
+        Self {
+            subject,
+            mentions: OnceCell::new(),
+            json: OnceCell::new(),
+        }
+    }
+
+    fn mentions(&self) -> &Mentions {
+        self.mentions.get_or_init(|| of(self.subject))
+    }
+
+    fn json(&self) -> &str {
+        self.json
+            .get_or_init(|| canonical_json(self.subject.params))
+    }
+}
+
+impl CompiledRule {
+    fn new(rule: &PolicyRule, key: String, around: Surroundings<'_>) -> Result<Self, PolicyError> {
+        let wrong = |name: &str, fault: &str, help: &str| PolicyError {
+            key: match name {
+                "" => key.clone(),
+                name => format!("{key}.{name}"),
+            },
+            fault: fault.to_owned(),
+            help: help.to_owned(),
+        };
+        if !rule.capabilities.is_empty() {
+            let help = "leave it out: nothing would be matched by it";
+            return Err(wrong("capabilities", "is reserved for later", help));
+        }
+        let effect = match (rule.effect, rule.action) {
+            (Some(effect), None) | (None, Some(effect)) => effect,
+            (Some(_), Some(_)) => {
+                let fault = "is another name of `effect`, which is there as well";
+                return Err(wrong("action", fault, "keep `effect`"));
+            }
+            (None, None) => {
+                let help = "add effect = \"deny\" or \"allow\"";
+                return Err(wrong("", "has no `effect`", help));
+            }
+        };
+        let (tools_name, tools) = match (rule.tools.is_empty(), rule.tool.is_empty()) {
+            (false, true) => ("tools", &rule.tools),
+            (true, false) => ("tool", &rule.tool),
+            (false, false) => {
+                let fault = "is another name of `tools`, which is there as well";
+                return Err(wrong("tool", fault, "keep `tools`"));
+            }
+            (true, true) => {
+                let help = "add tools = [\"*\"] for all, or their ids";
+                return Err(wrong("", "names no tools", help));
+            }
+        };
+        let globs = |name: &str, list: &OneOrMore, kind: PatternKind| {
+            let compiled = list.0.iter().map(|text| {
+                Pattern::new(kind, text, around.places)
+                    .map(|pattern| (text.clone(), pattern))
+                    .map_err(|error| {
+                        let fault = format!("has the glob {text:?}: {error}");
+                        wrong(
+                            name,
+                            &fault,
+                            "mend it: a rule that cannot hold protects nothing",
+                        )
+                    })
+            });
+            compiled.collect::<Result<Vec<_>, _>>()
+        };
+        let names = rule.env.0.iter();
+        if let Some(name) = names.clone().find(|name| !is_variable(name)) {
+            let fault = format!("has {name:?}, which is no name of a variable");
+            return Err(wrong("env", &fault, "name variables, without `$` and `=`"));
+        }
+        let arguments = match &rule.args_match {
+            None => None,
+            Some(text) => Some(expression(text).map_err(|fault| {
+                let help = "mend it: a rule that cannot hold protects nothing";
+                wrong("args_match", &fault, help)
+            })?),
+        };
+        Ok(Self {
+            effect,
+            tools: globs(tools_name, tools, PatternKind::Text)?,
+            tools_key: format!("{key}.{tools_name}"),
+            paths: globs("paths", &rule.paths, PatternKind::Path)?,
+            arguments,
+            has_environment: names.clone().all(|name| (around.is_set)(name)),
+            origin: (around.origin)(&key),
+            written: rule.clone(),
+        })
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn written(&self) -> &PolicyRule {
+        &self.written
+    }
+
+    /// What becomes of the calls that it is about.
+    #[must_use]
+    pub fn effect(&self) -> PolicyEffect {
+        self.effect
+    }
+
+    /// Where it was written.
+    #[must_use]
+    pub fn origin(&self) -> &RuleOrigin {
+        &self.origin
+    }
+
+    /// Whether it is about a call, by its tools, paths and arguments.
+    #[must_use]
+    pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {
+        self.matched(&Call::new(subject)).is_some()
+    }
+
+    fn matched(&self, call: &Call<'_>) -> Option<Vec<Matched>> {
+        let mut tool = Vec::new();
+        fold(call.subject.tool, &mut tool);
+        let mut tools = self.tools.iter();
+        let (written, _) = tools.find(|(_, pattern)| pattern.matches(&tool))?;
+        let mut matched = vec![Matched::Tool(written.clone())];
+        if let Some(expression) = &self.arguments {
+            if !self.finds(expression, call) {
+                return None;
+            }
+            matched.push(Matched::Arguments(expression.as_str().to_owned()));
+        }
+        if !self.paths.is_empty() {
+            matched.push(match self.effect {
+                PolicyEffect::Deny => self.any_path(call)?,
+                PolicyEffect::Allow => self.every_path(call)?,
+            });
+        }
+        Some(matched)
+    }
+
+    /// Whether the expression is found in the arguments. What is denied is found however it is
+    /// written: with escapes in JSON, with quotes in a command.
+    fn finds(&self, expression: &Regex, call: &Call<'_>) -> bool {
+        if expression.is_match(call.json()) {
+            return true;
+        }
+        if self.effect == PolicyEffect::Allow {
+            return false;
+        }
+        let mut found = false;
+        strings(call.subject.params, &mut |text| {
+            found |= expression.is_match(text);
+        });
+        let parts = call
+            .subject
+            .command
+            .iter()
+            .flat_map(|command| &command.parts);
+        found
+            || parts.clone().any(|part| {
+                expression.is_match(&part.text) || expression.is_match(&part.words.join(" "))
+            })
+    }
+
+    fn any_path(&self, call: &Call<'_>) -> Option<Matched> {
+        let places = call.subject.places();
+        let mentions = call.mentions();
+        let named = call.subject.paths.iter();
+        let mentioned = mentions.paths.iter().map(|mention| &mention.path);
+        for path in named.chain(mentioned) {
+            let forms = path.forms(places);
+            let mut globs = self.paths.iter();
+            if let Some((glob, _)) = globs.find(|(_, glob)| path_fit(glob, forms, false) != Fit::No)
+            {
+                return Some(Matched::Path(path.given.clone(), glob.clone()));
+            }
+        }
+        mentions.unknown.clone().map(Matched::Unknown)
+    }
+
+    fn every_path(&self, call: &Call<'_>) -> Option<Matched> {
+        let places = call.subject.places();
+        let mentions = call.mentions();
+        if mentions.unknown.is_some() || mentions.pattern.is_some() {
+            return None;
+        }
+        let named = call.subject.paths.iter();
+        let mentioned = mentions.paths.iter().filter(|mention| mention.certain);
+        let mut given = Vec::new();
+        for path in named.chain(mentioned.map(|mention| &mention.path)) {
+            let forms = path.forms(places);
+            let mut globs = self.paths.iter();
+            if !globs.any(|(_, glob)| path_fit(glob, forms, true) == Fit::Yes) {
+                return None;
+            }
+            given.push(path.given.clone());
+        }
+        (!given.is_empty()).then_some(Matched::Paths(given))
+    }
+}
+
+fn expression(text: &str) -> Result<Regex, String> {
+    let length = text.chars().count();
+    if text.is_empty() {
+        return Err("is empty; leave it out to be about all arguments".to_owned());
+    }
+    if length > MOST_CHARACTERS {
+        return Err(format!(
+            "has {length} characters, more than {MOST_CHARACTERS}"
+        ));
+    }
+    let built = RegexBuilder::new(text).size_limit(EXPRESSION_BYTES).build();
+    built.map_err(|error| {
+        let error = error.to_string();
+        let last = error.lines().last().unwrap_or_default();
+        let reason = last.trim_start_matches("error: ");
+        format!("has the expression {text:?}: {reason}")
+    })
+}
+
+fn is_variable(name: &str) -> bool {
+    let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    first && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(all(test, feature = "shell"))]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,107 @@
+//! The paths of a call, as the policy sees them.
+
+use serde_json::Value;
+
+use crate::def::Risk;
+use crate::gate::places::Places;
+use crate::gate::about::PathRole;
+use crate::gate::subject::{CallSubject, SubjectPath};
+
+/// A path that a call names.
+#[derive(Debug)]
+pub(crate) struct Mention {
+    /// The path.
+    pub(crate) path: SubjectPath,
+    /// Whether it is one for sure; other things in a word may be, and count for rules that deny.
+    pub(crate) certain: bool,
+}
+
+/// All paths that a call names.
+#[derive(Debug, Default)]
+pub(crate) struct Mentions {
+    /// Those that are known.
+    pub(crate) paths: Vec<Mention>,
+    /// What may be any path.
+    pub(crate) unknown: Option<String>,
+    /// What stands for files that are known now, and may be others when it runs.
+    pub(crate) pattern: Option<String>,
+}
+
+/// The paths of a call.
+pub(super) fn of(subject: &CallSubject<'_>) -> Mentions {
+    let places = subject.places();
+    let mut mentions = match &subject.command {
+        Some(command) => command_paths(subject, command),
+        None => Mentions::default(),
+    };
+    let nature = &subject.nature;
+    let touches_files = nature.open_world || nature.risk != Risk::Safe;
+    let is_told = subject.command.is_some() || subject.url.is_some() || !subject.paths.is_empty();
+    if !is_told && touches_files {
+        // Which of its arguments are paths nobody says.
+        strings(subject.params, &mut |text| {
+            for found in in_text(text, places) {
+                mentions.paths.push(Mention {
+                    path: SubjectPath::new(&found, PathRole::Write, places.cwd().join(&found)),
+                    certain: true,
+                });
+            }
+        });
+    }
+    mentions
+}
+
+/// Calls `each` for every string in a value, not for keys.
+pub(super) fn strings(value: &Value, each: &mut dyn FnMut(&str)) {
+    match value {
+        Value::String(text) => each(text),
+        Value::Array(items) => items.iter().for_each(|item| strings(item, each)),
+        Value::Object(fields) => fields.values().for_each(|field| strings(field, each)),
+        _ => {}
+    }
+}
+
+#[cfg(feature = "shell")]
+fn command_paths(subject: &CallSubject<'_>, command: &crate::gate::CommandSubject) -> Mentions {
+    let mut mentions = crate::shell::mentions::read(command, &command.start, subject.places());
+    if let Some(cwd) = &command.cwd {
+        mentions.paths.push(Mention {
+            path: SubjectPath::new(cwd, PathRole::Read, command.start.clone()),
+            certain: true,
+        });
+    }
+    mentions
+}
+
+#[cfg(not(feature = "shell"))]
+fn command_paths(_: &CallSubject<'_>, _: &crate::gate::CommandSubject) -> Mentions {
+    Mentions {
+        unknown: Some("what the command names".to_owned()),
+        ..Mentions::default()
+    }
+}
+
+#[cfg(feature = "shell")]
+fn in_text(text: &str, places: &Places) -> Vec<String> {
+    let mut found = crate::shell::extract_paths(text);
+    let whole = text.trim();
+    let is_path = !whole.is_empty()
+        && whole.len() < 4096
+        && !found.iter().any(|path| path == whole)
+        && places.is_there(&places.cwd().join(whole));
+    if is_path {
+        found.push(whole.to_owned());
+    }
+    for path in &mut found {
+        if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), places.home()) {
+            *path = home.join(rest).to_string_lossy().into_owned();
+        }
+    }
+    found
+}
+
+/// Without the shell's way to find paths in a text, every text may be one.
+#[cfg(not(feature = "shell"))]
+fn in_text(text: &str, _places: &Places) -> Vec<String> {
+    vec![text.to_owned()]
+}

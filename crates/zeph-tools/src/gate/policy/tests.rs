@@ -1,0 +1,716 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::call::ToolCall;
+use crate::def::{Annotations, ToolDef};
+use crate::gate::Places;
+use crate::gate::places::tests::places;
+use crate::gate::rule::Place;
+use crate::gate::subject::subject_of;
+use crate::gate::{About, PathParam};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[allow(dead_code, reason = "its schema alone is wanted")]
+struct Nothing {}
+
+fn def(id: &'static str) -> ToolDef {
+    let (nature, about) = match id {
+        "bash" => (
+            Annotations::ANYTHING,
+            About::Command {
+                command: "command",
+                cwd: "cwd",
+            },
+        ),
+        "read" => (
+            Annotations::READ,
+            About::Paths(const { &[PathParam::read("path")] }),
+        ),
+        "grep" => (
+            Annotations::READ,
+            About::Paths(const { &[PathParam::read("path").or(".").with_contents()] }),
+        ),
+        "write" => (
+            Annotations::MUTATE,
+            About::Paths(const { &[PathParam::write("path")] }),
+        ),
+        "move_path" => (
+            Annotations::MUTATE,
+            About::Paths(
+                const {
+                    &[
+                        PathParam::write("source").itself().with_contents(),
+                        PathParam::write("destination").itself(),
+                    ]
+                },
+            ),
+        ),
+        "fetch" => (
+            Annotations {
+                open_world: true,
+                ..Annotations::READ
+            },
+            About::Url("url"),
+        ),
+        "add_task" => (Annotations::SESSION_STATE, About::Arguments),
+        _ => (Annotations::ANYTHING, About::Arguments),
+    };
+    ToolDef::new::<Nothing>(id, "", nature).about(about)
+}
+
+/// `[tools.policy]` and `[tools.authorization]`.
+#[derive(serde::Deserialize)]
+struct Written {
+    #[serde(default)]
+    policy: PolicyConfig,
+    #[serde(default)]
+    authorization: AuthorizationConfig,
+}
+
+fn compile(text: &str, places: &Places) -> Result<Option<Policy>, Vec<PolicyError>> {
+    let written: Written = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let origin = |key: &str| RuleOrigin {
+        key: key.to_owned(),
+        place: Place::Line(Path::new("c.toml").into(), 7),
+    };
+    let around = Surroundings {
+        origin: &origin,
+        places,
+        is_set: &|name| name == "CI",
+    };
+    Policy::new(&written.policy, &written.authorization, around)
+}
+
+/// Rules of an enabled policy that allows what they do not deny.
+fn open(rules: &str) -> String {
+    format!("[policy]\nenabled = true\ndefault_effect = 'allow'\n{rules}")
+}
+
+/// Rules of an enabled policy that denies what they do not allow.
+fn closed(rules: &str) -> String {
+    format!("[policy]\nenabled = true\n{rules}")
+}
+
+fn table() -> Places {
+    places(&[
+        "/w/p/src/a.rs",
+        "/w/p/src/deep/b.rs",
+        "/w/p/secret/key",
+        "/w/p/notes",
+        "/w/p/link -> secret",
+        "/w/p/out -> /etc",
+        "/etc/passwd",
+        "/h/.ssh/id",
+    ])
+}
+
+#[track_caller]
+fn decided(policy: &Policy, places: &Places, tool: &'static str, params: &Value) -> String {
+    at(policy, places, tool, params, TrustLevel::Trusted)
+}
+
+#[track_caller]
+fn at(
+    policy: &Policy,
+    places: &Places,
+    tool: &'static str,
+    params: &Value,
+    trust: TrustLevel,
+) -> String {
+    let def = def(tool);
+    let call = ToolCall::new("c", tool, params.clone(), "s");
+    let subject = subject_of(&call, &def, places);
+    policy.decide(&subject, trust).to_string()
+}
+
+#[track_caller]
+fn check(text: &str, cases: &[(&'static str, Value, &str)]) {
+    let places = table();
+    let policy = compile(text, &places).expect("rules").expect("a policy");
+    for (tool, params, expect) in cases {
+        let found = decided(&policy, &places, tool, params);
+        assert!(
+            found.starts_with(expect),
+            "{tool} {params}: {found}, not {expect}\n{text}"
+        );
+    }
+}
+
+fn path(path: &str) -> Value {
+    json!({ "path": path })
+}
+
+fn command(command: &str) -> Value {
+    json!({ "command": command })
+}
+
+/// Proves PERM-10: the first rule that is about a call decides; else the default does, which denies.
+#[test]
+fn the_first_rule_decides_and_else_the_default() {
+    let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['write']\npaths = ['src/deep/**']\n\
+        [[policy.rules]]\neffect = 'allow'\ntools = ['read', 'wri*']\n\
+        [[policy.rules]]\neffect = 'deny'\ntools = '*'\n";
+    let cases = [
+        (
+            "write",
+            path("src/deep/b.rs"),
+            "deny by tools.policy.rules[0] (c.toml:7): tool \"write\", path \"src/deep/b.rs\" by \"src/deep/**\"",
+        ),
+        (
+            "write",
+            path("src/a.rs"),
+            "allow by tools.policy.rules[1] (c.toml:7): tool \"wri*\"",
+        ),
+        (
+            "read",
+            path("src/deep/b.rs"),
+            "allow by tools.policy.rules[1]",
+        ),
+        ("grep", json!({}), "deny by tools.policy.rules[2]"),
+    ];
+    check(&closed(rules), &cases);
+    check(&open(rules), &cases);
+    let none = "tools.policy.default_effect (c.toml:7): no rule is about the call";
+    let read = |effect: &str| ("read", path("x"), format!("{effect} by {none}"));
+    for (text, (tool, params, expect)) in [(closed(""), read("deny")), (open(""), read("allow"))] {
+        check(&text, &[(tool, params, &expect)]);
+    }
+}
+
+/// Proves PERM-11: rules of the authorization come after those of the policy; the default after both.
+#[test]
+fn the_authorization_comes_behind() {
+    let policy = "[[policy.rules]]\neffect = 'deny'\ntools = 'write'\n";
+    let more = "[authorization]\nenabled = true\n\
+        [[authorization.rules]]\naction = 'allow'\ntool = ['write', 'read']\n\
+        [[authorization.rules]]\neffect = 'deny'\ntools = 'grep'\n";
+    let cases = [
+        ("write", path("a"), "deny by tools.policy.rules[0]"),
+        ("read", path("a"), "allow by tools.authorization.rules[0]"),
+        ("grep", json!({}), "deny by tools.authorization.rules[1]"),
+        ("add_task", json!({}), "deny by tools.policy.default_effect"),
+    ];
+    check(&format!("{}{more}", closed(policy)), &cases);
+    // Alone it has the same default, and what is switched off is not looked at.
+    let alone = format!("[policy]\n{policy}{more}");
+    check(
+        &alone,
+        &[
+            ("write", path("a"), "allow by tools.authorization.rules[0]"),
+            ("add_task", json!({}), "deny by tools.policy.default_effect"),
+        ],
+    );
+    let off = more.replace("enabled = true", "enabled = false");
+    check(
+        &format!("{}{off}", open(policy)),
+        &[("grep", json!({}), "allow by tools.policy.default_effect")],
+    );
+    let neither = compile(&format!("[policy]\n{policy}{off}"), &table()).expect("rules");
+    assert!(neither.is_none());
+}
+
+/// Proves PERM-12: one path that a rule denies is enough, whatever it is called.
+#[test]
+fn any_path_is_denied() {
+    let rules = "[[policy.rules]]\neffect = 'deny'\ntools = ['*']\npaths = ['secret/**', '/etc/**', '~/.ssh/**']\n";
+    let (deny, allow) = (
+        "deny by tools.policy.rules[0]",
+        "allow by tools.policy.default_effect",
+    );
+    let moved = |from: &str, to: &str| json!({ "source": from, "destination": to });
+    check(
+        &open(rules),
+        &[
+            ("read", path("secret/key"), deny),
+            ("read", path("SECRET/KEY"), deny),
+            ("read", path("secret"), deny),
+            ("read", path("src/../secret/key"), deny),
+            ("read", path("/w/p/secret/key"), deny),
+            ("read", path("link/key"), deny),
+            ("read", path("out/passwd"), deny),
+            ("read", path("/h/.ssh/id"), deny),
+            ("read", path("src/a.rs"), allow),
+            ("write", path("secret/new"), deny),
+            ("write", path("secrets"), allow),
+            ("move_path", moved("src/a.rs", "secret/a.rs"), deny),
+            ("move_path", moved("secret/key", "src/key"), deny),
+            ("move_path", moved("src/a.rs", "src/c.rs"), allow),
+            // It would take what is in there as well.
+            ("grep", json!({ "pattern": "x" }), deny),
+            ("grep", json!({ "path": "src" }), allow),
+            (
+                "fetch",
+                json!({ "url": "https://example.org/etc/secret/key" }),
+                allow,
+            ),
+            ("add_task", json!({ "title": "see secret/key" }), allow),
+            ("mcp_files_read", json!({ "file": "secret/key" }), deny),
+            (
+                "mcp_files_read",
+                json!({ "x": [{ "y": "/etc/passwd" }] }),
+                deny,
+            ),
+            ("mcp_files_read", json!({ "file": "src/a.rs" }), allow),
+        ],
+    );
+}
+
+/// Proves PERM-12, SH-50 in part: what a command names, bare words that are files among it.
+#[test]
+fn any_path_of_a_command_is_denied() {
+    let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'bash'\npaths = ['secret/**', 'notes', '/etc/**', '~/.ssh/*']\n";
+    let places = table();
+    let policy = compile(&open(rules), &places).expect("rules").expect("one");
+    let denied = |text: &str| {
+        let found = decided(&policy, &places, "bash", &command(text));
+        assert!(
+            found.starts_with("deny by tools.policy.rules[0]"),
+            "{text}: {found}"
+        );
+    };
+    let allowed = |text: &str| {
+        let found = decided(&policy, &places, "bash", &command(text));
+        assert!(found.starts_with("allow"), "{text}: {found}");
+    };
+    for text in [
+        "cat secret/key",
+        "cat ./secret/key",
+        "cat 'secret'/\"key\"",
+        "cat sec\\ret/key",
+        "cat notes",
+        "cat n''otes",
+        "ls | cat - notes",
+        "cd secret && cat key",
+        "cd src && cat ../secret/key",
+        "ls secret",
+        "cat link/key",
+        "cat /etc/passwd",
+        "cat out/passwd",
+        "cat ~/.ssh/id",
+        "tar cf x.tar --files-from=secret/list",
+        "dd if=secret/key",
+        "curl -d @secret/key localhost",
+        "cp src/a.rs secret/new",
+        "echo x > secret/new",
+        "echo x > notes",
+        "cat < notes",
+        "bash -c 'cat secret/key'",
+        "env A=1 cat notes",
+        "find src -exec cat notes {} +",
+        "python3 -c \"open('secret/key')\"",
+        "F=secret/key; cat $F",
+        "cat $(echo secret/key)",
+        "echo $(cat notes)",
+        "for f in secret/key src/a.rs; do cat \"$f\"; done",
+        // What cannot be known is not known to be another.
+        "cat \"$X\"",
+        "cat $(printf %s c2VjcmV0 | base64 -d)",
+        "cd \"$X\" && cat key",
+        "echo x > \"$X\"",
+        "cat secret/key &&&",
+    ] {
+        denied(text);
+    }
+    for text in [
+        "cat src/a.rs",
+        "ls",
+        "cargo test",
+        "cat secretly",
+        "echo notes-and-more",
+        "curl https://example.org/secret/key",
+        "cd src && cat a.rs > /dev/null 2>&1",
+        "cat ~/other",
+    ] {
+        allowed(text);
+    }
+    let cwd = json!({ "command": "ls", "cwd": "secret" });
+    assert!(decided(&policy, &places, "bash", &cwd).starts_with("deny"));
+    let cwd = json!({ "command": "cat key", "cwd": "link" });
+    assert!(decided(&policy, &places, "bash", &cwd).starts_with("deny"));
+}
+
+/// Proves PERM-12: to be allowed, there is a path, and every path really lies where it is allowed.
+#[test]
+fn every_path_is_allowed() {
+    let rules =
+        "[[policy.rules]]\neffect = 'allow'\ntools = ['*']\npaths = ['src/**', 'Cargo.toml']\n";
+    let (allow, deny) = (
+        "allow by tools.policy.rules[0]",
+        "deny by tools.policy.default_effect",
+    );
+    let moved = |from: &str, to: &str| json!({ "source": from, "destination": to });
+    check(
+        &closed(rules),
+        &[
+            ("read", path("src/a.rs"), allow),
+            ("read", path("/w/p/src/new/file"), allow),
+            ("read", path("src/../secret/key"), deny),
+            ("read", path("link/key"), deny),
+            ("read", path("out/passwd"), deny),
+            ("move_path", moved("src/a.rs", "src/c.rs"), allow),
+            ("move_path", moved("src/a.rs", "c.rs"), deny),
+            ("move_path", moved("a.rs", "src/c.rs"), deny),
+            ("grep", json!({}), deny),
+            ("grep", json!({ "path": "src" }), allow),
+            ("add_task", json!({ "title": "src/a.rs" }), deny),
+            (
+                "fetch",
+                json!({ "url": "https://example.org/src/a.rs" }),
+                deny,
+            ),
+            ("mcp_x", json!({ "a": "src/a.rs" }), allow),
+            (
+                "mcp_x",
+                json!({ "a": "src/a.rs", "b": "/etc/passwd" }),
+                deny,
+            ),
+            ("mcp_x", json!({ "a": "nothing" }), deny),
+            ("bash", command("cat src/a.rs src/deep/b.rs"), allow),
+            (
+                "bash",
+                command("cat src/a.rs > src/c.rs 2>/dev/null"),
+                allow,
+            ),
+            ("bash", command("cd src && cat a.rs"), allow),
+            ("bash", command("cat src/a.rs notes"), deny),
+            ("bash", command("cat src/a.rs > c.rs"), deny),
+            ("bash", command("cat src/a.rs; cat /etc/passwd"), deny),
+            (
+                "bash",
+                command("cat src/a.rs; bash -c 'cat /etc/passwd'"),
+                deny,
+            ),
+            ("bash", command("cat src/../secret/key"), deny),
+            ("bash", command("cat src/*.rs"), deny),
+            ("bash", command("cat src/$X"), deny),
+            ("bash", command("cat src/a.rs $(cat src/a.rs)"), deny),
+            ("bash", command("cat src/a.rs > $X"), deny),
+            ("bash", command("cat src/a.rs ("), deny),
+            ("bash", command("ls"), deny),
+            (
+                "bash",
+                json!({ "command": "cat a.rs", "cwd": "src" }),
+                allow,
+            ),
+            (
+                "bash",
+                json!({ "command": "cat src/a.rs", "cwd": "/etc" }),
+                deny,
+            ),
+        ],
+    );
+}
+
+/// Proves PERM-10: expressions are about the arguments; what is denied is found behind escapes and
+/// quotes as well.
+#[test]
+fn arguments_match() {
+    let deny = "[[policy.rules]]\neffect = 'deny'\ntools = ['bash', 'fetch', 'mcp_*']\nargs_match = '(?i)drop table|^rm -rf|say \"hi\"'\n";
+    let (no, yes) = (
+        "deny by tools.policy.rules[0]",
+        "allow by tools.policy.default_effect",
+    );
+    check(
+        &open(deny),
+        &[
+            ("bash", command("rm -rf x"), no),
+            ("bash", command("r'm' -rf x"), no),
+            ("bash", command("cd x; rm -rf y"), no),
+            ("bash", command("A=1 rm -rf y"), no),
+            ("bash", command("say \"hi\""), no),
+            ("bash", command("rm x"), yes),
+            ("bash", command("echo 'Drop  table'"), yes),
+            ("mcp_db", json!({ "sql": ["x", "Drop Table y"] }), no),
+            ("mcp_db", json!({ "drop table": 1 }), no),
+            ("mcp_db", json!({ "sql": "select" }), yes),
+            (
+                "fetch",
+                json!({ "url": "https://example.org/drop table" }),
+                no,
+            ),
+        ],
+    );
+    // To be allowed, the JSON itself must match: a quote in a text is escaped there.
+    let allow = "[[policy.rules]]\neffect = 'allow'\ntools = 'bash'\nargs_match = '^\\{\"command\":\"cargo (test|check)[^\"\\\\;&|$`]*\"\\}$'\n";
+    let (yes, no) = (
+        "allow by tools.policy.rules[0]",
+        "deny by tools.policy.default_effect",
+    );
+    check(
+        &closed(allow),
+        &[
+            ("bash", command("cargo test -p x"), yes),
+            ("bash", command("cargo test; rm x"), no),
+            ("bash", command("cargo test \"x\""), no),
+            ("bash", command("cargo test\nrm x"), no),
+            ("bash", json!({ "command": "cargo test", "cwd": "x" }), no),
+            ("bash", command("x"), no),
+        ],
+    );
+    // The order of the keys makes no difference.
+    let both =
+        "[[policy.rules]]\neffect = 'deny'\ntools = 'mcp_x'\nargs_match = '\"a\":1,\"b\":2'\n";
+    let params: Value = serde_json::from_str("{\"b\": 2, \"a\": 1}").expect("JSON");
+    check(
+        &open(both),
+        &[("mcp_x", params, "deny by tools.policy.rules[0]")],
+    );
+}
+
+/// Proves PERM-10: variables that must be set.
+#[test]
+fn the_environment() {
+    let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'read'\nenv = ['CI']\n\
+        [[policy.rules]]\neffect = 'deny'\ntools = 'write'\nenv = ['CI', 'OTHER']\n";
+    check(
+        &open(rules),
+        &[
+            (
+                "read",
+                path("a"),
+                "deny by tools.policy.rules[0] (c.toml:7): tool \"read\", environment [\"CI\"]",
+            ),
+            ("write", path("a"), "allow by tools.policy.default_effect"),
+        ],
+    );
+}
+
+/// Proves PERM-10: what is allowed needs at least the trust, what is denied has at most that.
+#[test]
+fn the_trust() {
+    let allow = "[[policy.rules]]\neffect = 'allow'\ntools = 'read'\ntrust_level = 'provisional'\n";
+    let deny = "[[policy.rules]]\neffect = 'deny'\ntools = 'read'\ntrust_level = 'provisional'\n";
+    let places = table();
+    for (text, expect) in [
+        (closed(allow), ["deny", "allow", "allow"]),
+        (open(deny), ["deny", "deny", "allow"]),
+    ] {
+        let policy = compile(&text, &places).expect("rules").expect("one");
+        let levels = [
+            TrustLevel::Untrusted,
+            TrustLevel::Provisional,
+            TrustLevel::Trusted,
+        ];
+        for (level, expect) in levels.into_iter().zip(expect) {
+            let found = at(&policy, &places, "read", &path("a"), level);
+            assert!(found.starts_with(expect), "{level:?}: {found}");
+        }
+    }
+}
+
+/// Proves PERM-12, PERM-10 in part: what cannot hold is refused, enabled or not.
+#[test]
+fn what_cannot_hold_is_refused() {
+    let check = |rule: &str, key: &str, words: &[&str]| {
+        for enabled in [true, false] {
+            let text = format!("[policy]\nenabled = {enabled}\n[[policy.rules]]\n{rule}");
+            let errors = compile(&text, &table()).expect_err(rule);
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            let told = format!("{} {}", errors[0], errors[0].help);
+            assert_eq!(
+                errors[0].key,
+                format!("tools.policy.rules[0]{key}"),
+                "{told}"
+            );
+            for word in words {
+                assert!(told.contains(word), "{word:?} is not in {told:?}");
+            }
+        }
+    };
+    let base = "effect = 'deny'\ntools = 'bash'\n";
+    check("effect = 'deny'", "", &["names no tools"]);
+    check("effect = 'deny'\ntools = []", "", &["names no tools"]);
+    check("tools = 'read'", "", &["has no `effect`"]);
+    check(
+        "effect = 'deny'\naction = 'deny'\ntools = '*'",
+        ".action",
+        &["`effect`"],
+    );
+    check(
+        "effect = 'deny'\ntools = '*'\ntool = '*'",
+        ".tool",
+        &["`tools`"],
+    );
+    check("effect = 'deny'\ntools = ['']", ".tools", &["is empty"]);
+    check("effect = 'deny'\ntool = 'a\\'", ".tool", &["`\\`"]);
+    check(
+        &format!("{base}paths = ['[a']"),
+        ".paths",
+        &["\"[a\"", "unclosed"],
+    );
+    check(
+        &format!("{base}paths = ['a', 'b/../c']"),
+        ".paths",
+        &["b/../c"],
+    );
+    check(
+        &format!("{base}args_match = '(a'"),
+        ".args_match",
+        &["(a", "unclosed group"],
+    );
+    check(
+        &format!("{base}args_match = ''"),
+        ".args_match",
+        &["is empty"],
+    );
+    check(
+        &format!("{base}args_match = '(?:a{{1000}}){{1000}}'"),
+        ".args_match",
+        &["size"],
+    );
+    check(
+        &format!("{base}args_match = '{}'", "a".repeat(1025)),
+        ".args_match",
+        &["1025"],
+    );
+    check(&format!("{base}env = ['A=b']"), ".env", &["\"A=b\""]);
+    check(
+        &format!("{base}capabilities = ['net']"),
+        ".capabilities",
+        &["reserved"],
+    );
+    let text = "[authorization]\n[[authorization.rules]]\ntools = 'x'";
+    let errors = compile(text, &table()).expect_err("no effect");
+    assert_eq!(errors[0].key, "tools.authorization.rules[0]");
+}
+
+#[test]
+fn tools_must_be_there() {
+    let places = table();
+    let check = |tools: &str, expect: Option<&str>| {
+        let text = open(&format!(
+            "[[policy.rules]]\neffect = 'deny'\ntools = {tools}"
+        ));
+        let policy = compile(&text, &places).expect("rules").expect("one");
+        let errors = policy.names_not_in(&["bash", "read", "write"]);
+        assert_eq!(
+            errors.first().map(|error| error.help.as_str()),
+            expect,
+            "{tools}"
+        );
+    };
+    check(
+        "['bash', 'w*', '*', 'READ', 'mcp_*', 'mcp_git_log', '*_log']",
+        None,
+    );
+    check("'reed'", Some("did you mean `read`?"));
+    check("['read', 'raed*']", Some("did you mean `read`?"));
+}
+
+/// Proves PERM-12: on a real disk, patterns that the shell replaces stand for what is there.
+#[test]
+fn patterns_of_the_shell_stand_for_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let base = fs::canonicalize(dir.path()).expect("a real path");
+    for file in ["p/secret/key", "p/src/a.rs", "p/.env", "outside/x.key"] {
+        let file = base.join(file);
+        fs::create_dir_all(file.parent().expect("one")).expect("a directory");
+        fs::write(file, "x").expect("a file");
+    }
+    symlink("../outside", base.join("p/link")).expect("a link");
+    let places = Places::new(&base.join("p"), Some(base.join("h")), &[]);
+    let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'bash'\npaths = ['secret/*', '**/*.key', '.env']\n";
+    let policy = compile(&open(rules), &places).expect("rules").expect("one");
+    for (text, expect) in [
+        ("cat sec*/key", "deny"),
+        ("cat */key", "deny"),
+        ("cat s?cret/k*", "deny"),
+        ("cat [st]ecret/key", "deny"),
+        ("cat {src,secret}/k*", "deny"),
+        ("cat link/*", "deny"),
+        ("cat .e*", "deny"),
+        ("shopt -s dotglob; cat *", "deny"),
+        ("cat src/*", "allow"),
+        ("cat *.rs", "allow"),
+        ("cat *", "allow"),
+    ] {
+        let found = decided(&policy, &places, "bash", &command(text));
+        assert!(found.starts_with(expect), "{text}: {found}");
+    }
+}
+
+const TOOLS: &[&str] = &["bash", "read", "write", "grep", "move_path", "mcp_x"];
+
+fn calls() -> impl Strategy<Value = (&'static str, Value)> {
+    let path = "(src|secret|link|out|\\.\\.|/etc|notes|\\.)(/(a\\.rs|key|\\.\\.|deep)){0,3}";
+    let text = "(cat|cd|echo|bash -c) ['\"$]?(src/a\\.rs|secret/key|notes|/etc/passwd|out/x)['\"]?( ?(;|>|&&|\\|) ?(cat )?(src|link/key|\\$X|src/\\*))?";
+    (0..TOOLS.len(), path, path, text).prop_map(|(tool, first, second, text)| {
+        let tool = TOOLS[tool];
+        let params = match tool {
+            "bash" => json!({ "command": text }),
+            "move_path" => json!({ "source": first, "destination": second }),
+            "mcp_x" => json!({ "x": [first], "y": second }),
+            _ => json!({ "path": first }),
+        };
+        (tool, params)
+    })
+}
+
+fn a_rule() -> impl Strategy<Value = String> {
+    let tools = prop::sample::select(vec!["*", "bash", "read", "m*", "write"]);
+    let paths = prop::option::of(prop::sample::select(vec![
+        "src/**", "**", "secret/*", "/etc/**", "notes", "*",
+    ]));
+    let arguments = prop::option::of(prop::sample::select(vec!["key", "^cat", "a\\.rs"]));
+    let effect = prop::sample::select(vec!["allow", "deny"]);
+    (effect, tools, paths, arguments).prop_map(|(effect, tools, paths, arguments)| {
+        let mut rule = format!("[[policy.rules]]\neffect = '{effect}'\ntools = '{tools}'\n");
+        if let Some(paths) = paths {
+            rule += &format!("paths = '{paths}'\n");
+        }
+        if let Some(arguments) = arguments {
+            rule += &format!("args_match = '{arguments}'\n");
+        }
+        rule
+    })
+}
+
+proptest! {
+    /// Proves PERM-10: a rule that denies, put in front, allows nothing that was denied.
+    #[test]
+    fn a_rule_that_denies_only_tightens(
+        rules in prop::collection::vec(a_rule(), 0..4),
+        added in a_rule(),
+        calls in prop::collection::vec(calls(), 1..6),
+    ) {
+        let places = table();
+        let added = added.replace("'allow'", "'deny'");
+        let rules = rules.concat();
+        let before = compile(&open(&rules), &places).expect("rules").expect("one");
+        let after = compile(&open(&format!("{added}{rules}")), &places).expect("rules").expect("one");
+        for (tool, params) in calls {
+            let (before, after) = (decided(&before, &places, tool, &params), decided(&after, &places, tool, &params));
+            prop_assert!(before.starts_with("allow") || after.starts_with("deny"), "{tool} {params}: {before}, then {after}");
+        }
+    }
+
+    /// Proves PERM-12: a rule that allows paths allows no call with a path elsewhere.
+    #[test]
+    fn nothing_outside_is_allowed(calls in prop::collection::vec(calls(), 1..8)) {
+        let places = table();
+        let text = closed("[[policy.rules]]\neffect = 'allow'\ntools = '*'\npaths = 'src/**'\n");
+        let policy = compile(&text, &places).expect("rules").expect("one");
+        for (tool, params) in calls {
+            let found = decided(&policy, &places, tool, &params);
+            if found.starts_with("deny") {
+                continue;
+            }
+            let def = def(tool);
+            let call = ToolCall::new("c", tool, params.clone(), "s");
+            let subject = subject_of(&call, &def, &places);
+            for path in &subject.paths {
+                let real = path.forms(&places).canonical.clone();
+                prop_assert!(real.is_some_and(|real| real.starts_with("/w/p/src")), "{tool} {params}: {found}");
+            }
+            let text = params.to_string();
+            for outside in ["secret", "notes", "etc/passwd", "link", "out", "$X", "*"] {
+                prop_assert!(tool != "bash" || !text.contains(outside), "{params}: {found}");
+            }
+        }
+    }
+}
