@@ -35,6 +35,7 @@ mod one_shot_json;
 mod os_sandbox;
 mod overflow;
 mod permissions;
+mod policy;
 mod piped;
 mod quota;
 mod reformat;

@@ -126,6 +126,19 @@ pub struct CallContext {
     trace: Arc<Mutex<CallTrace>>,
 }
 
+impl CallTrace {
+    /// Notes the rule of a gate that decided, behind those of the gates before it.
+    pub fn note_match(&mut self, rule: &str) {
+        match &mut self.policy_match {
+            Some(noted) => {
+                noted.push_str("; ");
+                noted.push_str(rule);
+            }
+            none => *none = Some(rule.to_owned()),
+        }
+    }
+}
+
 impl CallContext {
     /// A context of a model's call whose events go to `events`.
     #[must_use]

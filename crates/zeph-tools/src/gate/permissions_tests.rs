@@ -79,6 +79,8 @@ fn rules(text: &str, places: &Places) -> RuleSet {
         let written = PermissionRule {
             pattern: pattern.to_owned(),
             action,
+            matches: Vec::new(),
+            not_matches: Vec::new(),
         };
         let origin = RuleOrigin {
             key: format!("tools.permissions.{tool}[{}]", list.rules.len()),

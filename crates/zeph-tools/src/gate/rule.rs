@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::about::About;
 use super::pattern::{Pattern, PatternError, PatternKind, Reach};
 use super::places::Places;
-use super::subject::{CommandPart, PathForms, SubjectUrl};
+use super::subject::{CallSubject, CommandPart, PathForms, SubjectUrl};
 use crate::gate::glob::Symbol;
 
 /// What becomes of what a rule matches.
@@ -46,6 +46,12 @@ pub struct PermissionRule {
     pub pattern: String,
     /// What becomes of it.
     pub action: Action,
+    /// Examples that it must match, for `zeph policy test`: commands, paths, URLs, arguments.
+    #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
+    pub matches: Vec<String>,
+    /// Examples that it must not match.
+    #[serde(default, rename = "not_match", skip_serializing_if = "Vec::is_empty")]
+    pub not_matches: Vec<String>,
 }
 
 /// Where a rule was written.
@@ -176,6 +182,28 @@ impl Rule {
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
         self.pattern.is_catch_all()
+    }
+
+    /// Whether it is about a call: to allow, about every piece of it; else one piece is enough.
+    #[must_use]
+    pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {
+        let places = subject.places();
+        let fits: Vec<Fit> = if let Some(command) = &subject.command {
+            let whole = (self.action() != Action::Allow).then(|| self.fits_text(&command.whole));
+            let parts = command.parts.iter().map(|part| self.fits_part(part));
+            parts.chain(whole).collect()
+        } else if let Some(url) = &subject.url {
+            vec![self.fits_url(url)]
+        } else if subject.paths.is_empty() {
+            vec![self.fits_text(subject.arguments())]
+        } else {
+            let paths = subject.paths.iter();
+            paths.map(|path| self.fits_path(path.forms(places))).collect()
+        };
+        match self.action() {
+            Action::Allow => !fits.is_empty() && fits.iter().all(|fit| *fit == Fit::Yes),
+            _ => fits.contains(&Fit::Yes),
+        }
     }
 
     /// Whether it is about a part of a command. An allow rule must match it whatever turns out, just

@@ -13,6 +13,7 @@ pub mod filter;
 pub mod known;
 pub mod overflow;
 pub mod permission;
+pub mod policy;
 pub mod quota;
 pub mod redact;
 pub mod retry;
@@ -139,7 +140,12 @@ impl LayeredExecutor {
 
     async fn run(&self, path: CallPath, call: &ToolCall, cx: &CallContext) -> ToolResult {
         let start = Instant::now();
-        cx.trace().trust = self.trust.get();
+        {
+            let mut trace = cx.trace();
+            trace.trust = self.trust.get();
+            // A call that is confirmed is judged once more.
+            trace.policy_match = None;
+        }
         let next = Next {
             layers: &self.layers,
             executors: self.executors.as_ref(),

@@ -87,7 +87,9 @@ impl PermissionLayer {
         let subject = subject_of(call, def, &self.permissions.places);
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
-        cx.trace().policy_match = decision.policy_match();
+        if let Some(rule) = decision.policy_match() {
+            cx.trace().note_match(&rule);
+        }
         if path == CallPath::Confirmed {
             approved(&subject, cx, decision.effect)?;
         }

@@ -8,6 +8,7 @@
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
+//! | policy | before anybody is asked: what it denies runs in no mode, whoever agrees |
 //! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
 //! | permission | the last word before anything runs; whatever stands further in has been allowed |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
@@ -29,6 +30,7 @@ use super::cache::CacheLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::{PermissionLayer, Permissions};
+use super::policy::PolicyLayer;
 use super::quota::QuotaLayer;
 use super::redact::RedactLayer;
 use super::retry::RetryLayer;
@@ -38,6 +40,7 @@ use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
+use crate::gate::policy::Policy;
 use crate::gate::adversarial::AdversarialGate;
 use crate::gate::quota::Quota;
 use crate::overflow::{OverflowConfig, OverflowStore};
@@ -68,6 +71,8 @@ pub struct StackParts {
     pub secrets: Arc<Secrets>,
     /// What refuses commands whatever else allows them; none where there is no shell.
     pub blocklist: Option<Arc<dyn ToolLayer>>,
+    /// The rules that hold in every mode, whoever agrees; none where they are switched off.
+    pub policy: Option<Arc<Policy>>,
     /// What decides whether a call may run.
     pub permissions: Permissions,
 }
@@ -90,6 +95,11 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         layers.push(Arc::new(QuotaLayer::new(quota)));
     }
     layers.extend(parts.blocklist);
+    if let Some(policy) = parts.policy {
+        let places = Arc::clone(&parts.permissions.places);
+        let layer = PolicyLayer::new(policy, places, Arc::clone(&registry));
+        layers.push(Arc::new(layer));
+    }
     if let Some(gate) = parts.adversarial {
         let (registry, secrets) = (Arc::clone(&registry), Arc::clone(&parts.secrets));
         layers.push(Arc::new(AdversarialLayer::new(gate, registry, secrets)));

@@ -82,6 +82,14 @@ impl Admission {
         matches!(self.decide(params), Verdict::Ask { .. })
     }
 
+    /// What is said about a command before anybody is asked.
+    pub(super) fn verdict(&self, params: &BashParams) -> Verdict {
+        match (self.decide(params), self.reading(params)) {
+            (Verdict::Block { what }, _) | (_, Some(what)) => Verdict::Block { what },
+            (verdict, None) => verdict,
+        }
+    }
+
     /// Refuses what is blocked. The paths that the command names are noted then.
     ///
     /// # Errors

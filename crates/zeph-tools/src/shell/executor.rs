@@ -35,7 +35,7 @@ use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::local::LocalRunner;
 use super::os_sandbox::plan::{Plan, resolve};
 use super::os_sandbox::told::Told;
-use super::policy::{PolicyError, ShellPolicyHandle};
+use super::policy::{PolicyError, ShellPolicyHandle, Verdict};
 use super::reads::Reads;
 use super::recorder::Recorder;
 use super::reduced::{self, Reduced};
@@ -166,6 +166,16 @@ impl ShellExecutor {
     #[must_use]
     pub fn blocklist(&self) -> BlocklistLayer {
         BlocklistLayer::new(Arc::clone(&self.admission))
+    }
+
+    /// What the blocklist and the rules of reading say about a call of `bash` with these arguments;
+    /// nothing runs.
+    ///
+    /// # Errors
+    /// Arguments that do not fit.
+    pub fn verdict(&self, params: &serde_json::Value) -> Result<Verdict, ToolError> {
+        let call = ToolCall::new("", BASH, params.clone(), "");
+        Ok(self.admission.verdict(&call.parse()?))
     }
 
     /// The tool `diagnostics`, whose processes run as this executor's commands do.

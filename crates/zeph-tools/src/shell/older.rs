@@ -28,7 +28,12 @@ pub fn rules(config: &ShellConfig) -> Vec<Older> {
 }
 
 fn rule(pattern: String, action: Action) -> PermissionRule {
-    PermissionRule { pattern, action }
+    PermissionRule {
+        pattern,
+        action,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! same gates stand before every call.
 
 mod audit;
+mod executors;
 mod filters;
 mod judge;
 mod limits;
@@ -18,22 +19,21 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::agent::StatusLine;
-use zeph_core::{AgentConfig, SideUsage, native_tools};
+use zeph_core::{AgentConfig, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
-use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, file_tools, literal};
+use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, literal};
 use zeph_tools::gate::RuleSet;
 use zeph_tools::gate::adversarial::AdversarialGate;
 use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
-use zeph_tools::overflow::{OverflowConfig, ReadOverflow};
+use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::secrets::Secrets;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
-use zeph_tools::web::web_tools;
-use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, ToolSet, Undo};
+use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, Undo};
 
 use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded, Origin};
@@ -41,6 +41,8 @@ use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
+use executors::executors;
+pub(crate) use executors::known_tools;
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use judge::judge;
@@ -329,22 +331,8 @@ fn build_stack(
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
-    let read_overflow = ReadOverflow::new(Arc::clone(&overflow) as _, &tools.overflow);
     let stack = stack::build(StackParts {
-        executors: vec![
-            ("shell", Arc::clone(shell) as _),
-            ("file", Arc::new(file_tools(sandbox))),
-            ("web", Arc::new(web_tools(&tools.scrape)?)),
-            (
-                "diagnostics",
-                Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
-            ),
-            ("native", Arc::new(native_tools(store))),
-            (
-                "overflow",
-                Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
-            ),
-        ],
+        executors: executors(loaded, sandbox, store, shell)?,
         audit,
         quota: limits.quota.clone(),
         adversarial,
@@ -354,6 +342,7 @@ fn build_stack(
         overflow: Some((overflow, tools.overflow.clone())),
         secrets,
         blocklist: Some(Arc::new(shell.blocklist())),
+        policy: loaded.policy.clone(),
         permissions: Permissions {
             mode: tools.mode,
             rules: Arc::clone(&loaded.rules),

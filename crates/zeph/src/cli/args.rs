@@ -180,6 +180,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: AuditCommand,
     },
+    /// Ask what the gates decide, without running anything
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Take back what the file tools changed last
     Undo(UndoArgs),
     /// Show, check and write the configuration
@@ -414,6 +419,37 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: u32,
         /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `zeph policy …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// What a call is made of, which rule decides about each part, and what would allow it
+    Explain {
+        /// The tool
+        #[arg(value_name = "TOOL")]
+        tool: String,
+        /// A JSON object, or the text of the first required argument: the command, the path, the URL
+        #[arg(value_name = "ARGS", default_value = "{}", allow_hyphen_values = true)]
+        arguments: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Try the examples that rules carry (`match`, `not_match`); exit code 1 when one is wrong
+    Test,
+    /// Which calls of the past would now be decided otherwise, as the audit trail has them
+    Replay {
+        /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Of this session (its id or the beginning of it), wherever it was
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

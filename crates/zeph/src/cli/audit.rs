@@ -231,7 +231,7 @@ fn line(entry: &StoredAudit) -> String {
 }
 
 /// At most `max` characters, none of which steers the terminal.
-fn short(text: &str, max: usize) -> String {
+pub(super) fn short(text: &str, max: usize) -> String {
     // What is made visible becomes longer: enough of it is looked at.
     let begin: String = text.chars().take(max + 1).collect();
     let begin = visible(&begin).replace(['\n', '\t'], " ");
@@ -246,7 +246,7 @@ fn short(text: &str, max: usize) -> String {
 }
 
 /// Local date and second.
-fn time(ms: i64) -> String {
+pub(super) fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map_or_else(
         |_| "?".to_owned(),
         |time| {
@@ -258,7 +258,7 @@ fn time(ms: i64) -> String {
 
 /// What `--since` means: `90s`, `30m`, `1h`, `2d`, `1w` before `now`, or a date, with a time or
 /// without one, in the local time zone.
-fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
+pub(super) fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
     let text = text.trim();
     let units = [
         ("s", 1),

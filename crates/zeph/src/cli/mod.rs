@@ -9,6 +9,7 @@ mod exit;
 mod filter;
 mod generate;
 mod overflow;
+mod policy;
 mod run;
 mod sessions;
 mod signals;
@@ -103,6 +104,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Filter(args)) => report(filter::run(&global, args).await),
         Some(Command::Audit { command }) => report(audit::run(&global, command).await),
+        Some(Command::Policy { command }) => report(policy::run(&global, command).await),
         Some(Command::Undo(args)) => report(undo::run(&global, args).await),
         Some(Command::Config { command }) => report(config_cmd::run(&global, command)),
         Some(Command::Doctor { json }) => report(doctor::run(&global, json).await),

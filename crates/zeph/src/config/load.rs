@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Table;
+use zeph_tools::gate::policy::Policy;
 use zeph_tools::gate::{Places, RuleSet};
 
 use super::Config;
@@ -16,6 +17,7 @@ use super::origin::{Origin, Provenance};
 use super::overrides::{FlagOverrides, from_environment};
 use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
 use super::permissions::{compile, put_in_front};
+use super::policy;
 use super::security::Bounds;
 use super::stamps::{Stamp, Stamps};
 
@@ -33,6 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) own_policies: usize,
     /// The rules of permissions, compiled.
     pub(crate) rules: Arc<RuleSet>,
+    /// The rules of the policy, compiled; `None` where it is switched off.
+    pub(crate) policy: Option<Arc<Policy>>,
     /// Where the paths of calls begin.
     pub(crate) places: Arc<Places>,
     /// What is odd and no error.
@@ -95,6 +99,7 @@ fn load_from(
             &paths.user_file,
         )?);
         errors.extend(put_in_front(&layers, &mut project));
+        errors.extend(policy::put_in_front(&layers, &mut project));
         layers.merge(project);
     }
     layers.merge(from_environment(env, &mut errors, &mut warnings));
@@ -129,6 +134,11 @@ fn load_from(
         errors.extend(faults);
         RuleSet::default()
     });
+    let compiled = policy::compile(&config, &provenance, &places, env);
+    let compiled = compiled.unwrap_or_else(|faults| {
+        errors.extend(faults);
+        None
+    });
     ConfigErrors::check(errors)?;
     let policy = &config.tools.adversarial_policy;
     if policy.enabled && policy.fail_open {
@@ -148,6 +158,7 @@ fn load_from(
         provenance,
         own_policies,
         rules: Arc::new(rules),
+        policy: compiled.map(Arc::new),
         places: Arc::new(places),
         warnings,
         paths,

@@ -13,6 +13,7 @@ mod origin;
 mod overrides;
 mod paths;
 mod permissions;
+mod policy;
 mod reader;
 mod reference;
 mod schema;
@@ -34,6 +35,7 @@ use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::gate::PermissionRule;
 use zeph_tools::gate::adversarial::AdversarialPolicyConfig;
+use zeph_tools::gate::policy::{AuthorizationConfig, PolicyConfig};
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
@@ -48,6 +50,7 @@ pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
 pub(crate) use paths::{PROJECT_FILTERS, Paths, of_project, project_root};
+pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
 pub(crate) use stamps::{Stamp, Stamped, Stamps};
@@ -106,6 +109,10 @@ pub(crate) struct ToolsConfig {
     pub(crate) max_tool_calls_per_session: Option<u64>,
     /// What calls may do without a question, by tool.
     pub(crate) permissions: BTreeMap<String, Vec<PermissionRule>>,
+    /// Rules about calls that hold in every mode.
+    pub(crate) policy: PolicyConfig,
+    /// More of these rules.
+    pub(crate) authorization: AuthorizationConfig,
     /// The file tools.
     pub(crate) file: FileConfig,
     /// The shell.

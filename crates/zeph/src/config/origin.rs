@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use zeph_tools::gate::rule;
+
 /// Where a value comes from, from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -60,6 +62,18 @@ impl Provenance {
         // A list sorts before its items.
         for (key, origin) in over.0 {
             self.set(&key, origin);
+        }
+    }
+}
+
+impl Origin {
+    /// The same for rules.
+    pub(crate) fn place(&self) -> rule::Place {
+        match self {
+            Self::User(place) | Self::Project(place) => {
+                rule::Place::Line(Arc::clone(&place.file), place.line)
+            }
+            other => rule::Place::Said(other.to_string()),
         }
     }
 }

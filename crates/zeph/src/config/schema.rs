@@ -226,12 +226,9 @@ fn shape(node: &Json, root: &Json, depth: u32) -> Shape {
     }
     if let Some(options) = node["anyOf"].as_array() {
         // `Option<T>`
-        return match options
-            .iter()
-            .filter(|option| option["type"] != "null")
-            .collect::<Vec<_>>()
-        {
-            some if some.len() == 1 => shape(some[0], root, depth + 1),
+        let options = options.iter().filter(|option| option["type"] != "null");
+        return match options.collect::<Vec<_>>().as_slice() {
+            [option] => shape(option, root, depth + 1),
             [one, more]
                 if one["type"] == "string"
                     && shape(more, root, depth + 1) == Shape::List(Box::new(Shape::Text)) =>

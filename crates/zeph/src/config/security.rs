@@ -30,6 +30,8 @@ pub(crate) enum Rule {
     More,
     /// Put rules that deny or ask in front of the user's.
     InFront,
+    /// Put rules that deny in front of the user's.
+    Denials,
     /// Take items away, but not all; any items where there are none, since none means all.
     Narrower,
     /// Nothing.
@@ -60,6 +62,17 @@ const RULES: &[(&str, Rule)] = &[
     ),
     ("tools.max_tool_calls_per_session", Rule::Lower),
     ("tools.permissions", Rule::InFront),
+    ("tools.policy.enabled", Rule::Towards(&["false", "true"])),
+    (
+        "tools.policy.default_effect",
+        Rule::Towards(&["allow", "deny"]),
+    ),
+    ("tools.policy.rules", Rule::Denials),
+    (
+        "tools.authorization.enabled",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.authorization.rules", Rule::Denials),
     ("tools.file.allowed_paths", Rule::Inside),
     ("tools.file.deny_read", Rule::More),
     ("tools.file.allow_read", Rule::Narrower),
@@ -186,6 +199,7 @@ impl Rule {
             Self::Fewer => "may only take items away".to_owned(),
             Self::More => "only adds items".to_owned(),
             Self::InFront => "may only add rules that deny or ask".to_owned(),
+            Self::Denials => "may only add rules that deny".to_owned(),
             Self::Narrower => "may only take items away, or name the first".to_owned(),
             Self::Never => "may not set it".to_owned(),
         }
@@ -282,7 +296,7 @@ impl Bounds<'_> {
     ) -> Result<Option<Value>, String> {
         match rule {
             // What rules say is judged where they are laid over each other.
-            Rule::Free | Rule::InFront => Ok(None),
+            Rule::Free | Rule::InFront | Rule::Denials => Ok(None),
             Rule::Never => match value {
                 // An empty table of free keys changes nothing.
                 Value::Table(table) if table.is_empty() => Ok(None),

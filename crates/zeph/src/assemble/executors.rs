@@ -1,0 +1,70 @@
+//! What works behind the gates, and what is known of it without any of it working.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use zeph_core::native_tools;
+use zeph_memory::{SqliteOverflow, Store};
+use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::overflow::ReadOverflow;
+use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
+use zeph_tools::web::web_tools;
+use zeph_tools::{ErasedToolExecutor, ToolDef, ToolSet};
+
+use super::{own_program, read_rules, reads};
+use crate::config::{Environment, Loaded};
+
+/// All executors with their names, in the order in which they are asked.
+pub(super) fn executors(
+    loaded: &Loaded,
+    sandbox: Arc<Sandbox>,
+    store: &Store,
+    shell: &Arc<ShellExecutor>,
+) -> anyhow::Result<Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>> {
+    let tools = &loaded.config.tools;
+    let overflow = Arc::new(SqliteOverflow::new(store.clone()));
+    let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
+    Ok(vec![
+        ("shell", Arc::clone(shell) as _),
+        ("file", Arc::new(file_tools(sandbox))),
+        ("web", Arc::new(web_tools(&tools.scrape)?)),
+        (
+            "diagnostics",
+            Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
+        ),
+        ("native", Arc::new(native_tools(store))),
+        (
+            "overflow",
+            Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
+        ),
+    ])
+}
+
+/// The definitions of all tools, and the shell for its blocklist. Nothing runs, no database is opened
+/// and nothing is written.
+///
+/// # Errors
+/// What is missing, where, and how to mend it.
+pub(crate) fn known_tools(
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<(Vec<ToolDef>, Arc<ShellExecutor>)> {
+    let shell = ShellExecutor::new(
+        loaded.config.tools.shell.clone(),
+        env.cwd.clone(),
+        env.vars.clone().into_iter().collect(),
+        SupervisorCommand::new(own_program()?),
+        reads(loaded, env, read_rules(loaded, env)?),
+    );
+    let shell = Arc::new(shell.map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow!("[tools.shell]: {}", errors.join("; "))
+    })?);
+    let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
+    let store = Store::unopened(&loaded.paths.database);
+    let executors = executors(loaded, Arc::new(sandbox), &store, &shell)?;
+    let definitions = executors
+        .iter()
+        .flat_map(|(_, executor)| executor.tool_definitions_erased());
+    Ok((definitions.collect(), shell))
+}

@@ -1,0 +1,129 @@
+//! `zeph policy test`: the examples that rules carry.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use zeph_tools::gate::policy::Policy;
+use zeph_tools::gate::{CallSubject, RuleOrigin};
+use zeph_tools::{Phase, ToolDef};
+
+use super::gates::Gates;
+use super::{arguments_of, fitting};
+use crate::cli::sessions::shown;
+use crate::cli::{Exit, print};
+
+/// An example, and what became of it.
+struct Tried {
+    origin: RuleOrigin,
+    example: String,
+    fault: Option<String>,
+}
+
+/// Tries the examples of all rules.
+///
+/// # Errors
+/// Rules of a list that is switched off and cannot hold; when standard output cannot be written.
+pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
+    let mut tried = Vec::new();
+    for (tool, rule) in gates.loaded.rules.iter() {
+        let about = |subject: &CallSubject<'_>| rule.is_about(subject);
+        let lists = [
+            (&rule.written.matches, true),
+            (&rule.written.not_matches, false),
+        ];
+        for (examples, expected) in lists {
+            for example in examples {
+                let found = gates
+                    .find(tool)
+                    .map(|def| try_one(gates, def, example, &about));
+                tried.push(judged(&rule.origin, example, expected, found, tool));
+            }
+        }
+    }
+    let policy = gates.whole_policy()?;
+    for rule in policy.iter().flat_map(Policy::rules) {
+        let about = |subject: &CallSubject<'_>| rule.is_about(subject);
+        let lists = [
+            (&rule.written().matches, true),
+            (&rule.written().not_matches, false),
+        ];
+        for (examples, expected) in lists {
+            for example in &examples.0 {
+                let (tool, arguments) = example.trim().split_once(' ').unwrap_or((example, ""));
+                let found = gates
+                    .find(tool)
+                    .map(|def| try_one(gates, def, arguments, &about));
+                tried.push(judged(rule.origin(), example, expected, found, tool));
+            }
+        }
+    }
+    let failed = tried.iter().filter(|tried| tried.fault.is_some()).count();
+    let mut text = String::new();
+    for tried in &tried {
+        if let Some(fault) = &tried.fault {
+            // Writing into a string cannot fail.
+            let _ = writeln!(
+                text,
+                "{}: `{}`: {:?} {fault}",
+                tried.origin, tried.origin.key, tried.example
+            );
+        }
+    }
+    let _ = match tried.len() {
+        0 => writeln!(
+            text,
+            "no rule has examples: `match` and `not_match` hold them"
+        ),
+        all => writeln!(
+            text,
+            "{all} {}: {} right, {failed} wrong",
+            if all == 1 { "example" } else { "examples" },
+            all - failed
+        ),
+    };
+    print(&shown(text))?;
+    Ok(if failed == 0 {
+        Exit::Done
+    } else {
+        Exit::Failed
+    })
+}
+
+/// Whether the rule is about the example, or why that cannot be said.
+fn try_one(
+    gates: &Gates,
+    def: &ToolDef,
+    arguments: &str,
+    is_about: &dyn Fn(&CallSubject<'_>) -> bool,
+) -> Result<bool, String> {
+    let params = arguments_of(def, arguments).map_err(|error| error.to_string())?;
+    let params: Value = match fitting(def, params.clone()) {
+        Ok(params) => params,
+        // What is left out of an example stays out.
+        Err(_) if !arguments.trim_start().starts_with('{') => params,
+        Err(error) => return Err(error.to_string()),
+    };
+    let call = Gates::call(def, params, Phase::default());
+    Ok(is_about(&gates.subject(&call, def)))
+}
+
+fn judged(
+    origin: &RuleOrigin,
+    example: &str,
+    expected: bool,
+    found: Option<Result<bool, String>>,
+    tool: &str,
+) -> Tried {
+    let fault = match found {
+        Some(Ok(found)) if found == expected => None,
+        Some(Ok(true)) => Some("is matched and stands in `not_match`".to_owned()),
+        Some(Ok(false)) => Some("is not matched and stands in `match`".to_owned()),
+        Some(Err(error)) => Some(format!("is no call: {error}")),
+        None => Some(format!("names the tool {tool:?}, which is not known")),
+    };
+    Tried {
+        origin: origin.clone(),
+        example: example.to_owned(),
+        fault,
+    }
+}

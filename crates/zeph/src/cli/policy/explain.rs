@@ -1,0 +1,387 @@
+//! `zeph policy explain`: what a call is made of, what each gate decides about it and by which rule,
+//! and what would allow it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use zeph_tools::gate::decision::as_toml;
+use zeph_tools::gate::path_pattern::escape;
+use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect};
+use zeph_tools::gate::rule::Place;
+use zeph_tools::gate::{By, CallSubject, Effect, Judged, RuleOrigin, SubjectPath};
+use zeph_tools::shell::policy::Verdict;
+use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
+
+use super::fitting;
+use super::gates::{Gates, Judgement, named};
+use crate::cli::sessions::shown;
+
+/// Explains a call: for a person, or as JSON.
+///
+/// # Errors
+/// Arguments that do not fit the tool.
+pub(super) fn explain(
+    gates: &Gates,
+    def: &ToolDef,
+    params: Value,
+    as_json: bool,
+) -> anyhow::Result<String> {
+    let call = Gates::call(def, fitting(def, params)?, Phase::default());
+    let subject = gates.subject(&call, def);
+    let judgement = gates.judge(&call, &subject, TrustLevel::default());
+    let explained = Explained {
+        gates,
+        subject: &subject,
+        judgement: &judgement,
+    };
+    Ok(match as_json {
+        true => serde_json::to_string_pretty(&explained.json())?,
+        false => shown(explained.text()),
+    })
+}
+
+struct Explained<'e> {
+    gates: &'e Gates,
+    subject: &'e CallSubject<'e>,
+    judgement: &'e Judgement<'e>,
+}
+
+impl Explained<'_> {
+    fn mode(&self) -> Mode {
+        self.gates.loaded.config.tools.mode
+    }
+
+    fn json(&self) -> Value {
+        let subject = self.subject;
+        let command = subject.command.as_ref().map(|command| {
+            let parts: Vec<Value> = command
+                .parts
+                .iter()
+                .map(|part| {
+                    json!({
+                        "text": part.text,
+                        "words": part.words,
+                        "assignments": part.assignments,
+                        "kind": part.kind,
+                        "depth": part.depth,
+                        "known": part.known,
+                    })
+                })
+                .collect();
+            json!({
+                "text": command.text,
+                "parts": parts,
+                "writes": command.writes.iter().map(|path| self.path(path)).collect::<Vec<_>>(),
+                "unknown_writes": command.unknown_writes,
+                "unknown": command.unknown,
+            })
+        });
+        let url = subject
+            .url
+            .as_ref()
+            .map(|url| json!({ "given": url.given, "normal": url.normal }));
+        json!({
+            "tool": subject.tool,
+            "arguments": subject.params,
+            "paths": subject.paths.iter().map(|path| self.path(path)).collect::<Vec<_>>(),
+            "command": command,
+            "url": url,
+            "gates": [self.blocklist_json(), self.policy_json(), self.permission_json()],
+            "decision": named(self.judgement.effect()),
+            "would_allow": self.would_allow(),
+        })
+    }
+
+    fn path(&self, path: &SubjectPath) -> Value {
+        let forms = path.forms(&self.gates.loaded.places);
+        json!({
+            "given": path.given,
+            "role": path.role,
+            "relative": forms.relative,
+            "canonical": forms.canonical,
+            "canonical_relative": forms.canonical_relative,
+            "inside": forms.inside,
+        })
+    }
+
+    fn blocklist_json(&self) -> Value {
+        let (decision, reason) = match &self.judgement.blocklist {
+            None => ("none", None),
+            Some(Verdict::Allow) => ("allow", None),
+            Some(Verdict::Ask { why }) => ("ask", Some(why)),
+            Some(Verdict::Block { what }) => ("deny", Some(what)),
+        };
+        json!({ "gate": "blocklist", "decision": decision, "reason": reason })
+    }
+
+    fn policy_json(&self) -> Value {
+        let Some(decision) = &self.judgement.policy else {
+            return json!({ "gate": "policy", "decision": "off" });
+        };
+        let (file, line) = place_of(decision.trace.origin);
+        json!({
+            "gate": "policy",
+            "decision": decision.effect,
+            "rule": decision.trace.origin.key,
+            "place": decision.trace.origin.to_string(),
+            "file": file,
+            "line": line,
+            "matched": decision.trace.matched.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })
+    }
+
+    fn permission_json(&self) -> Value {
+        let decision = &self.judgement.permission;
+        let pieces: Vec<Value> = decision
+            .pieces
+            .iter()
+            .map(|judged| {
+                let mut piece = json!({
+                    "about": judged.piece.shown(self.subject),
+                    "decision": named(judged.effect),
+                    "by": by(judged),
+                });
+                if let By::Rule(rule) | By::Perhaps(rule) = judged.by {
+                    let (file, line) = place_of(&rule.origin);
+                    piece["rule"] = json!(rule.origin.key);
+                    piece["pattern"] = json!(rule.written.pattern);
+                    piece["file"] = json!(file);
+                    piece["line"] = json!(line);
+                }
+                piece
+            })
+            .collect();
+        json!({
+            "gate": "permission",
+            "decision": named(decision.effect),
+            "mode": self.mode(),
+            "trust": TrustLevel::default(),
+            "reason": (decision.effect != Effect::Allow).then(|| decision.reason(self.subject)),
+            "pieces": pieces,
+        })
+    }
+
+    fn text(&self) -> String {
+        let subject = self.subject;
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{} {}", subject.tool, subject.params);
+        if let Some(command) = &subject.command {
+            for part in &command.parts {
+                let kind = format!("{:?}", part.kind).to_lowercase();
+                let indent = "  ".repeat(part.depth);
+                let _ = writeln!(text, "  {kind:<12}{indent}{}", part.text);
+            }
+            for path in &command.writes {
+                let _ = writeln!(text, "  writes      {}", self.path_text(path));
+            }
+            if command.unknown_writes {
+                let _ = writeln!(text, "  writes      somewhere that shows when it runs");
+            }
+            if let Some(unknown) = &command.unknown {
+                let _ = writeln!(text, "  unknown     {unknown}");
+            }
+        }
+        for path in &subject.paths {
+            let role = match path.role {
+                zeph_tools::gate::PathRole::Read => "reads",
+                zeph_tools::gate::PathRole::Write => "writes",
+            };
+            let _ = writeln!(text, "  {role:<12}{}", self.path_text(path));
+        }
+        if let Some(url) = &subject.url {
+            let normal = url.normal.as_deref().unwrap_or("no URL");
+            let _ = writeln!(text, "  url         {} ({normal})", url.given);
+        }
+        text.push('\n');
+        let _ = match &self.judgement.blocklist {
+            None => writeln!(text, "blocklist   is about commands alone"),
+            Some(Verdict::Allow) => writeln!(text, "blocklist   allow"),
+            Some(Verdict::Ask { why }) => writeln!(text, "blocklist   ask: {why}"),
+            Some(Verdict::Block { what }) => writeln!(text, "blocklist   deny: {what}"),
+        };
+        let _ = match &self.judgement.policy {
+            None => writeln!(text, "policy      is off"),
+            Some(decision) => writeln!(text, "policy      {decision}"),
+        };
+        let permission = &self.judgement.permission;
+        let _ = writeln!(
+            text,
+            "permission  {} (mode {}, trust {})",
+            named(permission.effect),
+            mode_name(self.mode()),
+            TrustLevel::default().as_str()
+        );
+        for judged in &permission.pieces {
+            let _ = writeln!(
+                text,
+                "  {:<6}{}\n        {}",
+                named(judged.effect),
+                judged.piece.shown(subject),
+                by(judged)
+            );
+        }
+        let effect = self.judgement.effect();
+        let _ = write!(text, "\ndecision    {}", named(effect));
+        let _ = match effect {
+            Effect::Allow => writeln!(text),
+            _ => writeln!(text, ", by {}", self.judgement.by(subject)),
+        };
+        let ways = self.would_allow();
+        if !ways.is_empty() {
+            let _ = writeln!(text, "\nwhat would allow it:");
+        }
+        for way in ways {
+            let _ = writeln!(text, "- {}", way.trim_end().replace('\n', "\n  "));
+        }
+        text
+    }
+
+    fn path_text(&self, path: &SubjectPath) -> String {
+        let forms = path.forms(&self.gates.loaded.places);
+        let canonical = forms.canonical.as_ref().map_or_else(
+            || "leads nowhere".to_owned(),
+            |path| path.display().to_string(),
+        );
+        let relative = forms.canonical_relative.as_deref();
+        let relative = relative.map_or_else(String::new, |text| format!(", {text}"));
+        let inside = match forms.inside {
+            true => "inside the sandbox",
+            false => "outside the sandbox",
+        };
+        format!("{} ({canonical}{relative}, {inside})", path.given)
+    }
+
+    /// What a person could do so that the call runs, one gate after the other.
+    fn would_allow(&self) -> Vec<String> {
+        let mut ways = Vec::new();
+        if let Some(Verdict::Block { .. }) = &self.judgement.blocklist {
+            ways.push(
+                "nothing: what the blocklist refuses runs in no mode; see `blocked_commands` and \
+                 `allow_constructs` of [tools.shell]"
+                    .to_owned(),
+            );
+            return ways;
+        }
+        if let Some(decision) = &self.judgement.policy
+            && decision.effect == PolicyEffect::Deny
+        {
+            ways.push(self.past_the_policy(decision));
+        }
+        let decision = &self.judgement.permission;
+        let asks = matches!(self.judgement.blocklist, Some(Verdict::Ask { .. }));
+        match decision.effect {
+            Effect::Deny => ways.push(match decision.rule() {
+                Some(rule) => format!("without the rule at {}", rule.origin),
+                None => "another mode: --mode ask".to_owned(),
+            }),
+            Effect::Ask => {
+                let rules = decision.would_allow(self.subject);
+                if !rules.is_empty() {
+                    let before = match decision.by {
+                        By::Rule(rule) => format!(", before the rule at {}", rule.origin),
+                        _ => String::new(),
+                    };
+                    ways.push(format!(
+                        "in {}{before}:\n{}",
+                        self.gates.loaded.paths.user_file.display(),
+                        as_toml(&rules)
+                    ));
+                }
+            }
+            Effect::Allow => {}
+        }
+        if asks || decision.effect == Effect::Ask {
+            ways.push("--yes, or the answer \"once\" when it is asked".to_owned());
+            let nature = &self.subject.nature;
+            let edits = !nature.read_only && !nature.open_world && nature.risk <= Risk::Medium;
+            if !asks && edits && matches!(decision.by, By::NoRule | By::Mode(_)) {
+                ways.push("--mode auto-edit".to_owned());
+            }
+        }
+        ways
+    }
+
+    /// A rule that would let the call past the policy.
+    fn past_the_policy(&self, decision: &PolicyDecision<'_>) -> String {
+        let origin = decision.trace.origin;
+        let place = match decision.is_default() {
+            true => String::new(),
+            false => format!(", before the rule at {origin}"),
+        };
+        if let (Place::Line(file, _), Some(project)) =
+            (&origin.place, &self.gates.loaded.paths.project_file)
+            && file.as_ref() == project.as_path()
+        {
+            return format!("without the rule at {origin}, which the project brings");
+        }
+        let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+        let paths: Option<Vec<String>> = self
+            .subject
+            .paths
+            .iter()
+            .map(|path| {
+                let forms = path.forms(&self.gates.loaded.places);
+                let relative = forms.canonical_relative.clone();
+                let absolute = || Some(forms.canonical.as_ref()?.to_str()?.to_owned());
+                Some(quoted(&escape(&relative.or_else(absolute)?)))
+            })
+            .collect();
+        let about = match paths {
+            Some(paths) if !paths.is_empty() => format!("paths = [{}]", paths.join(", ")),
+            _ => {
+                let arguments = zeph_tools::gate::subject::canonical_json(self.subject.params);
+                let expression = format!("^{}$", zeph_tools::gate::policy::literal(&arguments));
+                format!("args_match = {}", quoted(&expression))
+            }
+        };
+        format!(
+            "in {}{place}:\n[[tools.policy.rules]]\neffect = \"allow\"\ntools = [{}]\n{about}",
+            self.gates.loaded.paths.user_file.display(),
+            quoted(self.subject.tool),
+        )
+    }
+}
+
+fn place_of(origin: &RuleOrigin) -> (Option<String>, Option<usize>) {
+    match &origin.place {
+        Place::Line(file, line) => (Some(file.display().to_string()), Some(*line)),
+        Place::Said(_) => (None, None),
+    }
+}
+
+/// What decided about a piece.
+fn by(judged: &Judged<'_>) -> String {
+    match judged.by {
+        By::Rule(rule) => format!(
+            "{} ({}) {} {:?}",
+            rule.origin.key,
+            rule.origin,
+            rule.action().as_str(),
+            rule.written.pattern
+        ),
+        By::Perhaps(rule) => format!(
+            "perhaps {} ({}) {} {:?}: it cannot be known before it runs",
+            rule.origin.key,
+            rule.origin,
+            rule.action().as_str(),
+            rule.written.pattern
+        ),
+        By::NoRule => "no rule of tools.permissions is about it".to_owned(),
+        By::Nature => "the nature of the tool: it looks, or changes the session alone".to_owned(),
+        By::Mode(mode) => format!("mode {}", mode_name(mode)),
+        By::Trust(level) => format!("trust {}", level.as_str()),
+        By::Unknown => "it cannot all be known before it runs".to_owned(),
+        By::Autonomous => "nobody watches".to_owned(),
+    }
+}
+
+/// The name of a mode in the configuration.
+fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Plan => "plan",
+        Mode::Ask => "ask",
+        Mode::AutoEdit => "auto-edit",
+        Mode::Full => "full",
+    }
+}

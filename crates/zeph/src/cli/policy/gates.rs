@@ -1,0 +1,163 @@
+//! The gates as they stand before a call, to be asked without one.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use serde_json::Value;
+use zeph_tools::gate::policy::{Policy, PolicyDecision, PolicyEffect};
+use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, decide, subject_of};
+use zeph_tools::shell::ShellExecutor;
+use zeph_tools::shell::policy::Verdict;
+use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
+
+use crate::assemble::known_tools;
+use crate::config::{ConfigErrors, Environment, Loaded, compile_policy};
+
+/// The gates that decide by rules, and the tools that they know.
+pub(super) struct Gates {
+    pub(super) loaded: Loaded,
+    pub(super) env: Environment,
+    registry: ToolRegistry,
+    shell: Arc<ShellExecutor>,
+}
+
+/// What the gates say about a call, each by itself.
+pub(super) struct Judgement<'g> {
+    /// The shell's blocklist, for commands.
+    pub(super) blocklist: Option<Verdict>,
+    /// The policy, where one is switched on.
+    pub(super) policy: Option<PolicyDecision<'g>>,
+    /// The rules of permissions, the mode and the trust.
+    pub(super) permission: Decision<'g>,
+}
+
+impl Gates {
+    /// The gates of a configuration.
+    ///
+    /// # Errors
+    /// When the tools cannot be known.
+    pub(super) fn new(loaded: Loaded, env: Environment) -> anyhow::Result<Self> {
+        let (definitions, shell) = known_tools(&loaded, &env)?;
+        Ok(Self {
+            loaded,
+            env,
+            registry: ToolRegistry::new(definitions),
+            shell,
+        })
+    }
+
+    /// All rules of the policy, as if every list was switched on.
+    ///
+    /// # Errors
+    /// Rules that cannot hold.
+    pub(super) fn whole_policy(&self) -> anyhow::Result<Option<Policy>> {
+        let mut config = self.loaded.config.clone();
+        config.tools.policy.enabled = true;
+        config.tools.authorization.enabled = true;
+        let (provenance, places) = (&self.loaded.provenance, &self.loaded.places);
+        Ok(compile_policy(&config, provenance, places, &self.env)
+            .or_else(|errors| ConfigErrors::check(errors).map(|()| None))?)
+    }
+
+    /// The tool of this id or alias.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn tool(&self, name: &str) -> anyhow::Result<&ToolDef> {
+        match self.find(name) {
+            Some(def) => Ok(def),
+            None => bail!(
+                "{}",
+                ToolError::ToolNotFound {
+                    id: name.to_owned(),
+                    near: self.registry.near(name),
+                }
+            ),
+        }
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&ToolDef> {
+        self.registry.get(name)
+    }
+
+    /// A call of a tool with arguments that fit.
+    pub(super) fn call(def: &ToolDef, params: Value, phase: Phase) -> ToolCall {
+        let mut call = ToolCall::new("call", def.id.to_string(), params, "policy");
+        call.phase = phase;
+        call
+    }
+
+    /// What a call is about.
+    pub(super) fn subject<'c>(&'c self, call: &'c ToolCall, def: &'c ToolDef) -> CallSubject<'c> {
+        subject_of(call, def, &self.loaded.places)
+    }
+
+    /// Asks every gate.
+    pub(super) fn judge(
+        &self,
+        call: &ToolCall,
+        subject: &CallSubject<'_>,
+        trust: TrustLevel,
+    ) -> Judgement<'_> {
+        let given = Circumstances {
+            mode: self.loaded.config.tools.mode,
+            trust,
+            phase: call.phase,
+        };
+        let command = subject.command.is_some();
+        let policy = self.loaded.policy.as_deref();
+        Judgement {
+            // Arguments that do not fit are told before.
+            blocklist: command.then(|| self.shell.verdict(&call.params).ok()).flatten(),
+            policy: policy.map(|policy| policy.decide(subject, trust)),
+            permission: decide(subject, &self.loaded.rules, given),
+        }
+    }
+}
+
+impl Judgement<'_> {
+    /// What becomes of the call.
+    pub(super) fn effect(&self) -> Effect {
+        let blocklist = match &self.blocklist {
+            Some(Verdict::Block { .. }) => Effect::Deny,
+            Some(Verdict::Ask { .. }) => Effect::Ask,
+            _ => Effect::Allow,
+        };
+        let policy = match self.policy.as_ref().map(|decision| decision.effect) {
+            Some(PolicyEffect::Deny) => Effect::Deny,
+            _ => Effect::Allow,
+        };
+        blocklist.max(policy).max(self.permission.effect)
+    }
+
+    /// By what it was decided, in a line.
+    pub(super) fn by(&self, subject: &CallSubject<'_>) -> String {
+        if let Some(Verdict::Block { what }) = &self.blocklist {
+            return format!("the blocklist: {what}");
+        }
+        if let Some(decision) = &self.policy
+            && decision.effect == PolicyEffect::Deny
+        {
+            return format!("the policy: {decision}");
+        }
+        match &self.blocklist {
+            Some(Verdict::Ask { why }) if self.permission.effect == Effect::Allow => {
+                format!("the blocklist: {why}")
+            }
+            _ if self.permission.effect == Effect::Allow => match self.permission.policy_match() {
+                Some(rule) => rule,
+                None => "the mode and the nature of the tool".to_owned(),
+            },
+            _ => self.permission.reason(subject),
+        }
+    }
+}
+
+/// The name of an effect.
+pub(super) fn named(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Allow => "allow",
+        Effect::Ask => "ask",
+        Effect::Deny => "deny",
+    }
+}

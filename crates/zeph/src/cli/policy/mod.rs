@@ -1,0 +1,68 @@
+//! `zeph policy …`: what the gates decide, without running anything. Nothing here writes: the tools
+//! are known without the database, and the trail is opened for reading alone.
+
+mod examples;
+mod explain;
+mod gates;
+mod replay;
+
+use anyhow::bail;
+use serde_json::{Map, Value};
+use zeph_tools::{ToolDef, ToolError};
+
+use super::args::{GlobalArgs, PolicyCommand};
+use super::{Exit, load_config, print};
+use gates::Gates;
+
+/// Runs one of the commands.
+pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::Result<Exit> {
+    let (loaded, env) = load_config(global)?;
+    let gates = Gates::new(loaded, env)?;
+    match command {
+        PolicyCommand::Explain {
+            tool,
+            arguments,
+            json,
+        } => {
+            let def = gates.tool(&tool)?;
+            let params = arguments_of(def, &arguments)?;
+            print(&explain::explain(&gates, def, params, json)?)?;
+            Ok(Exit::Done)
+        }
+        PolicyCommand::Test => examples::run(&gates),
+        PolicyCommand::Replay {
+            since,
+            session,
+            json,
+        } => replay::run(&gates, since.as_deref(), session.as_deref(), json).await,
+    }
+}
+
+/// The arguments of a call as a person writes them: a JSON object, or the text of the first required
+/// argument.
+fn arguments_of(def: &ToolDef, text: &str) -> anyhow::Result<Value> {
+    if text.trim_start().starts_with('{')
+        && let Ok(params @ Value::Object(_)) = serde_json::from_str(text)
+    {
+        return Ok(params);
+    }
+    let required = def.parameters.get("required").and_then(Value::as_array);
+    let first = required.into_iter().flatten().find_map(Value::as_str);
+    match first {
+        _ if text.trim().is_empty() => Ok(Value::Object(Map::new())),
+        Some(name) => Ok(Value::Object(Map::from_iter([(
+            name.to_owned(),
+            Value::String(text.to_owned()),
+        )]))),
+        None => bail!(
+            "the arguments of {} are a JSON object, not {text:?}",
+            def.id
+        ),
+    }
+}
+
+/// The arguments as the tool would get them, or why they do not fit.
+fn fitting(def: &ToolDef, params: Value) -> Result<Value, ToolError> {
+    let prepared = zeph_tools::params::prepare(def, &params)?;
+    Ok(prepared.params.unwrap_or(params))
+}

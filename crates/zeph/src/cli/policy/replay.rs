@@ -1,0 +1,266 @@
+//! `zeph policy replay`: what the present rules decide about calls of the past, as the trail has them.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use zeph_memory::{AuditFilter, Store, StoredAudit};
+use zeph_tools::gate::Effect;
+use zeph_tools::layers::now_ms;
+use zeph_tools::{Phase, TrustLevel};
+
+use super::fitting;
+use super::gates::{Gates, named};
+use crate::cli::audit::{moment, short, time};
+use crate::cli::sessions::shown;
+use crate::cli::{Exit, print};
+
+/// What stands in the trail in the place of a secret, at its beginning.
+const REDACTED: &str = "[redacted:";
+/// The longest arguments that a line shows, in characters.
+const ARGUMENTS: usize = 100;
+
+/// What had become of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// It ran without a question.
+    Allowed,
+    /// A person agreed, or nobody could be asked.
+    Asked,
+    /// A rule denied it.
+    Denied,
+    /// It was refused, by a rule or by a person: the trail does not say.
+    Refused,
+}
+
+/// A call that would now be decided otherwise.
+struct Changed {
+    entry: StoredAudit,
+    then: Then,
+    now: Effect,
+    by: String,
+    doubts: Vec<&'static str>,
+}
+
+#[derive(Default)]
+struct Counts {
+    calls: usize,
+    same: usize,
+    other_directories: usize,
+    unknown_tools: usize,
+    unfit: usize,
+    refused: usize,
+    redacted: usize,
+}
+
+/// Decides the calls of the trail anew.
+///
+/// # Errors
+/// When the database cannot be read; a time or a session that is none.
+pub(super) async fn run(
+    gates: &Gates,
+    since: Option<&str>,
+    session: Option<&str>,
+    as_json: bool,
+) -> anyhow::Result<Exit> {
+    let filter = AuditFilter {
+        session: session.map(str::to_owned),
+        since: since.map(|text| moment(text, now_ms())).transpose()?,
+        ..AuditFilter::default()
+    };
+    let mut counts = Counts::default();
+    let mut changed = Vec::new();
+    if let Some(store) = Store::open_for_reading(&gates.loaded.paths.database).await? {
+        let directories = store.list_sessions(None, u32::MAX).await?;
+        let directories: HashMap<String, PathBuf> = directories
+            .into_iter()
+            .map(|session| (session.id, session.project))
+            .collect();
+        for entry in store.audit_entries(&filter, u32::MAX).await? {
+            // Its paths began elsewhere.
+            let here = directories.get(&entry.session) == Some(&gates.env.cwd);
+            if !here && session.is_none() {
+                counts.other_directories += 1;
+                continue;
+            }
+            changed.extend(again(gates, entry, &mut counts));
+        }
+        store.close().await?;
+    }
+    print(&match as_json {
+        true => serde_json::to_string_pretty(&as_value(&changed, &counts))?,
+        false => shown(as_text(&changed, &counts)),
+    })?;
+    Ok(Exit::Done)
+}
+
+/// Decides a call anew; `None` where the decision is the same, or cannot be made.
+fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Changed> {
+    let then = then(&entry)?;
+    counts.calls += 1;
+    let Some(def) = gates.find(&entry.tool) else {
+        counts.unknown_tools += 1;
+        return None;
+    };
+    let params: Option<Value> = serde_json::from_str(&entry.call).ok();
+    let Some(params) = params.and_then(|params| fitting(def, params).ok()) else {
+        counts.unfit += 1;
+        return None;
+    };
+    let phase: Phase = serde_json::from_value(json!(entry.phase)).unwrap_or_default();
+    let trust: TrustLevel = serde_json::from_value(json!(entry.trust)).unwrap_or_default();
+    let call = Gates::call(def, params, phase);
+    let subject = gates.subject(&call, def);
+    let judgement = gates.judge(&call, &subject, trust);
+    let now = judgement.effect();
+    let same = match then {
+        Then::Allowed => now == Effect::Allow,
+        Then::Asked => now == Effect::Ask,
+        Then::Denied => now == Effect::Deny,
+        Then::Refused => now != Effect::Allow,
+    };
+    if same {
+        counts.same += 1;
+        return None;
+    }
+    let mut doubts = Vec::new();
+    if entry.call.contains(REDACTED) {
+        counts.redacted += 1;
+        doubts.push("its arguments are redacted in the trail");
+    }
+    if then == Then::Refused {
+        counts.refused += 1;
+        doubts.push("whether a rule or a person refused it is not known");
+    }
+    Some(Changed {
+        by: judgement.by(&subject),
+        then,
+        now,
+        doubts,
+        entry,
+    })
+}
+
+/// What had become of a call; `None` where no rule was asked.
+fn then(entry: &StoredAudit) -> Option<Then> {
+    let category = entry.error_category.as_deref();
+    let rule = entry.policy_match.as_deref().unwrap_or_default();
+    match (entry.result.as_str(), category) {
+        ("blocked", Some("confirmation_required")) => Some(Then::Asked),
+        ("blocked", Some("policy_blocked"))
+            if rule.contains("deny by ") || rule.contains(") deny ") =>
+        {
+            Some(Then::Denied)
+        }
+        ("blocked", Some("policy_blocked")) if rule.contains(") ask ") => Some(Then::Asked),
+        ("blocked", Some("policy_blocked")) => Some(Then::Refused),
+        // A quota, or arguments that did not fit.
+        ("blocked", _) => None,
+        (_, Some("tool_not_found" | "invalid_parameters" | "type_mismatch")) => None,
+        _ if entry.approved_by == "user" || entry.approved_by == "remembered" => Some(Then::Asked),
+        _ => Some(Then::Allowed),
+    }
+}
+
+impl Then {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allow",
+            Self::Asked => "ask",
+            Self::Denied => "deny",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What cannot be known, in words.
+fn notes(counts: &Counts) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |count: usize, words: &str| {
+        if count > 0 {
+            notes.push(format!("{count} {words}"));
+        }
+    };
+    note(
+        counts.other_directories,
+        "of other directories or of removed sessions are left out: their paths began elsewhere",
+    );
+    note(
+        counts.unknown_tools,
+        "of tools that are not there now are left out",
+    );
+    note(
+        counts.unfit,
+        "whose arguments did not fit the tool, or do not now, are left out",
+    );
+    note(
+        counts.redacted,
+        "have redacted arguments: the real ones may be decided otherwise",
+    );
+    note(counts.refused, "were refused, by a rule or by a person");
+    notes.push(
+        "paths are judged as they lie now; contents of files are not in the trail".to_owned(),
+    );
+    notes
+}
+
+fn as_value(changed: &[Changed], counts: &Counts) -> Value {
+    let changed: Vec<Value> = changed
+        .iter()
+        .map(|changed| {
+            let entry = &changed.entry;
+            json!({
+                "seq": entry.link.as_ref().map(|link| link.seq),
+                "ts": entry.ts,
+                "session": entry.session,
+                "call_id": entry.call_id,
+                "tool": entry.tool,
+                "call": serde_json::from_str(&entry.call).unwrap_or(Value::Null),
+                "then": changed.then.as_str(),
+                "then_by": entry.policy_match,
+                "now": named(changed.now),
+                "now_by": changed.by,
+                "doubts": changed.doubts,
+            })
+        })
+        .collect();
+    json!({
+        "calls": counts.calls,
+        "same": counts.same,
+        "changed": changed,
+        "notes": notes(counts),
+    })
+}
+
+fn as_text(changed: &[Changed], counts: &Counts) -> String {
+    let mut text = String::new();
+    for changed in changed {
+        let entry = &changed.entry;
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}  {}  {} → {}  {}\n    {}",
+            time(entry.ts),
+            short(&entry.tool, 24),
+            changed.then.as_str(),
+            named(changed.now),
+            short(&entry.call, ARGUMENTS),
+            changed.by,
+        );
+        for doubt in &changed.doubts {
+            let _ = writeln!(text, "    but {doubt}");
+        }
+    }
+    let _ = writeln!(
+        text,
+        "{} calls: {} would be decided otherwise, {} the same",
+        counts.calls,
+        changed.len(),
+        counts.same
+    );
+    for note in notes(counts) {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}

@@ -1,0 +1,138 @@
+//! `[tools.policy]` and `[tools.authorization]`: a project's rules laid in front of the user's, and all
+//! of them compiled.
+
+use toml::{Table, Value};
+use zeph_tools::gate::policy::{AUTHORIZATION_RULES, POLICY_RULES, Policy, PolicyError, Surroundings};
+use zeph_tools::gate::{Places, RuleOrigin};
+
+use super::env::Environment;
+use super::error::ConfigError;
+use super::layer::Layer;
+use super::origin::{Origin, Provenance};
+use super::permissions::TOOLS;
+use super::Config;
+
+/// Lays the rules of a project over those of the user: in front of them, and only such as deny.
+pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    for list in [POLICY_RULES, AUTHORIZATION_RULES] {
+        let Some(mut rules) = project.get(list).and_then(Value::as_array).cloned() else {
+            continue;
+        };
+        for (at, rule) in rules.iter().enumerate() {
+            let allows = ["effect", "action"]
+                .into_iter()
+                .find(|name| rule.get(name).and_then(Value::as_str) == Some("allow"));
+            if let Some(name) = allows {
+                let origin = project.provenance.of(&format!("{list}[{at}].{name}"));
+                let message = format!("a project's file may only add rules that deny (`{list}[{at}]`)");
+                errors.push(
+                    ConfigError::new(origin.clone(), message)
+                        .help("remove it there; a rule that allows stands in the user's own file"),
+                );
+            }
+        }
+        let own = user.get(list).and_then(Value::as_array);
+        for (at, rule) in own.into_iter().flatten().enumerate() {
+            let place = rules.len();
+            for field in rule.as_table().into_iter().flat_map(Table::keys) {
+                let origin = user.provenance.of(&format!("{list}[{at}].{field}")).clone();
+                project
+                    .provenance
+                    .set(&format!("{list}[{place}].{field}"), origin);
+            }
+            rules.push(rule.clone());
+        }
+        let section = list.split('.').nth(1).unwrap_or_default();
+        if let Some(Value::Table(tools)) = project.table.get_mut("tools")
+            && let Some(Value::Table(section)) = tools.get_mut(section)
+        {
+            section.insert("rules".to_owned(), Value::Array(rules));
+        }
+    }
+    errors.extend(switched_on(user, project));
+    errors
+}
+
+/// A project that switches one list on beside the other brings rules of the user to hold that allow,
+/// perhaps: that is the user's to decide.
+fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
+    let is_on = |layer: &Layer, section: &str| {
+        let key = format!("tools.{section}.enabled");
+        layer.get(&key).and_then(Value::as_bool) == Some(true)
+    };
+    let sections = [("policy", "authorization"), ("authorization", "policy")];
+    let (section, _) = sections.into_iter().find(|(section, other)| {
+        let allows = |rule: &Value| {
+            let of = |name: &str| rule.get(name).and_then(Value::as_str) == Some("allow");
+            of("effect") || of("action")
+        };
+        let rules = user.get(&format!("tools.{section}.rules"));
+        is_on(project, section)
+            && !is_on(user, section)
+            && is_on(user, other)
+            && rules.and_then(Value::as_array).is_some_and(|rules| rules.iter().any(allows))
+    })?;
+    let key = format!("tools.{section}.enabled");
+    let message = format!(
+        "a project's file may not switch `{key}` on: rules of yours that allow would hold with it"
+    );
+    let origin = project.provenance.of(&key).clone();
+    Some(ConfigError::new(origin, message).help("remove it there, or switch it on in the user's own file"))
+}
+
+/// Compiles the rules that are switched on; `None` where none are.
+///
+/// # Errors
+/// Every rule that cannot hold, with its place.
+pub(crate) fn compile(
+    config: &Config,
+    provenance: &Provenance,
+    places: &Places,
+    env: &Environment,
+) -> Result<Option<Policy>, Vec<ConfigError>> {
+    let tools = &config.tools;
+    let around = Surroundings {
+        origin: &|key| RuleOrigin {
+            key: key.to_owned(),
+            place: origin_of(key, provenance).place(),
+        },
+        places,
+        is_set: &|name| env.vars.contains_key(std::ffi::OsStr::new(name)),
+    };
+    let placed = |errors: Vec<PolicyError>| -> Vec<ConfigError> {
+        let placed = errors.into_iter().map(|error| {
+            let origin = origin_of(&error.key, provenance).clone();
+            ConfigError::new(origin, error.to_string()).help(error.help)
+        });
+        placed.collect()
+    };
+    let policy = Policy::new(&tools.policy, &tools.authorization, around).map_err(placed)?;
+    if let Some(policy) = &policy {
+        let known: Vec<&str> = TOOLS.iter().map(|(id, _)| *id).collect();
+        let unknown = policy.names_not_in(&known);
+        if !unknown.is_empty() {
+            return Err(placed(unknown));
+        }
+    }
+    Ok(policy)
+}
+
+/// Where a key was written; for a rule, where its first field stands.
+fn origin_of<'p>(key: &str, provenance: &'p Provenance) -> &'p Origin {
+    const FIELDS: &[&str] = &["effect", "action", "tools", "tool", "paths", "args_match", "env"];
+    let own = provenance.of(key);
+    if *own != Origin::Default {
+        return own;
+    }
+    let fields = FIELDS
+        .iter()
+        .map(|field| provenance.of(&format!("{key}.{field}")))
+        .filter(|origin| **origin != Origin::Default);
+    let line = |origin: &&Origin| match origin {
+        Origin::User(place) | Origin::Project(place) => place.line,
+        _ => 0,
+    };
+    let list = key.split('[').next().unwrap_or_default();
+    fields.min_by_key(line).unwrap_or_else(|| provenance.of(list))
+}
