@@ -35,10 +35,17 @@ fn files(home: &Home) {
 }
 
 fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
-    home.zeph(["tools", "call", tool, &params.to_string(), "--json", "--yes"])
-        .args(more)
-        .run()
-        .json()
+    home.zeph([
+        "tools",
+        "call",
+        tool,
+        &params.to_string(),
+        "--json",
+        "--yes",
+    ])
+    .args(more)
+    .run()
+    .json()
 }
 
 /// Proves PERM-10, PERM-11, PERM-12: what is denied runs in no mode, whoever agrees; the person and the
@@ -48,23 +55,61 @@ fn what_is_denied_runs_in_no_mode() {
     let home = home(RULES);
     let file = home.config_file().display().to_string();
     let denied = [
-        ("read", json!({ "path": "secrets/key" }), "tools.policy.rules[0]"),
-        ("read", json!({ "path": "src/../secrets/key" }), "tools.policy.rules[0]"),
-        ("bash", json!({ "command": "cat secrets/key" }), "tools.policy.rules[0]"),
-        ("bash", json!({ "command": "cd secrets; cat k''ey" }), "tools.policy.rules[0]"),
-        ("bash", json!({ "command": "cat \"$X\"" }), "tools.policy.rules[0]"),
-        ("move_path", json!({ "source": "src/a", "destination": "b" }), "tools.policy.default_effect"),
-        ("write", json!({ "path": "ran", "content": "x" }), "tools.policy.default_effect"),
+        (
+            "read",
+            json!({ "path": "secrets/key" }),
+            "tools.policy.rules[0]",
+        ),
+        (
+            "read",
+            json!({ "path": "src/../secrets/key" }),
+            "tools.policy.rules[0]",
+        ),
+        (
+            "bash",
+            json!({ "command": "cat secrets/key" }),
+            "tools.policy.rules[0]",
+        ),
+        (
+            "bash",
+            json!({ "command": "cd secrets; cat k''ey" }),
+            "tools.policy.rules[0]",
+        ),
+        (
+            "bash",
+            json!({ "command": "cat \"$X\"" }),
+            "tools.policy.rules[0]",
+        ),
+        (
+            "move_path",
+            json!({ "source": "src/a", "destination": "b" }),
+            "tools.policy.default_effect",
+        ),
+        (
+            "write",
+            json!({ "path": "ran", "content": "x" }),
+            "tools.policy.default_effect",
+        ),
         ("get_current_time", json!({}), "tools.policy.default_effect"),
     ];
     for mode in ["ask", "auto-edit", "full", "plan"] {
         for (tool, params, rule) in &denied {
             let output = home
-                .zeph(["tools", "call", tool, &params.to_string(), "--json", "--yes"])
+                .zeph([
+                    "tools",
+                    "call",
+                    tool,
+                    &params.to_string(),
+                    "--json",
+                    "--yes",
+                ])
                 .args(["--mode", mode, "--unsandboxed"])
                 .run();
             let form = output.json();
-            assert_eq!(form["error_category"], "policy_blocked", "{mode} {params}: {form}");
+            assert_eq!(
+                form["error_category"], "policy_blocked",
+                "{mode} {params}: {form}"
+            );
             let told = form.to_string();
             assert_has(&told, &["policy denied this call"]);
             assert!(!told.contains("rules[") && !told.contains("hush"), "{told}");
@@ -72,7 +117,10 @@ fn what_is_denied_runs_in_no_mode() {
             let entries = audit(&home.database());
             let matched = entries.last().and_then(|entry| entry.policy_match.clone());
             let matched = matched.unwrap_or_default();
-            assert!(matched.starts_with(&format!("deny by {rule} (")), "{matched}");
+            assert!(
+                matched.starts_with(&format!("deny by {rule} (")),
+                "{matched}"
+            );
         }
     }
     assert!(!home.has("ran") && !home.has("b") && home.has("src/a"));
@@ -105,11 +153,17 @@ fn every_entry_point_has_the_policy() {
     let output = over_http
         .zeph(["-p", "go", "--yes", "--mode", "full", "--unsandboxed"])
         .code(0);
-    assert_has(&output.stderr, &["tools.policy.rules[0]", "tools.policy.default_effect"]);
+    assert_has(
+        &output.stderr,
+        &["tools.policy.rules[0]", "tools.policy.default_effect"],
+    );
     let results = results_of(&server.last().messages());
     for (_, text) in &results[..2] {
         assert_has(text, &["policy_blocked", "policy denied this call"]);
-        assert!(!text.contains("rules") && !text.contains("secrets"), "{text}");
+        assert!(
+            !text.contains("rules") && !text.contains("secrets"),
+            "{text}"
+        );
     }
     assert_has(&results[2].1, &["text"]);
     assert!(!over_http.has("ran"));
@@ -119,7 +173,11 @@ fn every_entry_point_has_the_policy() {
         .iter()
         .map(|(tool, params)| json!({ "tool": tool, "params": params }).to_string() + "\n")
         .collect();
-    let forms = script.zeph(["tools", "run", "--yes"]).stdin(lines).run().json_lines();
+    let forms = script
+        .zeph(["tools", "run", "--yes"])
+        .stdin(lines)
+        .run()
+        .json_lines();
     let blocked: Vec<bool> = forms
         .iter()
         .map(|form| form["error_category"] == "policy_blocked")
@@ -131,23 +189,59 @@ fn every_entry_point_has_the_policy() {
 #[test]
 fn what_cannot_hold_stops_the_start() {
     let check = |rule: &str, line: usize, words: &[&str]| {
-        let home = home(&format!("[tools.policy]\nenabled = true\n[[tools.policy.rules]]\n{rule}\n"));
+        let home = home(&format!(
+            "[tools.policy]\nenabled = true\n[[tools.policy.rules]]\n{rule}\n"
+        ));
         let place = format!("{}:{line}:", home.config_file().display());
         let output = home
-            .zeph(["tools", "call", "bash", r#"{"command":"touch ran"}"#, "--yes"])
+            .zeph([
+                "tools",
+                "call",
+                "bash",
+                r#"{"command":"touch ran"}"#,
+                "--yes",
+            ])
             .code(2);
         assert_has(&output.stderr, &[&place]);
         assert_has(&output.stderr, words);
         assert!(!home.has("ran"));
     };
-    check("effect = 'deny'\ntools = 'raed'", 5, &["raed", "did you mean `read`?"]);
-    check("effect = 'deny'\ntools = '*'\npaths = ['[a']", 6, &["[a", "unclosed"]);
-    check("effect = 'deny'\ntools = '*'\nargs_match = '(a'", 6, &["(a", "unclosed group"]);
-    check("effect = 'deny'\ntools = '*'\ntool = 'read'", 6, &["`tools`"]);
+    check(
+        "effect = 'deny'\ntools = 'raed'",
+        5,
+        &["raed", "did you mean `read`?"],
+    );
+    check(
+        "effect = 'deny'\ntools = '*'\npaths = ['[a']",
+        6,
+        &["[a", "unclosed"],
+    );
+    check(
+        "effect = 'deny'\ntools = '*'\nargs_match = '(a'",
+        6,
+        &["(a", "unclosed group"],
+    );
+    check(
+        "effect = 'deny'\ntools = '*'\ntool = 'read'",
+        6,
+        &["`tools`"],
+    );
     check("effect = 'deny'", 4, &["names no tools"]);
-    check("effect = 'deny'\ntools = '*'\ncapabilities = ['net']", 6, &["reserved"]);
-    check("effect = 'deny'\ntools = '*'\npath = 'a'", 6, &["`path`", "`paths`"]);
-    check("effect = 'denny'\ntools = '*'", 4, &["did you mean \"deny\"?"]);
+    check(
+        "effect = 'deny'\ntools = '*'\ncapabilities = ['net']",
+        6,
+        &["reserved"],
+    );
+    check(
+        "effect = 'deny'\ntools = '*'\npath = 'a'",
+        6,
+        &["`path`", "`paths`"],
+    );
+    check(
+        "effect = 'denny'\ntools = '*'",
+        4,
+        &["did you mean \"deny\"?"],
+    );
 }
 
 /// Proves PERM-11: a project adds what denies, in front; nothing else.
@@ -157,14 +251,30 @@ fn a_project_only_tightens() {
     let project = "[[tools.policy.rules]]\neffect = 'deny'\ntools = ['read']\npaths = ['src/**']\n";
     home.write(".zeph/config.toml", project);
     let read = json!({ "path": "src/a" });
-    assert_eq!(form(&home, "read", &read, &[])["error_category"], "policy_blocked");
+    assert_eq!(
+        form(&home, "read", &read, &[])["error_category"],
+        "policy_blocked"
+    );
     let entries = audit(&home.database());
-    let matched = entries.last().and_then(|entry| entry.policy_match.clone()).unwrap_or_default();
-    assert_has(&matched, &["deny by tools.policy.rules[0]", ".zeph/config.toml:2"]);
+    let matched = entries
+        .last()
+        .and_then(|entry| entry.policy_match.clone())
+        .unwrap_or_default();
+    assert_has(
+        &matched,
+        &["deny by tools.policy.rules[0]", ".zeph/config.toml:2"],
+    );
     // The user's own rules keep their places.
-    let hidden = home.zeph(["policy", "explain", "read", "secrets/key", "--json"]).code(0).json();
+    let hidden = home
+        .zeph(["policy", "explain", "read", "secrets/key", "--json"])
+        .code(0)
+        .json();
     let policy = &hidden["gates"][1];
-    assert_eq!((&policy["rule"], &policy["line"]), (&json!("tools.policy.rules[1]"), &json!(4)), "{hidden}");
+    assert_eq!(
+        (&policy["rule"], &policy["line"]),
+        (&json!("tools.policy.rules[1]"), &json!(4)),
+        "{hidden}"
+    );
     for wrong in [
         "[[tools.policy.rules]]\neffect = 'allow'\ntools = '*'",
         "[[tools.authorization.rules]]\naction = 'allow'\ntools = '*'",
@@ -173,7 +283,9 @@ fn a_project_only_tightens() {
     ] {
         home.config(&RULES.replace("enabled = true", "enabled = true\n"));
         home.write(".zeph/config.toml", wrong);
-        home.zeph(["tools", "list"]).code(2).says(&[".zeph/config.toml:", "a project's file"]);
+        home.zeph(["tools", "list"])
+            .code(2)
+            .says(&[".zeph/config.toml:", "a project's file"]);
     }
 }
 
@@ -184,14 +296,23 @@ fn a_change_waits() {
     let mut session = home.zeph(["tools", "run", "--yes"]).open_stdin("").start();
     let line = json!({ "tool": "read", "params": { "path": "src/a" } }).to_string();
     session.say(&line);
-    assert_has(&session.next_line().unwrap_or_default(), &["\"success\":true"]);
+    assert_has(
+        &session.next_line().unwrap_or_default(),
+        &["\"success\":true"],
+    );
     home.config(&RULES.replace("['read', 'bash', 'grep']", "['bash']"));
     session.say(&line);
-    assert_has(&session.next_line().unwrap_or_default(), &["\"success\":true"]);
+    assert_has(
+        &session.next_line().unwrap_or_default(),
+        &["\"success\":true"],
+    );
     session.hush();
     let told = session.wait().code(0).stderr;
     assert_has(&told, &["after a restart", "tools.policy.rules"]);
-    assert_eq!(form(&home, "read", &json!({ "path": "src/a" }), &[])["success"], false);
+    assert_eq!(
+        form(&home, "read", &json!({ "path": "src/a" }), &[])["success"],
+        false
+    );
 }
 
 /// Proves PERM-13: what a call is made of, the rule for each part with its place, what would allow it;
@@ -202,22 +323,62 @@ fn explain() {
     home.config("[[tools.permissions.bash]]\npattern = 'cargo *'\naction = 'allow'\n[[tools.permissions.bash]]\npattern = 'rm *'\naction = 'deny'\n");
     let file = home.config_file().display().to_string();
     let command = "env A=1 cargo test && touch ran > out/log";
-    let told = home.zeph(["policy", "explain", "bash", command]).code(0).stdout;
+    let told = home
+        .zeph(["policy", "explain", "bash", command])
+        .code(0)
+        .stdout;
     assert_has(
         &told,
-        &["cargo test", "touch ran", "out/log", "wrapper", "ask", &format!("{file}:"), "what would allow it", "--yes"],
+        &[
+            "cargo test",
+            "touch ran",
+            "out/log",
+            "wrapper",
+            "ask",
+            &format!("{file}:"),
+            "what would allow it",
+            "--yes",
+        ],
     );
-    let explained = home.zeph(["policy", "explain", "bash", command, "--json"]).code(0).json();
+    let explained = home
+        .zeph(["policy", "explain", "bash", command, "--json"])
+        .code(0)
+        .json();
     assert_eq!(explained["decision"], "ask", "{explained}");
-    let pieces = explained["gates"][2]["pieces"].as_array().cloned().unwrap_or_default();
+    let pieces = explained["gates"][2]["pieces"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let cargo = pieces.iter().find(|piece| piece["about"] == "cargo test");
     let cargo = cargo.unwrap_or_else(|| panic!("{explained:#}"));
-    assert_eq!((&cargo["decision"], &cargo["rule"], &cargo["file"]), (&json!("allow"), &json!("tools.permissions.bash[0]"), &json!(file)));
-    let denied = home.zeph(["policy", "explain", "bash", r#"{"command": "rm x"}"#, "--json"]).code(0).json();
+    assert_eq!(
+        (&cargo["decision"], &cargo["rule"], &cargo["file"]),
+        (
+            &json!("allow"),
+            &json!("tools.permissions.bash[0]"),
+            &json!(file)
+        )
+    );
+    let denied = home
+        .zeph([
+            "policy",
+            "explain",
+            "bash",
+            r#"{"command": "rm x"}"#,
+            "--json",
+        ])
+        .code(0)
+        .json();
     assert_eq!(denied["decision"], "deny", "{denied}");
-    home.zeph(["policy", "explain", "bash", "rm -rf /"]).code(0).prints(&["blocklist   deny", "nothing"]);
-    home.zeph(["policy", "explain", "raed", "x"]).code(1).says(&["raed", "read"]);
-    home.zeph(["policy", "explain", "read", r#"{"paht": "x"}"#]).code(1).says(&["path"]);
+    home.zeph(["policy", "explain", "bash", "rm -rf /"])
+        .code(0)
+        .prints(&["blocklist   deny", "nothing"]);
+    home.zeph(["policy", "explain", "raed", "x"])
+        .code(1)
+        .says(&["raed", "read"]);
+    home.zeph(["policy", "explain", "read", r#"{"paht": "x"}"#])
+        .code(1)
+        .says(&["path"]);
     assert!(!home.has("ran") && !home.has("out") && !home.database().exists());
     let data = home.data().join("zeph");
     assert!(!data.exists(), "{} was made", data.display());
@@ -225,19 +386,31 @@ fn explain() {
     // What it says would allow a call does.
     home.config("[tools.policy]\nenabled = true\n");
     home.write("src/a", "text\n");
-    let read = home.zeph(["policy", "explain", "read", "src/a", "--json"]).code(0).json();
+    let read = home
+        .zeph(["policy", "explain", "read", "src/a", "--json"])
+        .code(0)
+        .json();
     let way = read["would_allow"][0].as_str().unwrap_or_default();
     let (_, rule) = way.split_once(":\n").unwrap_or_else(|| panic!("{read:#}"));
     home.config(&format!("[tools.policy]\nenabled = true\n{rule}"));
-    assert_eq!(form(&home, "read", &json!({ "path": "src/a" }), &[])["success"], true, "{rule}");
-    assert_eq!(form(&home, "read", &json!({ "path": "src/b" }), &[])["error_category"], "policy_blocked");
+    assert_eq!(
+        form(&home, "read", &json!({ "path": "src/a" }), &[])["success"],
+        true,
+        "{rule}"
+    );
+    assert_eq!(
+        form(&home, "read", &json!({ "path": "src/b" }), &[])["error_category"],
+        "policy_blocked"
+    );
 }
 
 /// Proves PERM-13: examples of rules.
 #[test]
 fn examples() {
     let home = home("");
-    home.zeph(["policy", "test"]).code(0).prints(&["no rule has examples"]);
+    home.zeph(["policy", "test"])
+        .code(0)
+        .prints(&["no rule has examples"]);
     let rules = |example: &str| {
         format!(
             "[[tools.permissions.bash]]\npattern = 'cargo *'\naction = 'allow'\nmatch = ['cargo test']\nnot_match = ['cargo test; rm x', 'rm x']\n\
@@ -247,12 +420,18 @@ fn examples() {
         )
     };
     home.config(&rules("'read src/a'"));
-    home.zeph(["policy", "test"]).code(0).prints(&["10 examples: 10 right, 0 wrong"]);
+    home.zeph(["policy", "test"])
+        .code(0)
+        .prints(&["10 examples: 10 right, 0 wrong"]);
     home.config(&rules("['read secrets/b', 'raed x']"));
     let place = format!("{}:12:", home.config_file().display());
-    home.zeph(["policy", "test"])
-        .code(1)
-        .prints(&[&place, "read secrets/b", "`not_match`", "raed", "11 examples: 9 right, 2 wrong"]);
+    home.zeph(["policy", "test"]).code(1).prints(&[
+        &place,
+        "read secrets/b",
+        "`not_match`",
+        "raed",
+        "11 examples: 9 right, 2 wrong",
+    ]);
     assert!(!home.database().exists());
 }
 
@@ -264,14 +443,30 @@ fn replay() {
     assert!(!home.database().exists());
     form(&home, "read", &json!({ "path": "src/a" }), &[]);
     form(&home, "read", &json!({ "path": "secrets/key" }), &[]);
-    form(&home, "write", &json!({ "path": "src/b", "content": "x" }), &[]);
+    form(
+        &home,
+        "write",
+        &json!({ "path": "src/b", "content": "x" }),
+        &[],
+    );
     form(&home, "bash", &json!({ "command": "echo hi" }), &[]);
     let replayed = home.zeph(["policy", "replay", "--json"]).code(0).json();
-    assert_eq!((&replayed["calls"], &replayed["same"]), (&json!(4), &json!(4)), "{replayed:#}");
+    assert_eq!(
+        (&replayed["calls"], &replayed["same"]),
+        (&json!(4), &json!(4)),
+        "{replayed:#}"
+    );
     let other = home.path("other.toml");
-    std::fs::write(&other, format!("{RULES}[[tools.permissions.bash]]\npattern = 'echo *'\naction = 'allow'\n")).unwrap();
+    std::fs::write(
+        &other,
+        format!("{RULES}[[tools.permissions.bash]]\npattern = 'echo *'\naction = 'allow'\n"),
+    )
+    .unwrap();
     let other = other.display().to_string();
-    let replayed = home.zeph(["policy", "replay", "--json", "--config", &other]).code(0).json();
+    let replayed = home
+        .zeph(["policy", "replay", "--json", "--config", &other])
+        .code(0)
+        .json();
     let changed: Vec<(&str, &str, &str)> = replayed["changed"]
         .as_array()
         .into_iter()
@@ -281,13 +476,25 @@ fn replay() {
             (text("tool"), text("then"), text("now"))
         })
         .collect();
-    assert_eq!(changed, [("read", "allow", "deny"), ("bash", "ask", "allow")], "{replayed:#}");
+    assert_eq!(
+        changed,
+        [("read", "allow", "deny"), ("bash", "ask", "allow")],
+        "{replayed:#}"
+    );
     assert_eq!(replayed["same"], 2);
     home.zeph(["policy", "replay", "--since", "1h", "--config", &other])
         .code(0)
-        .prints(&["4 calls: 2 would be decided otherwise", "tools.policy.rules[0]", "allow → deny"]);
-    home.zeph(["policy", "replay", "--since", "soon"]).code(1).says(&["soon"]);
-    home.zeph(["policy", "replay", "--session", "none"]).code(0).prints(&["0 calls"]);
+        .prints(&[
+            "4 calls: 2 would be decided otherwise",
+            "tools.policy.rules[0]",
+            "allow → deny",
+        ]);
+    home.zeph(["policy", "replay", "--since", "soon"])
+        .code(1)
+        .says(&["soon"]);
+    home.zeph(["policy", "replay", "--session", "none"])
+        .code(0)
+        .prints(&["0 calls"]);
     // Nothing was added to the trail.
     assert_eq!(audit(&home.database()).len(), 4);
 }

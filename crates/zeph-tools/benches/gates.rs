@@ -40,9 +40,9 @@ fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
                 } else {
                     Action::Allow
                 },
-            matches: Vec::new(),
-            not_matches: Vec::new(),
-        };
+                matches: Vec::new(),
+                not_matches: Vec::new(),
+            };
             let origin = RuleOrigin {
                 key: format!("tools.permissions.{}[{n}]", def.id),
                 place: Place::Said("here".to_owned()),

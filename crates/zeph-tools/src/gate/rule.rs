@@ -198,7 +198,9 @@ impl Rule {
             vec![self.fits_text(subject.arguments())]
         } else {
             let paths = subject.paths.iter();
-            paths.map(|path| self.fits_path(path.forms(places))).collect()
+            paths
+                .map(|path| self.fits_path(path.forms(places)))
+                .collect()
         };
         match self.action() {
             Action::Allow => !fits.is_empty() && fits.iter().all(|fit| *fit == Fit::Yes),

@@ -2,15 +2,17 @@
 //! of them compiled.
 
 use toml::{Table, Value};
-use zeph_tools::gate::policy::{AUTHORIZATION_RULES, POLICY_RULES, Policy, PolicyError, Surroundings};
+use zeph_tools::gate::policy::{
+    AUTHORIZATION_RULES, POLICY_RULES, Policy, PolicyError, Surroundings,
+};
 use zeph_tools::gate::{Places, RuleOrigin};
 
+use super::Config;
 use super::env::Environment;
 use super::error::ConfigError;
 use super::layer::Layer;
 use super::origin::{Origin, Provenance};
 use super::permissions::TOOLS;
-use super::Config;
 
 /// Lays the rules of a project over those of the user: in front of them, and only such as deny.
 pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError> {
@@ -25,7 +27,8 @@ pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError
                 .find(|name| rule.get(name).and_then(Value::as_str) == Some("allow"));
             if let Some(name) = allows {
                 let origin = project.provenance.of(&format!("{list}[{at}].{name}"));
-                let message = format!("a project's file may only add rules that deny (`{list}[{at}]`)");
+                let message =
+                    format!("a project's file may only add rules that deny (`{list}[{at}]`)");
                 errors.push(
                     ConfigError::new(origin.clone(), message)
                         .help("remove it there; a rule that allows stands in the user's own file"),
@@ -71,14 +74,19 @@ fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
         is_on(project, section)
             && !is_on(user, section)
             && is_on(user, other)
-            && rules.and_then(Value::as_array).is_some_and(|rules| rules.iter().any(allows))
+            && rules
+                .and_then(Value::as_array)
+                .is_some_and(|rules| rules.iter().any(allows))
     })?;
     let key = format!("tools.{section}.enabled");
     let message = format!(
         "a project's file may not switch `{key}` on: rules of yours that allow would hold with it"
     );
     let origin = project.provenance.of(&key).clone();
-    Some(ConfigError::new(origin, message).help("remove it there, or switch it on in the user's own file"))
+    Some(
+        ConfigError::new(origin, message)
+            .help("remove it there, or switch it on in the user's own file"),
+    )
 }
 
 /// Compiles the rules that are switched on; `None` where none are.
@@ -120,7 +128,15 @@ pub(crate) fn compile(
 
 /// Where a key was written; for a rule, where its first field stands.
 fn origin_of<'p>(key: &str, provenance: &'p Provenance) -> &'p Origin {
-    const FIELDS: &[&str] = &["effect", "action", "tools", "tool", "paths", "args_match", "env"];
+    const FIELDS: &[&str] = &[
+        "effect",
+        "action",
+        "tools",
+        "tool",
+        "paths",
+        "args_match",
+        "env",
+    ];
     let own = provenance.of(key);
     if *own != Origin::Default {
         return own;
@@ -134,5 +150,7 @@ fn origin_of<'p>(key: &str, provenance: &'p Provenance) -> &'p Origin {
         _ => 0,
     };
     let list = key.split('[').next().unwrap_or_default();
-    fields.min_by_key(line).unwrap_or_else(|| provenance.of(list))
+    fields
+        .min_by_key(line)
+        .unwrap_or_else(|| provenance.of(list))
 }

@@ -53,12 +53,21 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("tools.authorization.rules.tools", "[\"bash\", \"mcp_*\"]"),
     ("tools.authorization.rules.tool", "\"bash\""),
     ("tools.authorization.rules.paths", "[\"~/.ssh/**\"]"),
-    ("tools.authorization.rules.args_match", "'(?i)drop\\s+table'"),
+    (
+        "tools.authorization.rules.args_match",
+        "'(?i)drop\\s+table'",
+    ),
     ("tools.authorization.rules.env", "[\"CI\"]"),
     ("tools.authorization.rules.trust_level", "\"provisional\""),
     ("tools.authorization.rules.capabilities", "[]"),
-    ("tools.authorization.rules.match", "[\"bash cat ~/.ssh/id\"]"),
-    ("tools.authorization.rules.not_match", "[\"read README.md\"]"),
+    (
+        "tools.authorization.rules.match",
+        "[\"bash cat ~/.ssh/id\"]",
+    ),
+    (
+        "tools.authorization.rules.not_match",
+        "[\"read README.md\"]",
+    ),
     ("tools.filters.filters_path", "\"~/filters.toml\""),
     ("tools.filters.security.extra_patterns.name", "\"acme_key\""),
     (

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::def::Risk;
-use crate::gate::places::Places;
 use crate::gate::about::PathRole;
+use crate::gate::places::Places;
 use crate::gate::subject::{CallSubject, SubjectPath};
 
 /// A path that a call names.

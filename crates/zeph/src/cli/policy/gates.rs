@@ -108,7 +108,9 @@ impl Gates {
         let policy = self.loaded.policy.as_deref();
         Judgement {
             // Arguments that do not fit are told before.
-            blocklist: command.then(|| self.shell.verdict(&call.params).ok()).flatten(),
+            blocklist: command
+                .then(|| self.shell.verdict(&call.params).ok())
+                .flatten(),
             policy: policy.map(|policy| policy.decide(subject, trust)),
             permission: decide(subject, &self.loaded.rules, given),
         }
