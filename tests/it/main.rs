@@ -4,6 +4,7 @@
 mod rig;
 
 mod adversarial;
+mod anomaly;
 mod audit;
 mod bad_disk;
 mod batches;
@@ -50,5 +51,6 @@ mod tools_params;
 mod tools_run;
 mod transactions;
 mod undo;
+mod utility;
 mod web;
 mod wire;

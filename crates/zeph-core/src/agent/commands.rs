@@ -11,6 +11,8 @@ pub enum Input<'a> {
     Shell(&'a str),
     /// A slash command.
     Command(Command),
+    /// `/tools unblock NAME`
+    Unblock(&'a str),
     /// A slash command that does not exist, or not with these words, with the nearest one that does.
     Unknown {
         /// As typed.
@@ -31,6 +33,8 @@ pub enum Command {
     Status,
     /// `/tools`
     Tools,
+    /// `/tools unblock`, without a name
+    Unblock,
     /// `/sessions`
     Sessions,
     /// `/reload`
@@ -57,6 +61,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "model, session, context, limits",
     ),
     ("/tools", Command::Tools, "the tools the model is offered"),
+    (
+        "/tools unblock",
+        Command::Unblock,
+        "NAME: let a tool run again that failed too often",
+    ),
     (
         "/sessions",
         Command::Sessions,
@@ -103,6 +112,9 @@ pub fn parse(text: &str) -> Input<'_> {
         if let Some((_, command, _)) = known(&words.join(" ")) {
             return Input::Command(*command);
         }
+        if let ["/tools", "unblock", tool] = words[..] {
+            return Input::Unblock(tool);
+        }
         // No command takes other words: `/undo list` must not undo.
         if let Some((near, ..)) = known(name) {
             return Input::Unknown {
@@ -129,9 +141,9 @@ pub fn help() -> String {
     use std::fmt::Write as _;
     let mut text = String::new();
     for (name, _, words) in COMMANDS {
-        let _ = writeln!(text, "{name:<13} {words}");
+        let _ = writeln!(text, "{name:<14} {words}");
     }
-    text.push_str("!command      run a shell command yourself; the model sees its output\n");
+    text.push_str("!command       run a shell command yourself; the model sees its output\n");
     text
 }
 
@@ -150,12 +162,18 @@ mod tests {
         check(" /quit ", Input::Command(Command::Quit));
         check("/undo", Input::Command(Command::Undo));
         check("/undo  forget ", Input::Command(Command::UndoForget));
+        check("/tools unblock", Input::Command(Command::Unblock));
+        check("/tools  unblock read ", Input::Unblock("read"));
         check("fix it", Input::Prompt("fix it"));
         check("/etc/hosts", Input::Prompt("/etc/hosts"));
         check("/tmp is full", Input::Prompt("/tmp is full"));
         let unknown = |name, near| Input::Unknown { name, near };
         check("/hepl", unknown("/hepl", Some("/help")));
         check("/xyzzy", unknown("/xyzzy", None));
+        check(
+            "/tools unblock a b",
+            unknown("/tools unblock a b", Some("/tools")),
+        );
         check("/undo list", unknown("/undo list", Some("/undo")));
         check("/undo forget it", unknown("/undo forget it", Some("/undo")));
         check(

@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::{HistoryId, LlmProvider, Message, ToolDefinition};
 use zeph_memory::Store;
 use zeph_tools::cache::ResultCaches;
-use zeph_tools::gate::quota::Quota;
+use zeph_tools::gate::CallLimits;
+use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone,
     content_for_llm,
@@ -33,8 +34,8 @@ use history::{History, HistoryError};
 use reformat::Reformatter;
 use turn::TurnOutcome;
 
-/// A line of `/status`: what it is of, and what it says now.
-pub type StatusLine = (&'static str, Arc<dyn Fn() -> String + Send + Sync>);
+/// A line of `/status`: what it is of, and what it says now of a session.
+pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
 
 /// What an agent is made of.
 pub struct AgentParts {
@@ -52,8 +53,8 @@ pub struct AgentParts {
     pub undo: Arc<dyn Undo>,
     /// What the stack answers again; `None` where it does not.
     pub caches: Option<Arc<ResultCaches>>,
-    /// How many calls the session may make, which the stack sees to; `None` for any number.
-    pub quota: Option<Quota>,
+    /// What limits the session's calls, which the stack sees to.
+    pub limits: CallLimits,
     /// What is asked of models beside the conversation, by the gates of the stack: it counts to the turn.
     pub side_usage: Arc<SideUsage>,
     /// More lines of `/status`: what they are of, and what they say.
@@ -82,7 +83,7 @@ pub struct Agent {
     dispatcher: Arc<Dispatcher>,
     undo: Arc<dyn Undo>,
     caches: Option<Arc<ResultCaches>>,
-    quota: Option<Quota>,
+    limits: CallLimits,
     side_usage: Arc<SideUsage>,
     more_status: Vec<StatusLine>,
     /// The window that the cached results were read in.
@@ -143,7 +144,7 @@ impl Agent {
             dispatcher: Arc::new(dispatcher),
             undo: parts.undo,
             caches: parts.caches,
-            quota: parts.quota,
+            limits: parts.limits,
             side_usage: parts.side_usage,
             more_status: parts.more_status,
             window: history.id(),
@@ -183,6 +184,7 @@ impl Agent {
                 Ok(text) => Reply::Text(text),
                 Err(error) => Reply::Text(format!("error: {error}")),
             },
+            Input::Unblock(tool) => Reply::Text(self.unblock(tool)),
             Input::Unknown { name, near } => Reply::Text(match near {
                 Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
                 None => format!("{name} is no command; /help lists all"),
@@ -220,6 +222,7 @@ impl Agent {
             }
             Command::Status => self.status().await,
             Command::Tools => self.tool_list(),
+            Command::Unblock => format!("error: {}", self.name_a_tool()),
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {
                 Some(reload) => match reload.reload().await {
@@ -259,6 +262,9 @@ impl Agent {
             if let Some(caches) = &self.caches {
                 caches.clear(self.history.session());
             }
+            if let Some(utility) = &self.limits.utility {
+                utility.forget(self.history.session());
+            }
         }
     }
 
@@ -281,13 +287,13 @@ impl Agent {
     fn more_status(&self) -> String {
         let lines = self.more_status.iter();
         lines
-            .map(|(name, say)| format!("{name:<11} {}\n", say()))
+            .map(|(name, say)| format!("{name:<11} {}\n", say(self.history.session())))
             .collect()
     }
 
     /// The calls that are used of those the session may make, behind the other limits.
     async fn quota_status(&self) -> String {
-        let Some(quota) = &self.quota else {
+        let Some(quota) = &self.limits.quota else {
             return String::new();
         };
         match quota.counter.used(self.history.session()).await {
@@ -327,9 +333,46 @@ impl Agent {
         let lines: Vec<_> = registry
             .tools()
             .iter()
-            .map(|def| format!("{:<18} {}", def.id, def.description))
+            .map(|def| match self.blocked_rate(&def.id) {
+                Some(rate) => format!(
+                    "{:<18} [blocked: {rate}; /tools unblock {} lets it run again] {}",
+                    def.id, def.id, def.description
+                ),
+                None => format!("{:<18} {}", def.id, def.description),
+            })
             .collect();
         lines.join("\n")
+    }
+
+    /// How often a tool had failed when it was blocked, if it is.
+    fn blocked_rate(&self, tool: &str) -> Option<Rate> {
+        let anomalies = self.limits.anomalies.as_ref()?;
+        anomalies.blocked(self.history.session(), tool)
+    }
+
+    /// Lets a tool run again that failed too often.
+    fn unblock(&self, tool: &str) -> String {
+        let anomalies = self.limits.anomalies.as_ref();
+        let session = self.history.session();
+        if anomalies.is_some_and(|anomalies| anomalies.unblock(session, tool)) {
+            return format!("{tool} runs again.");
+        }
+        format!("error: {tool} is not blocked; {}", self.name_a_tool())
+    }
+
+    /// Which tools are blocked, as a hint.
+    fn name_a_tool(&self) -> String {
+        let anomalies = self.limits.anomalies.as_ref();
+        let blocked = anomalies.map(|anomalies| anomalies.all_blocked(self.history.session()));
+        let blocked: Vec<String> = blocked
+            .into_iter()
+            .flatten()
+            .map(|(tool, _)| tool)
+            .collect();
+        match blocked.as_slice() {
+            [] => "no tool is".to_owned(),
+            blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
+        }
     }
 
     async fn session_list(&self) -> Result<String, HistoryError> {

@@ -4,21 +4,29 @@
 //! what rules say of them (`path_pattern` of paths, `glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
 //! would have allowed it. [`policy`] decides before, about whole calls. [`places`] is where paths are made
-//! real; nothing else here looks at a disk. [`quota`] says how many calls a session may make;
-//! [`adversarial`] what a model is asked about a call, and what its answer means.
+//! real; nothing else here looks at a disk. [`adversarial`] is what a model is asked about a call, and
+//! what its answer means.
+//!
+//! What limits calls: [`quota`] (how many), [`anomaly`] (tools that fail too often), [`utility`] (calls
+//! of no use, by [`reputation`] and what is known already); [`limits`] holds them together.
 
 pub mod about;
 pub mod adversarial;
+pub mod anomaly;
+pub mod config;
 pub mod decision;
 mod glob;
+pub mod limits;
 pub mod path_pattern;
 pub mod pattern;
 pub mod permissions;
 pub mod places;
 pub mod policy;
 pub mod quota;
+pub mod reputation;
 pub mod rule;
 pub mod subject;
+pub mod utility;
 
 /// What texts are made of when rules look at them.
 #[cfg(feature = "shell")]
@@ -28,6 +36,7 @@ pub(crate) mod symbols {
 
 pub use about::{About, PathParam, PathRole};
 pub use decision::{By, Decision, Effect, Judged, Piece};
+pub use limits::CallLimits;
 pub use pattern::{PatternError, PatternKind};
 pub use permissions::{Circumstances, decide};
 pub use places::{Disk, Places};

@@ -4,6 +4,7 @@
 //! implements [`ToolExecutor`] for the whole stack, so forwarding is written once.
 
 pub mod adversarial;
+pub mod anomaly;
 pub mod audit;
 #[cfg(feature = "shell")]
 pub mod blocklist;
@@ -16,9 +17,11 @@ pub mod permission;
 pub mod policy;
 pub mod quota;
 pub mod redact;
+pub mod reputation;
 pub mod retry;
 pub mod stack;
 pub mod trust;
+pub mod utility;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -5,12 +5,15 @@
 //! | layer | why here |
 //! |---|---|
 //! | audit | outermost: it must see what every other layer refused, and write last |
+//! | reputation | around `known`: a wrong call is what it counts |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
 //! | policy | before anybody is asked: what it denies runs in no mode, whoever agrees |
 //! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
-//! | permission | the last word before anything runs; whatever stands further in has been allowed |
+//! | anomaly | before the question: nobody is asked about a tool that is blocked; it sees what became of each call that the gates within let through |
+//! | permission | the last word on whether a call may run; whatever stands further in has been allowed |
+//! | utility | within every gate that asks or refuses: it scores what would run; around the cache, for a hit takes room in the window as well |
 //! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
 //! | retry | within every gate and the cache, so that a retry is neither judged, asked about nor counted again; around all that works on one execution's output |
@@ -25,6 +28,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::adversarial::AdversarialLayer;
+use super::anomaly::AnomalyLayer;
 use super::audit::AuditLayer;
 use super::cache::CacheLayer;
 use super::known::KnownLayer;
@@ -33,16 +37,18 @@ use super::permission::{PermissionLayer, Permissions};
 use super::policy::PolicyLayer;
 use super::quota::QuotaLayer;
 use super::redact::RedactLayer;
+use super::reputation::ReputationLayer;
 use super::retry::RetryLayer;
 use super::trust::EffectiveTrust;
+use super::utility::UtilityLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
 use crate::audit::AuditTrail;
 use crate::cache::ResultCaches;
 use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
+use crate::gate::CallLimits;
 use crate::gate::adversarial::AdversarialGate;
 use crate::gate::policy::Policy;
-use crate::gate::quota::Quota;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
@@ -55,8 +61,8 @@ pub struct StackParts {
     pub executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>,
     /// Where audit entries go.
     pub audit: AuditTrail,
-    /// How many calls a session may make; without it any number.
-    pub quota: Option<Quota>,
+    /// What limits the calls of sessions.
+    pub limits: CallLimits,
     /// What has a model judge calls; without it none is judged.
     pub adversarial: Option<AdversarialGate>,
     /// Layers that look on and change nothing.
@@ -87,11 +93,13 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let registry = ToolRegistry::new(executors.tool_definitions());
     let registry = registry.hiding(|def| rules.hides(&def.id));
     let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(registry));
+    let limits = parts.limits;
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
+        Arc::new(ReputationLayer::new(Arc::clone(&limits.reputations))),
         Arc::new(KnownLayer::new(Arc::clone(&registry))),
     ];
-    if let Some(quota) = parts.quota {
+    if let Some(quota) = limits.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));
     }
     layers.extend(parts.blocklist);
@@ -104,8 +112,18 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         let (registry, secrets) = (Arc::clone(&registry), Arc::clone(&parts.secrets));
         layers.push(Arc::new(AdversarialLayer::new(gate, registry, secrets)));
     }
+    if let Some(anomalies) = limits.anomalies {
+        layers.push(Arc::new(AnomalyLayer::new(anomalies)));
+    }
     let permission = PermissionLayer::new(parts.permissions, Arc::clone(&registry));
     layers.push(Arc::new(permission));
+    if let Some(utility) = limits.utility {
+        layers.push(Arc::new(UtilityLayer::new(
+            utility,
+            limits.reputations,
+            Arc::clone(&registry),
+        )));
+    }
     layers.extend(parts.watchers);
     if let Some(caches) = parts.cache {
         let overflow = parts.overflow.as_ref().map(|(store, _)| Arc::clone(store));

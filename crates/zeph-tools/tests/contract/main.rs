@@ -5,6 +5,7 @@ mod adversarial;
 mod errors;
 mod executors;
 mod fakes;
+mod limits;
 mod overflow;
 mod retry;
 mod stack;

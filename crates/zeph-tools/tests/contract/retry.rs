@@ -20,7 +20,7 @@ use crate::fakes::{Audit, Recorder, call};
 
 /// Fails as told, then succeeds; counts its executions.
 #[derive(Clone)]
-struct Faulty {
+pub struct Faulty {
     def: ToolDef,
     retryable: bool,
     faults: Arc<Mutex<VecDeque<ToolError>>>,
@@ -28,7 +28,7 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn new(id: &'static str, annotations: Annotations, faults: Vec<ToolError>) -> Self {
+    pub fn new(id: &'static str, annotations: Annotations, faults: Vec<ToolError>) -> Self {
         Self {
             def: Recorder::new(id, annotations).def,
             retryable: true,
@@ -100,7 +100,7 @@ fn stack_of(executor: &Faulty, audit: &Arc<Audit>, retry: ToolRetryConfig) -> La
     .unwrap()
 }
 
-fn server() -> ToolError {
+pub fn server() -> ToolError {
     ToolError::Failed {
         category: Category::ServerError,
         message: "it answers\n503".to_owned(),

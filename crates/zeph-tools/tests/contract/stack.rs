@@ -58,6 +58,7 @@ fn the_order_is_pinned() {
         stack.layer_names(),
         [
             "audit",
+            "reputation",
             "known",
             "permission",
             "cache",

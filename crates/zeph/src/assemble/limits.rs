@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use zeph_memory::{SqliteQuota, Store};
+use zeph_tools::gate::CallLimits;
+use zeph_tools::gate::anomaly::Anomalies;
 use zeph_tools::gate::quota::Quota;
+use zeph_tools::gate::utility::Utility;
 
 use crate::config::Loaded;
 
-/// What limits the calls of all sessions of this process.
-#[derive(Clone)]
-pub(crate) struct Limits {
-    /// How many calls a session may make; counted in the database, so that it goes on over
-    /// processes.
-    pub(crate) quota: Option<Quota>,
-}
-
-impl Limits {
-    /// The limits of `loaded`.
-    pub(crate) fn new(loaded: &Loaded, store: &Store) -> Self {
-        let quota = |max| Quota {
-            max,
-            counter: Arc::new(SqliteQuota::new(store.clone())),
-        };
-        Self {
-            quota: loaded.config.tools.max_tool_calls_per_session.map(quota),
-        }
+/// The limits of `loaded`, for all sessions of this process. The quota is counted in the database, so
+/// that it goes on over processes.
+pub(super) fn limits(loaded: &Loaded, store: &Store) -> CallLimits {
+    let tools = &loaded.config.tools;
+    let quota = |max| Quota {
+        max,
+        counter: Arc::new(SqliteQuota::new(store.clone())),
+    };
+    let anomalies = || Arc::new(Anomalies::new(tools.anomaly.clone()));
+    let utility = || Arc::new(Utility::new(tools.utility.clone()));
+    CallLimits {
+        quota: tools.max_tool_calls_per_session.map(quota),
+        anomalies: tools.anomaly.enabled.then(anomalies),
+        utility: tools.utility.enabled.then(utility),
+        ..CallLimits::default()
     }
 }

@@ -24,8 +24,8 @@ use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, literal};
-use zeph_tools::gate::RuleSet;
 use zeph_tools::gate::adversarial::AdversarialGate;
+use zeph_tools::gate::{CallLimits, RuleSet};
 use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
@@ -46,7 +46,7 @@ pub(crate) use executors::known_tools;
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use judge::judge;
-use limits::Limits;
+use limits::limits;
 pub(crate) use provider::{choose_provider, openai_base_url, reformatter};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
@@ -68,7 +68,7 @@ pub(crate) struct Assembly {
     /// Results that are answered again; `None` where that is switched off.
     pub(crate) caches: Option<Arc<ResultCaches>>,
     /// What limits calls.
-    pub(crate) limits: Limits,
+    pub(crate) limits: CallLimits,
     /// What judging calls costs.
     pub(crate) side_usage: Arc<SideUsage>,
     /// Takes back what the file tools changed.
@@ -141,7 +141,7 @@ impl Assembly {
         let sandbox = Arc::new(sandbox);
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
-        let limits = Limits::new(&loaded, &store);
+        let limits = limits(&loaded, &store);
         let side_usage = Arc::new(SideUsage::default());
         let gate = judge::gate(
             &loaded,
@@ -200,7 +200,14 @@ impl Assembly {
     /// What `/status` says beyond what the agent knows itself.
     pub(crate) fn more_status(&self) -> Vec<StatusLine> {
         let filters = Arc::clone(self.shell.filters());
-        vec![("filters", Arc::new(move || filter_status(&filters)))]
+        let reputations = Arc::clone(&self.limits.reputations);
+        vec![
+            ("filters", Arc::new(move |_| filter_status(&filters))),
+            (
+                "reputation",
+                Arc::new(move |session| reputations.summary(session)),
+            ),
+        ]
     }
 
     /// Whether what `deny_read` denies is hidden from commands on this machine.
@@ -324,7 +331,7 @@ fn build_stack(
     store: &Store,
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
-    limits: &Limits,
+    limits: &CallLimits,
     adversarial: Option<AdversarialGate>,
     audit: AuditTrail,
     secrets: Arc<Secrets>,
@@ -334,7 +341,7 @@ fn build_stack(
     let stack = stack::build(StackParts {
         executors: executors(loaded, sandbox, store, shell)?,
         audit,
-        quota: limits.quota.clone(),
+        limits: limits.clone(),
         adversarial,
         watchers: vec![Arc::new(FilterLayer::new(Arc::clone(shell.filters())))],
         cache,

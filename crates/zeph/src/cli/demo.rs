@@ -173,7 +173,7 @@ async fn work(
         channel: Arc::clone(view) as _,
         undo: Arc::clone(&assembly.undo),
         caches: assembly.caches.clone(),
-        quota: assembly.limits.quota.clone(),
+        limits: assembly.limits.clone(),
         side_usage: Arc::clone(&assembly.side_usage),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),

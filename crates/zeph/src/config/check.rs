@@ -10,7 +10,7 @@ use zeph_tools::file::ReadRules;
 
 use super::error::{ConfigError, any_of, nearest};
 use super::origin::{Origin, Provenance};
-use super::{Config, LlmConfig};
+use super::{Config, LlmConfig, ToolsConfig};
 
 /// Everything that is wrong with `config`, each with its place.
 pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError> {
@@ -45,6 +45,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     }
     check.blocklist(shell);
     check.adversarial(config);
+    check.limits(&config.tools);
     if config.tools.audit.required && config.tools.audit.is_off() {
         check.error(
             "tools.audit.required",
@@ -198,6 +199,27 @@ impl Check<'_> {
                 _ => key.as_str(),
             };
             self.error(key, format!("`{list}`: {error}"), help);
+        }
+    }
+
+    fn limits(&mut self, tools: &ToolsConfig) {
+        let threshold = tools.anomaly.failure_threshold;
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            self.error(
+                "tools.anomaly.failure_threshold",
+                format!("`tools.anomaly.failure_threshold` is {threshold}, and has to be more than 0 and at most 1"),
+                "0.7 means: 7 of 10 calls failed",
+            );
+        }
+        let threshold = tools.utility.threshold;
+        if !threshold.is_finite() {
+            self.error(
+                "tools.utility.threshold",
+                format!(
+                    "`tools.utility.threshold` is {threshold}, which no score can be compared with"
+                ),
+                "scores lie between -1 and 1",
+            );
         }
     }
 
@@ -384,6 +406,25 @@ mod tests {
         );
         let found = errors("[tools.shell]\nmax_timeout = 20\ntimeout = 21");
         assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+    }
+
+    /// Proves PERM-41, PERM-42 for thresholds that make no sense.
+    #[test]
+    fn limits_have_bounds() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = errors(text);
+            assert_eq!(found.len(), usize::from(expect.is_some()), "{found:?}");
+            for (found, expect) in found.iter().zip(expect) {
+                assert!(found.starts_with(expect), "{found}");
+            }
+        };
+        check("[tools.anomaly]\nfailure_threshold = 1.0", None);
+        check("[tools.anomaly]\nfailure_threshold = 0.01", None);
+        let wrong = Some("c.toml:2:1: `tools.anomaly.failure_threshold` is ");
+        check("[tools.anomaly]\nfailure_threshold = 0.0", wrong);
+        check("[tools.utility]\nthreshold = -0.5", None);
+        let no_number = Some("c.toml:2:1: `tools.utility.threshold` is ");
+        check("[tools.utility]\nthreshold = inf", no_number);
     }
 
     /// Proves OUT-51 in part.

@@ -35,7 +35,9 @@ use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::gate::PermissionRule;
 use zeph_tools::gate::adversarial::AdversarialPolicyConfig;
+use zeph_tools::gate::anomaly::AnomalyConfig;
 use zeph_tools::gate::policy::{AuthorizationConfig, PolicyConfig};
+use zeph_tools::gate::utility::UtilityConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
@@ -131,6 +133,10 @@ pub(crate) struct ToolsConfig {
     pub(crate) retry: ToolRetryConfig,
     /// What a model judges calls by, before they run.
     pub(crate) adversarial_policy: AdversarialPolicyConfig,
+    /// Tools that fail too often.
+    pub(crate) anomaly: AnomalyConfig,
+    /// Calls that are of no use.
+    pub(crate) utility: UtilityConfig,
     /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
 }

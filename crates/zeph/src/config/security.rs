@@ -164,6 +164,17 @@ const RULES: &[(&str, Rule)] = &[
         "tools.adversarial_policy.fail_open",
         Rule::Towards(&["true", "false"]),
     ),
+    // It may have more blocked, never less.
+    ("tools.anomaly.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.anomaly.window_size", Rule::Never),
+    ("tools.anomaly.failure_threshold", Rule::Lower),
+    (
+        "tools.anomaly.auto_block",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.utility.enabled", Rule::Towards(&["false", "true"])),
+    ("tools.utility.threshold", Rule::Never),
+    ("tools.utility.exempt_tools", Rule::Fewer),
     // It may ask for more of a trail, never for less, and for none where the user's own output goes.
     ("tools.audit.sqlite", Rule::Towards(&["false", "true"])),
     ("tools.audit.jsonl", Rule::Towards(&["false", "true"])),

@@ -213,7 +213,7 @@ mod tests {
                 .collect();
             assert_eq!(values, expect, "{line:?}");
         };
-        check("/to", &["/tools"]);
+        check("/to", &["/tools", "/tools unblock"]);
         check("see @lib", &["@src/lib.rs", "@a/Library.md"]);
         check("see @src/", &["@src/lib.rs", "@src/list.rs"]);
         check("see @nothing", &[]);

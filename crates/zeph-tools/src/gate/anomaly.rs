@@ -1,0 +1,358 @@
+//! Tools that fail too often: a window of the last outcomes of each (`[tools.anomaly]`).
+//!
+//! What counts is whether the tool did its work. A command that ran to its end did, whatever it
+//! exited with: a test suite that fails again and again is no anomaly of the shell. Calls that a gate
+//! refused, or that were stopped, say nothing about the tool and are left out.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::category::ToolErrorCategory as Category;
+use crate::error::ToolError;
+use crate::feedback::ToolResult;
+
+pub use super::config::AnomalyConfig;
+
+/// How a window looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// As it should, or there are too few calls to say.
+    Normal,
+    /// Too many of a full window failed.
+    Critical,
+}
+
+/// How many of the last calls failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Those that failed.
+    pub failures: usize,
+    /// Those that were looked at.
+    pub calls: usize,
+}
+
+impl Rate {
+    /// The part that failed, 0 to 1.
+    #[must_use]
+    pub fn part(self) -> f64 {
+        if self.calls == 0 {
+            return 0.0;
+        }
+        self.failures as f64 / self.calls as f64
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { failures, calls } = self;
+        let percent = 100.0 * self.part();
+        write!(
+            f,
+            "{failures} of its last {calls} calls failed ({percent:.0} %)"
+        )
+    }
+}
+
+/// A tool has begun to fail too often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anomaly {
+    /// How bad it is.
+    pub severity: Severity,
+    /// How often it failed.
+    pub rate: Rate,
+    /// Whether it is blocked from now on.
+    pub blocked: bool,
+}
+
+/// Whether the tool failed; `None` for a call that says nothing about it.
+#[must_use]
+pub fn failed(result: &ToolResult) -> Option<bool> {
+    let error = match result {
+        Ok(_) => return Some(false),
+        Err(error) => error,
+    };
+    match error.category() {
+        Category::Timeout => Some(true),
+        // It ran to its end.
+        _ if matches!(
+            error,
+            ToolError::Shell {
+                exit_code: Some(_),
+                ..
+            }
+        ) =>
+        {
+            Some(false)
+        }
+        Category::PolicyBlocked | Category::ConfirmationRequired | Category::Cancelled => None,
+        _ => Some(true),
+    }
+}
+
+/// The last outcomes of one tool.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    outcomes: VecDeque<bool>,
+    failures: usize,
+    critical: bool,
+    blocked: Option<Rate>,
+}
+
+impl Window {
+    /// How many of the outcomes are failures.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        Rate {
+            failures: self.failures,
+            calls: self.outcomes.len(),
+        }
+    }
+
+    /// How it looks by `config`.
+    #[must_use]
+    pub fn severity(&self, config: &AnomalyConfig) -> Severity {
+        let is_full = self.outcomes.len() >= config.window_size;
+        // A threshold that is no number blocks: gates fail closed.
+        let is_below = self.rate().part() < config.failure_threshold;
+        if is_full && !is_below {
+            Severity::Critical
+        } else {
+            Severity::Normal
+        }
+    }
+
+    /// Adds an outcome; `Some` when with it the tool begins to fail too often.
+    pub fn record(&mut self, failed: bool, config: &AnomalyConfig) -> Option<Anomaly> {
+        while self.outcomes.len() >= config.window_size.max(1) {
+            let oldest = self.outcomes.pop_front();
+            self.failures -= usize::from(oldest == Some(true));
+        }
+        self.outcomes.push_back(failed);
+        self.failures += usize::from(failed);
+        let severity = self.severity(config);
+        let was_critical = std::mem::replace(&mut self.critical, severity == Severity::Critical);
+        if severity == Severity::Normal || was_critical {
+            return None;
+        }
+        if config.auto_block {
+            self.blocked = Some(self.rate());
+        }
+        Some(Anomaly {
+            severity,
+            rate: self.rate(),
+            blocked: config.auto_block,
+        })
+    }
+
+    /// How often it had failed when it was blocked, if it is.
+    #[must_use]
+    pub fn blocked(&self) -> Option<Rate> {
+        self.blocked
+    }
+}
+
+/// The windows of all sessions of this process.
+#[derive(Debug)]
+pub struct Anomalies {
+    config: AnomalyConfig,
+    sessions: Mutex<HashMap<String, BTreeMap<String, Window>>>,
+}
+
+impl Anomalies {
+    /// Empty windows.
+    #[must_use]
+    pub fn new(config: AnomalyConfig) -> Self {
+        Self {
+            config,
+            sessions: Mutex::default(),
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<String, Window>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the tool had failed when it was blocked in the session, if it is.
+    #[must_use]
+    pub fn blocked(&self, session: &str, tool: &str) -> Option<Rate> {
+        self.sessions().get(session)?.get(tool)?.blocked()
+    }
+
+    /// Notes what came of a call; `Some` when with it the tool begins to fail too often.
+    pub fn record(&self, session: &str, tool: &str, result: &ToolResult) -> Option<Anomaly> {
+        let failed = failed(result)?;
+        let mut sessions = self.sessions();
+        let tools = sessions.entry(session.to_owned()).or_default();
+        let window = tools.entry(tool.to_owned()).or_default();
+        window.record(failed, &self.config)
+    }
+
+    /// The tools that are blocked in the session.
+    #[must_use]
+    pub fn all_blocked(&self, session: &str) -> Vec<(String, Rate)> {
+        let sessions = self.sessions();
+        let tools = sessions.get(session).into_iter().flatten();
+        tools
+            .filter_map(|(tool, window)| Some((tool.clone(), window.blocked()?)))
+            .collect()
+    }
+
+    /// Lets a blocked tool run again, with an empty window; `false` when it is not blocked.
+    pub fn unblock(&self, session: &str, tool: &str) -> bool {
+        let mut sessions = self.sessions();
+        let Some(window) = sessions
+            .get_mut(session)
+            .and_then(|tools| tools.get_mut(tool))
+        else {
+            return false;
+        };
+        let was_blocked = window.blocked.is_some();
+        if was_blocked {
+            *window = Window::default();
+        }
+        was_blocked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::output::ToolOutput;
+
+    fn config(window_size: usize, failure_threshold: f64) -> AnomalyConfig {
+        AnomalyConfig {
+            window_size,
+            failure_threshold,
+            ..AnomalyConfig::default()
+        }
+    }
+
+    /// Feeds outcomes (`x` failed, `.` did not) and yields where it became critical.
+    fn alarms(config: &AnomalyConfig, outcomes: &str) -> Vec<usize> {
+        let mut window = Window::default();
+        let outcomes = outcomes.chars().enumerate();
+        outcomes
+            .filter_map(|(at, c)| window.record(c == 'x', config).map(|_| at))
+            .collect()
+    }
+
+    /// Proves PERM-41.
+    #[test]
+    fn a_full_window_at_the_threshold_is_critical() {
+        let check = |size, threshold, outcomes: &str, expect: &[usize]| {
+            assert_eq!(
+                alarms(&config(size, threshold), outcomes),
+                expect,
+                "{outcomes}"
+            );
+        };
+        check(4, 0.75, "xxx", &[]);
+        check(4, 0.75, "xxx.", &[3]);
+        check(4, 0.75, ".xxx", &[3]);
+        check(4, 0.75, "xx..", &[]);
+        check(4, 0.75, "xx..xxx", &[6]);
+        // Told once for as long as it stays so, and again when it comes back.
+        check(4, 0.75, "xxxxxx", &[3]);
+        check(4, 0.75, "xxxx..xxx", &[3, 8]);
+        check(1, 1.0, ".x.x", &[1, 3]);
+        check(
+            20,
+            0.7,
+            &format!("{}{}", ".".repeat(6), "x".repeat(14)),
+            &[19],
+        );
+        check(
+            20,
+            0.7,
+            &format!("{}{}", ".".repeat(7), "x".repeat(13)),
+            &[],
+        );
+        check(20, 0.7, &"x".repeat(19), &[]);
+    }
+
+    /// Proves PERM-41.
+    #[test]
+    fn what_counts_as_a_failure() {
+        let shell = |exit_code, category| ToolError::Shell {
+            exit_code,
+            category,
+            message: String::new(),
+            output: Box::new(ToolOutput::text("")),
+        };
+        let check = |error: ToolError, expect| {
+            let text = error.to_string();
+            assert_eq!(failed(&Err(error)), expect, "{text}");
+        };
+        assert_eq!(failed(&Ok(ToolOutput::text("x"))), Some(false));
+        check(ToolError::permanent("gone"), Some(true));
+        check(ToolError::invalid("no match"), Some(true));
+        check(ToolError::blocked("no"), None);
+        check(ToolError::cancelled(), None);
+        let (used, max, asked) = (1, 1, 1);
+        check(ToolError::QuotaBlocked { used, max, asked }, None);
+        check(shell(Some(127), Category::PermanentFailure), Some(false));
+        check(shell(Some(126), Category::PolicyBlocked), Some(false));
+        check(shell(None, Category::Timeout), Some(true));
+        check(shell(None, Category::PermanentFailure), Some(true));
+        check(shell(None, Category::PolicyBlocked), None);
+    }
+
+    /// Proves PERM-41.
+    #[test]
+    fn a_blocked_tool_stays_blocked_until_it_is_unblocked() {
+        let anomalies = Anomalies::new(config(2, 0.5));
+        let fails = || Err(ToolError::permanent("gone"));
+        let works = || Ok(ToolOutput::text(""));
+        assert_eq!(anomalies.record("s", "read", &fails()), None);
+        let told = anomalies.record("s", "read", &fails()).unwrap();
+        assert_eq!((told.severity, told.blocked), (Severity::Critical, true));
+        assert_eq!(
+            told.rate.to_string(),
+            "2 of its last 2 calls failed (100 %)"
+        );
+        assert!(anomalies.blocked("s", "read").is_some());
+        assert!(anomalies.blocked("s", "grep").is_none());
+        assert!(anomalies.blocked("other", "read").is_none());
+        // One that was on its way when it was blocked changes nothing.
+        for _ in 0..3 {
+            anomalies.record("s", "read", &works());
+        }
+        assert_eq!(anomalies.all_blocked("s").len(), 1);
+        assert!(!anomalies.unblock("s", "grep") && !anomalies.unblock("t", "read"));
+        assert!(anomalies.unblock("s", "read") && !anomalies.unblock("s", "read"));
+        assert!(anomalies.blocked("s", "read").is_none());
+        assert_eq!(
+            anomalies.record("s", "read", &fails()),
+            None,
+            "a new window"
+        );
+
+        let telling = Anomalies::new(AnomalyConfig {
+            auto_block: false,
+            ..config(1, 1.0)
+        });
+        assert!(!telling.record("s", "read", &fails()).unwrap().blocked);
+        assert!(telling.all_blocked("s").is_empty());
+    }
+
+    proptest! {
+        /// Proves PERM-41: the window holds the last outcomes and counts its failures.
+        #[test]
+        fn the_rate_is_that_of_the_last(
+            outcomes in proptest::collection::vec(any::<bool>(), 0..60),
+            size in 1usize..20,
+        ) {
+            let config = config(size, 0.5);
+            let mut window = Window::default();
+            for failed in &outcomes {
+                window.record(*failed, &config);
+            }
+            let last = &outcomes[outcomes.len().saturating_sub(size)..];
+            let failures = last.iter().filter(|failed| **failed).count();
+            prop_assert_eq!(window.rate(), Rate { failures, calls: last.len() });
+        }
+    }
+}

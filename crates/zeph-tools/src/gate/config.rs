@@ -1,0 +1,64 @@
+//! Configuration of what limits calls: `[tools.anomaly]`, `[tools.utility]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tools that are never skipped, whatever is configured: what they yield is instructions.
+pub const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
+
+/// Tools that fail too often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AnomalyConfig {
+    /// Whether it is watched how often each tool fails.
+    pub enabled: bool,
+    /// How many of the last calls of a tool are looked at; before there are so many, nothing is said.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub window_size: usize,
+    /// The part of them that has to fail: more than 0, at most 1.
+    #[schemars(range(min = 0, max = 1))]
+    pub failure_threshold: f64,
+    /// Whether a tool that fails so often is blocked until `/tools unblock NAME`; otherwise it is only told.
+    pub auto_block: bool,
+}
+
+impl Default for AnomalyConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            window_size: 20,
+            failure_threshold: 0.7,
+            auto_block: true,
+        }
+    }
+}
+
+/// Calls that are of no use are not made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct UtilityConfig {
+    /// Whether the model's read-only calls are scored, and skipped below the threshold. Calls that change something are never skipped.
+    pub enabled: bool,
+    /// The least score that runs. Scores lie between -1 (known already) and 1.
+    pub threshold: f64,
+    /// Tools that are never skipped; `invoke_skill` and `load_skill` never are.
+    pub exempt_tools: Vec<String>,
+}
+
+impl Default for UtilityConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            threshold: 0.0,
+            exempt_tools: ALWAYS_EXEMPT.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl UtilityConfig {
+    /// Whether calls of `tool` are never skipped.
+    #[must_use]
+    pub fn is_exempt(&self, tool: &str) -> bool {
+        ALWAYS_EXEMPT.contains(&tool) || self.exempt_tools.iter().any(|exempt| exempt == tool)
+    }
+}

@@ -1,0 +1,22 @@
+//! What limits the calls of sessions, all together: the stack enforces it, and who holds a
+//! conversation tells of it.
+
+use std::sync::Arc;
+
+use super::anomaly::Anomalies;
+use super::quota::Quota;
+use super::reputation::Reputations;
+use super::utility::Utility;
+
+/// The limits that hold; what is `None` is switched off.
+#[derive(Clone, Default)]
+pub struct CallLimits {
+    /// How many calls a session may make.
+    pub quota: Option<Quota>,
+    /// What blocks tools that fail too often.
+    pub anomalies: Option<Arc<Anomalies>>,
+    /// How well tools are called.
+    pub reputations: Arc<Reputations>,
+    /// What skips calls that are of no use.
+    pub utility: Option<Arc<Utility>>,
+}

@@ -1,0 +1,258 @@
+//! How well a tool is called: what came of the calls of a session, with a Beta prior.
+//!
+//! A call is a success when it yielded a result, and a failure when the model's own quality caused
+//! that it did not: arguments that do not fit, a tool that does not exist. What the network, the
+//! disk or a gate did says nothing about it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::category::ToolErrorCategory;
+use crate::feedback::ToolResult;
+
+/// The prior Beta(1, 1): before the first call every rate is as likely as any other.
+const PRIOR: f64 = 1.0;
+/// How many standard deviations the lower bound lies below the mean: 95 % of a normal
+/// distribution lie above it.
+const BELOW: f64 = 1.645;
+/// The most tools of a session that are kept, and the longest name: a model may call anything.
+const MOST_TOOLS: usize = 256;
+const LONGEST_NAME: usize = 128;
+/// How many tools a line of `/status` names.
+const MOST_TOLD: usize = 4;
+
+/// What came of the calls of one tool: the distribution Beta(successes + 1, failures + 1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reputation {
+    /// Calls that yielded a result.
+    pub successes: u64,
+    /// Calls that were wrong.
+    pub failures: u64,
+}
+
+impl Reputation {
+    /// The expected rate of success, between 0 and 1; one half before the first call.
+    #[must_use]
+    pub fn mean(self) -> f64 {
+        let (a, b) = self.parameters();
+        a / (a + b)
+    }
+
+    /// A rate below which the true one hardly lies: the mean less 1.645 standard deviations of the
+    /// distribution, at least 0. It grows with what is known.
+    #[must_use]
+    pub fn lower_bound(self) -> f64 {
+        let (a, b) = self.parameters();
+        let sum = a + b;
+        let variance = a * b / (sum * sum * (sum + 1.0));
+        (self.mean() - BELOW * variance.sqrt()).max(0.0)
+    }
+
+    fn parameters(self) -> (f64, f64) {
+        (self.successes as f64 + PRIOR, self.failures as f64 + PRIOR)
+    }
+}
+
+/// Whether a call was a success; `None` for one that says nothing.
+#[must_use]
+pub fn succeeded(result: &ToolResult) -> Option<bool> {
+    match result {
+        Ok(_) => Some(true),
+        Err(error) => {
+            let category = error.category();
+            let is_wrong = category.traits().quality || category == ToolErrorCategory::ToolNotFound;
+            is_wrong.then_some(false)
+        }
+    }
+}
+
+/// The reputations of all tools, in all sessions of this process.
+#[derive(Debug, Default)]
+pub struct Reputations {
+    sessions: Mutex<HashMap<String, BTreeMap<String, Reputation>>>,
+}
+
+impl Reputations {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<String, Reputation>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what came of a call.
+    pub fn record(&self, session: &str, tool: &str, result: &ToolResult) {
+        let Some(succeeded) = succeeded(result) else {
+            return;
+        };
+        let mut sessions = self.sessions();
+        let tools = sessions.entry(session.to_owned()).or_default();
+        if !tools.contains_key(tool) && (tools.len() >= MOST_TOOLS || tool.len() > LONGEST_NAME) {
+            return;
+        }
+        let reputation = tools.entry(tool.to_owned()).or_default();
+        match succeeded {
+            true => reputation.successes += 1,
+            false => reputation.failures += 1,
+        }
+    }
+
+    /// The reputation of a tool in a session.
+    #[must_use]
+    pub fn of(&self, session: &str, tool: &str) -> Reputation {
+        let sessions = self.sessions();
+        let tools = sessions.get(session);
+        tools
+            .and_then(|tools| tools.get(tool))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// What is to be known of a session, in a line: the tools that were called wrong, the worst first.
+    #[must_use]
+    pub fn summary(&self, session: &str) -> String {
+        let sessions = self.sessions();
+        let empty = BTreeMap::new();
+        let tools = sessions.get(session).unwrap_or(&empty);
+        let calls: u64 = tools
+            .values()
+            .map(|tool| tool.successes + tool.failures)
+            .sum();
+        let calls = match calls {
+            1 => "1 call".to_owned(),
+            calls => format!("{calls} calls"),
+        };
+        let wrong = tools.iter().filter(|(_, tool)| tool.failures > 0);
+        let mut wrong: Vec<Told<'_>> = wrong
+            .map(|(name, tool)| Told { name, tool: *tool })
+            .collect();
+        if wrong.is_empty() {
+            return format!("{calls}, none of them wrong");
+        }
+        wrong.sort_by(|a, b| a.tool.lower_bound().total_cmp(&b.tool.lower_bound()));
+        let more = wrong.len().saturating_sub(MOST_TOLD);
+        let named: Vec<String> = wrong
+            .iter()
+            .take(MOST_TOLD)
+            .map(ToString::to_string)
+            .collect();
+        let more = match more {
+            0 => String::new(),
+            more => format!(", {more} more"),
+        };
+        format!("{calls}; {}{more}", named.join(", "))
+    }
+}
+
+/// `edit 0.60 (at least 0.24; 1 of 3 wrong)`
+struct Told<'a> {
+    name: &'a str,
+    tool: Reputation,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reputation {
+            successes,
+            failures,
+        } = self.tool;
+        write!(
+            f,
+            "{} {:.2} (at least {:.2}; {failures} of {} wrong)",
+            self.name,
+            self.tool.mean(),
+            self.tool.lower_bound(),
+            successes + failures,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::error::ToolError;
+    use crate::output::ToolOutput;
+
+    fn of(successes: u64, failures: u64) -> Reputation {
+        Reputation {
+            successes,
+            failures,
+        }
+    }
+
+    /// Proves ERR-23.
+    #[test]
+    fn the_prior_and_the_calls_make_the_mean() {
+        let check = |successes, failures, mean: f64, lower: f64| {
+            let reputation = of(successes, failures);
+            assert!((reputation.mean() - mean).abs() < 0.005, "{reputation:?}");
+            let found = reputation.lower_bound();
+            assert!((found - lower).abs() < 0.005, "{reputation:?} {found}");
+        };
+        check(0, 0, 0.5, 0.025);
+        check(1, 0, 0.667, 0.279);
+        check(0, 1, 0.333, 0.0);
+        check(8, 2, 0.75, 0.552);
+        check(98, 0, 0.99, 0.974);
+    }
+
+    /// Proves ERR-23, D-5.
+    #[test]
+    fn quality_and_unknown_tools_count_and_nothing_else_does() {
+        for category in ToolErrorCategory::ALL {
+            let error = ToolError::Failed {
+                category,
+                message: String::new(),
+            };
+            let expect = match category {
+                ToolErrorCategory::ToolNotFound
+                | ToolErrorCategory::InvalidParameters
+                | ToolErrorCategory::TypeMismatch => Some(false),
+                _ => None,
+            };
+            assert_eq!(succeeded(&Err(error)), expect, "{category:?}");
+        }
+        assert_eq!(succeeded(&Ok(ToolOutput::text(""))), Some(true));
+    }
+
+    /// Proves ERR-23.
+    #[test]
+    fn sessions_are_told_apart_and_told_of() {
+        let reputations = Reputations::default();
+        assert_eq!(reputations.summary("s"), "0 calls, none of them wrong");
+        reputations.record("s", "read", &Ok(ToolOutput::text("")));
+        reputations.record("s", "edit", &Ok(ToolOutput::text("")));
+        assert_eq!(reputations.summary("s"), "2 calls, none of them wrong");
+        reputations.record("s", "edit", &Err(ToolError::invalid("no match")));
+        reputations.record("s", "edit", &Err(ToolError::blocked("no")));
+        assert_eq!(reputations.of("s", "edit"), of(1, 1));
+        assert_eq!(reputations.of("t", "edit"), of(0, 0));
+        assert_eq!(
+            reputations.summary("s"),
+            "3 calls; edit 0.50 (at least 0.13; 1 of 2 wrong)"
+        );
+        for n in 0..1000 {
+            let unknown = ToolError::ToolNotFound {
+                id: n.to_string(),
+                near: Vec::new(),
+            };
+            reputations.record("s", &n.to_string(), &Err(unknown));
+        }
+        assert_eq!(reputations.sessions()["s"].len(), MOST_TOOLS);
+        assert!(reputations.summary("s").ends_with("more"));
+    }
+
+    proptest! {
+        /// Proves ERR-23.
+        #[test]
+        fn it_is_bounded_and_moves_with_the_calls(successes in 0u64..5000, failures in 0u64..5000) {
+            let here = of(successes, failures);
+            prop_assert!(0.0 <= here.lower_bound() && here.lower_bound() < here.mean());
+            prop_assert!(0.0 < here.mean() && here.mean() < 1.0);
+            let (better, worse) = (of(successes + 1, failures), of(successes, failures + 1));
+            prop_assert!(better.mean() > here.mean() && here.mean() > worse.mean());
+            prop_assert!(better.lower_bound() >= here.lower_bound());
+            prop_assert!(here.lower_bound() >= worse.lower_bound());
+        }
+    }
+}

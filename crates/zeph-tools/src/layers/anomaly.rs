@@ -1,0 +1,71 @@
+//! The `anomaly` layer: a tool that fails too often is told of, and blocked until the user lets it run again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Next, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::event::ToolEvent;
+use crate::feedback::ToolResult;
+use crate::gate::anomaly::{Anomalies, Anomaly};
+
+/// See the module.
+pub struct AnomalyLayer {
+    anomalies: Arc<Anomalies>,
+}
+
+impl AnomalyLayer {
+    /// A layer that looks on with `anomalies`.
+    #[must_use]
+    pub fn new(anomalies: Arc<Anomalies>) -> Self {
+        Self { anomalies }
+    }
+}
+
+#[async_trait]
+impl ToolLayer for AnomalyLayer {
+    fn name(&self) -> &'static str {
+        "anomaly"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let (session, tool) = (&call.conversation, &call.tool);
+        if let Some(rate) = self.anomalies.blocked(session, tool) {
+            return Err(ToolError::blocked(format!(
+                "{tool} is blocked in this session, for {rate}; the user can lift that with \
+                 `/tools unblock {tool}`, and a new session begins without it"
+            )));
+        }
+        let result = next.run(call, cx).await;
+        if let Some(anomaly) = self.anomalies.record(session, tool, &result) {
+            tell(call, cx, anomaly);
+        }
+        result
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}
+
+fn tell(call: &ToolCall, cx: &CallContext, anomaly: Anomaly) {
+    let Anomaly {
+        severity,
+        rate,
+        blocked,
+    } = anomaly;
+    let tool = &call.tool;
+    tracing::warn!(?severity, %tool, rate = rate.part(), blocked, "{rate}");
+    let then = if blocked {
+        format!("it is blocked in this session; `/tools unblock {tool}` lets it run again")
+    } else {
+        "it is not blocked ([tools.anomaly] auto_block)".to_owned()
+    };
+    cx.emit(ToolEvent::Warning {
+        call_id: call.id.clone(),
+        text: format!("{tool} fails too often, {rate}: {then}"),
+    });
+}

@@ -1,0 +1,84 @@
+//! The `utility` layer: a read-only call of the model that is of no use is not made.
+//!
+//! It stands within every gate that asks or refuses, so that it scores what would run, and outside
+//! the cache: a call that is answered from there takes room in the window all the same. What the
+//! user asks for runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+
+use super::{Next, SharedRegistry, ToolLayer};
+use crate::cache::CacheKey;
+use crate::call::ToolCall;
+use crate::context::{CallContext, Origin};
+use crate::error::ToolError;
+use crate::feedback::ToolResult;
+use crate::gate::reputation::Reputations;
+use crate::gate::utility::Utility;
+
+/// See the module.
+pub struct UtilityLayer {
+    utility: Arc<Utility>,
+    reputations: Arc<Reputations>,
+    registry: SharedRegistry,
+}
+
+impl UtilityLayer {
+    /// A layer that judges by `utility`.
+    #[must_use]
+    pub fn new(
+        utility: Arc<Utility>,
+        reputations: Arc<Reputations>,
+        registry: SharedRegistry,
+    ) -> Self {
+        Self {
+            utility,
+            reputations,
+            registry,
+        }
+    }
+
+    fn judge(&self, call: &ToolCall, key: &CacheKey) -> Result<(), ToolError> {
+        let registry = self.registry.load();
+        let Some(def) = registry.get(&call.tool) else {
+            return Err(ToolError::blocked(
+                "the utility of this call cannot be told: its tool is not known",
+            ));
+        };
+        if self.utility.spares(&call.tool, &def.annotations) {
+            return Ok(());
+        }
+        let reputation = self.reputations.of(&call.conversation, &call.tool);
+        let (session, nature) = (&call.conversation, &def.annotations);
+        let now = Instant::now();
+        let known = self.utility.evidence(session, key, nature, reputation, now);
+        self.utility.judge(&known)
+    }
+}
+
+#[async_trait]
+impl ToolLayer for UtilityLayer {
+    fn name(&self) -> &'static str {
+        "utility"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let key = CacheKey::new(&call.tool, &call.params);
+        if cx.origin == Origin::Model {
+            self.judge(call, &key)?;
+        }
+        let start = Instant::now();
+        let result = next.run(call, cx).await;
+        let end = Instant::now();
+        let took = end.duration_since(start);
+        self.utility
+            .note(&call.conversation, key, &result, took, end);
+        result
+    }
+
+    fn would_ask(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

@@ -1,0 +1,224 @@
+//! Tools that fail too often: when they are blocked, what does not count, and how that is lifted.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+use crate::terminal::Terminal;
+
+/// A call of `read` for a file that is not there, and of one that is.
+const FAILS: &str = r#"{"tool": "read", "params": {"path": "missing.txt"}}"#;
+const WORKS: &str = r#"{"tool": "read", "params": {"path": "a.txt"}}"#;
+
+fn home() -> Home {
+    let home = Home::new();
+    home.write("a.txt", "here\n");
+    home
+}
+
+/// Runs these lines in one session; the categories of the results, empty for success.
+fn run(home: &Home, lines: &[&str]) -> (Vec<String>, Vec<Value>, String) {
+    let output = home
+        .zeph(["tools", "run", "--yes", "-"])
+        .stdin(lines.join("\n"))
+        .code(0);
+    let forms = output.json_lines();
+    let categories = forms
+        .iter()
+        .map(|form| form["error_category"].as_str().unwrap_or("").to_owned())
+        .collect();
+    (categories, forms, output.stderr)
+}
+
+/// Proves PERM-41: at 14 of 20, and not before the window is full.
+#[test]
+fn a_tool_that_fails_too_often_is_blocked() {
+    let home = home();
+    let lines = [&[WORKS; 6][..], &[FAILS; 15], &[WORKS]].concat();
+    let (categories, forms, stderr) = run(&home, &lines);
+    assert!(categories[..6].iter().all(String::is_empty));
+    assert!(
+        categories[6..20]
+            .iter()
+            .all(|category| category == "permanent_failure"),
+        "{categories:?}"
+    );
+    assert_eq!(categories[20..], ["policy_blocked", "policy_blocked"]);
+    let told = forms[21]["data"].as_str().unwrap();
+    assert_has(
+        told,
+        &[
+            "read is blocked",
+            "14 of its last 20 calls failed (70 %)",
+            "/tools unblock read",
+            "a new session",
+        ],
+    );
+    assert_has(
+        &stderr,
+        &["read fails too often, 14 of its last 20 calls failed (70 %): it is blocked"],
+    );
+    assert_eq!(stderr.matches("fails too often").count(), 1, "{stderr}");
+    let entries = audit(&home.database());
+    assert_eq!(entries[20].result, "blocked");
+    assert_eq!(
+        entries[20].error_category.as_deref(),
+        Some("policy_blocked")
+    );
+    // Other tools and other sessions are as they were.
+    let (categories, ..) = run(&home, &[WORKS, r#"{"tool": "list_tasks"}"#]);
+    assert_eq!(categories, ["", ""]);
+
+    let home = self::home();
+    let lines = [&[WORKS; 7][..], &[FAILS; 13], &[WORKS]].concat();
+    let (categories, _, stderr) = run(&home, &lines);
+    assert_eq!(categories[20], "", "13 of 20 is below 0.7");
+    assert!(!stderr.contains("too often"), "{stderr}");
+}
+
+/// Proves PERM-41: refusals of gates, and commands that fail, are no failures of a tool.
+#[test]
+fn refusals_and_commands_that_fail_do_not_count() {
+    let home = home();
+    home.config("[tools.anomaly]\nwindow_size = 3\nfailure_threshold = 0.5\n");
+    let refused = r#"{"tool": "bash", "params": {"command": "rm -rf /"}}"#;
+    let red = r#"{"tool": "bash", "params": {"command": "echo 3 tests failed; exit 1"}}"#;
+    let unknown = r#"{"tool": "bash", "params": {"command": "no-such-command-here"}}"#;
+    let outside = r#"{"tool": "read", "params": {"path": "/etc/hostname"}}"#;
+    let wrong = r#"{"tool": "read", "params": {"paths": 1}}"#;
+    let lines = [
+        &[refused; 5][..],
+        &[red; 5],
+        &[unknown; 5],
+        &[outside; 5],
+        &[wrong; 5],
+        &[WORKS],
+        &[r#"{"tool": "bash", "params": {"command": "true"}}"#],
+    ]
+    .concat();
+    let (categories, _, stderr) = run(&home, &lines);
+    assert_eq!(categories[25..], ["", ""], "{categories:?}");
+    assert!(!stderr.contains("too often"), "{stderr}");
+    // Commands that do not end are.
+    let slow = r#"{"tool": "bash", "params": {"command": "sleep 60", "timeout_secs": 1}}"#;
+    let (categories, ..) = run(&home, &[slow, slow, slow, red]);
+    assert_eq!(categories[..3], ["timeout", "timeout", "timeout"]);
+    assert_eq!(categories[3], "policy_blocked");
+}
+
+/// Proves PERM-41: without `auto_block` it is told and runs; switched off nothing is told.
+#[test]
+fn it_can_be_told_only_or_switched_off() {
+    let check = |setting: &str, told: usize| {
+        let home = home();
+        home.config(&format!("[tools.anomaly]\nwindow_size = 2\n{setting}\n"));
+        let (categories, _, stderr) = run(&home, &[FAILS, FAILS, FAILS, WORKS]);
+        assert_eq!(categories[3], "", "{setting}");
+        assert_eq!(stderr.matches("too often").count(), told, "{stderr}");
+    };
+    check("auto_block = false", 1);
+    check("enabled = false", 0);
+}
+
+/// Proves PERM-41: the model is told, the warning is in the stream, and the turn goes on.
+#[test]
+fn the_model_reads_that_a_tool_is_blocked() {
+    let missing = |n: usize| ("read", json!({ "path": format!("missing{n}.txt") }));
+    let server = OpenAi::replies([
+        Reply::calls("a", &[missing(0), missing(1)]),
+        Reply::calls("b", &[missing(2)]),
+        Reply::text("I cannot read."),
+    ]);
+    let home = Home::openai(&server);
+    home.more_config("[tools.anomaly]\nwindow_size = 2\n");
+    let output = home
+        .zeph(["-p", "go", "--output-format", "stream-json"])
+        .code(0);
+    let results = results_of(&server.last().messages());
+    assert_has(&results[1].1, &["category: permanent_failure"]);
+    assert_has(
+        &results[2].1,
+        &["category: policy_blocked", "read is blocked", "100 %"],
+    );
+    assert_has(&output.stdout, &["read fails too often"]);
+}
+
+/// Proves PERM-41, ERR-23: `/tools` shows what is blocked, `/tools unblock NAME` lets it run again; what the model
+/// called wrong is told in `/status`.
+#[test]
+fn it_is_unblocked_by_name() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "missing1" } }, { tool = "read", input = { path = "missing2" } }]
+        [[steps]]
+        text = "It is gone."
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }, { tool = "read", input = { pth = 1 } }, { tool = "raed" }]
+        [[steps]]
+        expect = { tool_result_contains = "here" }
+        text = "Now it is there."
+        "##,
+    );
+    home.write("a.txt", "here\n");
+    home.more_config("[tools.anomaly]\nwindow_size = 2\n");
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("/tools unblock\r");
+    terminal.shows("no tool is");
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("read fails too often, 2 of its last 2 calls failed (100 %)");
+    terminal.shows("It is gone.");
+    terminal.prompts("");
+    terminal.type_keys("/tools\r");
+    terminal.shows("[blocked: 2 of its last 2 calls failed");
+    terminal.prompts("");
+    terminal.type_keys("/tools unblock reed\r");
+    terminal.shows("reed is not blocked; /tools unblock NAME takes one of: read");
+    terminal.prompts("");
+    terminal.type_keys("/tools unblock read\r");
+    terminal.shows("read runs again.");
+    terminal.prompts("");
+    terminal.type_keys("again\r");
+    terminal.shows("Now it is there.");
+    terminal.prompts("");
+    terminal.type_keys("/status\r");
+    terminal.shows("reputation  3 calls; raed 0.33 (at least 0.00; 1 of 1 wrong), read");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+}
+
+/// Proves PERM-41, CFG-1: bounds are checked with their place, and a project only tightens.
+#[test]
+fn bounds_are_checked_at_the_start() {
+    let home = home();
+    let call = ["tools", "call", "list_tasks"];
+    for (setting, words) in [
+        ("window_size = 0", "window_size"),
+        ("failure_threshold = 0", "failure_threshold"),
+        ("failure_threshold = 1.1", "failure_threshold"),
+        ("failure_threshold = nan", "failure_threshold"),
+        ("failure_treshold = 0.5", "failure_threshold"),
+    ] {
+        home.config(&format!("[tools.anomaly]\n{setting}\n"));
+        home.zeph(call).code(2).says(&["config.toml:2", words]);
+    }
+    home.config("");
+    for (setting, words) in [
+        ("enabled = false", "may only move it"),
+        ("auto_block = false", "may only move it"),
+        ("failure_threshold = 0.8", "may only lower it"),
+        ("window_size = 10", "may not set it"),
+    ] {
+        home.write(
+            ".zeph/config.toml",
+            &format!("[tools.anomaly]\n{setting}\n"),
+        );
+        home.zeph(call).code(2).says(&["config.toml:2", words]);
+    }
+    home.write(
+        ".zeph/config.toml",
+        "[tools.anomaly]\nfailure_threshold = 0.5\n",
+    );
+    home.zeph(call).code(0);
+}

@@ -1,0 +1,174 @@
+//! Calls that are of no use: which are skipped, which never are, and what is said of them.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+
+const ON: &str = "[tools.utility]\nenabled = true\n";
+
+fn read(path: &str) -> (&'static str, Value) {
+    ("read", json!({ "path": path }))
+}
+
+fn bash(command: &str) -> (&'static str, Value) {
+    ("bash", json!({ "command": command }))
+}
+
+/// Has the model make these calls, one an answer; what it reads of each.
+fn run(config: &str, calls: &[(&'static str, Value)]) -> (Home, Vec<String>) {
+    let mut replies: Vec<_> = calls
+        .iter()
+        .enumerate()
+        .map(|(n, call)| Reply::calls(&n.to_string(), std::slice::from_ref(call)))
+        .collect();
+    replies.push(Reply::text("Done."));
+    let server = OpenAi::replies(replies);
+    let home = Home::openai(&server);
+    home.more_config(config);
+    home.write("a.txt", "alpha\n");
+    home.write("b.txt", "beta\n");
+    home.zeph(["--yes", "-p", "go"]).code(0);
+    let results = results_of(&server.last().messages());
+    (home, results.into_iter().map(|(_, text)| text).collect())
+}
+
+fn is_skipped(text: &str) -> bool {
+    text.contains("skipped, for its utility is")
+}
+
+/// Proves PERM-42: what was given twice is not given again; the result says why, with the numbers.
+#[test]
+fn the_same_call_again_and_again_is_skipped() {
+    let calls = [
+        read("a.txt"),
+        read("a.txt"),
+        read("b.txt"),
+        read("a.txt"),
+        read("b.txt"),
+    ];
+    let (home, texts) = run(ON, &calls);
+    let skipped: Vec<_> = texts.iter().map(|text| is_skipped(text)).collect();
+    assert_eq!(skipped, [false, false, false, true, false], "{texts:#?}");
+    assert_has(
+        &texts[3],
+        &[
+            "category: policy_blocked",
+            "gain 0.80",
+            "redundancy 0.",
+            "exploration 0.25",
+            "below 0.00 ([tools.utility] threshold)",
+            "the same output 2 times",
+        ],
+    );
+    let entry = &audit(&home.database())[3];
+    assert_eq!(entry.result, "blocked");
+    assert_eq!(entry.error_category.as_deref(), Some("policy_blocked"));
+    assert_eq!(entry.call, json!({ "path": "a.txt" }));
+}
+
+/// Proves PERM-42: off by default.
+#[test]
+fn nothing_is_skipped_by_default() {
+    let calls = [
+        read("a.txt"),
+        read("a.txt"),
+        read("b.txt"),
+        read("a.txt"),
+        read("a.txt"),
+    ];
+    let (_, texts) = run("", &calls);
+    assert!(!texts.iter().any(|text| is_skipped(text)), "{texts:#?}");
+}
+
+/// Proves PERM-42: after a change a look is worth making.
+#[test]
+fn a_change_makes_it_worth_a_look() {
+    let calls = [
+        read("a.txt"),
+        read("a.txt"),
+        bash("echo more >> b.txt"),
+        read("a.txt"),
+        read("a.txt"),
+        read("b.txt"),
+        read("a.txt"),
+    ];
+    let (_, texts) = run(ON, &calls);
+    let skipped: Vec<_> = texts.iter().map(|text| is_skipped(text)).collect();
+    assert_eq!(
+        skipped,
+        [false, false, false, false, false, false, true],
+        "{texts:#?}"
+    );
+}
+
+/// Proves PERM-42: what changes something is never skipped on its score, nor what is exempt; all
+/// else is, below a threshold that nothing reaches.
+#[test]
+fn side_effects_and_exempt_tools_are_spared() {
+    let config = format!("{ON}threshold = 1.0\nexempt_tools = [\"grep\"]\n");
+    let calls = [
+        bash("echo 1 >> ran.txt"),
+        bash("echo 1 >> ran.txt"),
+        ("write", json!({ "path": "new.txt", "content": "x" })),
+        ("add_task", json!({ "content": "think" })),
+        ("grep", json!({ "pattern": "alpha" })),
+        read("a.txt"),
+        ("list_directory", json!({ "path": "." })),
+    ];
+    let (home, texts) = run(&config, &calls);
+    let skipped: Vec<_> = texts.iter().map(|text| is_skipped(text)).collect();
+    assert_eq!(
+        skipped,
+        [false, false, false, false, false, true, true],
+        "{texts:#?}"
+    );
+    assert_eq!(home.read("ran.txt"), "1\n1\n");
+    assert_has(&texts[5], &["below 1.00", "redundancy 0.00"]);
+    assert!(!texts[5].contains("the same output"), "{}", texts[5]);
+}
+
+/// Proves PERM-42: what the user asks for runs.
+#[test]
+fn the_users_own_calls_run() {
+    let home = Home::new();
+    home.config(&format!("{ON}threshold = 1.0\n"));
+    home.write("a.txt", "alpha\n");
+    let line = r#"{"tool": "read", "params": {"path": "a.txt"}}"#;
+    let output = home
+        .zeph(["tools", "run", "-"])
+        .stdin([line; 5].join("\n"))
+        .code(0);
+    let forms = output.json_lines();
+    assert!(forms.iter().all(|form| form["success"] == true), "{output}");
+    home.zeph(["tools", "call", "read", r#"{"path": "a.txt"}"#])
+        .code(0);
+}
+
+/// Proves PERM-42, CFG-1: a threshold that is no number ends the start, and a project cannot
+/// switch the gate off.
+#[test]
+fn settings_are_checked_at_the_start() {
+    let home = Home::new();
+    let call = ["tools", "call", "list_tasks"];
+    for threshold in ["nan", "inf", "-inf", "\"high\""] {
+        home.config(&format!("{ON}threshold = {threshold}\n"));
+        home.zeph(call)
+            .code(2)
+            .says(&["config.toml:3", "threshold"]);
+    }
+    home.config(ON);
+    for (setting, words) in [
+        ("enabled = false", "may only move it"),
+        ("threshold = -1.0", "may not set it"),
+        ("exempt_tools = [\"read\"]", "may only take items away"),
+    ] {
+        home.write(
+            ".zeph/config.toml",
+            &format!("[tools.utility]\n{setting}\n"),
+        );
+        home.zeph(call).code(2).says(&["config.toml:2", words]);
+    }
+    home.config("");
+    home.write(".zeph/config.toml", ON);
+    home.zeph(call).code(0);
+}
