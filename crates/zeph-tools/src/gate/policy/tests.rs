@@ -1,3 +1,6 @@
+//! Tables of rules and calls, and properties; one table is about files on the disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
