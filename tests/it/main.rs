@@ -41,6 +41,7 @@ mod policy;
 mod quota;
 mod reformat;
 mod reload;
+mod remembered;
 mod retry;
 mod secrets;
 mod seen;

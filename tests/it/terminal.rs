@@ -224,7 +224,7 @@ fn a_conversation() {
     terminal.type_keys("make it\r");
     terminal.shows("● bash touch made && echo it is made");
     terminal.shows("$ touch made && echo it is made");
-    terminal.shows("[1] once  [4] no  [5] no, and tell it why");
+    terminal.shows("[1] once  [2] this session  [3] always  [4] no  [5] no, and tell it why");
     assert!(!home.has("made"), "nothing runs before the answer");
     terminal.type_keys("1");
     terminal.shows("│ it is made");

@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_llm::Usage;
+use zeph_tools::gate::Grant;
+use zeph_tools::layers::grants::GrantScope;
 use zeph_tools::{
     Confirmation, FileLocation, FilterStats, OutputStream, RolledBack, ToolErrorCategory,
 };
@@ -62,6 +64,8 @@ pub enum AgentEvent {
         tool: String,
         /// Whether it may run.
         allowed: bool,
+        /// The answer: `once`, `session`, `always` or `no`.
+        answer: &'static str,
     },
     /// Something a person should know.
     Notice(String),
@@ -83,8 +87,25 @@ pub enum AgentEvent {
 pub enum UserAnswer {
     /// Run it, this once.
     Once,
+    /// Run it, and what the question offered besides until the conversation starts over.
+    Session,
+    /// Run it, and whatever these cover from now on.
+    Always(Vec<Grant>, GrantScope),
     /// Do not run it; the text, if any, is told to the model.
     No(Option<String>),
+}
+
+impl UserAnswer {
+    /// Its name in events.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Always(..) => "always",
+            Self::No(_) => "no",
+        }
+    }
 }
 
 /// Shows what happens and asks what has to be asked.

@@ -122,6 +122,9 @@ pub struct CallContext {
     seats: Arc<BatchSeats>,
     /// The digest of what a person agreed to, as the question said it.
     pub approved: Option<[u8; 32]>,
+    /// What stands for the content of the file whose change a person was shown, where they were
+    /// ([`crate::preview::basis`]).
+    pub shown: Option<[u8; 32]>,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
@@ -152,6 +155,7 @@ impl CallContext {
             seats: Arc::new(BatchSeats::of(1)),
             reformat: None,
             approved: None,
+            shown: None,
             events,
             trace: Arc::default(),
         }
@@ -200,6 +204,15 @@ impl CallContext {
         Self {
             approved: Some(digest),
             ..self.clone()
+        }
+    }
+
+    /// The same call whose change of a file a person was shown, made from this content.
+    #[must_use]
+    pub fn having_shown(self, basis: Option<[u8; 32]>) -> Self {
+        Self {
+            shown: basis,
+            ..self
         }
     }
 

@@ -21,7 +21,7 @@ pub enum InvocationHint {
 }
 
 /// How much a call can harm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// Touches nothing outside the session: no question is needed.
@@ -29,6 +29,7 @@ pub enum Risk {
     /// Changes something that can be brought back.
     Medium,
     /// May destroy, or reaches beyond the sandbox.
+    #[default]
     High,
 }
 

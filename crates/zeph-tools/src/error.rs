@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::category::{ToolErrorCategory, classify_io_error};
 use crate::def::Risk;
+use crate::gate::{Offer, ShownPiece};
 use crate::output::ToolOutput;
+use crate::preview::Preview;
 
 /// Whether repeating the same call can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub enum ErrorKind {
 }
 
 /// What a person is asked before a call runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confirmation {
     /// The tool.
     pub tool: String,
@@ -32,6 +34,12 @@ pub struct Confirmation {
     pub hint: String,
     /// What identifies the tool and the arguments that are shown; an answer is about these alone.
     pub digest: [u8; 32],
+    /// The parts of its command, with what they are judged as.
+    pub pieces: Vec<ShownPiece>,
+    /// What it would change, where that can be shown.
+    pub preview: Option<Preview>,
+    /// What an answer for more than this call would hold for.
+    pub offer: Offer,
 }
 
 /// The failure of a call. `Display` is the text for the model; the cause chain

@@ -28,6 +28,7 @@ pub mod mode;
 pub mod output;
 pub mod overflow;
 pub mod params;
+pub mod preview;
 pub mod reformat;
 pub mod registry;
 pub mod retry;

@@ -43,6 +43,10 @@ pub enum Command {
     Undo,
     /// `/undo forget`
     UndoForget,
+    /// `/permissions`
+    Permissions,
+    /// `/permissions rm N`: the one that was listed so
+    PermissionsRemove(usize),
     /// `/quit`
     Quit,
 }
@@ -86,6 +90,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         Command::UndoForget,
         "leave them, so that those before can be taken back",
     ),
+    (
+        "/permissions",
+        Command::Permissions,
+        "what may run unasked; /permissions rm N takes one back",
+    ),
     ("/quit", Command::Quit, "leave (also Ctrl-D)"),
 ];
 
@@ -114,6 +123,11 @@ pub fn parse(text: &str) -> Input<'_> {
         }
         if let ["/tools", "unblock", tool] = words[..] {
             return Input::Unblock(tool);
+        }
+        if let ["/permissions", "rm", number] = words[..]
+            && let Ok(number) = number.parse()
+        {
+            return Input::Command(Command::PermissionsRemove(number));
         }
         // No command takes other words: `/undo list` must not undo.
         if let Some((near, ..)) = known(name) {
@@ -164,6 +178,9 @@ mod tests {
         check("/undo  forget ", Input::Command(Command::UndoForget));
         check("/tools unblock", Input::Command(Command::Unblock));
         check("/tools  unblock read ", Input::Unblock("read"));
+        check("/permissions", Input::Command(Command::Permissions));
+        let remove = Command::PermissionsRemove(12);
+        check("/permissions  rm 12", Input::Command(remove));
         check("fix it", Input::Prompt("fix it"));
         check("/etc/hosts", Input::Prompt("/etc/hosts"));
         check("/tmp is full", Input::Prompt("/tmp is full"));
@@ -175,6 +192,9 @@ mod tests {
             unknown("/tools unblock a b", Some("/tools")),
         );
         check("/undo list", unknown("/undo list", Some("/undo")));
+        let near = Some("/permissions");
+        check("/permissions rm", unknown("/permissions rm", near));
+        check("/permissions rm x", unknown("/permissions rm x", near));
         check("/undo forget it", unknown("/undo forget it", Some("/undo")));
         check(
             "/clear the table ",

@@ -9,18 +9,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
-use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::gate::quota::BatchSeats;
-use zeph_tools::reformat::{Reformat, Reformatted};
+use zeph_tools::layers::grants::Grants;
+use zeph_tools::reformat::Reformat;
 use zeph_tools::{
     Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
     ToolEvent, ToolOutput, ToolRegistry, ToolResult,
 };
 
-use crate::channel::{AgentEvent, Channel, UserAnswer};
+use crate::channel::{AgentEvent, Channel};
 use crate::config::AgentConfig;
 use crate::reload::{ConfigNews, ConfigReload};
 
@@ -39,14 +39,15 @@ pub struct Caller {
 
 /// Runs calls through the stack, and asks through the channel.
 pub struct Dispatcher {
-    executor: Arc<dyn ErasedToolExecutor>,
-    channel: Arc<dyn Channel>,
-    caller: Caller,
+    pub(super) executor: Arc<dyn ErasedToolExecutor>,
+    pub(super) channel: Arc<dyn Channel>,
+    pub(super) caller: Caller,
     reload: Option<Arc<dyn ConfigReload>>,
+    pub(super) grants: Arc<Grants>,
     takes_images: bool,
-    reformat: Option<Arc<dyn Reformat>>,
+    pub(super) reformat: Option<Arc<dyn Reformat>>,
     /// One question at a time.
-    asking: Mutex<()>,
+    pub(super) asking: Mutex<()>,
 }
 
 /// The calls of one answer: what they change is undone together.
@@ -92,6 +93,7 @@ impl Dispatcher {
             channel,
             caller,
             reload: None,
+            grants: Arc::default(),
             takes_images: false,
             reformat: None,
             asking: Mutex::new(()),
@@ -102,6 +104,13 @@ impl Dispatcher {
     #[must_use]
     pub fn reloading(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
         self.reload = reload;
+        self
+    }
+
+    /// The same, keeping what is agreed to for more than one call in `grants`.
+    #[must_use]
+    pub fn remembering(mut self, grants: Arc<Grants>) -> Self {
+        self.grants = grants;
         self
     }
 
@@ -214,92 +223,6 @@ impl Dispatcher {
         self.run_asking(call, seats, cancel).await
     }
 
-    async fn run_asking(
-        &self,
-        call: &ToolCall,
-        seats: Arc<BatchSeats>,
-        cancel: &CancellationToken,
-    ) -> ToolResult {
-        self.refresh().await;
-        self.tell_started(call);
-        let start = Instant::now();
-        let can_ask = self.channel.can_ask();
-        let cx = self.context(
-            cancel,
-            if can_ask {
-                Answer::CanAsk
-            } else {
-                Answer::Nobody
-            },
-        );
-        let cx = cx.seated(seats).reformatting(self.reformat.clone());
-        let mut result = owned(
-            call,
-            self.executor.execute_tool_call_erased(call, &cx).await,
-        );
-        let mut waited = Duration::ZERO;
-        if can_ask && let Err(ToolError::ConfirmationRequired(question)) = &result {
-            let asked = Instant::now();
-            let reformatted = cx.trace().reformatted.clone();
-            let params = match &reformatted {
-                Reformatted::To(params) => params,
-                Reformatted::No | Reformatted::InVain => &call.params,
-            };
-            let answer = self.ask(question, call, params, cancel).await;
-            waited = asked.elapsed();
-            self.refresh().await;
-            result = match answer {
-                Some(UserAnswer::Once) => {
-                    let cx = cx.approving(question.digest);
-                    let answer = self.executor.execute_tool_call_confirmed_erased(call, &cx);
-                    owned(call, answer.await)
-                }
-                Some(UserAnswer::No(told)) => {
-                    let cx = cx.with_answer(Answer::No(told));
-                    owned(
-                        call,
-                        self.executor.execute_tool_call_erased(call, &cx).await,
-                    )
-                }
-                // Cancelled while the question stood: the stack says so, and audits it.
-                None => owned(
-                    call,
-                    self.executor.execute_tool_call_erased(call, &cx).await,
-                ),
-            };
-        }
-        self.tell_finished(call, &result, start.elapsed().saturating_sub(waited));
-        result
-    }
-
-    /// `None` when the turn was cancelled before an answer came.
-    async fn ask(
-        &self,
-        question: &zeph_tools::Confirmation,
-        call: &ToolCall,
-        params: &Value,
-        cancel: &CancellationToken,
-    ) -> Option<UserAnswer> {
-        let _turn = self.asking.lock().await;
-        if cancel.is_cancelled() {
-            return None;
-        }
-        let answer = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return None,
-            answer = self.channel.confirm(question, params) => answer,
-        };
-        if cancel.is_cancelled() {
-            return None;
-        }
-        self.channel.emit(AgentEvent::Permission {
-            id: call.id.clone(),
-            tool: call.tool.clone(),
-            allowed: answer == UserAnswer::Once,
-        });
-        Some(answer)
-    }
-
     async fn refuse(
         &self,
         call: &ToolCall,
@@ -328,14 +251,14 @@ impl Dispatcher {
         }
     }
 
-    fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
+    pub(super) fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
         let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
         CallContext::new(cancel.clone(), events, answer)
             .of_origin(self.caller.origin)
             .taking_images(self.takes_images)
     }
 
-    fn tell_started(&self, call: &ToolCall) {
+    pub(super) fn tell_started(&self, call: &ToolCall) {
         self.channel.emit(AgentEvent::ToolStarted {
             id: call.id.clone(),
             tool: call.tool.clone(),
@@ -343,7 +266,7 @@ impl Dispatcher {
         });
     }
 
-    fn tell_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
+    pub(super) fn tell_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
         if let Err(error) = result {
             let (category, causes) = (error.category().label(), with_causes(error));
             tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
@@ -404,7 +327,7 @@ fn over_the_limit(max_calls: usize) -> String {
 }
 
 /// `Ok(None)` of a whole stack means that nobody owns the tool.
-fn owned(call: &ToolCall, answer: Result<Option<ToolOutput>, ToolError>) -> ToolResult {
+pub(super) fn owned(call: &ToolCall, answer: Result<Option<ToolOutput>, ToolError>) -> ToolResult {
     answer?.ok_or_else(|| ToolError::ToolNotFound {
         id: call.tool.clone(),
         near: Vec::new(),

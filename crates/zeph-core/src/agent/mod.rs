@@ -1,9 +1,11 @@
 //! The agent: one conversation between a person, a model and the tools.
 
+mod asking;
 pub mod commands;
 pub mod dispatch;
 pub mod history;
 pub mod limits;
+mod permissions;
 pub mod prompt;
 pub mod reformat;
 pub mod tokens;
@@ -19,9 +21,10 @@ use zeph_memory::Store;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
+use zeph_tools::layers::grants::Given;
 use zeph_tools::{
-    ErasedToolExecutor, Origin, Phase, ToolCall, ToolRegistry, Undo, UndoError, Undone,
-    content_for_llm,
+    ErasedToolExecutor, Origin, Permissions, Phase, ToolCall, ToolRegistry, Undo, UndoError,
+    Undone, content_for_llm,
 };
 
 use crate::channel::Channel;
@@ -57,6 +60,8 @@ pub struct AgentParts {
     pub limits: CallLimits,
     /// What is asked of models beside the conversation, by the gates of the stack: it counts to the turn.
     pub side_usage: Arc<SideUsage>,
+    /// What the stack decides by whether calls may run.
+    pub permissions: Permissions,
     /// More lines of `/status`: what they are of, and what they say.
     pub more_status: Vec<StatusLine>,
     /// Where the conversation is kept.
@@ -85,6 +90,9 @@ pub struct Agent {
     caches: Option<Arc<ResultCaches>>,
     limits: CallLimits,
     side_usage: Arc<SideUsage>,
+    permissions: Permissions,
+    /// What `/permissions` listed, by number.
+    listed: Vec<Given>,
     more_status: Vec<StatusLine>,
     /// The window that the cached results were read in.
     window: HistoryId,
@@ -133,6 +141,7 @@ impl Agent {
             },
         )
         .reloading(parts.reload.clone())
+        .remembering(Arc::clone(&parts.permissions.grants))
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter.clone().map(|port| port as _));
         Ok(Self {
@@ -146,6 +155,8 @@ impl Agent {
             caches: parts.caches,
             limits: parts.limits,
             side_usage: parts.side_usage,
+            permissions: parts.permissions,
+            listed: Vec::new(),
             more_status: parts.more_status,
             window: history.id(),
             history,
@@ -218,6 +229,7 @@ impl Agent {
             Command::Clear => {
                 self.history.clear().await?;
                 self.follow_window();
+                self.permissions.grants.clear(self.history.session());
                 "The conversation starts over; what was said stays in the store.".to_owned()
             }
             Command::Status => self.status().await,
@@ -236,6 +248,8 @@ impl Agent {
                 Ok(forgot) => forgot.lines.join("\n"),
                 Err(error) => format!("error: {error}"),
             },
+            Command::Permissions => self.list_permissions().await,
+            Command::PermissionsRemove(number) => self.remove_permission(number).await,
             Command::Quit => String::new(),
         })
     }

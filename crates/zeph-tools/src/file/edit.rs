@@ -85,7 +85,7 @@ impl Tool for EditTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = Ledger::of(call, &sandbox).agreed(cx.shown);
         blocking(move || edit(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -128,6 +128,7 @@ fn edit(
         content: Some(&old),
     };
     ledger.check(sandbox, &standing, "edit again", cancel)?;
+    ledger.check_agreed(Some(Some(&old)), &shown)?;
     check_marks(&shown, &old, params)?;
     let replacement = Replacement {
         old: &params.old_string,

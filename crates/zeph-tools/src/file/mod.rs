@@ -41,6 +41,7 @@ pub(crate) mod marks;
 mod move_path;
 mod near;
 mod place;
+mod preview;
 #[cfg(test)]
 #[path = "tests/rates.rs"]
 mod rates;
@@ -63,6 +64,7 @@ mod write;
 
 pub use change::unified as unified_diff;
 pub use config::FileConfig;
+pub use preview::FilePreviews;
 pub use rules::{ReadRules, RuleError, literal};
 pub use sandbox::{Sandbox, SandboxError};
 pub use undo::FileUndo;

@@ -127,6 +127,28 @@ impl Sandbox {
         Ok(self)
     }
 
+    /// The same for a file that need not exist, and whose directories need not.
+    ///
+    /// # Errors
+    /// When none of the directories above it can be reached.
+    pub fn reserving_absent(mut self, own: &Path) -> Result<Self, SandboxError> {
+        for above in own.ancestors().skip(1) {
+            match (canonical(above), own.strip_prefix(above)) {
+                (Ok(real), Ok(rest)) => {
+                    self.reserved.push(real.join(rest));
+                    return Ok(self);
+                }
+                (Err(error), _) if error.source.kind() == io::ErrorKind::NotFound => {}
+                (Err(error), _) => return Err(error),
+                _ => break,
+            }
+        }
+        Err(SandboxError {
+            path: own.to_owned(),
+            source: io::ErrorKind::NotFound.into(),
+        })
+    }
+
     /// Sets which files may be read.
     #[must_use]
     pub fn with_rules(mut self, rules: ReadRules) -> Self {

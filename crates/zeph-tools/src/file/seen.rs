@@ -24,6 +24,7 @@ use crate::file::edit::decoded;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::output::ToolOutput;
+use crate::preview::check_basis;
 use crate::seen::{ContentDigest, SeenError, SeenFiles};
 
 /// Bytes of a content from which on it is not kept.
@@ -42,6 +43,8 @@ pub(super) struct Ledger {
     conversation: String,
     /// The answer of a model that the call is of.
     batch: Option<String>,
+    /// What a person saw of the file when they agreed to the call.
+    agreed: Option<[u8; 32]>,
     runtime: Handle,
 }
 
@@ -148,8 +151,31 @@ impl Ledger {
             files: sandbox.seen().cloned(),
             conversation: call.conversation.clone(),
             batch: call.batch.clone(),
+            agreed: None,
             runtime: Handle::current(),
         }
+    }
+
+    /// The same for a call that a person agreed to when they were shown a change of this.
+    pub(super) fn agreed(self, agreed: Option<[u8; 32]>) -> Self {
+        Self { agreed, ..self }
+    }
+
+    /// Refuses the change of a file that is no more what a person was shown. `now` is its content;
+    /// `None` inside where it was not read, outside where there is no file.
+    ///
+    /// # Errors
+    /// A refusal.
+    pub(super) fn check_agreed(
+        &self,
+        now: Option<Option<&[u8]>>,
+        shown: &str,
+    ) -> Result<(), ToolError> {
+        let now = match now {
+            None => Some(None),
+            Some(content) => content.map(Some),
+        };
+        check_basis(self.agreed, now, shown)
     }
 
     /// Whether anything is noted.

@@ -81,7 +81,7 @@ impl Tool for WriteTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = Ledger::of(call, &sandbox).agreed(cx.shown);
         blocking(move || write(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -145,6 +145,10 @@ fn put(
         };
         ledger.check(sandbox, &standing, "write again", cancel)?;
     }
+    ledger.check_agreed(
+        existing.is_some().then_some(old.as_deref()),
+        &sandbox.shown(&target.path),
+    )?;
     let new = content.as_bytes();
     check_marks(sandbox, target, old.as_deref(), content)?;
     let mark = match &existing {

@@ -52,6 +52,8 @@ pub enum By<'r> {
     Unknown,
     /// Nobody watches, so that nobody is asked.
     Autonomous,
+    /// What a person said before holds for this, too.
+    Remembered,
 }
 
 /// What was decided about a piece.
@@ -145,7 +147,7 @@ impl<'r> Decision<'r> {
             By::Mode(Mode::Plan) if self.effect == Effect::Deny => {
                 "the session is in plan mode, where only read-only tools run; the user can switch with --mode ask".to_owned()
             }
-            By::Mode(_) | By::Nature | By::Autonomous => {
+            By::Mode(_) | By::Nature | By::Autonomous | By::Remembered => {
                 let nature = &subject.nature;
                 match self.piece {
                     Piece::Redirection(_) | Piece::UnknownWrite => format!("it writes{about}"),
@@ -256,7 +258,7 @@ impl Piece {
 }
 
 /// A text in which nothing is special to a pattern of commands.
-fn escape_text(text: &str) -> String {
+pub(super) fn escape_text(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, '*' | '?' | '\\') {

@@ -5,7 +5,8 @@
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
 //! would have allowed it. [`policy`] decides before, about whole calls. [`places`] is where paths are made
 //! real; nothing else here looks at a disk. [`adversarial`] is what a model is asked about a call, and
-//! what its answer means.
+//! what its answer means. [`remembered`] is what a person agreed to for more than one call, [`offer`] what a
+//! question shows of it.
 //!
 //! What limits calls: [`quota`] (how many), [`anomaly`] (tools that fail too often), [`utility`] (calls
 //! of no use, by [`reputation`] and what is known already); [`limits`] holds them together.
@@ -17,12 +18,14 @@ pub mod config;
 pub mod decision;
 mod glob;
 pub mod limits;
+pub mod offer;
 pub mod path_pattern;
 pub mod pattern;
 pub mod permissions;
 pub mod places;
 pub mod policy;
 pub mod quota;
+pub mod remembered;
 pub mod reputation;
 pub mod rule;
 pub mod subject;
@@ -37,10 +40,12 @@ pub(crate) mod symbols {
 pub use about::{About, PathParam, PathRole};
 pub use decision::{By, Decision, Effect, Judged, Piece};
 pub use limits::CallLimits;
+pub use offer::{Offer, ShownPiece};
 pub use pattern::{PatternError, PatternKind};
 pub use permissions::{Circumstances, decide};
 pub use places::{Disk, Places};
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
 pub(crate) use policy::{Mention, Mentions};
+pub use remembered::{Grant, Proposal, propose};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
 pub use subject::{CallSubject, CommandPart, CommandSubject, PartKind, SubjectPath, subject_of};

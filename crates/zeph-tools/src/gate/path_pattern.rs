@@ -29,7 +29,7 @@ pub(super) fn compile(text: &str, places: &Places) -> Result<(Vec<Glob>, Reach),
 }
 
 /// The pattern without what it begins with, and what it is about then.
-fn rooted(text: &str, places: &Places) -> Result<(String, Reach), PatternError> {
+pub(super) fn rooted(text: &str, places: &Places) -> Result<(String, Reach), PatternError> {
     if let Some(rest) = text.strip_prefix('~') {
         if !rest.is_empty() && !rest.starts_with('/') {
             return fault("`~` stands for your own home alone");

@@ -8,7 +8,7 @@
 //!
 //! A pattern that is `*` or `**` alone matches everything, whatever it is a pattern of.
 
-use super::glob::{Bound, Glob, Symbol, Token, fold};
+use super::glob::{BLANK, Bound, Glob, Symbol, Token, fold};
 use super::path_pattern;
 use super::places::Places;
 
@@ -87,7 +87,7 @@ impl Pattern {
         }
         match kind {
             PatternKind::Text => Ok(Self {
-                globs: vec![command(text)?],
+                globs: vec![command(text, u32::from(' '))?],
                 reach: Reach::Any,
             }),
             PatternKind::Url => Ok(Self {
@@ -99,6 +99,19 @@ impl Pattern {
                 Ok(Self { globs, reach })
             }
         }
+    }
+
+    /// The pattern of a grant for parts of commands: an escaped blank is one inside a word, where
+    /// a plain one stands between words.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn of_words(text: &str, places: &Places) -> Result<Self, PatternError> {
+        let mut pattern = Self::new(PatternKind::Text, text, places)?;
+        if !pattern.is_catch_all() {
+            pattern.globs = vec![command(text, BLANK)?];
+        }
+        Ok(pattern)
     }
 
     /// Whether it matches everything without being looked at.
@@ -146,8 +159,8 @@ pub(super) fn escaped(next: Option<char>) -> Result<char, PatternError> {
     }
 }
 
-/// `*` crosses everything; ` *` at the end matches nothing, too.
-fn command(text: &str) -> Result<Glob, PatternError> {
+/// `*` crosses everything; ` *` at the end matches nothing, too. An escaped blank is `blank`.
+fn command(text: &str, blank: Symbol) -> Result<Glob, PatternError> {
     let mut tokens = Vec::new();
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -158,7 +171,10 @@ fn command(text: &str) -> Result<Glob, PatternError> {
                 }
             }
             '?' => tokens.push(Token::One(Bound::Nothing)),
-            '\\' => literal(escaped(characters.next())?, &mut tokens),
+            '\\' => match escaped(characters.next())? {
+                ' ' => tokens.push(Token::Is(blank)),
+                other => literal(other, &mut tokens),
+            },
             other => literal(other, &mut tokens),
         }
     }

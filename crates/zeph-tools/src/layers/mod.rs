@@ -11,6 +11,7 @@ pub mod blocklist;
 pub mod cache;
 #[cfg(feature = "shell")]
 pub mod filter;
+pub mod grants;
 pub mod known;
 pub mod overflow;
 pub mod permission;
@@ -80,6 +81,15 @@ impl Next<'_> {
     #[must_use]
     pub fn path(&self) -> CallPath {
         self.path
+    }
+
+    /// The same on the confirmed path.
+    #[must_use]
+    pub fn confirmed(self) -> Self {
+        Self {
+            path: CallPath::Confirmed,
+            ..self
+        }
     }
 
     /// Whether the executor that owns a tool lets its failed calls be made again.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::grants::Grants;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::{Answer, ApprovedBy, CallContext, Origin};
@@ -14,10 +15,14 @@ use crate::def::{Risk, ToolDef};
 use crate::error::{Confirmation, ToolError};
 use crate::feedback::ToolResult;
 use crate::gate::decision::as_toml;
+use crate::gate::offer::shown_pieces;
+use crate::gate::remembered::apply;
 use crate::gate::{
-    Action, By, CallSubject, Circumstances, Decision, Effect, Places, RuleSet, decide, subject_of,
+    Action, By, CallSubject, Circumstances, Decision, Effect, Grant, Offer, Places, RuleSet,
+    decide, subject_of,
 };
 use crate::mode::Mode;
+use crate::preview::Previews;
 use crate::trust::TrustLevel;
 
 /// What decides about calls.
@@ -31,6 +36,10 @@ pub struct Permissions {
     pub places: Arc<Places>,
     /// The file where the user writes rules.
     pub file: Option<PathBuf>,
+    /// What persons agreed to for more than one call.
+    pub grants: Arc<Grants>,
+    /// Shows what a call would change.
+    pub previews: Option<Arc<dyn Previews>>,
 }
 
 impl Permissions {
@@ -42,6 +51,8 @@ impl Permissions {
             rules: Arc::default(),
             places: Arc::new(Places::without_sandbox(Path::new("/"))),
             file: None,
+            grants: Arc::default(),
+            previews: None,
         }
     }
 }
@@ -50,6 +61,15 @@ impl Default for Permissions {
     fn default() -> Self {
         Self::of(Mode::default())
     }
+}
+
+/// How a call that may run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// On the path that it came on.
+    AsItCame,
+    /// As one that a person agreed to before.
+    Agreed,
 }
 
 /// See the module.
@@ -76,6 +96,21 @@ impl PermissionLayer {
         }
     }
 
+    /// The decision with what persons agreed to before, and the grants that let something run.
+    fn remembering<'r>(
+        &self,
+        subject: &CallSubject<'_>,
+        decision: Decision<'r>,
+        call: &ToolCall,
+    ) -> (Decision<'r>, Vec<Grant>) {
+        if decision.effect != Effect::Ask {
+            return (decision, Vec::new());
+        }
+        let digest = subject.digest();
+        let (grants, this_call) = self.permissions.grants.holding(&call.conversation, &digest);
+        apply(subject, decision, &grants, this_call)
+    }
+
     /// Lets a call go on, or says why not.
     fn judge(
         &self,
@@ -83,7 +118,7 @@ impl PermissionLayer {
         def: &ToolDef,
         cx: &CallContext,
         path: CallPath,
-    ) -> Result<(), ToolError> {
+    ) -> Result<Pass, ToolError> {
         let subject = subject_of(call, def, &self.permissions.places);
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
@@ -101,15 +136,22 @@ impl PermissionLayer {
                 if by_rule {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
-                Ok(())
+                Ok(Pass::AsItCame)
             }
             Effect::Ask if path == CallPath::Confirmed => {
                 cx.trace().approved_by = ApprovedBy::User;
-                Ok(())
+                Ok(Pass::AsItCame)
             }
             Effect::Ask => {
                 if let Answer::No(told) = &cx.answer {
                     return Err(ToolError::blocked(refusal(told.as_deref())));
+                }
+                let (decision, used) = self.remembering(&subject, decision, call);
+                if decision.effect == Effect::Allow {
+                    let mut trace = cx.trace();
+                    trace.approved_by = ApprovedBy::Remembered;
+                    trace.policy_match = Some(remembered(&used));
+                    return Ok(Pass::Agreed);
                 }
                 let hint = match cx.answer {
                     Answer::Nobody => self.hint(&decision, &subject),
@@ -122,8 +164,28 @@ impl PermissionLayer {
                     reason: format!("{}.", decision.reason(&subject)),
                     hint,
                     digest: subject.digest(),
+                    ..self.details(&subject, &decision, (call, def), cx)
                 })))
             }
+        }
+    }
+
+    /// What a person is shown beside the arguments, where there is one.
+    fn details(
+        &self,
+        subject: &CallSubject<'_>,
+        decision: &Decision<'_>,
+        of: (&ToolCall, &ToolDef),
+        cx: &CallContext,
+    ) -> Confirmation {
+        if cx.answer != Answer::CanAsk {
+            return Confirmation::default();
+        }
+        let Permissions { places, grants, .. } = &self.permissions;
+        Confirmation {
+            pieces: shown_pieces(subject, decision),
+            offer: Offer::new(subject, decision, of, places).for_project(grants.project()),
+            ..Confirmation::default()
         }
     }
 
@@ -180,7 +242,19 @@ impl ToolLayer for PermissionLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked("no permission rule knows this tool"));
         };
-        self.judge(call, def, cx, next.path())?;
+        let next = match self.judge(call, def, cx, next.path()) {
+            Ok(Pass::AsItCame) => next,
+            Ok(Pass::Agreed) => next.confirmed(),
+            Err(ToolError::ConfirmationRequired(mut question)) => {
+                if cx.answer == Answer::CanAsk
+                    && let Some(previews) = &self.permissions.previews
+                {
+                    question.preview = previews.preview(call).await;
+                }
+                return Err(ToolError::ConfirmationRequired(question));
+            }
+            Err(error) => return Err(error),
+        };
         next.run(call, cx).await
     }
 
@@ -189,8 +263,21 @@ impl ToolLayer for PermissionLayer {
         registry.get(&call.tool).is_some_and(|def| {
             let subject = subject_of(call, def, &self.permissions.places);
             let given = self.given(call, TrustLevel::Trusted);
-            decide(&subject, &self.permissions.rules, given).effect == Effect::Ask
+            let decision = decide(&subject, &self.permissions.rules, given);
+            self.remembering(&subject, decision, call).0.effect == Effect::Ask
         })
+    }
+}
+
+/// What let a call run, for the audit trail.
+fn remembered(used: &[Grant]) -> String {
+    let used: Vec<String> = used
+        .iter()
+        .map(|grant| format!("{} {:?}", grant.tool, grant.pattern))
+        .collect();
+    match used.is_empty() {
+        true => "remembered this very call".to_owned(),
+        false => format!("remembered {}", used.join(", ")),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::claim;
 use crate::context::{Answer, ApprovedBy, CallContext};
 use crate::def::Risk;
 use crate::error::{Confirmation, ToolError};
+use crate::gate::Offer;
 use crate::gate::subject::digest;
 use crate::layers::CallPath;
 
@@ -130,7 +131,10 @@ impl Admission {
         match verdict {
             Verdict::Allow | Verdict::Block { .. } => Ok(()),
             Verdict::Ask { .. } if path == CallPath::Confirmed => {
-                cx.trace().approved_by = ApprovedBy::User;
+                let mut trace = cx.trace();
+                if trace.approved_by != ApprovedBy::Remembered {
+                    trace.approved_by = ApprovedBy::User;
+                }
                 Ok(())
             }
             Verdict::Ask { why } => match &cx.answer {
@@ -149,6 +153,8 @@ impl Admission {
                         "Nobody can be asked here: --yes allows every question once.".to_owned()
                     },
                     digest: digest(BASH, &call.params),
+                    offer: Offer::nothing("the shell's own lists ask about it each time"),
+                    ..Confirmation::default()
                 }))),
             },
         }

@@ -8,6 +8,7 @@ mod executors;
 mod filters;
 mod judge;
 mod limits;
+mod policies;
 mod provider;
 mod reload;
 mod secrets;
@@ -23,10 +24,11 @@ use zeph_core::{AgentConfig, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
-use zeph_tools::file::{FileUndo, ReadRules, RuleError, Sandbox, literal};
+use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, RuleError, Sandbox, literal};
 use zeph_tools::gate::adversarial::AdversarialGate;
 use zeph_tools::gate::{CallLimits, RuleSet};
 use zeph_tools::layers::filter::FilterLayer;
+use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::secrets::Secrets;
@@ -36,7 +38,7 @@ use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, Undo};
 
 use crate::cli::args::GlobalArgs;
-use crate::config::{Environment, Loaded, Origin};
+use crate::config::{ConfigError, ConfigErrors, Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
@@ -47,6 +49,7 @@ use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use judge::judge;
 use limits::limits;
+use policies::Policies;
 pub(crate) use provider::{choose_provider, openai_base_url, reformatter};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
@@ -71,6 +74,8 @@ pub(crate) struct Assembly {
     pub(crate) limits: CallLimits,
     /// What judging calls costs.
     pub(crate) side_usage: Arc<SideUsage>,
+    /// What decides whether a call may run.
+    pub(crate) permissions: Permissions,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -137,6 +142,9 @@ impl Assembly {
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
         let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
+        let policies = Policies::new(&loaded.paths, &env)
+            .context("the project's directory cannot be reached")?;
+        let policies = Arc::new(policies);
         let (trail, sandbox) = audit::trail(&loaded, &store, lines, sandbox)?;
         let sandbox = Arc::new(sandbox);
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
@@ -150,6 +158,14 @@ impl Assembly {
             provider,
             &side_usage,
         );
+        let permissions = Permissions {
+            mode: loaded.config.tools.mode,
+            rules: Arc::clone(&loaded.rules),
+            places: Arc::clone(&loaded.places),
+            file: Some(loaded.paths.user_file.clone()),
+            grants: Arc::new(Grants::kept_in(Arc::clone(&policies) as _)),
+            previews: Some(Arc::new(FilePreviews::new(Arc::clone(&sandbox)))),
+        };
         let stack = build_stack(
             &loaded,
             sandbox,
@@ -160,7 +176,12 @@ impl Assembly {
             gate,
             trail,
             secrets,
+            permissions.clone(),
         )?;
+        let registry = stack.registry();
+        let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
+        let checked = policies.check(kind, &loaded.places);
+        checked.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?;
         let reload = Reloader::new(
             &loaded,
             &env,
@@ -177,6 +198,7 @@ impl Assembly {
             caches,
             limits,
             side_usage,
+            permissions,
             reload: Arc::new(reload),
             undo: Arc::new(undo),
             shell,
@@ -311,6 +333,7 @@ fn path_sandbox(
         sandbox = sandbox.reserving(pins)?;
     }
     Ok(sandbox
+        .reserving_absent(&loaded.paths.policies)?
         .with_rules(rules)
         .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _))
         .with_journal(Arc::new(journal)))
@@ -335,6 +358,7 @@ fn build_stack(
     adversarial: Option<AdversarialGate>,
     audit: AuditTrail,
     secrets: Arc<Secrets>,
+    permissions: Permissions,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
@@ -350,12 +374,7 @@ fn build_stack(
         secrets,
         blocklist: Some(Arc::new(shell.blocklist())),
         policy: loaded.policy.clone(),
-        permissions: Permissions {
-            mode: tools.mode,
-            rules: Arc::clone(&loaded.rules),
-            places: Arc::clone(&loaded.places),
-            file: Some(loaded.paths.user_file.clone()),
-        },
+        permissions,
     })?;
     fitting(&stack, &loaded.rules)?;
     Ok(stack)

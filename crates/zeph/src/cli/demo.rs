@@ -175,6 +175,7 @@ async fn work(
         caches: assembly.caches.clone(),
         limits: assembly.limits.clone(),
         side_usage: Arc::clone(&assembly.side_usage),
+        permissions: assembly.permissions.clone(),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),
         session: open.id.clone(),

@@ -186,6 +186,7 @@ impl Calls {
                 origin: Origin::User,
             },
         )
+        .remembering(Arc::clone(&assembly.permissions.grants))
         .taking_images(true);
         let cancel = CancellationToken::new();
         let signals = cancel_on_signals(cancel.clone());

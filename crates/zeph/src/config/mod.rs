@@ -47,11 +47,11 @@ use zeph_tools::{AuditConfig, Mode};
 
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
-pub(crate) use error::ConfigErrors;
+pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
-pub(crate) use paths::{PROJECT_FILTERS, Paths, of_project, project_root};
+pub(crate) use paths::{PROJECT_FILTERS, Paths, of_project, project_directory, project_root};
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;

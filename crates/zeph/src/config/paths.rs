@@ -27,6 +27,8 @@ pub(crate) struct Paths {
     pub(crate) data_dir: PathBuf,
     /// The database: `[memory] path`, or `zeph.db` in the data directory.
     pub(crate) database: PathBuf,
+    /// What a person agreed to for good: `policies.json` in the configuration directory.
+    pub(crate) policies: PathBuf,
     /// The audit log: `[tools.audit] path`, or `audit.jsonl` in the data directory.
     pub(crate) audit_log: PathBuf,
 }
@@ -53,13 +55,29 @@ impl Paths {
             .ok_or_else(|| lost("data", "XDG_DATA_HOME"))?
             .join("zeph");
         Ok(Self {
-            user_file,
             project_file: of_project(env, PROJECT_FILE),
             database: data_dir.join("zeph.db"),
             audit_log: data_dir.join("audit.jsonl"),
+            policies: match env.config_home() {
+                Some(folder) => folder.join("zeph/policies.json"),
+                None => user_file.with_file_name("policies.json"),
+            },
+            user_file,
             data_dir,
         })
     }
+}
+
+/// The directory of the project of the working directory: the nearest that holds `.git`, upwards and
+/// below the home directory, else the working directory itself.
+pub(crate) fn project_directory(env: &Environment) -> PathBuf {
+    let home = env.home();
+    let mut above = env
+        .cwd
+        .ancestors()
+        .take_while(|directory| home.as_deref() != Some(directory));
+    let found = above.find(|directory| is_there(&directory.join(".git")));
+    found.unwrap_or(&env.cwd).to_owned()
 }
 
 /// The project's file with this name: that of the nearest directory, upwards from the working

@@ -78,6 +78,8 @@ pub(crate) enum Event {
         tool: String,
         /// `allowed` or `refused`.
         decision: String,
+        /// The answer: `once`, `session`, `always` or `no`.
+        answer: String,
     },
     /// Something a person should know.
     Notice {

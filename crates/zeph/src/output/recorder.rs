@@ -207,10 +207,16 @@ impl Channel for Recorder {
                     duration_ms,
                 });
             }
-            AgentEvent::Permission { id, tool, allowed } => self.print(Event::Permission {
+            AgentEvent::Permission {
+                id,
+                tool,
+                allowed,
+                answer,
+            } => self.print(Event::Permission {
                 id,
                 tool,
                 decision: if allowed { "allowed" } else { "refused" }.to_owned(),
+                answer: answer.to_owned(),
             }),
             AgentEvent::Notice(text) => self.print(Event::Notice { text }),
             AgentEvent::Warning(text) => {

@@ -1,12 +1,10 @@
-//! How calls of tools are told to a person: the line when one begins, the lines when it ended,
-//! and the question whether it may run.
+//! How calls of tools are told to a person: the line when one begins, the lines when it ended.
 
 use serde_json::Value;
 use zeph_tools::cache::split_note;
-use zeph_tools::{Confirmation, Risk};
 
-use super::sanitize::{clean, first_line, visible};
-use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW};
+use super::sanitize::{clean, first_line};
+use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style};
 
 /// A subject takes so many characters of its line.
 const SUBJECT_CHARS: usize = 160;
@@ -20,8 +18,6 @@ const FAILURE_LINES: usize = 12;
 const REMARKS: usize = 4;
 /// Characters of a line of output.
 const LINE_CHARS: usize = 400;
-/// Lines of a new file that a question shows.
-const CONTENT_LINES: usize = 20;
 
 /// What a call is about: its command, path, pattern or address, else its arguments.
 pub(super) fn subject(params: &Value) -> String {
@@ -146,7 +142,7 @@ pub(super) fn more_lines(hidden: usize, style: Style) -> String {
     )
 }
 
-fn count(lines: usize) -> String {
+pub(super) fn count(lines: usize) -> String {
     if lines == 1 {
         "1 line".to_owned()
     } else {
@@ -191,78 +187,16 @@ fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ ")) && text.lines().any(is_header)
 }
 
-fn is_header(line: &str) -> bool {
+pub(super) fn is_header(line: &str) -> bool {
     line.starts_with("--- ") || line.starts_with("+++ ")
 }
 
-fn diff_line(line: &str, style: Style) -> String {
+pub(super) fn diff_line(line: &str, style: Style) -> String {
     match line.chars().next() {
         Some('+') => style.paint(GREEN, line),
         Some('-') => style.paint(RED, line),
         Some('@') => style.paint(CYAN, line),
         _ => line.to_owned(),
-    }
-}
-
-/// The question whether a call may run, with everything that it would do in full and visible.
-pub(super) fn question(question: &Confirmation, params: &Value, style: Style) -> String {
-    let (risk, paint) = match question.risk {
-        Risk::Safe => ("safe", GREEN),
-        Risk::Medium => ("medium", YELLOW),
-        Risk::High => ("high", RED),
-    };
-    let mut out = format!(
-        "{} May {} run?  risk: {}\n",
-        style.paint(YELLOW, "?"),
-        style.paint(BOLD, &first_line(&question.tool, 60)),
-        style.paint(paint, risk),
-    );
-    let mut shown = |mark: &str, text: &str, paint: &str| {
-        for line in text.split('\n') {
-            let line = format!("{mark}{}", visible(line));
-            out.push_str(&format!("  {}\n", style.paint(paint, &line)));
-        }
-    };
-    match params.as_object() {
-        Some(arguments) if !arguments.is_empty() => {
-            let mut arguments: Vec<_> = arguments.iter().collect();
-            arguments.sort_by_key(|(name, _)| place(name));
-            for (name, value) in arguments {
-                match (name.as_str(), value.as_str()) {
-                    ("command", Some(command)) => shown("$ ", command, BOLD),
-                    ("old_string", Some(text)) => shown("- ", text, RED),
-                    ("new_string", Some(text)) => shown("+ ", text, GREEN),
-                    ("content", Some(text)) => {
-                        let lines: Vec<&str> = text.lines().collect();
-                        let head = &lines[..lines.len().min(CONTENT_LINES)];
-                        shown("+ ", &head.join("\n"), GREEN);
-                        if lines.len() > head.len() {
-                            let hidden = count(lines.len() - head.len());
-                            shown("", &format!("… ({hidden} more)"), DIM);
-                        }
-                    }
-                    (name, Some(text)) => shown(&format!("{}: ", visible(name)), text, ""),
-                    (name, None) => shown(&format!("{}: ", visible(name)), &value.to_string(), ""),
-                }
-            }
-        }
-        _ => shown("", &question.subject, ""),
-    }
-    if !question.reason.is_empty() {
-        shown("", &format!("why: {}", question.reason), DIM);
-    }
-    out.push_str("  [1] once  [4] no  [5] no, and tell it why ");
-    out
-}
-
-/// Where an argument stands in a question: what it is about first, contents last.
-fn place(name: &str) -> u8 {
-    match name {
-        "command" | "path" | "source" => 0,
-        "destination" => 1,
-        "old_string" => 3,
-        "new_string" | "content" => 4,
-        _ => 2,
     }
 }
 
@@ -357,57 +291,5 @@ mod tests {
     fn output_keeps_what_a_progress_bar_ends_with() {
         assert_eq!(output_line("10%\r50%\r100%\r", PLAIN), "  │ 100%\n");
         assert_eq!(output_line("\x1b[1mbold\x1b[0m", PLAIN), "  │ bold\n");
-    }
-
-    fn asked(tool: &str, params: Value) -> String {
-        let confirmation = Confirmation {
-            tool: tool.to_owned(),
-            subject: "the subject".to_owned(),
-            risk: Risk::High,
-            reason: "no rule allows it".to_owned(),
-            hint: String::new(),
-            digest: [0; 32],
-        };
-        question(&confirmation, &params, PLAIN)
-    }
-
-    /// Proves PERM-2 for what the question shows.
-    #[test]
-    fn a_question_shows_all_that_would_run() {
-        let keys = "  [1] once  [4] no  [5] no, and tell it why ";
-        let why = "  why: no rule allows it\n";
-        let long = format!("echo {}\nrm -rf x", "a".repeat(500));
-        assert_eq!(
-            asked("bash", json!({ "command": long })),
-            format!(
-                "? May bash run?  risk: high\n  $ echo {}\n  $ rm -rf x\n{why}{keys}",
-                "a".repeat(500)
-            )
-        );
-        assert_eq!(
-            asked(
-                "edit",
-                json!({"new_string": "z", "old_string": "x\ny", "path": "a.rs"})
-            ),
-            format!("? May edit run?  risk: high\n  path: a.rs\n  - x\n  - y\n  + z\n{why}{keys}")
-        );
-        let content = "line\n".repeat(22);
-        let shown = asked("write", json!({"path": "a", "content": content}));
-        assert_eq!(shown.matches("  + line\n").count(), 20);
-        assert!(shown.contains("  … (2 lines more)\n"), "{shown}");
-        assert!(asked("x", json!({})).contains("  the subject\n"));
-        assert!(asked("x", json!({"n": 3})).contains("  n: 3\n"));
-    }
-
-    #[test]
-    fn nothing_hides_in_a_question() {
-        let shown = asked(
-            "bash",
-            json!({"command": "ls \u{1b}[8m; rm -rf ~\u{1b}[0m\r# harmless\u{202e}"}),
-        );
-        assert!(
-            shown.contains("$ ls \\u{1b}[8m; rm -rf ~\\u{1b}[0m\\u{d}# harmless\\u{202e}\n"),
-            "{shown}"
-        );
     }
 }

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use serde_json::Value;
 use zeph_core::{AgentEvent, Channel, UserAnswer};
 use zeph_tools::Confirmation;
+use zeph_tools::layers::grants::GrantScope;
 
-use super::calls;
-use super::keyboard::{Keyboard, Pressed, is_connected};
+use super::keyboard::{Keyboard, Pressed, Show, is_connected};
 use super::markdown::Markdown;
+use super::question;
 use super::sanitize::clean;
 use super::screen::{Amount, Screen};
 use super::spinner::{Spin, animate};
@@ -237,30 +238,38 @@ impl Channel for TerminalChannel {
         if !self.can_ask() {
             return UserAnswer::No(None);
         }
-        let text = calls::question(question, params, self.screen().style());
+        let text = question::question(question, params, self.screen().style());
+        let keys = format!("\n{}", question::keys(question));
         let mut asking = Asking {
             shared: Arc::clone(&self.shared),
             answer: "cancelled",
         };
         self.hold_notices();
-        let (show, show_reason) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
-        let pressed = self
-            .keyboard
-            .ask(
-                move || show.screen().ask(&text),
-                move || show_reason.screen().ask_reason(),
-            )
-            .await;
-        match pressed {
-            Pressed::Once => {
-                asking.answer = "once";
-                UserAnswer::Once
+        let shared = Arc::clone(&self.shared);
+        let show = move |show: Show<'_>| {
+            let mut screen = shared.screen();
+            match show {
+                Show::Question => screen.ask(&text),
+                Show::Keys => screen.ask_more(&keys),
+                Show::Reason => screen.ask_reason(),
+                Show::Text(text) => screen.ask_more(text),
             }
-            Pressed::No(told) => {
-                asking.answer = "no";
-                UserAnswer::No(told)
+        };
+        let pressed = self.keyboard.ask(question.clone(), show).await;
+        let (said, answer) = match pressed {
+            Pressed::Once => ("once", UserAnswer::Once),
+            Pressed::Session => ("this session", UserAnswer::Session),
+            Pressed::Always(grants, scope) => {
+                let said = match scope {
+                    GrantScope::Project(_) => "always, in this project",
+                    GrantScope::Global => "always, everywhere",
+                };
+                (said, UserAnswer::Always(grants, scope))
             }
-        }
+            Pressed::No(told) => ("no", UserAnswer::No(told)),
+        };
+        asking.answer = said;
+        answer
     }
 }
 
@@ -495,8 +504,7 @@ mod tests {
             subject: "make".to_owned(),
             risk: Risk::High,
             reason: "no rule allows it".to_owned(),
-            hint: String::new(),
-            digest: [0; 32],
+            ..Confirmation::default()
         }
     }
 

@@ -15,6 +15,12 @@ use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
+use zeph_tools::Confirmation;
+use zeph_tools::gate::Grant;
+use zeph_tools::layers::grants::GrantScope;
+
+use super::always::{Choice, choose};
+use super::question::{has_always, has_session};
 
 /// The most bytes of a reason.
 const REASON_BYTES: usize = 8 * 1024;
@@ -34,6 +40,10 @@ const NOW: Timespec = Timespec {
 pub(super) enum Pressed {
     /// Run it.
     Once,
+    /// Run it and its like until the session ends.
+    Session,
+    /// Run it and what these cover from now on.
+    Always(Vec<Grant>, GrantScope),
     /// Do not, for this reason if one was given.
     No(Option<String>),
 }
@@ -48,13 +58,13 @@ impl Keyboard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks on standard input. `show` runs when keys are being read and everything typed before
-    /// has been thrown away; `show_reason` when a reason is to be typed. Dropping the future ends
+    /// Asks on standard input. `show` is called when keys are being read and everything typed before
+    /// has been thrown away, and whenever something else is to be shown. Dropping the future ends
     /// the dialog. Whatever fails is a no.
     pub(super) async fn ask(
         &self,
-        show: impl FnOnce() + Send + 'static,
-        show_reason: impl FnOnce() + Send + 'static,
+        asked: Confirmation,
+        show: impl Fn(Show<'_>) + Send + 'static,
     ) -> Pressed {
         let Ok((stop, _abandoned_when_dropped)) = pipe_with(PipeFlags::CLOEXEC) else {
             return Pressed::No(None);
@@ -62,13 +72,7 @@ impl Keyboard {
         let keyboard = self.clone();
         let dialog = tokio::task::spawn_blocking(move || {
             let _reading = keyboard.hold();
-            dialog(
-                &io::stdin(),
-                &stop,
-                show,
-                show_reason,
-                interrupt_this_process,
-            )
+            dialog(&io::stdin(), &stop, &asked, show, interrupt_this_process)
         });
         dialog
             .await
@@ -134,12 +138,25 @@ impl<T: AsFd> Drop for Mode<T> {
     }
 }
 
+/// What is to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Show<'a> {
+    /// The question.
+    Question,
+    /// Its keys, once more.
+    Keys,
+    /// That a reason is to be typed.
+    Reason,
+    /// This.
+    Text(&'a str),
+}
+
 /// The whole dialog. Output modes are left alone, so that others may write meanwhile.
 fn dialog(
     terminal: &impl AsFd,
     stop: &OwnedFd,
-    show: impl FnOnce(),
-    show_reason: impl FnOnce(),
+    asked: &Confirmation,
+    show: impl Fn(Show<'_>),
     interrupt: impl FnOnce(),
 ) -> rustix::io::Result<Pressed> {
     let key = {
@@ -154,17 +171,28 @@ fn dialog(
         if is_abandoned(stop)? {
             return Ok(Pressed::No(None));
         }
-        show();
-        read_key(terminal, stop)?
+        show(Show::Question);
+        loop {
+            match read_key(terminal, stop, asked)? {
+                Key::Always => match choose(terminal, stop, asked, &|text| show(Show::Text(text)))?
+                {
+                    Choice::Chosen(grants, scope) => return Ok(Pressed::Always(grants, scope)),
+                    Choice::Back => show(Show::Keys),
+                    Choice::Key(key) => break key,
+                },
+                key => break key,
+            }
+        }
     };
     match key {
         Key::Once => Ok(Pressed::Once),
-        Key::No => Ok(Pressed::No(None)),
+        Key::Session => Ok(Pressed::Session),
+        Key::No | Key::Always => Ok(Pressed::No(None)),
         Key::Reason => {
             let _mode = Mode::change(terminal.as_fd(), OptionalActions::Now, |mode| {
                 mode.local_modes |= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
             })?;
-            show_reason();
+            show(Show::Reason);
             Ok(Pressed::No(read_reason(terminal, stop)?))
         }
         Key::Interrupt => {
@@ -178,21 +206,26 @@ fn dialog(
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
+pub(super) enum Key {
     Once,
+    Session,
+    Always,
     No,
     Reason,
     Interrupt,
 }
 
-/// Understands what one read gave; `None` for keys without meaning, such as arrows.
-fn key(bytes: &[u8]) -> Option<Key> {
+/// Understands what one read gave; `None` for keys without meaning here, such as arrows and answers
+/// that are not offered.
+fn key(bytes: &[u8], asked: &Confirmation) -> Option<Key> {
     match bytes {
         // An escape alone is the key; followed by something it begins another key's sequence.
         [0x1b] => Some(Key::No),
         [0x1b, ..] => None,
         _ => bytes.iter().find_map(|byte| match byte {
             b'1' | b'y' | b'Y' => Some(Key::Once),
+            b'2' => has_session(asked).then_some(Key::Session),
+            b'3' => has_always(asked).then_some(Key::Always),
             b'4' | b'n' | b'N' | 0x04 => Some(Key::No),
             b'5' => Some(Key::Reason),
             0x03 => Some(Key::Interrupt),
@@ -202,19 +235,35 @@ fn key(bytes: &[u8]) -> Option<Key> {
 }
 
 /// Waits for a key; the end of the terminal, or of interest in the answer, is a no.
-fn read_key(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<Key> {
-    let mut bytes = [0_u8; 64];
+fn read_key(terminal: &impl AsFd, stop: &OwnedFd, asked: &Confirmation) -> rustix::io::Result<Key> {
     loop {
-        if !wait(terminal, stop, PollFlags::IN, None)? {
-            return Ok(Key::No);
-        }
-        match rustix::io::read(terminal, &mut bytes) {
-            Ok(0) => return Ok(Key::No),
-            Ok(length) => {
-                if let Some(key) = key(&bytes[..length]) {
+        match read_bytes(terminal, stop)? {
+            None => return Ok(Key::No),
+            Some(bytes) => {
+                if let Some(key) = key(&bytes, asked) {
                     return Ok(key);
                 }
             }
+        }
+    }
+}
+
+/// Waits for what one read gives; `None` at the end of the terminal, or of interest in the answer.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn read_bytes(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+) -> rustix::io::Result<Option<Vec<u8>>> {
+    let mut bytes = [0_u8; 64];
+    loop {
+        if !wait(terminal, stop, PollFlags::IN, None)? {
+            return Ok(None);
+        }
+        match rustix::io::read(terminal, &mut bytes) {
+            Ok(0) => return Ok(None),
+            Ok(length) => return Ok(Some(bytes[..length].to_vec())),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(error) => return Err(error),
         }
@@ -306,21 +355,19 @@ mod tests {
         let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let mut keep = Some(keep);
         let mut interrupted = false;
-        let pressed = dialog(
-            &side,
-            &stop,
-            || assert_eq!(rustix::io::write(&main, typed.as_bytes()), Ok(typed.len())),
-            || {
-                assert_eq!(
-                    rustix::io::write(&main, reason.as_bytes()),
-                    Ok(reason.len())
-                )
-            },
-            || {
-                interrupted = true;
-                keep = None;
-            },
-        )
+        let write = |keys: &str| {
+            let written = rustix::io::write(&main, keys.as_bytes());
+            assert_eq!(written, Ok(keys.len()));
+        };
+        let show = |show: Show<'_>| match show {
+            Show::Question => write(typed),
+            Show::Reason => write(reason),
+            Show::Keys | Show::Text(_) => {}
+        };
+        let pressed = dialog(&side, &stop, &Confirmation::default(), show, || {
+            interrupted = true;
+            keep = None;
+        })
         .unwrap();
         let restored = tcgetattr(&side).unwrap().local_modes == modes;
         Ended {
@@ -344,6 +391,8 @@ mod tests {
         check("n", "", Pressed::No(None));
         check("\x1b", "", Pressed::No(None));
         check("x1", "", Pressed::Once);
+        // What is not offered is not answered with.
+        check("2341", "", Pressed::No(None));
         check(
             "5",
             "use trash, not rm\n",
@@ -362,9 +411,11 @@ mod tests {
 
     #[test]
     fn keys_without_meaning_are_passed_over() {
-        assert_eq!(key(b"\x1b[A"), None);
-        assert_eq!(key(b"q"), None);
-        assert_eq!(key(b""), None);
+        let asked = Confirmation::default();
+        assert_eq!(key(b"\x1b[A", &asked), None);
+        assert_eq!(key(b"q", &asked), None);
+        assert_eq!(key(b"23", &asked), None);
+        assert_eq!(key(b"", &asked), None);
     }
 
     #[test]
@@ -372,7 +423,9 @@ mod tests {
         let (_main, side) = pty();
         let modes = tcgetattr(&side).unwrap().local_modes;
         let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let pressed = dialog(&side, &stop, || drop(keep), || {}, || {}).unwrap();
+        let keep = std::cell::Cell::new(Some(keep));
+        let show = |_: Show<'_>| drop(keep.take());
+        let pressed = dialog(&side, &stop, &Confirmation::default(), show, || {}).unwrap();
         assert_eq!(pressed, Pressed::No(None));
         assert_eq!(tcgetattr(&side).unwrap().local_modes, modes);
     }
@@ -383,7 +436,10 @@ mod tests {
         let (stop, _keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (send, receive) = mpsc::channel();
         std::thread::spawn(move || {
-            let _ = send.send(dialog(&side, &stop, || drop(main), || {}, || {}));
+            let main = std::cell::Cell::new(Some(main));
+            let show = |_: Show<'_>| drop(main.take());
+            let asked = Confirmation::default();
+            let _ = send.send(dialog(&side, &stop, &asked, show, || {}));
         });
         let ended = receive
             .recv_timeout(std::time::Duration::from_secs(10))

@@ -1,12 +1,15 @@
 //! The terminal: what a person sees, types and is asked.
 
+mod always;
 mod calls;
 mod channel;
 mod complete;
 mod editor;
 pub(crate) mod interactive;
 mod keyboard;
+mod line;
 mod markdown;
+mod question;
 pub(crate) mod sanitize;
 mod screen;
 mod spinner;

@@ -299,6 +299,11 @@ impl Screen {
         self.write(question);
     }
 
+    /// Shows more of a question.
+    pub(super) fn ask_more(&mut self, text: &str) {
+        self.write(text);
+    }
+
     /// Asks for a line of text.
     pub(super) fn ask_reason(&mut self) {
         self.write("\n  tell it why: ");
@@ -401,7 +406,7 @@ impl Screen {
 }
 
 /// The terminal's width.
-fn columns() -> usize {
+pub(super) fn columns() -> usize {
     rustix::termios::tcgetwinsize(std::io::stderr())
         .map_or(80, |size| usize::from(size.ws_col))
         .max(20)

@@ -1,0 +1,150 @@
+//! A call about which a person may have to be asked, and what their answer makes of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::gate::Proposal;
+use zeph_tools::gate::quota::BatchSeats;
+use zeph_tools::layers::grants::SessionGrant;
+use zeph_tools::reformat::Reformatted;
+use zeph_tools::{Answer, CallContext, Confirmation, ToolCall, ToolError, ToolResult};
+
+use super::dispatch::{Dispatcher, owned};
+use crate::channel::{AgentEvent, UserAnswer};
+
+impl Dispatcher {
+    /// Runs a call, and asks the person where the stack asks.
+    pub(super) async fn run_asking(
+        &self,
+        call: &ToolCall,
+        seats: Arc<BatchSeats>,
+        cancel: &CancellationToken,
+    ) -> ToolResult {
+        self.refresh().await;
+        self.tell_started(call);
+        let start = Instant::now();
+        let can_ask = self.channel.can_ask();
+        let cx = self.context(
+            cancel,
+            if can_ask {
+                Answer::CanAsk
+            } else {
+                Answer::Nobody
+            },
+        );
+        let cx = cx.seated(seats).reformatting(self.reformat.clone());
+        let mut waited = Duration::ZERO;
+        let result = loop {
+            let changes = self.grants.changes();
+            let answer = self.executor.execute_tool_call_erased(call, &cx).await;
+            let result = owned(call, answer);
+            let Err(ToolError::ConfirmationRequired(question)) = &result else {
+                break result;
+            };
+            if !can_ask {
+                break result;
+            }
+            let asked = Instant::now();
+            let turn = self.asking.lock().await;
+            if self.grants.changes() != changes && !cancel.is_cancelled() {
+                // What was answered meanwhile may hold for this call, too.
+                waited += asked.elapsed();
+                continue;
+            }
+            let reformatted = cx.trace().reformatted.clone();
+            let params = match &reformatted {
+                Reformatted::To(params) => params,
+                Reformatted::No | Reformatted::InVain => &call.params,
+            };
+            let answer = self.ask(question, call, params, cancel).await;
+            drop(turn);
+            waited += asked.elapsed();
+            self.refresh().await;
+            break self.follow(answer, question, call, &cx).await;
+        };
+        self.tell_finished(call, &result, start.elapsed().saturating_sub(waited));
+        result
+    }
+
+    /// Does with a call what was answered.
+    async fn follow(
+        &self,
+        answer: Option<UserAnswer>,
+        question: &Confirmation,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> ToolResult {
+        match answer {
+            Some(UserAnswer::Once) => {}
+            Some(UserAnswer::Session) => {
+                let conversation = &self.caller.conversation;
+                self.grants
+                    .for_session(conversation, session_grants(question));
+            }
+            Some(UserAnswer::Always(grants, scope)) => {
+                if let Err(error) = self.grants.keep(grants, scope).await {
+                    self.channel.emit(AgentEvent::Warning(format!(
+                        "the answer holds this once, it could not be kept: {error}"
+                    )));
+                }
+            }
+            Some(UserAnswer::No(told)) => {
+                let cx = cx.with_answer(Answer::No(told));
+                let answer = self.executor.execute_tool_call_erased(call, &cx).await;
+                return owned(call, answer);
+            }
+            // Cancelled while the question stood: the stack says so, and audits it.
+            None => {
+                let answer = self.executor.execute_tool_call_erased(call, cx).await;
+                return owned(call, answer);
+            }
+        }
+        let basis = question.preview.as_ref().map(|preview| preview.basis);
+        let cx = cx.approving(question.digest).having_shown(basis);
+        let answer = self.executor.execute_tool_call_confirmed_erased(call, &cx);
+        owned(call, answer.await)
+    }
+
+    /// `None` when the turn was cancelled before an answer came.
+    async fn ask(
+        &self,
+        question: &Confirmation,
+        call: &ToolCall,
+        params: &Value,
+        cancel: &CancellationToken,
+    ) -> Option<UserAnswer> {
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            answer = self.channel.confirm(question, params) => answer,
+        };
+        if cancel.is_cancelled() {
+            return None;
+        }
+        self.channel.emit(AgentEvent::Permission {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            allowed: !matches!(answer, UserAnswer::No(_)),
+            answer: answer.as_str(),
+        });
+        Some(answer)
+    }
+}
+
+/// What an answer for the session holds for: what the question offered, and no more.
+fn session_grants(question: &Confirmation) -> Vec<SessionGrant> {
+    match &question.offer.proposal {
+        Proposal::Grants(grants) => grants.iter().cloned().map(SessionGrant::Grant).collect(),
+        Proposal::ThisCall { .. } => vec![SessionGrant::Call {
+            tool: question.tool.clone(),
+            subject: question.subject.clone(),
+            digest: question.digest,
+        }],
+        Proposal::Nothing { .. } => Vec::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! What `write` and `edit` would change: the diff that a question shows.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::call::ToolCall;
+use crate::error::ToolError;
+use crate::file::blocking;
+use crate::file::change::unified;
+use crate::file::edit::decoded;
+use crate::file::place::Found;
+use crate::file::sandbox::Sandbox;
+use crate::file::splice::{Replacement, splice};
+use crate::preview::{Preview, Previews, basis};
+
+/// Bytes of a file from which on no diff is made.
+const LARGE: u64 = 1 << 20;
+
+/// Shows what the file tools of a sandbox would change.
+pub struct FilePreviews {
+    sandbox: Arc<Sandbox>,
+}
+
+impl FilePreviews {
+    /// For the tools of `sandbox`.
+    #[must_use]
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        Self { sandbox }
+    }
+}
+
+impl std::fmt::Debug for FilePreviews {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FilePreviews").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Previews for FilePreviews {
+    async fn preview(&self, call: &ToolCall) -> Option<Preview> {
+        let text = |name: &str| call.params.get(name)?.as_str().map(str::to_owned);
+        let all = call.params.get("replace_all").and_then(Value::as_bool);
+        let change = match call.tool.as_str() {
+            "write" => Change::Whole(text("content")?),
+            "edit" => Change::Part {
+                old: text("old_string")?,
+                new: text("new_string")?,
+                all: all.unwrap_or(false),
+            },
+            _ => return None,
+        };
+        let (sandbox, path) = (Arc::clone(&self.sandbox), text("path")?);
+        // What fails here fails when the call is made, and is told there.
+        let made = blocking(move || preview(&sandbox, &path, &change)).await;
+        made.ok().flatten()
+    }
+}
+
+enum Change {
+    Whole(String),
+    Part { old: String, new: String, all: bool },
+}
+
+fn preview(sandbox: &Sandbox, path: &str, change: &Change) -> Result<Option<Preview>, ToolError> {
+    let place = sandbox.resolve(path)?;
+    sandbox.check_read(place.path())?;
+    let old = match place.open(sandbox) {
+        Ok(Found::File(file, _)) => {
+            let mut old = Vec::new();
+            file.take(LARGE + 1)
+                .read_to_end(&mut old)
+                .map_err(|error| ToolError::io("read", place.path(), error))?;
+            if old.len() as u64 > LARGE {
+                return Ok(None);
+            }
+            Some(old)
+        }
+        Ok(Found::Dir(_)) => return Ok(None),
+        Err(error) if error.is_missing() => None,
+        Err(error) => return Err(error),
+    };
+    let before = old.as_deref().unwrap_or_default();
+    let after = match change {
+        Change::Whole(content) => content.clone().into_bytes(),
+        Change::Part { .. } if old.is_none() => return Ok(None),
+        Change::Part { old, new, all } => {
+            let all = *all;
+            match splice(before, Replacement { old, new, all }) {
+                Ok(spliced) => spliced.bytes,
+                Err(_) => return Ok(None),
+            }
+        }
+    };
+    let shown = sandbox.shown(place.path());
+    let diff = unified(&shown, &decoded(before), &decoded(&after));
+    Ok(diff.map(|diff| Preview {
+        diff,
+        basis: basis(old.as_deref()),
+    }))
+}

@@ -1,0 +1,137 @@
+//! The second half of the answer "always": where the rules hold, and the chance to edit them.
+//!
+//! What is kept is what stands on the screen when the key is pressed: after each edit all rules are
+//! shown again.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use zeph_tools::Confirmation;
+use zeph_tools::gate::{Grant, Proposal};
+use zeph_tools::layers::grants::GrantScope;
+
+use super::keyboard::{Key, read_bytes};
+use super::line::{Line, Typed};
+use super::question;
+use super::sanitize::visible;
+use super::screen::columns;
+use super::spinner::ERASE;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// These are to be kept.
+    Chosen(Vec<Grant>, GrantScope),
+    /// The question stands again.
+    Back,
+    /// Another key answers it.
+    Key(Key),
+}
+
+/// Asks where the rules that `asked` offers shall hold. Keys come one by one and unechoed; `say`
+/// writes.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn choose(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    asked: &Confirmation,
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Choice> {
+    let (Proposal::Grants(offered), Some(project)) = (&asked.offer.proposal, &asked.offer.project)
+    else {
+        return Ok(Choice::Back);
+    };
+    let mut grants = offered.clone();
+    loop {
+        let rules: Vec<String> = grants.iter().map(question::grant).collect();
+        say(&format!(
+            "\n  Kept for good would be:\n    {}\n  [p] in this project ({})  [g] everywhere  [e] edit  [b] back ",
+            rules.join("\n    "),
+            visible(&project.display().to_string()),
+        ));
+        match scope_key(terminal, stop)? {
+            ScopeKey::Project => {
+                return Ok(Choice::Chosen(grants, GrantScope::Project(project.clone())));
+            }
+            ScopeKey::Everywhere => return Ok(Choice::Chosen(grants, GrantScope::Global)),
+            ScopeKey::Back => return Ok(Choice::Back),
+            ScopeKey::End(key) => return Ok(Choice::Key(key)),
+            ScopeKey::Edit => {
+                for at in 0..grants.len() {
+                    if let Some(key) = edit(terminal, stop, asked, (&mut grants, at), say)? {
+                        return Ok(Choice::Key(key));
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum ScopeKey {
+    Project,
+    Everywhere,
+    Edit,
+    Back,
+    End(Key),
+}
+
+fn scope_key(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<ScopeKey> {
+    loop {
+        let Some(bytes) = read_bytes(terminal, stop)? else {
+            return Ok(ScopeKey::End(Key::No));
+        };
+        let key = match bytes.as_slice() {
+            [0x1b] => Some(ScopeKey::Back),
+            [0x1b, ..] => None,
+            _ => bytes.iter().find_map(|byte| match byte {
+                b'p' | b'P' => Some(ScopeKey::Project),
+                b'g' | b'G' => Some(ScopeKey::Everywhere),
+                b'e' | b'E' => Some(ScopeKey::Edit),
+                b'b' | b'B' => Some(ScopeKey::Back),
+                0x03 => Some(ScopeKey::End(Key::Interrupt)),
+                0x04 => Some(ScopeKey::End(Key::No)),
+                _ => None,
+            }),
+        };
+        if let Some(key) = key {
+            return Ok(key);
+        }
+    }
+}
+
+/// Edits the rule at `at`; yields the key that ended more than this.
+fn edit(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    asked: &Confirmation,
+    (grants, at): (&mut [Grant], usize),
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Option<Key>> {
+    let Some(grant) = grants.get_mut(at) else {
+        return Ok(None);
+    };
+    let mut line = Line::of(&grant.pattern);
+    let prompt = format!("  {}: ", visible(&grant.tool));
+    say("\n  Enter takes the rule, Esc leaves it as it was\n");
+    loop {
+        let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
+        let column = prompt.chars().count() + cursor;
+        say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C"));
+        let Some(bytes) = read_bytes(terminal, stop)? else {
+            return Ok(Some(Key::No));
+        };
+        match line.typed(&bytes) {
+            Typed::More => {}
+            Typed::Back => return Ok(None),
+            Typed::Interrupt => return Ok(Some(Key::Interrupt)),
+            Typed::Done => match asked.offer.edited(at, &line.text()) {
+                Ok(edited) => {
+                    *grant = edited;
+                    return Ok(None);
+                }
+                Err(why) => say(&format!("\n  not taken: {}\n", visible(&why))),
+            },
+        }
+    }
+}
