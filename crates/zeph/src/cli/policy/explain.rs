@@ -373,6 +373,7 @@ fn by(judged: &Judged<'_>) -> String {
         By::Trust(level) => format!("trust {}", level.as_str()),
         By::Unknown => "it cannot all be known before it runs".to_owned(),
         By::Autonomous => "nobody watches".to_owned(),
+        By::Remembered => "what was agreed to before".to_owned(),
     }
 }
 
