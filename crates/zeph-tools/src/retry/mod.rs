@@ -6,43 +6,14 @@
 //! server that says how long to wait is waited for at least so long.
 
 mod after;
+pub mod config;
 
 use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::category::ToolErrorCategory;
 
 pub use after::parse_retry_after;
-
-/// What is done about calls that fail (`[tools.retry]`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ToolRetryConfig {
-    /// How often a failed call is made again at most, the first time not counted; 0 for never.
-    pub max_attempts: u32,
-    /// Milliseconds that the first wait may take at most; each further one may take twice as long.
-    pub base_ms: u64,
-    /// Milliseconds that any wait may take at most, unless a server asks for more.
-    pub max_ms: u64,
-    /// Seconds after which no retry of a call begins any more, and for which arguments that fit are waited for.
-    pub budget_secs: u64,
-    /// The provider that is asked once for arguments that fit, where a model's did not; empty for the one that made the call.
-    pub parameter_reformat_provider: String,
-}
-
-impl Default for ToolRetryConfig {
-    fn default() -> Self {
-        Self {
-            max_attempts: 2,
-            base_ms: 500,
-            max_ms: 5000,
-            budget_secs: 30,
-            parameter_reformat_provider: String::new(),
-        }
-    }
-}
+pub use config::ToolRetryConfig;
 
 /// A failed execution, as the decision sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
