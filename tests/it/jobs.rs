@@ -404,7 +404,7 @@ fn a_denied_command_does_not_run_in_the_background() {
         }
     };
     check(&blocked, &["--yes"], "policy_blocked");
-    check(&blocked, &[], "confirmation_required");
+    check(&blocked, &[], "policy_blocked");
     check(&asks, &[], "confirmation_required");
     check(&asks, &["--yes", "--mode", "plan"], "policy_blocked");
 }

@@ -27,7 +27,7 @@ pub(super) fn in_full(words: &[String], piped_into: &[Vec<String>]) -> bool {
 /// Programs that show what is in files, or say one thing.
 const READERS: &[&str] = &[
     "cat", "bat", "batcat", "head", "less", "more", "nl", "tac", "xxd", "hexdump", "od", "strings",
-    "jq", "yq", "grep", "egrep", "fgrep", "rg", "ag", "ack", "awk", "wc", "cut", "sort", "uniq",
+    "jq", "yq", "awk", "wc", "cut", "sort", "uniq",
     "column", "echo", "printf", "diffstat", "stat", "env", "printenv", "ps", "df", "free", "man",
     "sqlite3", "psql",
 ];
@@ -157,7 +157,7 @@ fn git(args: &[&str]) -> bool {
                     .iter()
                     .any(|arg| !arg.starts_with('-') && arg.contains(':'))
         }
-        "blame" | "annotate" | "cat-file" | "grep" | "archive" | "config" | "rev-parse"
+        "blame" | "annotate" | "cat-file" | "archive" | "config" | "rev-parse"
         | "merge-base" => true,
         "status" | "ls-files" => has(args, &["-z"]),
         _ => false,
