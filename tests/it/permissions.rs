@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of, wait_for};
+use crate::terminal::Terminal;
 
 /// A home with these rules, `tool action pattern`, in the user's file.
 fn home(rules: &[(&str, &str, &str)]) -> Home {
@@ -538,7 +539,69 @@ fn a_projects_rules_only_tighten() {
     assert_eq!(home.zeph(["tools", "list"]).run().code, Some(2));
 }
 
-/// Proves PERM-7a in part: what cannot be known is asked in every mode, and a denial that may be
+/// Proves SH-10: what the blocklist refuses is refused before any rule and any question.
+#[test]
+fn the_blocklist_comes_before_rules_and_questions() {
+    let home = home(&[("bash", "allow", "*"), ("write", "allow", "**")]);
+    for command in ["sudo id", "echo x; su - y", "rm -rf ~"] {
+        for more in [
+            &[][..],
+            &["--yes"],
+            &["--mode", "full", "--unsandboxed"],
+            &["--mode", "plan"],
+        ] {
+            let refused = form(&home, "bash", &json!({ "command": command }), more);
+            assert_eq!(
+                refused["error_category"], "policy_blocked",
+                "{command}: {refused}"
+            );
+            let why = refused["error_message"].as_str().unwrap();
+            assert_has(why, &["blocklist"]);
+        }
+    }
+    let without_rules = Home::new();
+    let asked = form(
+        &without_rules,
+        "bash",
+        &json!({ "command": "sudo id" }),
+        &[],
+    );
+    assert_has(
+        asked["error_message"].as_str().unwrap(),
+        &["blocklist", "`sudo`"],
+    );
+}
+
+/// Proves PERM-6 for what changes while a session runs: a rule that cannot hold changes nothing.
+#[test]
+fn a_broken_rule_is_not_taken_over() {
+    let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
+    let file = home.config_file().display().to_string();
+    home.write(
+        "broken.toml",
+        "[[tools.permissions.write]]\npattern = '[x'\naction = 'deny'\n",
+    );
+    let line = |command: String| {
+        format!(
+            "{}\n",
+            json!({ "tool": "bash", "params": { "command": command } })
+        )
+    };
+    let script = line(format!("cp broken.toml {file}")) + &line("touch ran".to_owned());
+    let run = [
+        "tools",
+        "run",
+        "--yes",
+        "--set",
+        "tools.shell.sandbox.mode=off",
+    ];
+    let output = home.zeph(run).stdin(script).run();
+    assert_has(&output.stderr, &["not taken over", "unclosed `[`", ":2:"]);
+    assert!(!home.has("ran"), "{output}");
+    home.zeph(["tools", "list"]).code(2);
+}
+
+/// Proves PERM-3, PERM-8: what cannot be known is asked in every mode, and a denial that may be
 /// meant is not run unasked.
 #[test]
 fn what_may_be_denied_is_not_run_unasked() {
@@ -550,6 +613,51 @@ fn what_may_be_denied_is_not_run_unasked() {
             assert!(!home.has("ran"), "{command}");
         }
     }
+}
+
+/// Proves PERM-2, PERM-7a: at a terminal what was agreed to runs, what a person types is not asked
+/// about, and deny rules stand before both.
+#[test]
+fn the_interactive_session_has_the_rules() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls("a", &[("bash", json!({ "command": "touch denied" }))]),
+        1 => Reply::calls("b", &[("bash", json!({ "command": "echo agreed > ran" }))]),
+        _ => Reply::text("Well."),
+    });
+    let home = Home::openai(&server);
+    let provider = std::fs::read_to_string(home.config_file()).unwrap();
+    let provider = provider.replace("api_key_env = \"TEST_KEY\"\n", "");
+    home.config(&format!(
+        "{}{provider}",
+        config(&[("bash", "deny", "touch *")])
+    ));
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("echo agreed > ran");
+    terminal.type_keys("1");
+    terminal.shows("Well.");
+    terminal.prompts("");
+    terminal.type_keys("!touch denied\r");
+    terminal.shows("says deny");
+    terminal.prompts("");
+    terminal.type_keys("!echo typed > typed\r");
+    wait_for("what was typed", || home.has("typed").then_some(()));
+    assert_eq!(home.read("ran"), "agreed\n");
+    assert!(!home.has("denied"));
+    let entries = audit(&home.database());
+    let told: Vec<(&str, &str)> = entries
+        .iter()
+        .map(|entry| (entry.result.as_str(), entry.approved_by.as_str()))
+        .collect();
+    assert_eq!(
+        told[..3],
+        [
+            ("blocked", "auto"),
+            ("success", "user"),
+            ("blocked", "auto")
+        ]
+    );
 }
 
 /// Proves PERM-1: rules that change while a session runs hold after a restart, and that is said.

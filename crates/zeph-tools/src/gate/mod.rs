@@ -29,6 +29,8 @@ pub mod remembered;
 pub mod reputation;
 pub mod rule;
 pub mod subject;
+#[cfg(test)]
+mod tests;
 pub mod utility;
 
 /// What texts are made of when rules look at them.

@@ -227,7 +227,3 @@ fn url(text: &str) -> Result<Vec<Glob>, PatternError> {
     globs.push(finished(tokens, None)?);
     Ok(globs)
 }
-
-#[cfg(test)]
-#[path = "pattern_tests.rs"]
-mod tests;

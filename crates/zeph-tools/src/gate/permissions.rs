@@ -313,7 +313,3 @@ fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> Fit) -> Found<
     }
     Found { rule: held }
 }
-
-#[cfg(all(test, feature = "shell"))]
-#[path = "permissions_tests.rs"]
-mod tests;

@@ -5,6 +5,9 @@ use std::path::{Component, Path, PathBuf};
 /// How many links are followed for one path; the kernel's own limit.
 const MOST_LINKS: u32 = 40;
 
+/// The longest path that is followed, in bytes; the kernel takes none that is longer.
+const LONGEST_PATH: usize = 4096;
+
 /// What is asked of the file system; a table in tests.
 pub trait Disk: Send + Sync {
     /// The real path of what exists at `path` (absolute).
@@ -128,6 +131,9 @@ impl Places {
     /// nowhere are followed. `None` where that cannot be said.
     #[must_use]
     pub fn leads_to(&self, path: &Path) -> Option<PathBuf> {
+        if path.as_os_str().len() > LONGEST_PATH {
+            return None;
+        }
         self.follow(path, MOST_LINKS)
     }
 
@@ -313,6 +319,8 @@ pub(crate) mod tests {
         check("out/y", Some("/nowhere/x/y"), Some("/nowhere/x/y"));
         check("loop", None, Some("/w/p/loop"));
         check("loop/x", None, None);
+        let long = "a/".repeat(LONGEST_PATH);
+        check(&long, None, None);
         check("new/../x", Some("/w/p/x"), Some("/w/p/x"));
         assert!(places.is_inside(Path::new("/w/p/src/a")));
         assert!(!places.is_inside(Path::new("/w/pp")));

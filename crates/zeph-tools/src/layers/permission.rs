@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::grants::Grants;
+use super::trust::EffectiveTrust;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::{Answer, ApprovedBy, CallContext, Origin};
@@ -76,15 +77,17 @@ enum Pass {
 pub struct PermissionLayer {
     permissions: Permissions,
     registry: SharedRegistry,
+    trust: EffectiveTrust,
 }
 
 impl PermissionLayer {
-    /// A layer that decides by `permissions`.
+    /// A layer that decides by `permissions`, about calls that are trusted as far as `trust` says.
     #[must_use]
-    pub fn new(permissions: Permissions, registry: SharedRegistry) -> Self {
+    pub fn new(permissions: Permissions, registry: SharedRegistry, trust: EffectiveTrust) -> Self {
         Self {
             permissions,
             registry,
+            trust,
         }
     }
 
@@ -262,7 +265,7 @@ impl ToolLayer for PermissionLayer {
         let registry = self.registry.load();
         registry.get(&call.tool).is_some_and(|def| {
             let subject = subject_of(call, def, &self.permissions.places);
-            let given = self.given(call, TrustLevel::Trusted);
+            let given = self.given(call, self.trust.get());
             let decision = decide(&subject, &self.permissions.rules, given);
             self.remembering(&subject, decision, call).0.effect == Effect::Ask
         })

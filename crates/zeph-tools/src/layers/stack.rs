@@ -89,6 +89,7 @@ pub struct StackParts {
 /// [`DuplicateTool`] when two executors claim one id.
 pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let executors = CompositeExecutor::new(parts.executors)?;
+    let trust = EffectiveTrust::default();
     let rules = Arc::clone(&parts.permissions.rules);
     let registry = ToolRegistry::new(executors.tool_definitions());
     let registry = registry.hiding(|def| rules.hides(&def.id));
@@ -115,7 +116,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     if let Some(anomalies) = limits.anomalies {
         layers.push(Arc::new(AnomalyLayer::new(anomalies)));
     }
-    let permission = PermissionLayer::new(parts.permissions, Arc::clone(&registry));
+    let permission = PermissionLayer::new(parts.permissions, Arc::clone(&registry), trust.clone());
     layers.push(Arc::new(permission));
     if let Some(utility) = limits.utility {
         layers.push(Arc::new(UtilityLayer::new(
@@ -141,6 +142,6 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         executors: Arc::new(executors),
         registry,
         rules,
-        trust: EffectiveTrust::default(),
+        trust,
     })
 }

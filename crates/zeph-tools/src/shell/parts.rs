@@ -1,5 +1,6 @@
 //! The parts of a command as rules see them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::policy::{Part, Start, Verdict, Word, kind_of, name_of, tree::Assignment, visit_from};
@@ -24,15 +25,22 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
         roots: Vec::new(),
     };
     let (parts, writes) = (&mut subject.parts, &mut subject.writes);
+    // What is looked at more than once is one part.
+    let mut seen = HashSet::new();
+    let mut add = |part: CommandPart| {
+        if seen.insert((part.words.clone(), part.strict.clone(), part.depth)) {
+            parts.push(part);
+        }
+    };
     let mut unknown_writes = false;
     let verdict = visit_from(&subject.text, &start, &mut |part| match part {
         Part::Command {
             words,
             assignments,
             depth,
-        } => add(parts, simple(words, assignments, depth)),
+        } => add(simple(words, assignments, depth)),
         Part::Assignments { assignments, depth } => {
-            add(parts, simple(&[], assignments, depth));
+            add(simple(&[], assignments, depth));
         }
         Part::Redirection { target, places } => {
             unknown_writes |= !written(target, places, writes);
@@ -45,13 +53,6 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
         Verdict::Ask { why } => Some(why),
         Verdict::Block { what } => Some(what),
     };
-}
-
-/// What is looked at more than once is one part.
-fn add(parts: &mut Vec<CommandPart>, part: CommandPart) {
-    if !parts.contains(&part) {
-        parts.push(part);
-    }
 }
 
 /// Notes what a redirection writes to; whether it can be known.

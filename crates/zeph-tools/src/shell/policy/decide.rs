@@ -87,6 +87,10 @@ pub(super) struct Decider<'p> {
     front: Vec<Assignment>,
     /// In how many commands the next one is nested.
     depth: usize,
+    /// In how many texts that run later, wherever the shell works then.
+    pub(super) later: usize,
+    /// How many redirections write so far.
+    redirections: usize,
 }
 
 impl<'p> Decider<'p> {
@@ -96,6 +100,8 @@ impl<'p> Decider<'p> {
             visit: None,
             front: Vec::new(),
             depth: 0,
+            later: 0,
+            redirections: 0,
             places: Places::new(start),
             verdict: Verdict::Allow,
             judged: 0,
@@ -213,9 +219,14 @@ impl<'p> Decider<'p> {
                 self.places = places;
             }
             Kind::Compound(lists) => {
+                let before = (self.places.now().to_vec(), self.redirections);
                 for list in lists {
                     self.list(list, &around);
                     self.places.forget_success();
+                }
+                // In a loop it writes from where the round before has gone.
+                if self.places.now() != before.0 && self.redirections > before.1 {
+                    self.written_anywhere();
                 }
             }
             Kind::Function { name, body } => {
@@ -231,9 +242,9 @@ impl<'p> Decider<'p> {
                     ..around.clone()
                 };
                 let places = self.places.clone();
-                self.depth += 1;
+                (self.depth, self.later) = (self.depth + 1, self.later + 1);
                 self.command(body, &inside);
-                self.depth -= 1;
+                (self.depth, self.later) = (self.depth - 1, self.later - 1);
                 self.places = places;
                 let mut calls = BTreeSet::new();
                 calls_of(body, false, &mut calls);
@@ -249,10 +260,15 @@ impl<'p> Decider<'p> {
         match redirect {
             Redirect::Output { target: word, .. } => {
                 self.name(Role::Target, std::slice::from_ref(word));
+                self.redirections += 1;
                 if let Some(visit) = &mut self.visit {
+                    let places = match self.later {
+                        0 => self.places.now(),
+                        _ => &[None],
+                    };
                     visit(Part::Redirection {
                         target: word,
-                        places: self.places.now(),
+                        places,
                     });
                 }
                 self.output(word);
@@ -292,6 +308,16 @@ impl<'p> Decider<'p> {
                     },
                 };
             }
+        }
+    }
+
+    /// A redirection may write from any directory.
+    fn written_anywhere(&mut self) {
+        if let Some(visit) = &mut self.visit {
+            visit(Part::Redirection {
+                target: &Word::unknown(""),
+                places: &[None],
+            });
         }
     }
 

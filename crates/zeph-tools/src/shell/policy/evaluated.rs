@@ -114,6 +114,8 @@ impl Decider<'_> {
             ("BASH_ENV" | "ENV", _) => {
                 self.ask(format!("`{name}` names a script that shells run first"));
             }
+            // `cd` then looks for directories elsewhere.
+            ("CDPATH", _) => self.later += 1,
             ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
             ("PS4", Some(prompt)) if !is_code(prompt) => {}
             (_, Some(text)) if COMMANDS.contains(&name) => {

@@ -52,9 +52,14 @@ impl Places {
         let operand = words
             .iter()
             .find(|word| word.prefix() == "-" || !word.prefix().starts_with('-'));
+        // `-P` takes `..` to where a link before it leads.
+        let physical = words
+            .iter()
+            .any(|word| word.prefix().starts_with('-') && word.prefix().contains('P'));
+        let is_known = |to: &&str| *to != "-" && !(physical && to.contains(".."));
         let to = match operand {
             None => self.home.clone(),
-            Some(word) => word.known().filter(|to| *to != "-").map(PathBuf::from),
+            Some(word) => word.known().filter(is_known).map(PathBuf::from),
         };
         let change = |from: &Option<PathBuf>| match (&to, from) {
             (Some(to), _) if to.is_absolute() => Some(normal(to)),

@@ -236,15 +236,19 @@ impl Decider<'_> {
             "trap" => {
                 let first = arguments.iter().find(|word| word.known() != Some("--"));
                 if let Some(word) = first.filter(|word| !word.prefix().starts_with('-')) {
+                    self.later += 1;
                     self.joined(name, std::slice::from_ref(word), around);
+                    self.later -= 1;
                 }
             }
             "alias" => {
+                self.later += 1;
                 for word in arguments {
                     if let Some(at) = word.prefix().find('=') {
                         self.joined(name, &[word.after(at + 1)], around);
                     }
                 }
+                self.later -= 1;
             }
             "command"
                 if arguments

@@ -1,10 +1,14 @@
+//! What patterns match.
+
+use std::path::{Path, PathBuf};
+
 use proptest::prelude::*;
 
-use super::super::glob::{HOLE, Symbol, fold};
-use super::super::path_pattern::escape;
-use super::super::places::tests::Table;
-use super::*;
-use std::path::{Path, PathBuf};
+use crate::gate::glob::{HOLE, Symbol, fold};
+use crate::gate::path_pattern::escape;
+use crate::gate::pattern::Pattern;
+use crate::gate::places::tests::Table;
+use crate::gate::{PatternError, PatternKind, Places};
 
 /// `/w/p` is the working directory; the home has a name that must be escaped.
 fn here(home: Option<&str>) -> Places {

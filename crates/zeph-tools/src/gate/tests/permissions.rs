@@ -1,13 +1,19 @@
+//! What rules, modes and trust make of calls.
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::*;
-use crate::call::ToolCall;
-use crate::def::ToolDef;
+use crate::call::{Phase, ToolCall};
+use crate::def::{Annotations, ToolDef};
 use crate::gate::places::tests::places;
-use crate::gate::rule::{PermissionRule, Place, RuleOrigin};
-use crate::gate::{About, PathParam, PatternKind, Places, subject_of};
+use crate::gate::rule::Place;
+use crate::gate::{
+    About, Action, Circumstances, Decision, Effect, PathParam, PatternKind, PermissionRule, Places,
+    Rule, RuleOrigin, RuleSet, ToolRules, decide, subject_of,
+};
+use crate::mode::Mode;
+use crate::trust::TrustLevel;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "its schema alone is wanted")]
@@ -366,6 +372,32 @@ fn redirections_are_writes() {
     );
     check(full, "write deny secrets/**", "echo x > $X", "ask");
     check(full, "write deny secrets/**", "echo x > secrets/*", "ask");
+    // From where it is written cannot be known.
+    for command in [
+        "f() { echo x > key; }; cd secrets; f",
+        "for i in 1 2; do echo x > key; cd secrets; done",
+        "while true; do { echo x > key; }; cd secrets; done",
+        "trap 'echo x > key' EXIT; cd secrets",
+        "CDPATH=secrets; cd sub && echo x > key",
+        "export CDPATH=secrets; cd sub && echo x > key",
+        "cd -P link/../secrets && echo x > key",
+        "cd $X && echo x > key",
+        "cd - && echo x > key",
+    ] {
+        check(full, "write deny secrets/**", command, "ask");
+    }
+    check(
+        full,
+        "write deny secrets/**",
+        "f() { echo x > /tmp/x; }; f",
+        "allow",
+    );
+    check(
+        full,
+        "write deny secrets/**",
+        "for i in 1 2; do echo x > key; done",
+        "allow",
+    );
     check(full, "write ask secrets/**", "echo x > $X", "allow");
     check(full, "", "echo x > $X", "allow");
     check(edit, "", "echo x > $X", "ask");

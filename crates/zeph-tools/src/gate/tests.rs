@@ -1,0 +1,5 @@
+//! Tables of patterns and of decisions.
+
+mod pattern;
+#[cfg(feature = "shell")]
+mod permissions;
