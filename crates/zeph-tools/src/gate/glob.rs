@@ -9,9 +9,7 @@ pub(crate) type Symbol = u32;
 
 /// Something that shows when the call runs: any text, or none.
 pub(crate) const HOLE: Symbol = 0x11_0000;
-#[cfg(feature = "shell")]
 /// A blank inside a word, where a text is words with blanks between them.
-#[cfg(feature = "shell")]
 pub(crate) const BLANK: Symbol = 0x11_0001;
 
 /// The most symbols of a glob; states are kept in a fixed set of bits.
