@@ -18,7 +18,11 @@ fn all_is_well() {
     }
     assert_has(
         &output.stdout,
-        &["audit → known → blocklist → permission", "test-model", &server.url()],
+        &[
+            "audit → known → blocklist → permission",
+            "test-model",
+            &server.url(),
+        ],
     );
     // It says what this machine enforces, or lacks.
     let sandbox = output.stdout.lines().find(|line| line.contains("sandbox "));

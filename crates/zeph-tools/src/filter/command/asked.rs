@@ -27,9 +27,8 @@ pub(super) fn in_full(words: &[String], piped_into: &[Vec<String>]) -> bool {
 /// Programs that show what is in files, or say one thing.
 const READERS: &[&str] = &[
     "cat", "bat", "batcat", "head", "less", "more", "nl", "tac", "xxd", "hexdump", "od", "strings",
-    "jq", "yq", "awk", "wc", "cut", "sort", "uniq",
-    "column", "echo", "printf", "diffstat", "stat", "env", "printenv", "ps", "df", "free", "man",
-    "sqlite3", "psql",
+    "jq", "yq", "awk", "wc", "cut", "sort", "uniq", "column", "echo", "printf", "diffstat", "stat",
+    "env", "printenv", "ps", "df", "free", "man", "sqlite3", "psql",
 ];
 
 /// Options that mean the same to most programs: data, help, what a test printed.
@@ -157,8 +156,9 @@ fn git(args: &[&str]) -> bool {
                     .iter()
                     .any(|arg| !arg.starts_with('-') && arg.contains(':'))
         }
-        "blame" | "annotate" | "cat-file" | "archive" | "config" | "rev-parse"
-        | "merge-base" => true,
+        "blame" | "annotate" | "cat-file" | "archive" | "config" | "rev-parse" | "merge-base" => {
+            true
+        }
         "status" | "ls-files" => has(args, &["-z"]),
         _ => false,
     }
