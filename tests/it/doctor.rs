@@ -19,7 +19,7 @@ fn all_is_well() {
     assert_has(
         &output.stdout,
         &[
-            "audit → known → blocklist → permission",
+            "known → blocklist → anomaly → permission",
             "test-model",
             &server.url(),
         ],

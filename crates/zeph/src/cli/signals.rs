@@ -21,14 +21,17 @@ pub(crate) fn outlive_file_size_limit() {
     let _ = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
 }
 
-/// The first SIGINT, SIGTERM or SIGHUP cancels the work; a second one leaves at once.
+/// The first SIGINT, SIGTERM or SIGHUP cancels the work; a second one leaves at once. From its return on
+/// none of them ends the program by itself.
 pub(crate) fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
+    // Before the task is first polled, which may be late: until then a signal would do its default.
+    let listened = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    );
     SignalTask(tokio::spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
-            signal(SignalKind::interrupt()),
-            signal(SignalKind::terminate()),
-            signal(SignalKind::hangup()),
-        ) else {
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = listened else {
             return;
         };
         loop {
