@@ -634,7 +634,7 @@ fn the_interactive_session_has_the_rules() {
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
     terminal.type_keys("go\r");
-    terminal.shows("echo agreed > ran");
+    terminal.shows("[1] once");
     terminal.type_keys("1");
     terminal.shows("Well.");
     terminal.prompts("");
