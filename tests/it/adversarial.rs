@@ -661,7 +661,10 @@ fn doctor_tells_of_the_gate() {
             "are refused",
         ],
     );
-    assert_has(&closed, &["known → blocklist → adversarial → anomaly → permission"]);
+    assert_has(
+        &closed,
+        &["known → blocklist → adversarial → anomaly → permission"],
+    );
     let open = line(&doctor(&judged(&judge, "fail_open = true"))).unwrap();
     assert_has(&open, &["warn  adversarial", "RUN", "fail_open"]);
     let home = Home::new();

@@ -117,6 +117,11 @@ pub trait Channel: Send + Sync {
     /// Whether there is someone to ask.
     fn can_ask(&self) -> bool;
 
+    /// Whether a person looks at questions before they are answered; not where all are answered by a flag.
+    fn shows_questions(&self) -> bool {
+        true
+    }
+
     /// Asks whether a call may run. Called for one call at a time.
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer;
 }

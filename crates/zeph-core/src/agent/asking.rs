@@ -101,7 +101,10 @@ impl Dispatcher {
                 return owned(call, answer);
             }
         }
-        let basis = question.preview.as_ref().map(|preview| preview.basis);
+        // Nobody is held to what nobody saw.
+        let seen = question.preview.as_ref();
+        let seen = seen.filter(|_| self.channel.shows_questions());
+        let basis = seen.map(|preview| preview.basis);
         let cx = cx.approving(question.digest).having_shown(basis);
         let answer = self.executor.execute_tool_call_confirmed_erased(call, &cx);
         owned(call, answer.await)

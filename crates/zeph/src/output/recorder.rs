@@ -236,6 +236,10 @@ impl Channel for Recorder {
         self.assume_yes
     }
 
+    fn shows_questions(&self) -> bool {
+        false
+    }
+
     async fn confirm(&self, _question: &Confirmation, _params: &Value) -> UserAnswer {
         UserAnswer::Once
     }

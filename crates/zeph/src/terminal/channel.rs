@@ -226,6 +226,10 @@ impl Channel for TerminalChannel {
         self.options.assume_yes || (self.options.can_ask && is_connected())
     }
 
+    fn shows_questions(&self) -> bool {
+        !self.options.assume_yes
+    }
+
     async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
         if self.options.assume_yes {
             let tool = &question.tool;
