@@ -105,12 +105,12 @@ async fn a_call_that_is_asked_about_is_counted_once() {
         let call = call("edit", json!({"path": "p"}));
         let cx = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
             .seated(Arc::clone(&seats));
-        let asked = stack.execute_tool_call(&call, &cx).await;
-        assert_eq!(
-            asked.unwrap_err().category(),
-            Category::ConfirmationRequired
-        );
+        let asked = stack.execute_tool_call(&call, &cx).await.unwrap_err();
+        let ToolError::ConfirmationRequired(question) = asked else {
+            panic!("{asked}")
+        };
         assert_eq!(counter.0.load(Ordering::Relaxed), 2, "both at once");
+        let cx = cx.approving(question.digest);
         stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
     }
     assert_eq!(counter.0.load(Ordering::Relaxed), 2);
