@@ -246,6 +246,10 @@ fn trust_is_listed_and_taken_back() {
     let list = || home.zeph(["filter", "trust", "--list"]).code(0).stdout;
     assert_has(&list(), &["no project's filter rules are trusted"]);
     trust(&home);
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the path as the program finds it"
+    )]
     let project = home.project().canonicalize().unwrap().display().to_string();
     assert!(list().starts_with("trusted ") && list().contains(&project));
     home.write(FILE, "# changed");

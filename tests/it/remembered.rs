@@ -141,6 +141,10 @@ fn always_holds_until_it_is_taken_back() {
     let mode = std::fs::metadata(policies(&home)).unwrap().permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
     let rule = kept(&home)["rules"][0].clone();
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the path as the program finds it"
+    )]
     let project = home.project().canonicalize().unwrap();
     assert_eq!(rule["tool"], "bash");
     assert_eq!(rule["pattern"], "touch a");

@@ -188,7 +188,8 @@ async fn no_way_passes_a_denial() {
 #[tokio::test(start_paused = true)]
 async fn without_a_verdict_the_setting_decides() {
     type Groups = &'static [&'static [&'static str]];
-    let cases: [(fn() -> Does, Groups, &str); 4] = [
+    type Case = (fn() -> Does, Groups, &'static str);
+    let cases: [Case; 4] = [
         (|| Does::Hangs, &[&["x"]], "timeout"),
         (|| Does::Fails, &[&["x"]], "error"),
         (|| Does::Says("maybe"), &[&["x"]], "no_answer"),

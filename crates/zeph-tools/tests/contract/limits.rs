@@ -14,7 +14,7 @@ use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     Annotations, Answer, AuditTrail, CallContext, ErasedToolExecutor, LayeredExecutor, NoEvents,
-    ToolError, ToolErrorCategory as Category, ToolExecutor,
+    ToolError, ToolExecutor,
 };
 
 use crate::fakes::{Audit, Recorder, call};

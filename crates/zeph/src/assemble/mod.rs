@@ -348,6 +348,10 @@ fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<Resu
 }
 
 /// Builds the executors and the layers around them.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "each is a part of the stack, and named there"
+)]
 fn build_stack(
     loaded: &Loaded,
     sandbox: Arc<Sandbox>,

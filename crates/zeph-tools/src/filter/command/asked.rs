@@ -214,7 +214,6 @@ mod tests {
             "cargo build --message-format=json",
             "cargo build --message-format json",
             "cargo test --help",
-            "rg -n unwrap src",
             "cargo test | grep FAILED",
             "cargo test | tee log | rg x",
             "git log | jq .",

@@ -93,8 +93,11 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
+/// A pattern for any of the shapes, and one for each.
+type Patterns = (Regex, Vec<(Shape, Regex)>);
+
 /// All of the patterns at once, for most lines have none of the shapes; and by shape.
-static PATTERNS: LazyLock<Option<(Regex, Vec<(Shape, Regex)>)>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let any: Vec<String> = SHAPES
         .iter()
         .map(|(_, pattern)| format!("(?:{pattern})"))

@@ -41,7 +41,7 @@ impl Margins {
             return None;
         }
         let columns = columns(text);
-        let own = (columns % (up + 1) == 0).then(|| columns / (up + 1));
+        let own = columns.is_multiple_of(up + 1).then(|| columns / (up + 1));
         let own = own.filter(|width| (NARROWEST..=WIDEST).contains(width));
         if !(text.ends_with(PADDING) || up > 0 && own.is_some()) {
             return None;
@@ -52,7 +52,7 @@ impl Margins {
             .take(self.count)
             .chain(COMMON)
             .chain(own);
-        let several = |width: &usize| columns % width == 0 && columns > *width;
+        let several = |width: &usize| columns.is_multiple_of(*width) && columns > *width;
         let found = widths.filter(several).find_map(|width| {
             let seams = seams(text, width, Some(up))?;
             Some((width, seams))

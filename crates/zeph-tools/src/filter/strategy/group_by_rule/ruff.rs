@@ -26,7 +26,7 @@ fn header(text: &str) -> Option<(&str, &str)> {
         && word
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_[]".contains(&byte))
-        && (named
+        && ((named && !word.contains(|c: char| c.is_ascii_uppercase()))
             || word.ends_with(|c: char| c.is_ascii_digit() || c == ']')
             || word.contains('-'));
     plausible.then_some((word, message))

@@ -102,7 +102,6 @@ impl Failure {
                 }
                 self.message = true;
                 self.said.line(line, out);
-                return;
             }
             [b'>', b' ', ..] => self.statement = Some(line.into()),
             [b'_', b' ', b'_', ..] => self.statement = None,
