@@ -20,15 +20,12 @@ pub(super) fn start() -> Box<dyn Dialect> {
 /// Code and message of `F401 [*] message`, `unused-import: message`, `error[rule]: message`.
 fn header(text: &str) -> Option<(&str, &str)> {
     let (word, message) = text.split_once(' ')?;
-    let named = word.ends_with(':');
     let word = word.strip_suffix(':').unwrap_or(word);
     let plausible = word.len() > 2
         && word
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_[]".contains(&byte))
-        && ((named && !word.contains(|c: char| c.is_ascii_uppercase()))
-            || word.ends_with(|c: char| c.is_ascii_digit() || c == ']')
-            || word.contains('-'));
+        && (word.ends_with(|c: char| c.is_ascii_digit() || c == ']') || word.contains('-'));
     plausible.then_some((word, message))
 }
 
