@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
+use zeph_tools::gate::About;
 use zeph_tools::params::prepare;
 use zeph_tools::{Annotations, InvocationHint, ToolDef};
 
@@ -75,6 +76,7 @@ fuzz_target!(|input: Input<'_>| {
             &[]
         },
         content_params: &[],
+        about: About::Arguments,
     };
     let Ok(prepared) = prepare(&def, &params) else {
         return;

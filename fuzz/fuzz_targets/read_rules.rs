@@ -22,7 +22,11 @@ fuzz_target!(|input: Input| {
     let home = Path::new("/home/alice");
     let path = format!("/{}", input.path);
     // Rules are held against real paths.
-    if path.split('/').skip(1).any(|part| matches!(part, "" | "." | "..")) {
+    if path
+        .split('/')
+        .skip(1)
+        .any(|part| matches!(part, "" | "." | ".."))
+    {
         return;
     }
     let path = Path::new(&path);
@@ -54,7 +58,10 @@ fuzz_target!(|input: Input| {
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b == b'/' || b == b'.');
     let canonical = !literal.contains("//") && !literal.ends_with('/');
-    if plain && canonical && let Ok(rules) = ReadRules::new(&[literal.to_string()], &[], None) {
+    if plain
+        && canonical
+        && let Ok(rules) = ReadRules::new(&[literal.to_string()], &[], None)
+    {
         assert!(
             rules.refusal(path).is_some(),
             "{path:?} is not denied by itself"

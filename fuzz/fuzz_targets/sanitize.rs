@@ -13,7 +13,10 @@ fuzz_target!(|input: (Vec<u8>, u16)| {
     let mut whole = Vec::new();
     let mut pieces = Vec::new();
     let at = text.floor_char_boundary(usize::from(input.1) % (text.len() + 1));
-    for (cuts, lines) in [(vec![&*text], &mut whole), (vec![&text[..at], &text[at..]], &mut pieces)] {
+    for (cuts, lines) in [
+        (vec![&*text], &mut whole),
+        (vec![&text[..at], &text[at..]], &mut pieces),
+    ] {
         let mut sanitizer = Sanitizer::new();
         let mut add = |line: Line<'_>| lines.push((line.number, line.text.to_owned()));
         for piece in cuts {
