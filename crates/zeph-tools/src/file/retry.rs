@@ -303,10 +303,12 @@ impl<'a> Search<'a> {
         let ops = capture_diff_slices_deadline(Algorithm::Myers, &self.old, &self.new, deadline);
         let mut place = place;
         let last = self.old.len() - 1;
-        // White space at the end of the last line stays with it when lines come behind it.
-        if self
-            .pairs(&ops)
-            .any(|(new, old, same)| same && old == last && new + 1 < self.new.len())
+        // White space at the end of the last line stays with it when lines come behind it. What
+        // stands behind the old text's last line ending is another line's.
+        if !self.old[last].is_empty()
+            && self
+                .pairs(&ops)
+                .any(|(new, old, same)| same && old == last && new + 1 < self.new.len())
         {
             let body = self.lines[place.line + last].body;
             if place.end < body && trimmed(&self.content[place.end..body]).is_empty() {

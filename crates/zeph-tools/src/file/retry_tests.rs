@@ -137,6 +137,36 @@ fn differences_are_ignored_one_after_another() {
     );
 }
 
+/// Proves FILE-22: a line of nothing but white space behind what is asked for stays as it is, where it is.
+#[test]
+fn a_blank_line_behind_is_left_alone() {
+    use Ignored::{Indentation, LineEndings, TrailingSpace, Typography};
+    let check = |content: &str, old: &str, new: &str, expect: &str, ignored| {
+        assert_eq!(
+            edited(content, old, new),
+            (expect.to_owned(), ignored),
+            "{content:?} {old:?} {new:?}"
+        );
+    };
+    check("\"\n\t", "“\n", "\na", "\na\t", Typography);
+    check("‘a’\n \nb\n", "'a'\n", "\nc\n", "\nc\n \nb\n", Typography);
+    check("a \nb\n \n", "a\nb\n", "\nc\n", "\nc\n \n", TrailingSpace);
+    check(
+        "a\r\nb\r\n \r\n",
+        "a\nb\n",
+        "\nc\n",
+        "\r\nc\r\n \r\n",
+        LineEndings,
+    );
+    check(
+        "  a\n  b\n \n",
+        "a\nb\n",
+        "\nc\n",
+        "\n  c\n \n",
+        Indentation,
+    );
+}
+
 /// Proves FILE-22: exactly one place, or none.
 #[test]
 fn what_is_not_one_place_is_refused() {
