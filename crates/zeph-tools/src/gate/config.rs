@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Tools that are never skipped, whatever is configured: what they yield is instructions.
-pub const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
+const ALWAYS_EXEMPT: [&str; 2] = ["invoke_skill", "load_skill"];
 
 /// Tools that fail too often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +40,7 @@ pub struct UtilityConfig {
     /// Whether the model's read-only calls are scored, and skipped below the threshold. Calls that change something are never skipped.
     pub enabled: bool,
     /// The least score that runs. Scores lie between -1 (known already) and 1.
+    #[schemars(range(min = -1, max = 1))]
     pub threshold: f64,
     /// Tools that are never skipped; `invoke_skill` and `load_skill` never are.
     pub exempt_tools: Vec<String>,
@@ -58,7 +59,7 @@ impl Default for UtilityConfig {
 impl UtilityConfig {
     /// Whether calls of `tool` are never skipped.
     #[must_use]
-    pub fn is_exempt(&self, tool: &str) -> bool {
+    pub(super) fn is_exempt(&self, tool: &str) -> bool {
         ALWAYS_EXEMPT.contains(&tool) || self.exempt_tools.iter().any(|exempt| exempt == tool)
     }
 }

@@ -9,13 +9,13 @@
 //! |---|---|
 //! | gain | how well the tool is called ([`super::reputation`], the mean) × the worth of its kind: 1 for what looks at this machine, 0.9 for what lies beyond it |
 //! | cost | the mean of three: risk (0, ½, 1); the time that it mostly takes, `t / (t + 2 s)`; the size of what it mostly yields, `b / (b + 32 KiB)` |
-//! | redundancy | `(1 - 2^-n) · 2^(-a / 60 s)`: the same call gave the same output `n` times in a row, the last time `a` ago, and no call changed anything since |
+//! | redundancy | `(1 - 2^-n) · 2^(-a / 60 s)`: the same call gave the same output `n` times in a row, the last time `a` ago, and no call that may change files came between |
 //! | exploration | `1 / (1 + u)`: the tool was used `u` times in this session |
 //!
-//! So with the threshold 0 the first calls run, and the second of a short text; the third within a minute or so, that can only
-//! give what was given twice, does not.
+//! So with the threshold 0 the first calls run, and the second of a short text; the third within half a minute or so, that most likely
+//! gives what was given twice, does not. A change that no call made (an editor's, a background job's) is not seen.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ use crate::def::{Annotations, Risk};
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
 
-pub use super::config::{ALWAYS_EXEMPT, UtilityConfig};
+pub use super::config::UtilityConfig;
 
 /// The time that costs half of what time can cost.
 const HALF_TIME_MS: f64 = 2000.0;
@@ -167,7 +167,6 @@ struct Session {
 #[derive(Debug)]
 pub struct Utility {
     config: UtilityConfig,
-    exempt: HashSet<String>,
     sessions: Mutex<HashMap<String, Session>>,
 }
 
@@ -175,9 +174,7 @@ impl Utility {
     /// Nothing was called yet.
     #[must_use]
     pub fn new(config: UtilityConfig) -> Self {
-        let always = ALWAYS_EXEMPT.into_iter().map(str::to_owned);
         Self {
-            exempt: config.exempt_tools.iter().cloned().chain(always).collect(),
             config,
             sessions: Mutex::default(),
         }
@@ -190,7 +187,7 @@ impl Utility {
     /// Whether calls of a tool are never skipped: it is exempt, or changes something.
     #[must_use]
     pub fn spares(&self, tool: &str, nature: &Annotations) -> bool {
-        !nature.read_only || self.exempt.contains(tool)
+        !nature.read_only || self.config.is_exempt(tool)
     }
 
     /// What is known about a call.
@@ -263,12 +260,10 @@ impl Utility {
         took: Duration,
         now: Instant,
     ) {
-        let mut sessions = self.sessions();
         if changes_files(key.tool()) {
-            for session in sessions.values_mut() {
-                session.made.clear();
-            }
+            self.files_changed();
         }
+        let mut sessions = self.sessions();
         let session = sessions.entry(session.to_owned()).or_default();
         let Ok(output) = result else { return };
         let habit = session.habits.entry(key.tool().to_owned()).or_default();
@@ -297,6 +292,13 @@ impl Utility {
             times,
             last: now,
         });
+    }
+
+    /// Files changed, by a call or beside it: no earlier output is what a call would yield now.
+    pub fn files_changed(&self) {
+        for session in self.sessions().values_mut() {
+            session.made.clear();
+        }
     }
 
     /// Forgets what was called in a session: its window does not hold the outputs any more.

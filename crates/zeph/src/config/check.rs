@@ -45,7 +45,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     }
     check.blocklist(shell);
     check.adversarial(config);
-    check.limits(&config.tools);
+    check.anomaly(&config.tools);
     if config.tools.audit.required && config.tools.audit.is_off() {
         check.error(
             "tools.audit.required",
@@ -202,23 +202,13 @@ impl Check<'_> {
         }
     }
 
-    fn limits(&mut self, tools: &ToolsConfig) {
+    fn anomaly(&mut self, tools: &ToolsConfig) {
         let threshold = tools.anomaly.failure_threshold;
         if !(threshold > 0.0 && threshold <= 1.0) {
             self.error(
                 "tools.anomaly.failure_threshold",
                 format!("`tools.anomaly.failure_threshold` is {threshold}, and has to be more than 0 and at most 1"),
                 "0.7 means: 7 of 10 calls failed",
-            );
-        }
-        let threshold = tools.utility.threshold;
-        if !threshold.is_finite() {
-            self.error(
-                "tools.utility.threshold",
-                format!(
-                    "`tools.utility.threshold` is {threshold}, which no score can be compared with"
-                ),
-                "scores lie between -1 and 1",
             );
         }
     }
@@ -408,9 +398,9 @@ mod tests {
         assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
     }
 
-    /// Proves PERM-41, PERM-42 for thresholds that make no sense.
+    /// Proves PERM-41 for a threshold that makes no sense.
     #[test]
-    fn limits_have_bounds() {
+    fn the_threshold_of_anomalies_has_bounds() {
         let check = |text: &str, expect: Option<&str>| {
             let found = errors(text);
             assert_eq!(found.len(), usize::from(expect.is_some()), "{found:?}");
@@ -422,9 +412,6 @@ mod tests {
         check("[tools.anomaly]\nfailure_threshold = 0.01", None);
         let wrong = Some("c.toml:2:1: `tools.anomaly.failure_threshold` is ");
         check("[tools.anomaly]\nfailure_threshold = 0.0", wrong);
-        check("[tools.utility]\nthreshold = -0.5", None);
-        let no_number = Some("c.toml:2:1: `tools.utility.threshold` is ");
-        check("[tools.utility]\nthreshold = inf", no_number);
     }
 
     /// Proves OUT-51 in part.
