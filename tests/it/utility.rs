@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
+use crate::terminal::Terminal;
 
 const ON: &str = "[tools.utility]\nenabled = true\n";
 
@@ -101,6 +102,44 @@ fn a_change_makes_it_worth_a_look() {
     );
 }
 
+/// Proves PERM-42: so is one after `/undo`, which is no call.
+#[test]
+fn an_undo_makes_it_worth_a_look() {
+    let home = Home::scripted(
+        r##"
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        calls = [{ tool = "edit", input = { path = "a.txt", old_string = "alpha", new_string = "beta" } }]
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        expect = { tool_result_contains = "beta" }
+        text = "It says beta."
+        [[steps]]
+        calls = [{ tool = "read", input = { path = "a.txt" } }]
+        [[steps]]
+        expect = { tool_result_contains = "alpha" }
+        text = "It is as it was."
+        "##,
+    );
+    home.more_config(ON);
+    home.write("a.txt", "alpha\n");
+    let mut terminal = Terminal::start(&home, &["--yes"]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("It says beta.");
+    terminal.prompts("");
+    terminal.type_keys("/undo\r");
+    terminal.prompts("");
+    terminal.type_keys("look\r");
+    terminal.shows("It is as it was.");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+}
+
 /// Proves PERM-42: what changes something is never skipped on its score, nor what is exempt; all
 /// else is, below a threshold that nothing reaches.
 #[test]
@@ -144,13 +183,13 @@ fn the_users_own_calls_run() {
         .code(0);
 }
 
-/// Proves PERM-42, CFG-1: a threshold that is no number ends the start, and a project cannot
+/// Proves PERM-42, CFG-1: a threshold that no score can reach or miss, or that is no number, ends the start, and a project cannot
 /// switch the gate off.
 #[test]
 fn settings_are_checked_at_the_start() {
     let home = Home::new();
     let call = ["tools", "call", "list_tasks"];
-    for threshold in ["nan", "inf", "-inf", "\"high\""] {
+    for threshold in ["nan", "inf", "-inf", "1.01", "-2", "\"high\""] {
         home.config(&format!("{ON}threshold = {threshold}\n"));
         home.zeph(call)
             .code(2)

@@ -78,7 +78,7 @@ pub enum AgentEvent {
         /// What was done.
         changes: RolledBack,
     },
-    /// The tokens of one request.
+    /// The tokens of one request, or of all that were made beside the conversation.
     Usage(Usage),
 }
 

@@ -1,32 +1,15 @@
 //! A language model as the judge of calls: the port of the adversarial gate.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice, Usage};
+use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice};
 use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
+
+use crate::side_usage::SideUsage;
 
 /// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
 const MOST_TOKENS: u32 = 2048;
-
-/// Tokens that were used beside a conversation's own requests.
-#[derive(Debug, Default)]
-pub struct SideUsage(Mutex<Usage>);
-
-impl SideUsage {
-    /// Adds those of a request.
-    pub fn add(&self, usage: Usage) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.add(usage);
-    }
-
-    /// Those since the last look.
-    #[must_use]
-    pub fn take(&self) -> Usage {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *sum)
-    }
-}
 
 /// Asks a provider. The judge is offered no tools, and knows nothing of the conversation.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ pub mod config;
 pub mod judge;
 pub mod native;
 pub mod reload;
+pub mod side_usage;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
@@ -22,6 +23,7 @@ pub use agent::turn::{TurnEnd, TurnOutcome};
 pub use agent::{Agent, AgentParts, Reply, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::AgentConfig;
-pub use judge::{ModelJudge, SideUsage};
+pub use judge::ModelJudge;
 pub use native::native_tools;
 pub use reload::{ConfigNews, ConfigReload};
+pub use side_usage::SideUsage;

@@ -22,6 +22,7 @@ use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::Given;
+use zeph_tools::reformat::Reformat;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Permissions, Phase, ToolCall, ToolRegistry, Undo, UndoError,
     Undone, content_for_llm,
@@ -29,12 +30,11 @@ use zeph_tools::{
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
-use crate::judge::SideUsage;
 use crate::reload::{ConfigNews, ConfigReload};
+use crate::side_usage::SideUsage;
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
-use reformat::Reformatter;
 use turn::TurnOutcome;
 
 /// A line of `/status`: what it is of, and what it says now of a session.
@@ -47,7 +47,7 @@ pub struct AgentParts {
     /// The model.
     pub provider: Arc<dyn LlmProvider>,
     /// Who puts arguments right that do not fit; `None` where they are refused.
-    pub reformatter: Option<Arc<Reformatter>>,
+    pub reformatter: Option<Arc<dyn Reformat>>,
     /// The stack of tools.
     pub executor: Arc<dyn ErasedToolExecutor>,
     /// The other side.
@@ -58,7 +58,7 @@ pub struct AgentParts {
     pub caches: Option<Arc<ResultCaches>>,
     /// What limits the session's calls, which the stack sees to.
     pub limits: CallLimits,
-    /// What is asked of models beside the conversation, by the gates of the stack: it counts to the turn.
+    /// What is asked of models beside the conversation: it counts to the turn.
     pub side_usage: Arc<SideUsage>,
     /// What the stack decides by whether calls may run.
     pub permissions: Permissions,
@@ -82,7 +82,6 @@ pub struct AgentParts {
 pub struct Agent {
     config: AgentConfig,
     provider: Arc<dyn LlmProvider>,
-    reformatter: Option<Arc<Reformatter>>,
     executor: Arc<dyn ErasedToolExecutor>,
     channel: Arc<dyn Channel>,
     dispatcher: Arc<Dispatcher>,
@@ -143,11 +142,10 @@ impl Agent {
         .reloading(parts.reload.clone())
         .remembering(Arc::clone(&parts.permissions.grants))
         .taking_images(parts.provider.supports_images())
-        .reformatting(parts.reformatter.clone().map(|port| port as _));
+        .reformatting(parts.reformatter);
         Ok(Self {
             config: parts.config,
             provider: parts.provider,
-            reformatter: parts.reformatter,
             executor: parts.executor,
             channel: parts.channel,
             dispatcher: Arc::new(dispatcher),
@@ -260,6 +258,9 @@ impl Agent {
             let _changing = self.caches.as_ref().map(|caches| caches.changing());
             self.undo.undo_last(self.history.session()).await
         };
+        if let Some(utility) = &self.limits.utility {
+            utility.files_changed();
+        }
         if let Some(note) = undo_note(&undone) {
             self.history.push(Message::user(note), None).await?;
         }

@@ -95,7 +95,11 @@ impl Agent {
             message: None,
         };
         let end = self.turn(text, cancel, &mut outcome).await;
-        outcome.usage.add(self.side_usage.take());
+        let beside = self.side_usage.take();
+        if beside != Usage::default() {
+            outcome.usage.add(beside);
+            self.channel.emit(AgentEvent::Usage(beside));
+        }
         match end {
             Ok(()) => {}
             Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
@@ -149,9 +153,7 @@ impl Agent {
                 return Ok(());
             }
             outcome.tool_calls += requests.len();
-            let results = self.run_calls(&requests, &registry, cancel).await;
-            self.count_reformats(outcome);
-            let results = results?;
+            let results = self.run_calls(&requests, &registry, cancel).await?;
             refused = results.iter().all(|result| result.refused);
             if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
                 limits.over_quota(used, max);
@@ -365,15 +367,6 @@ impl Agent {
             }
         }
         Ok(stored)
-    }
-
-    /// Adds what putting arguments right has cost.
-    fn count_reformats(&self, outcome: &mut TurnOutcome) {
-        let usage = self.reformatter.as_ref().map(|asked| asked.take_usage());
-        if let Some(usage) = usage.filter(|usage| *usage != Usage::default()) {
-            outcome.usage.add(usage);
-            self.channel.emit(AgentEvent::Usage(usage));
-        }
     }
 
     /// Stores a result.

@@ -31,6 +31,7 @@ use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
+use zeph_tools::reformat::Reformat;
 use zeph_tools::secrets::Secrets;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
@@ -72,8 +73,10 @@ pub(crate) struct Assembly {
     pub(crate) caches: Option<Arc<ResultCaches>>,
     /// What limits calls.
     pub(crate) limits: CallLimits,
-    /// What judging calls costs.
+    /// What is asked of models beside the conversation: its judge, and who puts arguments right.
     pub(crate) side_usage: Arc<SideUsage>,
+    /// Who puts arguments right that do not fit; `None` beside a conversation.
+    pub(crate) reformatter: Option<Arc<dyn Reformat>>,
     /// What decides whether a call may run.
     pub(crate) permissions: Permissions,
     /// Takes back what the file tools changed.
@@ -99,7 +102,8 @@ impl Assembly {
         Self::build(loaded, env, global, lines, None).await
     }
 
-    /// The same, for a conversation with `provider`, which may also be the judge of its calls.
+    /// The same, for a conversation with `provider`, which may also judge its calls and put their arguments
+    /// right.
     ///
     /// # Errors
     /// As [`Assembly::new`].
@@ -121,6 +125,11 @@ impl Assembly {
         provider: Option<&Arc<dyn LlmProvider>>,
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
+        let side_usage = Arc::new(SideUsage::default());
+        let reformatter = match provider {
+            Some(provider) => reformatter(&loaded, &env, provider, &side_usage)?,
+            None => None,
+        };
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
         let rules = read_rules(&loaded, &env)?;
         let secrets = secrets::keep_out(&loaded, &env);
@@ -150,7 +159,6 @@ impl Assembly {
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
         let limits = limits(&loaded, &store);
-        let side_usage = Arc::new(SideUsage::default());
         let gate = judge::gate(
             &loaded,
             &env,
@@ -198,6 +206,7 @@ impl Assembly {
             caches,
             limits,
             side_usage,
+            reformatter,
             permissions,
             reload: Arc::new(reload),
             undo: Arc::new(undo),

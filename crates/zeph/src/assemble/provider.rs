@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
-use zeph_core::Reformatter;
+use zeph_core::{Reformatter, SideUsage};
 use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
+use zeph_tools::reformat::Reformat;
 
 use crate::config::{Environment, Loaded};
 
@@ -65,7 +66,8 @@ pub(super) fn has_provider(loaded: &Loaded, env: &Environment) -> bool {
     loaded.config.llm.chosen().is_some() || env.var(OPENAI_KEY).is_some()
 }
 
-/// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`.
+/// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`. Its
+/// tokens are added to `usage`.
 ///
 /// # Errors
 /// What is wrong with the one that is named.
@@ -73,28 +75,19 @@ pub(crate) fn reformatter(
     loaded: &Loaded,
     env: &Environment,
     primary: &Arc<dyn LlmProvider>,
-) -> anyhow::Result<Option<Arc<Reformatter>>> {
+    usage: &Arc<SideUsage>,
+) -> anyhow::Result<Option<Arc<dyn Reformat>>> {
     let retry = &loaded.config.tools.retry;
     let name = retry.parameter_reformat_provider.as_str();
-    let named = || {
-        loaded
-            .config
-            .llm
-            .providers
-            .iter()
-            .find(|known| known.name == name)
+    let provider = if name.is_empty() || name == primary.name() {
+        Arc::clone(primary)
+    } else {
+        named_provider(loaded, env, name)?
     };
-    let provider = match name {
-        "" => Arc::clone(primary),
-        name if name == primary.name() => Arc::clone(primary),
-        name => {
-            let config =
-                named().with_context(|| format!("there is no provider called {name:?}"))?;
-            build(config, loaded, env)?
-        }
-    };
+    // Without time nobody is asked.
     let time = Duration::from_secs(retry.budget_secs);
-    Ok((!time.is_zero()).then(|| Arc::new(Reformatter::new(provider, time))))
+    let reformatter = || Arc::new(Reformatter::new(provider, time, Arc::clone(usage))) as _;
+    Ok((!time.is_zero()).then(reformatter))
 }
 
 /// Builds a configured provider with its key.

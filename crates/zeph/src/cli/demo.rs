@@ -168,7 +168,7 @@ async fn work(
     let mut agent = Agent::open(AgentParts {
         config: assembly.loaded.config.agent.clone(),
         provider: Arc::new(ScriptedProvider::new("demo", scenario)),
-        reformatter: None,
+        reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(view) as _,
         undo: Arc::clone(&assembly.undo),

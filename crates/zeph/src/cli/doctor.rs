@@ -2,6 +2,7 @@
 
 use std::net::ToSocketAddrs as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -356,7 +357,7 @@ async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Ch
         Ok(provider) => provider,
         Err(error) => return check("provider", Verdict::Failed, with_causes(&error)),
     };
-    if let Err(error) = reformatter(loaded, env, &provider) {
+    if let Err(error) = reformatter(loaded, env, &provider, &Arc::default()) {
         return check("provider", Verdict::Failed, with_causes(&error));
     }
     let named = format!("{} ({})", provider.name(), provider.model());

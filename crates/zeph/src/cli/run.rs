@@ -14,9 +14,7 @@ use zeph_llm::Usage;
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice, with_causes};
-use crate::assemble::{
-    Assembly, AuditLines, OpenSession, choose_provider, open_session, reformatter,
-};
+use crate::assemble::{Assembly, AuditLines, OpenSession, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
@@ -137,7 +135,6 @@ async fn turn_of(
     let cancel = CancellationToken::new();
     let _signals = cancel_on_signals(cancel.clone());
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
-    let reformatter = reformatter(&loaded, &env, &provider)?;
     let lines = match turn.output_format {
         OutputFormat::Text => AuditLines::Stdout,
         OutputFormat::Json => AuditLines::Stderr,
@@ -170,7 +167,7 @@ async fn turn_of(
     let mut agent = Agent::open(AgentParts {
         config: assembly.agent_config(provider.context_window()),
         provider,
-        reformatter,
+        reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,
         channel: view.channel(),
         undo: Arc::clone(&assembly.undo),
@@ -357,7 +354,6 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     }
     let (loaded, env) = load_config(global)?;
     let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
-    let reformatter = reformatter(&loaded, &env, &provider)?;
     let assembly = Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
     let OpenSession { id, notice, lock } =
         open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
@@ -368,7 +364,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     let mut agent = Agent::open(AgentParts {
         config: assembly.agent_config(provider.context_window()),
         provider: Arc::clone(&provider),
-        reformatter,
+        reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(&channel) as _,
         undo: Arc::clone(&assembly.undo),
