@@ -339,23 +339,22 @@ impl ToolError {
         }
     }
 
-    /// Whether a gate refused the call, so that it did not run.
+    /// Whether a gate refused the call, so that it did not run. A `policy_blocked` of the other side, as
+    /// a server's 403 or a command's exit 126, is none.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        if let Self::Noted { error, .. } = self {
-            return error.is_refusal();
-        }
-        let ran = matches!(
-            self,
-            Self::Shell {
-                exit_code: Some(_),
+        match self {
+            Self::PolicyBlocked { .. }
+            | Self::QuotaBlocked { .. }
+            | Self::ConfirmationRequired(_)
+            | Self::Shell {
+                exit_code: None,
+                category: ToolErrorCategory::PolicyBlocked,
                 ..
-            }
-        );
-        !ran && matches!(
-            self.category(),
-            ToolErrorCategory::PolicyBlocked | ToolErrorCategory::ConfirmationRequired
-        )
+            } => true,
+            Self::Noted { error, .. } => error.is_refusal(),
+            _ => false,
+        }
     }
 }
 

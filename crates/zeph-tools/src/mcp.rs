@@ -142,6 +142,7 @@ impl From<McpError> for ToolError {
     fn from(error: McpError) -> Self {
         let (category, message) = (error.code().category(), error.to_string());
         match error {
+            McpError::PolicyBlocked { reason } => Self::PolicyBlocked { reason },
             McpError::ToolCall {
                 retry_after: Some(retry_after),
                 ..

@@ -72,20 +72,17 @@ pub fn failed(result: &ToolResult) -> Option<bool> {
         Ok(_) => return Some(false),
         Err(error) => error,
     };
-    match error.category() {
-        Category::Timeout => Some(true),
+    match (error.category(), error) {
+        (Category::Timeout, _) => Some(true),
         // It ran to its end.
-        _ if matches!(
-            error,
+        (
+            _,
             ToolError::Shell {
-                exit_code: Some(_),
-                ..
-            }
-        ) =>
-        {
-            Some(false)
-        }
-        Category::PolicyBlocked | Category::ConfirmationRequired | Category::Cancelled => None,
+                exit_code: Some(_), ..
+            },
+        ) => Some(false),
+        (Category::Cancelled, _) => None,
+        _ if error.is_refusal() => None,
         _ => Some(true),
     }
 }
@@ -289,6 +286,15 @@ mod tests {
         assert_eq!(failed(&Ok(ToolOutput::text("x"))), Some(false));
         check(ToolError::permanent("gone"), Some(true));
         check(ToolError::invalid("no match"), Some(true));
+        // A server that answers 401 or 403 time after time is of no use either.
+        let category = Category::PolicyBlocked;
+        let message = "https://example.org/ answers 403 Forbidden".to_owned();
+        let forbidden = || ToolError::Failed {
+            category,
+            message: message.clone(),
+        };
+        check(forbidden(), Some(true));
+        check(forbidden().noted("tried once"), Some(true));
         check(ToolError::blocked("no"), None);
         check(ToolError::cancelled(), None);
         let (used, max, asked) = (1, 1, 1);

@@ -142,7 +142,7 @@ impl Reputations {
     }
 }
 
-/// `edit 0.60 (at least 0.24; 1 of 3 wrong)`
+/// `edit 0.60 (at least 0.27; 1 of 3 wrong)`
 struct Told<'a> {
     name: &'a str,
     tool: Reputation,

@@ -135,11 +135,6 @@ fn warn(call: &ToolCall, cx: &CallContext, text: String) {
     });
 }
 
-/// The arguments as they may stand in the trail. They come without contents of files (`known`).
-fn redacted(arguments: Value) -> Value {
-    arguments
-}
-
 /// Exit code and truncation of a shell call; neither for any other.
 fn exit(tool: &str, result: &ToolResult) -> (Option<i32>, Option<bool>) {
     if tool != BASH && !tool.starts_with(JOBS) {
@@ -187,7 +182,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         session: call.conversation.clone(),
         call_id: call.id.clone(),
         tool,
-        call: redacted(params),
+        call: params,
         result: if trace.rolled_back {
             AuditResult::Rollback
         } else {
@@ -213,12 +208,14 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
 }
 
 fn outcome(result: &ToolResult) -> AuditResult {
-    match result.as_ref().map_err(ToolError::category) {
+    match result {
         Ok(_) => AuditResult::Success,
-        Err(Category::PolicyBlocked | Category::ConfirmationRequired) => AuditResult::Blocked,
-        Err(Category::Cancelled) => AuditResult::Cancelled,
-        Err(Category::Timeout) => AuditResult::Timeout,
-        Err(_) => AuditResult::Error,
+        Err(error) if error.is_refusal() => AuditResult::Blocked,
+        Err(error) => match error.category() {
+            Category::Cancelled => AuditResult::Cancelled,
+            Category::Timeout => AuditResult::Timeout,
+            _ => AuditResult::Error,
+        },
     }
 }
 

@@ -398,14 +398,18 @@ fn name_hop(redirects: usize, url: &Url, mut error: ToolError) -> ToolError {
         return error;
     }
     let hop = format!("redirect {redirects}, to {}: ", brief(url.as_str()));
-    if let ToolError::Deferred { message, .. } = &mut error {
-        message.insert_str(0, &hop);
-        return error;
+    match &mut error {
+        ToolError::Deferred { message, .. } => message.insert_str(0, &hop),
+        // It stays the guard's word, and not the server's.
+        ToolError::PolicyBlocked { reason } => reason.insert_str(0, &hop),
+        _ => {
+            return ToolError::Failed {
+                category: error.category(),
+                message: format!("{hop}{error}"),
+            };
+        }
     }
-    ToolError::Failed {
-        category: error.category(),
-        message: format!("{hop}{error}"),
-    }
+    error
 }
 
 /// The beginning of what a server says of itself: errors stand outside of the mark that makes

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use zeph_tools::{
-    ErrorKind, ErrorType, ToolError, ToolErrorCategory as Category, ToolOutput, format_for_llm,
+    ErrorKind, ErrorType, McpError, ToolError, ToolErrorCategory as Category, ToolOutput,
+    format_for_llm,
 };
 
 fn shell(category: Category, exit_code: Option<i32>) -> ToolError {
@@ -88,6 +89,38 @@ fn each_error_has_a_category_and_a_kind() {
     let gone = |kind: io::ErrorKind| ToolError::io("read", Path::new("a"), kind.into());
     check(gone(io::ErrorKind::NotFound), Category::PermanentFailure);
     check(gone(io::ErrorKind::ConnectionReset), Category::NetworkError);
+}
+
+/// Proves ERR-2: what a gate refused did not run, and nothing else is a refusal, whatever its category.
+#[test]
+fn a_refusal_did_not_run() {
+    let check = |error: ToolError, expect: bool| {
+        assert_eq!(error.is_refusal(), expect, "{error}");
+        assert_eq!(error.noted("why").is_refusal(), expect);
+    };
+    let failed = |category| ToolError::Failed {
+        category,
+        message: "m".to_owned(),
+    };
+    check(ToolError::blocked("r"), true);
+    let (used, max, asked) = (1, 1, 1);
+    check(ToolError::QuotaBlocked { used, max, asked }, true);
+    check(ToolError::ConfirmationRequired(Box::default()), true);
+    check(shell(Category::PolicyBlocked, None), true);
+    check(shell(Category::PolicyBlocked, Some(126)), false);
+    check(shell(Category::PermanentFailure, None), false);
+    for category in Category::ALL {
+        check(failed(category), false);
+    }
+    let gate = McpError::PolicyBlocked {
+        reason: "r".to_owned(),
+    };
+    check(gate.into(), true);
+    let login = McpError::Auth {
+        server: "s".to_owned(),
+        message: "m".to_owned(),
+    };
+    check(login.into(), false);
 }
 
 /// Proves ERR-2, ERR-3: what was printed and what is replaced reaches through a note.

@@ -12,7 +12,7 @@ use zeph_tools::overflow::{
 };
 use zeph_tools::{
     Annotations, AuditEntry, AuditError, AuditSink, CallContext, ExecutorResult, SkillEnv,
-    ToolCall, ToolDef, ToolError, ToolExecutor, ToolOutput, TrustLevel,
+    ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolExecutor, ToolOutput, TrustLevel,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,6 +29,8 @@ pub enum Behaviour {
     #[default]
     Succeed,
     Fail,
+    /// As a server that answers 403.
+    Forbid,
 }
 
 /// Owns one tool, and logs every method that is called on it.
@@ -60,6 +62,11 @@ impl Recorder {
         self
     }
 
+    pub fn forbidding(mut self) -> Self {
+        self.behaviour = Behaviour::Forbid;
+        self
+    }
+
     pub fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
@@ -78,6 +85,10 @@ impl ToolExecutor for Recorder {
         match self.behaviour {
             Behaviour::Succeed => Ok(Some(ToolOutput::text(format!("ran {}", call.tool)))),
             Behaviour::Fail => Err(ToolError::permanent("it broke")),
+            Behaviour::Forbid => Err(ToolError::Failed {
+                category: ToolErrorCategory::PolicyBlocked,
+                message: "it answers 403".to_owned(),
+            }),
         }
     }
 

@@ -131,6 +131,13 @@ async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "it broke");
+    let forbidding = Recorder::new("read", Annotations::READ).forbidding();
+    let stack = build(&forbidding, &audit, Mode::Ask);
+    let error = stack
+        .execute_tool_call(&call("read", json!({"path": "p"})), &cx())
+        .await
+        .unwrap_err();
+    assert_eq!(error.category(), Category::PolicyBlocked);
 
     let entries = audit.entries.lock().unwrap();
     let seen: Vec<_> = entries
@@ -150,6 +157,7 @@ async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
             ("raed", AuditResult::Error, Some("tool_not_found"), 0),
             ("read", AuditResult::Error, Some("type_mismatch"), 0),
             ("read", AuditResult::Error, Some("permanent_failure"), 1),
+            ("read", AuditResult::Error, Some("policy_blocked"), 1),
         ]
     );
 }
@@ -301,8 +309,8 @@ async fn an_audit_log_that_cannot_be_written_is_told() {
 /// required, what cannot be audited does not run, and what could not be after all is withheld.
 #[tokio::test]
 async fn required_entries_come_before_the_call() {
-    let warned = |audits: Vec<Arc<Audit>>, required: bool| async move {
-        let recorder = Recorder::new("read", Annotations::READ);
+    let reads = || Recorder::new("read", Annotations::READ);
+    let warned = |recorder: Recorder, audits: Vec<Arc<Audit>>, required: bool| async move {
         let sinks = audits.into_iter().map(|audit| audit as _).collect();
         let stack = audited(&recorder, AuditTrail::new(sinks, required), Mode::Ask);
         let notices = Arc::new(Notices::default());
@@ -328,7 +336,7 @@ async fn required_entries_come_before_the_call() {
         })
     };
     let good = Arc::new(Audit::default());
-    let (result, ran, warnings) = warned(vec![broken(), Arc::clone(&good)], false).await;
+    let (result, ran, warnings) = warned(reads(), vec![broken(), Arc::clone(&good)], false).await;
     assert!(result.is_ok() && ran == 1 && warnings == 1);
     assert_eq!(good.entries.lock().unwrap().len(), 1);
     assert!(
@@ -336,7 +344,7 @@ async fn required_entries_come_before_the_call() {
         "nobody asked for it"
     );
 
-    let (result, ran, warnings) = warned(vec![Arc::clone(&good), broken()], true).await;
+    let (result, ran, warnings) = warned(reads(), vec![Arc::clone(&good), broken()], true).await;
     assert_eq!(result.unwrap_err(), Category::PolicyBlocked);
     assert_eq!((ran, warnings), (0, 1), "told once, and not run");
     {
@@ -345,15 +353,18 @@ async fn required_entries_come_before_the_call() {
         assert_eq!(entries[1].error_category, Some("policy_blocked"));
     }
 
-    let fills_up = Arc::new(Audit {
-        fills_up: true,
-        ..Audit::default()
-    });
-    let (result, ran, warnings) = warned(vec![fills_up], true).await;
-    assert_eq!(result.unwrap_err(), Category::PermanentFailure);
-    assert_eq!((ran, warnings), (1, 1));
+    // What another side refused ran as well.
+    for recorder in [reads(), reads().forbidding()] {
+        let fills_up = Arc::new(Audit {
+            fills_up: true,
+            ..Audit::default()
+        });
+        let (result, ran, warnings) = warned(recorder, vec![fills_up], true).await;
+        assert_eq!(result.unwrap_err(), Category::PermanentFailure);
+        assert_eq!((ran, warnings), (1, 1));
+    }
 
-    let (result, ran, warnings) = warned(vec![Arc::clone(&good)], true).await;
+    let (result, ran, warnings) = warned(reads(), vec![Arc::clone(&good)], true).await;
     assert!(result.is_ok() && ran == 1 && warnings == 0);
     assert_eq!(good.reserved.lock().unwrap().len(), 2);
 }

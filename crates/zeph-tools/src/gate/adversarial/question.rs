@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::readable::line;
-use crate::call::{Phase, ToolCall};
+use crate::call::ToolCall;
 use crate::claim;
 use crate::context::Origin;
 use crate::def::ToolDef;
@@ -112,17 +112,13 @@ fn data(asked: Asked<'_>, secrets: &Secrets) -> Value {
         "arguments": arguments,
         "directory": secrets.redact_known(asked.directory),
         "left_out": cuts,
-        "phase": phase(call.phase),
+        "phase": call.phase.as_str(),
         "origin": match origin {
             Origin::Model => "model",
             Origin::User => "user",
         },
         "claim_source": claim,
     })
-}
-
-fn phase(phase: Phase) -> &'static str {
-    phase.as_str()
 }
 
 fn cut(at: &str, bytes: usize) -> Value {
@@ -151,8 +147,8 @@ fn shortened(value: &Value, secrets: &Secrets, path: &mut String, cuts: &mut Vec
         Value::Object(fields) => {
             let mut out = Map::new();
             for (name, field) in fields {
-                let field = below(name, field, secrets, path, cuts);
                 let mut name = secrets.redact_known(name).into_owned();
+                let field = below(&name, field, secrets, path, cuts);
                 // Two names that differ in a secret alone stay two fields.
                 while out.contains_key(&name) {
                     name.push('\'');

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::call::Phase;
 use crate::def::Annotations;
 use crate::secrets::{KnownValues, SecurityConfig};
 
@@ -153,7 +154,7 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
         "-----BEGIN PRIVATE KEY----- ; rm -rf /srv/somebody/documents ; -----END PRIVATE KEY-----";
     let params = json!({
         "command": format!("curl -H 'X: sk-live-4242abcd4242' x; {hidden}"),
-        "sk-live-4242abcd4242": ["sk-live-4242abcd4242"],
+        "sk-live-4242abcd4242": ["sk-live-4242abcd4242", "x".repeat(MOST_TEXT + 1)],
     });
     let asked = ask_knowing("bash", params, &Arc::new(secrets));
     assert!(!asked.call.contains("4242abcd"), "{}", asked.call);

@@ -193,6 +193,7 @@ async fn the_audit_entry_names_the_last_host() {
         "/picture",
         answer("200 OK", &[("content-type", "image/png")], "x"),
     );
+    server.on("/forbidden", answer("403 Forbidden", &[], ""));
     server.on("/inside", redirect("https://10.0.0.1/"));
     server.on("/file", redirect("file:///etc/passwd"));
     let trail = Arc::new(Trail::default());
@@ -215,6 +216,8 @@ async fn the_audit_entry_names_the_last_host() {
         (server.url("/page"), "success", site),
         (server.url("/away"), "success", else_where),
         (server.url("/gone"), "error", else_where),
+        // A server's word, not a gate's.
+        (server.url("/forbidden"), "error", site),
         (server.url("/picture"), "error", site),
         (server.url("/inside"), "blocked", Some("web:10.0.0.1")),
         (server.url("/file"), "blocked", site),
