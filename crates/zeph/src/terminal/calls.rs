@@ -81,7 +81,7 @@ pub(super) fn finished(
     let (note, body) = split_note(text);
     let lines = body.lines().count();
     if note.is_none() && is_diff(text) {
-        let body: Vec<&str> = text.lines().filter(|line| !is_header(line)).collect();
+        let body: Vec<&str> = without_header(text).collect();
         return block(
             &body.join("\n"),
             DIFF_LINES,
@@ -187,8 +187,17 @@ fn is_diff(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("@@ ")) && text.lines().any(is_header)
 }
 
-pub(super) fn is_header(line: &str) -> bool {
+fn is_header(line: &str) -> bool {
     line.starts_with("--- ") || line.starts_with("+++ ")
+}
+
+/// The lines of a diff but for the names of its files. In a hunk a line that looks like one is changed.
+pub(super) fn without_header(diff: &str) -> impl Iterator<Item = &str> {
+    let mut in_hunk = false;
+    diff.lines().filter(move |line| {
+        in_hunk |= line.starts_with("@@");
+        in_hunk || !is_header(line)
+    })
 }
 
 pub(super) fn diff_line(line: &str, style: Style) -> String {

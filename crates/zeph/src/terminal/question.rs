@@ -9,7 +9,7 @@ use serde_json::Value;
 use zeph_tools::gate::{Grant, Proposal};
 use zeph_tools::{Confirmation, Risk};
 
-use super::calls::{count, diff_line, is_header};
+use super::calls::{count, diff_line, without_header};
 use super::sanitize::{first_line, visible};
 use super::style::{BOLD, DIM, GREEN, RED, Style, YELLOW};
 
@@ -140,7 +140,7 @@ fn arguments(question: &Confirmation, params: &Value, style: Style, out: &mut St
         }
     }
     if let Some(diff) = diff {
-        let lines: Vec<&str> = diff.lines().filter(|line| !is_header(line)).collect();
+        let lines: Vec<&str> = without_header(diff).collect();
         for line in lines.iter().take(DIFF_LINES) {
             let line = diff_line(&visible(&cut(line)), style);
             out.push_str(&format!("  {line}\n"));
@@ -283,7 +283,7 @@ mod tests {
         );
         let mut write = confirmation("write");
         write.preview = Some(Preview {
-            diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\u{1b}[8m\n".to_owned(),
+            diff: "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\u{1b}[8m\n+++ hidden\n".to_owned(),
             basis: [0; 32],
         });
         write.offer.proposal = Proposal::Grants(vec![Grant {
@@ -296,7 +296,7 @@ mod tests {
             shown,
             format!(
                 "? May write run?  risk: high\n  path: x\n  \
-                 @@ -1 +1 @@\n  -old\n  +new\\u{{1b}}[8m\n{WHY}  \
+                 @@ -1 +1,2 @@\n  -old\n  +new\\u{{1b}}[8m\n  +++ hidden\n{WHY}  \
                  [2] until /clear or the end, and [3] for good, would let run:\n    \
                  write `/p/x`\n  \
                  [1] once  [2] this session  [3] always  [4] no  [5] no, and tell it why "
