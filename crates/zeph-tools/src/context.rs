@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::CacheKey;
+use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::gate::adversarial::Decision;
 use crate::gate::quota::BatchSeats;
@@ -104,6 +105,10 @@ pub struct CallTrace {
     pub secrets: Kinds,
 }
 
+/// Judges where a redirect leads, before anything is asked for there.
+pub(crate) type JudgeRedirect =
+    Arc<dyn Fn(&CallContext, &str) -> Result<(), ToolError> + Send + Sync>;
+
 /// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.
 #[derive(Clone)]
 pub struct CallContext {
@@ -125,6 +130,7 @@ pub struct CallContext {
     /// What stands for the content of the file whose change a person was shown, where they were
     /// ([`crate::preview::basis`]).
     pub shown: Option<[u8; 32]>,
+    redirects: Vec<JudgeRedirect>,
     events: Arc<dyn EventSink>,
     trace: Arc<Mutex<CallTrace>>,
 }
@@ -156,6 +162,7 @@ impl CallContext {
             reformat: None,
             approved: None,
             shown: None,
+            redirects: Vec::new(),
             events,
             trace: Arc::default(),
         }
@@ -232,6 +239,22 @@ impl CallContext {
     #[must_use]
     pub fn seats(&self) -> &BatchSeats {
         &self.seats
+    }
+
+    /// The same call of which `judge` judges every redirect, beside those that do so already.
+    pub(crate) fn judging_redirects(&self, judge: JudgeRedirect) -> Self {
+        let mut cx = self.clone();
+        cx.redirects.push(judge);
+        cx
+    }
+
+    /// Judges where a redirect leads by all that let the call run.
+    ///
+    /// # Errors
+    /// The first refusal.
+    #[cfg(feature = "web")]
+    pub(crate) fn judge_redirect(&self, url: &str) -> Result<(), ToolError> {
+        self.redirects.iter().try_for_each(|judge| judge(self, url))
     }
 
     /// Tells of the call.

@@ -1,5 +1,6 @@
 //! What was decided about a call, by what, and what would have allowed it.
 
+use super::pattern::Pattern;
 use super::rule::{Action, Rule};
 use super::subject::{CallSubject, SubjectPath};
 use crate::mode::Mode;
@@ -244,7 +245,15 @@ impl Piece {
             )),
             Self::Part(at) => {
                 let part = command?.parts.get(at).filter(|part| part.known)?;
-                Some((own, escape_text(&part.text)))
+                let assigned = part.assignments.iter().map(|(name, value)| {
+                    format!("{name}={}", value.as_deref().unwrap_or_default())
+                });
+                let words = assigned.chain(part.words.iter().cloned());
+                let words: Vec<String> = words.map(|word| escape_word(&word)).collect();
+                let pattern = words.join(" ");
+                let compiled = Pattern::of_words(&pattern, subject.places()).ok()?;
+                // There are words that no pattern says.
+                compiled.matches(&part.strict).then_some((own, pattern))
             }
             Self::Path(at) => Some((own, path(subject.paths.get(at)?)?)),
             Self::Redirection(at) => Some(("write".to_owned(), path(command?.writes.get(at)?)?)),
@@ -267,6 +276,11 @@ pub(super) fn escape_text(text: &str) -> String {
         escaped.push(character);
     }
     escaped
+}
+
+/// A word of a command in which nothing is special to a pattern, and a blank is none between words.
+pub(super) fn escape_word(word: &str) -> String {
+    escape_text(word).replace(char::is_whitespace, "\\ ")
 }
 
 /// Rules as they are written in a configuration file.

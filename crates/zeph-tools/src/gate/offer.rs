@@ -161,7 +161,8 @@ impl Offer {
         let held = held.filter(|piece| covers(offered, &subject, *piece));
         let held: Vec<Piece> = held.collect();
         let kind = match held.first().ok_or_else(none)? {
-            Piece::Part(_) | Piece::Whole => PatternKind::Text,
+            Piece::Part(_) => PatternKind::Command,
+            Piece::Whole => PatternKind::Text,
             Piece::Path(_) | Piece::Redirection(_) | Piece::UnknownWrite => PatternKind::Path,
             Piece::Url => PatternKind::Url,
         };

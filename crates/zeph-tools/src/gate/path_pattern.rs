@@ -12,6 +12,13 @@ const MOST_ALTERNATIVES: usize = 64;
 /// The globs of a pattern, and what they are about.
 pub(super) fn compile(text: &str, places: &Places) -> Result<(Vec<Glob>, Reach), PatternError> {
     let (whole, reach) = rooted(text, places)?;
+    // A directory with all that is in it.
+    let whole = match whole.strip_suffix('/') {
+        Some(directory) if !directory.ends_with('\\') => {
+            format!("{}/**", directory.trim_end_matches('/'))
+        }
+        _ => whole,
+    };
     let mut forms = vec![whole];
     if reach == Reach::Absolute
         && let Some(real) = real_form(&forms[0], places)
@@ -64,7 +71,7 @@ pub(super) fn rooted(text: &str, places: &Places) -> Result<(String, Reach), Pat
         return fault("it has a `..` behind a name, which no real path has");
     }
     if !climbed {
-        return Ok((rest.trim_end_matches('/').to_owned(), Reach::Relative));
+        return Ok((rest.to_owned(), Reach::Relative));
     }
     let Some(above) = above.to_str() else {
         return fault("the directory above is no UTF-8");

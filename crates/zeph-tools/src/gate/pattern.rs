@@ -6,7 +6,8 @@
 //! | path | any text without `/` | any text; `**/` whole directories | one character but `/` | a class, alternatives | as above |
 //! | URL | any text; in the host one without `/ ? # @ \ :` | as `*` | one character | themselves | as above |
 //!
-//! A pattern that is `*` or `**` alone matches everything, whatever it is a pattern of.
+//! What lets a command run tells words apart: there `\ ` is a blank inside a word, and a plain one stands
+//! between words. A pattern that is `*` or `**` alone matches everything, whatever it is a pattern of.
 
 use super::glob::{BLANK, Bound, Glob, Symbol, Token, fold};
 use super::path_pattern;
@@ -27,7 +28,9 @@ pub(super) fn fault<T>(why: impl Into<String>) -> Result<T, PatternError> {
 /// What a tool's patterns are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternKind {
-    /// A command, or the canonical arguments.
+    /// The parts of a command.
+    Command,
+    /// The canonical arguments.
     Text,
     /// Paths.
     Path,
@@ -86,7 +89,7 @@ impl Pattern {
             });
         }
         match kind {
-            PatternKind::Text => Ok(Self {
+            PatternKind::Command | PatternKind::Text => Ok(Self {
                 globs: vec![command(text, u32::from(' '))?],
                 reach: Reach::Any,
             }),
@@ -101,13 +104,13 @@ impl Pattern {
         }
     }
 
-    /// The pattern of a grant for parts of commands: an escaped blank is one inside a word, where
-    /// a plain one stands between words.
+    /// A pattern that lets parts of commands run: an escaped blank is one inside a word, where a plain
+    /// one stands between words.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(super) fn of_words(text: &str, places: &Places) -> Result<Self, PatternError> {
-        let mut pattern = Self::new(PatternKind::Text, text, places)?;
+        let mut pattern = Self::new(PatternKind::Command, text, places)?;
         if !pattern.is_catch_all() {
             pattern.globs = vec![command(text, BLANK)?];
         }

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use super::decision::{By, Decision, Effect, Judged, Piece, escape_text};
+use super::decision::{By, Decision, Effect, Judged, Piece, escape_text, escape_word};
 use super::path_pattern::escape;
 use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
 use super::places::Places;
@@ -55,7 +55,8 @@ const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
 ];
 
 /// Options with which a command runs another one, works somewhere else or writes where it is told.
-/// Longer words that begin with them count as well.
+/// Longer words that begin with them count as well, and those that they begin with: programs take long
+/// options cut short.
 const AT_LARGE: &[(&str, &[&str])] = &[
     (
         "cargo",
@@ -357,7 +358,12 @@ fn stands_alone(part: &CommandPart) -> Result<(), String> {
     let options = AT_LARGE.iter().find(|(program, _)| *program == name);
     let options = options.map_or(&[][..], |(_, options)| options);
     let mut words = part.words.iter().skip(1);
-    match words.find(|word| options.iter().any(|option| word.starts_with(option))) {
+    let cut_short = |word: &str, option: &str| {
+        let name = word.split('=').next().unwrap_or_default();
+        name.len() > 2 && name.starts_with("--") && option.starts_with(name)
+    };
+    let is_one = |word: &str, option: &str| word.starts_with(option) || cut_short(word, option);
+    match words.find(|word| options.iter().any(|option| is_one(word, option))) {
         Some(word) => Err(format!(
             "with `{word}`, `{name}` can run something else or work elsewhere"
         )),
@@ -381,10 +387,6 @@ fn part_pattern(part: &CommandPart) -> String {
     }
     let words: Vec<String> = part.words.iter().map(|word| escape_word(word)).collect();
     words.join(" ")
-}
-
-fn escape_word(word: &str) -> String {
-    escape_text(word).replace(' ', "\\ ")
 }
 
 fn path_pattern(path: &SubjectPath, places: &Places) -> Result<String, String> {

@@ -5,46 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::{Phase, ToolCall};
-use crate::def::{Annotations, ToolDef};
 use crate::gate::places::tests::places;
 use crate::gate::rule::{RuleSet, ToolRules};
 use crate::gate::subject::subject_of;
-use crate::gate::{About, Circumstances, Offer, PathParam, decide};
+use crate::gate::tests::tools::def;
+use crate::gate::{Circumstances, Offer, decide};
 use crate::mode::Mode;
 use crate::trust::TrustLevel;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-#[allow(dead_code, reason = "its schema alone is wanted")]
-struct Nothing {}
-
-fn def(id: &'static str) -> ToolDef {
-    let (nature, about) = match id {
-        "bash" => (
-            Annotations::ANYTHING,
-            About::Command {
-                command: "command",
-                cwd: "cwd",
-            },
-        ),
-        "write" | "edit" => (
-            Annotations::MUTATE,
-            About::Paths(const { &[PathParam::write("path")] }),
-        ),
-        "move_path" => (
-            Annotations::MUTATE,
-            About::Paths(const { &[PathParam::write("source"), PathParam::write("destination")] }),
-        ),
-        "fetch" => (
-            Annotations {
-                open_world: true,
-                ..Annotations::READ
-            },
-            About::Url("url"),
-        ),
-        _ => (Annotations::ANYTHING, About::Arguments),
-    };
-    ToolDef::new::<Nothing>(id, "", nature).about(about)
-}
 
 fn grant(tool: &str, pattern: &str) -> Grant {
     Grant {
@@ -178,6 +145,9 @@ fn what_is_not_proposed() {
         "with `--config`",
     );
     command("git diff --output=/etc/x", "with `--output=/etc/x`");
+    command("sort --compress-prog=./x y", "with `--compress-prog=./x`");
+    command("tar --to-comm ./x -xf y", "with `--to-comm`");
+    command("julia x.jl", "`julia` runs what it is given");
     command("rg --pre=./x y", "with `--pre=./x`");
     command("go test -exec ./x", "with `-exec`");
     command("echo 'a\nb'", "line breaks");

@@ -123,7 +123,8 @@ impl About {
     #[must_use]
     pub fn pattern_kind(&self) -> PatternKind {
         match self {
-            Self::Command { .. } | Self::Arguments => PatternKind::Text,
+            Self::Command { .. } => PatternKind::Command,
+            Self::Arguments => PatternKind::Text,
             Self::Paths(_) => PatternKind::Path,
             Self::Url(_) => PatternKind::Url,
         }
@@ -141,7 +142,11 @@ impl Rule {
         origin: RuleOrigin,
         places: &Places,
     ) -> Result<Self, RuleError> {
-        match Pattern::new(kind, &written.pattern, places) {
+        let pattern = match (kind, written.action) {
+            (PatternKind::Command, Action::Allow) => Pattern::of_words(&written.pattern, places),
+            _ => Pattern::new(kind, &written.pattern, places),
+        };
+        match pattern {
             Ok(pattern) => Ok(Self {
                 written,
                 origin,
@@ -220,7 +225,9 @@ impl Rule {
         let matches = |text: &Vec<Symbol>| self.pattern.matches(text);
         if part.loose.iter().any(matches) {
             Fit::Yes
-        } else if !part.known && part.loose.iter().any(|text| self.pattern.may_match(text)) {
+        } else if (!part.known && part.loose.iter().any(|text| self.pattern.may_match(text)))
+            || part.perhaps.iter().any(|text| self.pattern.may_match(text))
+        {
             Fit::Maybe
         } else {
             Fit::No

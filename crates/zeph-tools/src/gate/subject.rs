@@ -115,6 +115,8 @@ pub struct CommandPart {
     pub(crate) strict: Vec<Symbol>,
     /// As other rules see it: with assignments, without, and with the file name alone.
     pub(crate) loose: Vec<Vec<Symbol>>,
+    /// What it may come to: without options in front, and what it may run.
+    pub(crate) perhaps: Vec<Vec<Symbol>>,
 }
 
 /// A command.
@@ -181,6 +183,19 @@ pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) 
         }
     }
     subject
+}
+
+/// A call for a URL (of what `def` says) as if it were for `url`; `None` of one that is not for a URL.
+#[must_use]
+pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<ToolCall> {
+    let About::Url(name) = def.about else {
+        return None;
+    };
+    let mut call = call.clone();
+    call.params
+        .as_object_mut()?
+        .insert(name.to_owned(), url.into());
+    Some(call)
 }
 
 #[cfg(feature = "shell")]
@@ -348,6 +363,19 @@ impl SubjectPath {
         if let Some(leads) = leads.as_deref().filter(|_| self.entry) {
             add(leads, places.real_cwd(), false);
         }
+        // What lies in a directory above the working directory may be in that as well.
+        let above = places.cwd().starts_with(&named)
+            || leads
+                .as_deref()
+                .is_none_or(|path| places.real_cwd().starts_with(path));
+        if below && above {
+            texts.push(FormText {
+                text: vec![HOLE],
+                relative: true,
+                real: false,
+                below: Some(vec![HOLE]),
+            });
+        }
         PathForms {
             inside: canonical
                 .as_deref()
@@ -379,6 +407,16 @@ fn all_below(text: &str) -> Vec<Symbol> {
 }
 
 impl SubjectUrl {
+    /// The host that will be asked, with its scheme and port.
+    pub(crate) fn host(&self) -> Option<&str> {
+        let url = self.normal.as_deref()?;
+        let start = url.find("://")? + 3;
+        let end = url[start..]
+            .find(['/', '?', '#'])
+            .map_or(url.len(), |at| start + at);
+        Some(&url[..end])
+    }
+
     fn new(given: &str) -> Self {
         let normal = normal_url(given);
         let text = |url: &str| {

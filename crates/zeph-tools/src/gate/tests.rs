@@ -3,3 +3,5 @@
 mod pattern;
 #[cfg(feature = "shell")]
 mod permissions;
+#[cfg(feature = "shell")]
+pub(crate) mod tools;

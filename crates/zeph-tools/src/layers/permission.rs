@@ -18,8 +18,9 @@ use crate::feedback::ToolResult;
 use crate::gate::decision::as_toml;
 use crate::gate::offer::shown_pieces;
 use crate::gate::remembered::apply;
+use crate::gate::subject::{SubjectUrl, redirected};
 use crate::gate::{
-    Action, By, CallSubject, Circumstances, Decision, Effect, Grant, Offer, Places, RuleSet,
+    About, Action, By, CallSubject, Circumstances, Decision, Effect, Grant, Offer, Places, RuleSet,
     decide, subject_of,
 };
 use crate::mode::Mode;
@@ -74,6 +75,7 @@ enum Pass {
 }
 
 /// See the module.
+#[derive(Clone)]
 pub struct PermissionLayer {
     permissions: Permissions,
     registry: SharedRegistry,
@@ -154,7 +156,11 @@ impl PermissionLayer {
                     let mut trace = cx.trace();
                     trace.approved_by = ApprovedBy::Remembered;
                     trace.policy_match = Some(remembered(&used));
-                    return Ok(Pass::Agreed);
+                    // What the shell's own lists ask about no rule silences.
+                    return Ok(match used.is_empty() {
+                        true => Pass::Agreed,
+                        false => Pass::AsItCame,
+                    });
                 }
                 let hint = match cx.answer {
                     Answer::Nobody => self.hint(&decision, &subject),
@@ -170,6 +176,48 @@ impl PermissionLayer {
                     ..self.details(&subject, &decision, (call, def), cx)
                 })))
             }
+        }
+    }
+
+    /// Lets a call for a URL go on to where a redirect leads. What would be asked about there is refused,
+    /// but on the host that a person agreed to, and to what a person called and agreed to.
+    fn judge_redirect(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+        path: CallPath,
+        url: &str,
+    ) -> Result<(), ToolError> {
+        let registry = self.registry.load_full();
+        let def = registry.get(&call.tool);
+        let there = def.and_then(|def| Some((def, redirected(call, def, url)?)));
+        let Some((def, there)) = there else {
+            return Err(ToolError::blocked("no permission rule knows this tool"));
+        };
+        let places = &self.permissions.places;
+        let subject = subject_of(&there, def, places);
+        let given = self.given(call, cx.trace().trust);
+        let decision = decide(&subject, &self.permissions.rules, given);
+        if decision.effect == Effect::Deny
+            && let Some(rule) = decision.policy_match()
+        {
+            cx.trace().note_match(&rule);
+        }
+        let (decision, _) = self.remembering(&subject, decision, &there);
+        let agreed = || {
+            let asked = subject_of(call, def, places);
+            let same_host = asked.url.as_ref().and_then(SubjectUrl::host)
+                == subject.url.as_ref().and_then(SubjectUrl::host);
+            path == CallPath::Confirmed && (same_host || cx.origin == Origin::User)
+        };
+        match decision.effect {
+            Effect::Allow => Ok(()),
+            Effect::Ask if agreed() => Ok(()),
+            Effect::Deny => Err(ToolError::blocked(decision.reason(&subject))),
+            Effect::Ask => Err(ToolError::blocked(format!(
+                "it would be asked about first; call {} with that URL itself",
+                def.id
+            ))),
         }
     }
 
@@ -258,7 +306,12 @@ impl ToolLayer for PermissionLayer {
             }
             Err(error) => return Err(error),
         };
-        next.run(call, cx).await
+        if !matches!(def.about, About::Url(_)) {
+            return next.run(call, cx).await;
+        }
+        let (layer, of, path) = (self.clone(), call.clone(), next.path());
+        let judge = move |cx: &CallContext, url: &str| layer.judge_redirect(&of, cx, path, url);
+        next.run(call, &cx.judging_redirects(Arc::new(judge))).await
     }
 
     fn would_ask(&self, call: &ToolCall) -> bool {

@@ -12,12 +12,14 @@ use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::policy::{Policy, PolicyEffect};
-use crate::gate::{Places, subject_of};
+use crate::gate::subject::redirected;
+use crate::gate::{About, Places, subject_of};
 
 /// What the model reads of a denied call.
 pub const DENIED: &str = "policy denied this call";
 
 /// See the module.
+#[derive(Clone)]
 pub struct PolicyLayer {
     policy: Arc<Policy>,
     places: Arc<Places>,
@@ -66,7 +68,18 @@ impl ToolLayer for PolicyLayer {
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         self.judge(call, cx)?;
-        next.run(call, cx).await
+        let about = self.registry.load().get(&call.tool).map(|def| def.about);
+        if !matches!(about, Some(About::Url(_))) {
+            return next.run(call, cx).await;
+        }
+        let (layer, of) = (self.clone(), call.clone());
+        let judge = move |cx: &CallContext, url: &str| {
+            let registry = layer.registry.load_full();
+            let call = registry.get(&of.tool);
+            let call = call.and_then(|def| redirected(&of, def, url));
+            layer.judge(&call.ok_or_else(|| ToolError::blocked(DENIED))?, cx)
+        };
+        next.run(call, &cx.judging_redirects(Arc::new(judge))).await
     }
 
     fn would_ask(&self, _call: &ToolCall) -> bool {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::parts::FREE;
+use super::parts::{FREE, STREAMS};
 use super::policy::{Named, Role, ShellPolicy, Start, extract_paths};
 use super::words::{expand, parts, tokens};
 use crate::file::rules::plain_base;
@@ -107,7 +107,7 @@ impl Reader<'_> {
                 Role::Target => PathRole::Write,
                 _ => PathRole::Read,
             };
-            let certain = certain && !FREE.contains(&text);
+            let certain = certain && !FREE.contains(&text) && !STREAMS.contains(&text);
             let known = &mut self.mentions.paths;
             match known
                 .iter_mut()

@@ -1,21 +1,22 @@
 //! The parts of a command as rules see them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::policy::{Part, Start, Verdict, Word, kind_of, name_of, tree::Assignment, visit_from};
+use super::policy::{
+    Part, Start, Verdict, Word, kind_of, name_of, normal, runs_any, tree::Assignment, visit_from,
+};
 use crate::gate::symbols::{BLANK, HOLE, Symbol, fold};
 use crate::gate::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
 
-/// Files that take what is written to them nowhere, or to where the command writes anyway.
-pub(super) const FREE: &[&str] = &[
-    "/dev/null",
-    "/dev/stdout",
-    "/dev/stderr",
-    "/dev/tty",
-    "/dev/zero",
-    "/dev/full",
-];
+/// Files that take what is written to them nowhere.
+pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
+/// Files that are where the command writes anyway, as long as it opens nothing to read: what is opened
+/// once more by one of these names is opened to be written.
+pub(super) const STREAMS: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"];
+
+/// In front of how many words a command is looked for in another one's arguments.
+const MOST_OPTIONS: usize = 32;
 
 /// Fills in what the command of `subject`, which starts in `start`, is made of.
 pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Path>) {
@@ -32,7 +33,7 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
             parts.push(part);
         }
     };
-    let mut unknown_writes = false;
+    let (mut unknown_writes, mut reopens, mut opens) = (false, false, false);
     let verdict = visit_from(&subject.text, &start, &mut |part| match part {
         Part::Command {
             words,
@@ -43,11 +44,14 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
             add(simple(&[], assignments, depth));
         }
         Part::Redirection { target, places } => {
-            unknown_writes |= !written(target, places, writes);
+            let written = written(target, places, writes);
+            unknown_writes |= written == Written::Unknown;
+            reopens |= written == Written::Stream;
         }
+        Part::Source(source) => opens |= source.known().is_none_or(|file| !FREE.contains(&file)),
         Part::Output(_) => {}
     });
-    subject.unknown_writes = unknown_writes;
+    subject.unknown_writes = unknown_writes || (reopens && opens);
     subject.unknown = match verdict {
         Verdict::Allow => None,
         Verdict::Ask { why } => Some(why),
@@ -55,31 +59,57 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
     };
 }
 
-/// Notes what a redirection writes to; whether it can be known.
-fn written(target: &Word, places: &[Option<PathBuf>], writes: &mut Vec<SubjectPath>) -> bool {
+/// Notes what a redirection writes to, unless that is a stream or cannot be known.
+fn written(target: &Word, places: &[Option<PathBuf>], writes: &mut Vec<SubjectPath>) -> Written {
     let Some(given) = target.known() else {
-        return false;
+        return Written::Unknown;
     };
-    if FREE.contains(&given) || given.starts_with("/dev/fd/") {
-        return true;
+    if STREAMS.contains(&given) {
+        return Written::Stream;
+    }
+    if FREE.contains(&given) {
+        return Written::Known;
     }
     let absolute = Path::new(given).is_absolute();
-    let mut known = true;
+    let mut known = Written::Known;
     for place in places {
         let path = match place {
             _ if absolute => PathBuf::from(given),
             Some(place) if place.is_absolute() => place.join(given),
             _ => {
-                known = false;
+                known = Written::Unknown;
                 continue;
             }
         };
+        if is_of_a_process(&path) {
+            known = Written::Unknown;
+            continue;
+        }
         let there = |write: &SubjectPath| write.absolute() == path;
         if !writes.iter().any(there) {
             writes.push(SubjectPath::new(given, PathRole::Write, path));
         }
     }
     known
+}
+
+/// What is known of what a redirection writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Known,
+    /// What a stream is open on, opened once more.
+    Stream,
+    Unknown,
+}
+
+/// Whether a path leads by what a process has open, or to where it works: another process than this
+/// one walks it.
+fn is_of_a_process(path: &Path) -> bool {
+    let leads = |path: &Path| {
+        ["/proc", "/dev/fd"].iter().any(|dir| path.starts_with(dir))
+            || path == Path::new("/dev/stdin")
+    };
+    leads(path) || leads(&normal(path))
 }
 
 fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPart {
@@ -104,6 +134,7 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
             loose.push(text);
         }
     }
+    let perhaps = perhaps(words, kind);
     let shown: Vec<String> = words.iter().map(shown).collect();
     let assigned: Vec<(String, Option<String>)> = assignments
         .iter()
@@ -122,7 +153,34 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
         depth,
         strict,
         loose,
+        perhaps,
     }
+}
+
+/// What the command may come to: without the options in front of its first operand, of which it is not
+/// known whether the next word belongs to them; and what it may run, where that is not known.
+fn perhaps(words: &[Word], kind: PartKind) -> Vec<Vec<Symbol>> {
+    let is_option = |word: &Word| word.prefix().starts_with(['-', '+']);
+    let mut texts = Vec::new();
+    let mut from = BTreeSet::from([1]);
+    while let Some(at) = from.pop_first() {
+        let Some(word) = words.get(at).filter(|_| at <= MOST_OPTIONS) else {
+            continue;
+        };
+        if is_option(word) {
+            from.insert(at + 1);
+            from.extend((!word.prefix().contains('=')).then_some(at + 2));
+        }
+        if at > 1 {
+            let rest = words[..1].iter().chain(&words[at..]);
+            texts.push(symbols(&rest.cloned().collect::<Vec<_>>(), &[], Form::Bare));
+        }
+    }
+    if kind == PartKind::Wrapper && words.first().and_then(Word::known).is_some_and(runs_any) {
+        let starts = 1..words.len().min(MOST_OPTIONS);
+        texts.extend(starts.map(|at| symbols(&words[at..], &[], Form::Bare)));
+    }
+    texts
 }
 
 /// How a part is put into words for rules.
@@ -164,12 +222,29 @@ fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Vec<Symbol
             separate(&mut text);
         }
         let bare = at == 0 && matches!(form, Form::Bare | Form::Vanished);
-        match word.known().filter(|_| bare) {
-            Some(command) => fold(name_of(command), &mut text),
-            None => append(word, apart, &mut text),
+        match word.known() {
+            Some(command) if bare => fold(name_of(command), &mut text),
+            None if bare => name_unknown(word, &mut text),
+            _ => append(word, apart, &mut text),
         }
     }
     text
+}
+
+/// Appends the file name of a command that is not known: what a pattern has behind its last slash.
+fn name_unknown(word: &Word, to: &mut Vec<Symbol>) {
+    let plain = word.pattern().filter(|pattern| !pattern.contains('['));
+    match plain {
+        Some(pattern) => {
+            let start = to.len();
+            append(word, false, to);
+            if pattern.contains('/') {
+                let slash = to.iter().rposition(|symbol| *symbol == u32::from('/'));
+                to.drain(start..slash.map_or(start, |at| at + 1));
+            }
+        }
+        None => to.push(HOLE),
+    }
 }
 
 /// Appends a word; what shows when it runs is a hole. With `apart`, blanks in it are none between

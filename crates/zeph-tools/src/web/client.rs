@@ -2,7 +2,7 @@
 //!
 //! Every hop, the first and each redirect, goes the same way: [`UrlGuard`] judges the URL, its
 //! name is resolved and every address judged, and a client is made that can reach those addresses
-//! and nothing else. Nothing is carried from hop to hop but the URL.
+//! and nothing else. A redirect is also judged by what let the call run (`CallContext::judge_redirect`). Nothing is carried from hop to hop but the URL.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Once};
@@ -172,6 +172,8 @@ impl WebClient {
                 .guard
                 .check_url(location.clone())
                 .map_err(|refusal| name_hop(redirects, &location, refused(refusal)))?;
+            cx.judge_redirect(target.url.as_str())
+                .map_err(|refusal| name_hop(redirects, &location, refusal))?;
         }
     }
 

@@ -25,7 +25,7 @@ const FOREIGN: &str = "mcp_";
 /// The tools, and what their patterns are about. A test compares them with those that are built.
 pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("add_task", PatternKind::Text),
-    ("bash", PatternKind::Text),
+    ("bash", PatternKind::Command),
     ("copy_path", PatternKind::Path),
     ("create_directory", PatternKind::Path),
     ("delete_path", PatternKind::Path),
@@ -216,7 +216,7 @@ fn older(
             origin => origin,
         };
         let denies = rule.action == Action::Deny;
-        match compiled(PatternKind::Text, rule, key, origin, places) {
+        match compiled(PatternKind::Command, rule, key, origin, places) {
             Ok(rule) if denies || rule.only_tightens => before.push(rule),
             Ok(rule) => behind.push(rule),
             // What is wrong with it is said where the blocklist is made, which refuses it in any case.

@@ -10,61 +10,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::ToolCall;
-use crate::def::{Annotations, ToolDef};
 use crate::gate::Places;
 use crate::gate::places::tests::places;
 use crate::gate::rule::Place;
 use crate::gate::subject::subject_of;
-use crate::gate::{About, PathParam};
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-#[allow(dead_code, reason = "its schema alone is wanted")]
-struct Nothing {}
-
-fn def(id: &'static str) -> ToolDef {
-    let (nature, about) = match id {
-        "bash" => (
-            Annotations::ANYTHING,
-            About::Command {
-                command: "command",
-                cwd: "cwd",
-            },
-        ),
-        "read" => (
-            Annotations::READ,
-            About::Paths(const { &[PathParam::read("path")] }),
-        ),
-        "grep" => (
-            Annotations::READ,
-            About::Paths(const { &[PathParam::read("path").or(".").with_contents()] }),
-        ),
-        "write" => (
-            Annotations::MUTATE,
-            About::Paths(const { &[PathParam::write("path")] }),
-        ),
-        "move_path" => (
-            Annotations::MUTATE,
-            About::Paths(
-                const {
-                    &[
-                        PathParam::write("source").itself().with_contents(),
-                        PathParam::write("destination").itself(),
-                    ]
-                },
-            ),
-        ),
-        "fetch" => (
-            Annotations {
-                open_world: true,
-                ..Annotations::READ
-            },
-            About::Url("url"),
-        ),
-        "add_task" => (Annotations::SESSION_STATE, About::Arguments),
-        _ => (Annotations::ANYTHING, About::Arguments),
-    };
-    ToolDef::new::<Nothing>(id, "", nature).about(about)
-}
+use crate::gate::tests::tools::def;
 
 /// `[tools.policy]` and `[tools.authorization]`.
 #[derive(serde::Deserialize)]

@@ -131,7 +131,10 @@ fn paths() {
     );
     check("../other/*", &["/w/other/x"], &["other/x", "/w/other/x/y"]);
     check("../../../x", &["/x"], &[]);
-    check("src/", &["src"], &["src/a"]);
+    check("src/", &["src", "src/a", "src/a/b"], &["srcs"]);
+    check("/etc/", &["/etc", "/etc/x/y"], &["/etcx"]);
+    check("../other//", &["/w/other", "/w/other/x"], &["/w/otherx"]);
+    check("/", &["/", "/etc"], &["etc"]);
     check(".", &["."], &["a"]);
     for all in ["*", "**", "**/*"] {
         let pattern = compile(PatternKind::Path, all).expect(all);

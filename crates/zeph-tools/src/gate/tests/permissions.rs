@@ -5,72 +5,21 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::call::{Phase, ToolCall};
-use crate::def::{Annotations, ToolDef};
 use crate::gate::places::tests::places;
 use crate::gate::rule::Place;
+use crate::gate::tests::tools::def;
 use crate::gate::{
-    About, Action, Circumstances, Decision, Effect, PathParam, PatternKind, PermissionRule, Places,
-    Rule, RuleOrigin, RuleSet, ToolRules, decide, subject_of,
+    Action, Circumstances, Decision, Effect, PatternKind, PermissionRule, Places, Rule, RuleOrigin,
+    RuleSet, ToolRules, decide, subject_of,
 };
 use crate::mode::Mode;
 use crate::trust::TrustLevel;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-#[allow(dead_code, reason = "its schema alone is wanted")]
-struct Nothing {}
-
-fn def(id: &'static str) -> ToolDef {
-    const WRITES: About = About::Paths(const { &[PathParam::write("path")] });
-    let (nature, about) = match id {
-        "bash" => (
-            Annotations::ANYTHING,
-            About::Command {
-                command: "command",
-                cwd: "cwd",
-            },
-        ),
-        "read" => (
-            Annotations::READ,
-            About::Paths(const { &[PathParam::read("path")] }),
-        ),
-        "grep" => (
-            Annotations::READ,
-            About::Paths(const { &[PathParam::read("path").or(".").with_contents()] }),
-        ),
-        "write" | "edit" => (Annotations::MUTATE, WRITES),
-        "delete_path" => (
-            Annotations::MUTATE,
-            About::Paths(const { &[PathParam::write("path").itself().with_contents()] }),
-        ),
-        "move_path" => (
-            Annotations::MUTATE,
-            About::Paths(
-                const {
-                    &[
-                        PathParam::write("source").itself().with_contents(),
-                        PathParam::write("destination").itself(),
-                    ]
-                },
-            ),
-        ),
-        "fetch" => (
-            Annotations {
-                open_world: true,
-                ..Annotations::READ
-            },
-            About::Url("url"),
-        ),
-        "add_task" => (Annotations::SESSION_STATE, About::Arguments),
-        _ => (Annotations::MUTATE, About::Arguments),
-    };
-    ToolDef::new::<Nothing>(id, "", nature).about(about)
-}
 
 /// Rules as `tool action pattern`, one a line.
 fn rules(text: &str, places: &Places) -> RuleSet {
     let mut tools: BTreeMap<String, ToolRules> = BTreeMap::new();
     for (line, text) in text.lines().enumerate() {
-        let mut words = text.trim().splitn(3, ' ');
+        let mut words = text.trim_start().splitn(3, ' ');
         let (Some(tool), Some(action), Some(pattern)) = (words.next(), words.next(), words.next())
         else {
             continue;
@@ -179,6 +128,10 @@ fn commands_are_judged_by_their_parts() {
             // Assignments change what runs.
             ("LD_PRELOAD=x cargo test", "ask"),
             ("PATH=/evil; cargo test", "ask"),
+            ("for PATH in /evil; do cargo test; done", "ask"),
+            ("for https_proxy in evil; do cargo test; done", "ask"),
+            ("select HOME in evil; do cargo test; done", "ask"),
+            ("{ cargo test; } {PATH}>/dev/null", "ask"),
             ("export PATH=/evil; cargo test", "ask"),
             // A part that is denied is enough.
             ("cargo test; rm -rf x", "deny"),
@@ -222,7 +175,13 @@ fn a_denied_command_is_denied_under_any_name() {
             ("find . -exec rm {} ;", "deny"),
             ("find . -name x -exec rm {} \\;", "deny"),
             ("find . -delete", "deny"),
+            ("fd . --exec=rm", "deny"),
+            ("fdfind -Hx rm", "deny"),
             ("command rm x", "deny"),
+            ("command rm -v x", "deny"),
+            ("command -p rm -V x", "deny"),
+            ("env --split-str='rm x'", "deny"),
+            ("env --split-s 'rm x'", "deny"),
             ("git push", "deny"),
             ("git push --force origin", "deny"),
             ("time git push", "deny"),
@@ -232,6 +191,24 @@ fn a_denied_command_is_denied_under_any_name() {
             // Whether it is denied cannot be known.
             ("$X x", "ask"),
             ("git $X", "ask"),
+            ("/bin/r? x", "ask"),
+            ("/b*/rm x", "deny"),
+            ("/b[i]n/rm x", "ask"),
+            ("flock f --comm='rm x'", "ask"),
+            ("timeout --kill=5 3 rm x", "deny"),
+            // Options, and whether a word belongs to them.
+            ("git --no-pager push", "ask"),
+            ("git -C . push", "ask"),
+            ("git --git-dir .git -C . push -f", "ask"),
+            // What runs one of its words.
+            ("strace -o f rm x", "ask"),
+            ("npx -y rm x", "ask"),
+            ("docker run -v a:b image rm x", "ask"),
+            ("uv run -p 3 rm x", "ask"),
+            ("env A=rm ls", "allow"),
+            ("git -C . log push", "allow"),
+            ("git --no-pager status", "allow"),
+            ("docker run image ls", "allow"),
             // It cannot be what is denied.
             ("git commit -m \"remove; rm x\"", "allow"),
             ("echo rm x", "allow"),
@@ -383,6 +360,30 @@ fn redirections_are_writes() {
         "cd -P link/../secrets && echo x > key",
         "cd $X && echo x > key",
         "cd - && echo x > key",
+        "pushd secrets && pushd /tmp && popd && echo x > key",
+        "pushd secrets && pushd /tmp && pushd && echo x > key",
+        "pushd secrets && pushd /tmp && pushd +1 && echo x > key",
+        "f() { builtin cd secrets; }; cd /w/p && f && echo x > key",
+        "f() { cd secrets; }; g() { f; }; cd /w/p && g && echo x > key",
+        "trap 'cd secrets' DEBUG; cd /w/p && echo x > key",
+        "eval 'cd secrets'; echo x > key",
+        "alias f='cd secrets'; echo x > key",
+        ". ./x; echo x > key",
+        "shopt -s lastpipe; true | cd secrets; echo x > key",
+        "shopt -s cdable_vars; cd v && echo x > key",
+        "set -P; cd link/../secrets && echo x > key",
+        "HOME=secrets; cd && echo x > key",
+        "read HOME; cd && echo x > key",
+        // By what a process has open, and where it works.
+        "cd secrets && echo x > /proc/self/cwd/key",
+        "cd secrets; cd /proc/self && echo x > cwd/key",
+        "echo x > /dev/fd/../../w/p/secrets/key",
+        "echo x 3<secrets/key > /dev/fd/3",
+        "echo x < secrets/key > /dev/stdin",
+        "echo x < secrets/key > /dev/../dev/stdin",
+        "echo x 1<secrets/key > /dev/stdout",
+        "exec 3<secrets/key 1>&3; echo x > /dev/fd/1",
+        "echo x < $X > /dev/stderr",
     ] {
         check(full, "write deny secrets/**", command, "ask");
     }
@@ -398,6 +399,14 @@ fn redirections_are_writes() {
         "for i in 1 2; do echo x > key; done",
         "allow",
     );
+    check(
+        full,
+        "write deny secrets/**",
+        "bash -c 'cd src'; (cd src); echo x > key",
+        "allow",
+    );
+    check(ask, "", "echo x </dev/null >/dev/stderr", "allow");
+    check(ask, "", "echo x <src/a >/dev/fd/0", "ask");
     check(full, "write ask secrets/**", "echo x > $X", "allow");
     check(full, "", "echo x > $X", "allow");
     check(edit, "", "echo x > $X", "ask");
@@ -498,6 +507,11 @@ fn both_sides_and_whole_directories() {
             // The link itself goes, not what it leads to.
             ("delete_path", path("src/new"), "allow"),
             ("delete_path", path("link"), "ask"),
+            // The working directory lies in it.
+            ("grep", path("/w"), "ask"),
+            ("grep", path(".."), "ask"),
+            ("grep", path("/"), "ask"),
+            ("grep", path("/etc"), "allow"),
             ("grep", path("src"), "allow"),
             ("grep", path("secrets"), "deny"),
             ("grep", path("link/x"), "deny"),
@@ -810,6 +824,14 @@ fn what_would_allow_it_does() {
         json!({"b": 1, "a": "*"}),
         &[("mcp_x", "{\"a\":\"\\*\",\"b\":1}")],
     );
+    check(
+        "",
+        "bash",
+        run("git commit -m \"a  b\"; A='x y' make"),
+        &[("bash", "git commit -m a\\ \\ b"), ("bash", "A=x\\ y make")],
+    );
+    // No line of a configuration says what has control characters.
+    check("", "bash", run("echo 'a\u{7}b'"), &[]);
     check("", "bash", run("$X"), &[]);
     check("", "bash", run("echo $X"), &[]);
     check("bash deny rm *", "bash", run("$X y"), &[]);
@@ -878,6 +900,32 @@ mod properties {
             for command in [format!("cargo x{joint}{inner}"), format!("{inner}{joint}cargo x"), format!("cargo $({inner})")] {
                 prop_assert_ne!(decided("bash allow cargo *", Mode::Ask, &command), Effect::Allow, "{}", command);
             }
+        }
+
+        /// Proves PERM-2 in part: the rules that are offered for a command allow it, and not another one.
+        #[test]
+        fn what_is_offered_allows_the_command(
+            words in prop::collection::vec("[a-zA-Z *?\\\\=\t\u{a0}'\"é{}$-]{1,6}", 1..4),
+            more in "[a-z]{1,3}",
+        ) {
+            let quoted: Vec<String> = words
+                .iter()
+                .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
+                .collect();
+            let command = format!("run {}", quoted.join(" "));
+            let places = places(&[]);
+            let def = def("bash");
+            let call = ToolCall::new("c", "bash", json!({ "command": command }), "s");
+            let subject = subject_of(&call, &def, &places);
+            let none = RuleSet::default();
+            let offered = decide(&subject, &none, Circumstances::default()).would_allow(&subject);
+            prop_assert_eq!(offered.len(), 1, "{}", command);
+            let lines: Vec<String> =
+                offered.iter().map(|(tool, pattern)| format!("{tool} allow {pattern}")).collect();
+            let written = lines.join("\n");
+            prop_assert_eq!(decided(&written, Mode::Ask, &command), Effect::Allow, "{}", written);
+            let other = format!("{command} {more}");
+            prop_assert_eq!(decided(&written, Mode::Ask, &other), Effect::Ask, "{}", written);
         }
 
         #[test]

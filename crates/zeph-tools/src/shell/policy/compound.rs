@@ -1,14 +1,29 @@
 //! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
 
 use super::cursor::{Cursor, SyntaxError};
-use super::evaluated::is_telling;
+use super::evaluated::{is_environment, is_telling};
 use super::parse::{is_name, plain};
 use super::quote::RawWord;
-use super::tree::{Command, Kind, List, Pipeline, Then};
+use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
 use super::word::{expand, single};
 
 /// Those that begin a compound command.
 pub(super) const COMPOUND: &[&str] = &["[[", "case", "for", "if", "select", "until", "while", "{"];
+
+/// A loop over a variable that other programs may see sets it for all that it runs.
+fn looped(name: String) -> Option<List> {
+    is_environment(&name).then(|| List {
+        pipelines: vec![Pipeline {
+            commands: vec![plain(Kind::Simple {
+                assignments: vec![Assignment { name, value: None }],
+                words: Vec::new(),
+            })],
+            then: Then::Next,
+        }],
+        ..List::default()
+    })
+}
+
 impl Cursor<'_> {
     pub(super) fn coproc(&mut self) -> Result<Command, SyntaxError> {
         self.eat_word("coproc");
@@ -139,6 +154,7 @@ impl Cursor<'_> {
             if name.bare_text().is_some_and(|name| is_telling(&name)) {
                 return Err(self.fail("a loop over a variable that decides what runs"));
             }
+            lists.extend(name.bare_text().and_then(looped));
             self.skip_lines()?;
             if self.rest().starts_with("in") && self.ends_at(2) {
                 self.at += 2;

@@ -8,7 +8,8 @@ use super::evaluated::Signs;
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
 use super::parse::parse;
-use super::targets::{Places, is_block_device};
+use super::shells::runs_apart;
+use super::targets::{Places, changes_directory, is_block_device};
 use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Redirect, Then};
 use super::visit::{Part, Visit};
 use super::word::Word;
@@ -87,7 +88,7 @@ pub(super) struct Decider<'p> {
     front: Vec<Assignment>,
     /// In how many commands the next one is nested.
     depth: usize,
-    /// In how many texts that run later, wherever the shell works then.
+    /// In how many texts that run later, wherever the shell works then; more once it may work anywhere.
     pub(super) later: usize,
     /// How many redirections write so far.
     redirections: usize,
@@ -245,6 +246,10 @@ impl<'p> Decider<'p> {
                 (self.depth, self.later) = (self.depth + 1, self.later + 1);
                 self.command(body, &inside);
                 (self.depth, self.later) = (self.depth - 1, self.later - 1);
+                // Wherever it is called.
+                if self.places.now() != places.now() {
+                    self.later += 1;
+                }
                 self.places = places;
                 let mut calls = BTreeSet::new();
                 calls_of(body, false, &mut calls);
@@ -275,6 +280,9 @@ impl<'p> Decider<'p> {
             }
             Redirect::Input(word) => {
                 self.name(Role::Argument, std::slice::from_ref(word));
+                if let Some(visit) = &mut self.visit {
+                    visit(Part::Source(word));
+                }
                 let device = word.pattern().is_some_and(|path| {
                     path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
                 });
@@ -429,8 +437,10 @@ impl<'p> Decider<'p> {
                 if operand.is_some() && !literal {
                     self.block(format!("`{name}` of anything but a literal file"));
                 }
+                // What it does is not read.
+                self.later += 1;
             }
-            _ if changes_directory(name) => self.places.change(&words[1..]),
+            _ if changes_directory(name) => self.places.change(name, &words[1..]),
             _ => {}
         }
     }
@@ -462,6 +472,9 @@ impl<'p> Decider<'p> {
                 };
                 let places = self.places.clone();
                 self.list(&list, &inside);
+                if self.places.now() != places.now() && !runs_apart(by) {
+                    self.later += 1;
+                }
                 self.places = places;
             }
             Err(error) => self.block(format!(
@@ -469,8 +482,4 @@ impl<'p> Decider<'p> {
             )),
         }
     }
-}
-
-fn changes_directory(name: &str) -> bool {
-    matches!(name, "cd" | "pushd" | "popd")
 }

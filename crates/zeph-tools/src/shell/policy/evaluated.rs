@@ -72,6 +72,12 @@ pub(super) fn is_telling(name: &str) -> bool {
     TELLING.contains(&name)
 }
 
+/// Whether a variable is named as those are that programs see: in capitals, or as proxies.
+pub(super) fn is_environment(name: &str) -> bool {
+    let capital = |byte: u8| !byte.is_ascii_lowercase();
+    (name.len() > 1 && name.bytes().all(capital)) || name.ends_with("_proxy")
+}
+
 /// Whether a text has a name with a subscript in which a substitution stands.
 pub(super) fn has_subscript(text: impl Iterator<Item = char>) -> bool {
     let (mut before, mut inside) = (' ', false);
@@ -116,6 +122,7 @@ impl Decider<'_> {
             }
             // `cd` then looks for directories elsewhere.
             ("CDPATH", _) => self.later += 1,
+            ("HOME", _) => self.places.forget_home(),
             ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
             ("PS4", Some(prompt)) if !is_code(prompt) => {}
             (_, Some(text)) if COMMANDS.contains(&name) => {
@@ -143,6 +150,9 @@ impl Decider<'_> {
             "hash" | "enable" | "mapfile" | "readarray" | "compgen" | "complete" => {
                 self.calls_back(name, arguments, around);
             }
+            // `cd` then goes by variables, by links, or in what was another process.
+            "shopt" => self.may_wander(arguments, &["cdable_vars", "lastpipe"]),
+            "set" => self.may_wander(arguments, &["-P", "physical"]),
             "jobs" => {
                 if let Some(at) = arguments.iter().position(|word| word.known() == Some("-x")) {
                     self.simple(&arguments[at + 1..], around);
@@ -154,6 +164,17 @@ impl Decider<'_> {
             "sed" | "gsed" => self.sed(name, arguments),
             "git" => self.git(arguments, around),
             _ => {}
+        }
+    }
+
+    /// An option by which `cd` leads elsewhere than it says.
+    fn may_wander(&mut self, arguments: &[Word], options: &[&str]) {
+        let is_one = |word: &Word| match word.known() {
+            Some(text) => options.contains(&text) || (text.starts_with('-') && text.contains('P')),
+            None => true,
+        };
+        if arguments.iter().any(is_one) {
+            self.later += 1;
         }
     }
 
@@ -184,6 +205,7 @@ impl Decider<'_> {
                         self.ask(format!("`{by}` makes another name of `{value}`"));
                     }
                 }
+                None if matches!(name, "HOME" | "CDPATH") => self.assigned(name, None, around),
                 None if is_telling(name) && by != "unset" && by != "export" => {
                     self.ask(format!("what `{by}` sets `{name}` to cannot be known"));
                 }

@@ -1,22 +1,12 @@
 //! Whether a simple command does its own work, or runs something else.
 
 use super::blocklist::name_of;
+use super::runners::executes;
 use super::shells::is_interpreter;
 use super::word::Word;
-use super::wrappers::runs_others;
+use super::wrappers::{only_looks_up, runs_others};
 use crate::gate::PartKind;
 
-/// Words of `find` and `fd` behind which a command stands.
-const EXECUTING: &[&str] = &[
-    "-exec",
-    "-execdir",
-    "-ok",
-    "-okdir",
-    "-x",
-    "-X",
-    "--exec",
-    "--exec-batch",
-];
 /// Commands that run others behind one of these words.
 const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
     ("npm", &["exec", "x"]),
@@ -57,8 +47,8 @@ pub(in crate::shell) fn kind_of(words: &[Word]) -> PartKind {
     };
     let by_subcommand = BY_SUBCOMMAND.iter().find(|(known, _)| *known == name);
     let wraps = match name {
-        "find" | "fd" | "fdfind" => has(EXECUTING),
-        "command" => !has(&["-v", "-V"]),
+        "find" | "fd" | "fdfind" => arguments.iter().any(|word| executes(name, word)),
+        "command" => !only_looks_up(arguments),
         _ => runs_others(name) || by_subcommand.is_some_and(|(_, given)| has(given)),
     };
     match wraps {
@@ -82,9 +72,15 @@ mod tests {
         check("ls -l", Simple);
         check("find . -name x", Simple);
         check("command -v cargo", Simple);
+        check("command -pV cargo", Simple);
+        check("command rm -v x", Wrapper);
+        check("command -- rm -V x", Wrapper);
         check("git status", Simple);
         check("git -c core.pager=x log", Wrapper);
         check("find . -exec rm {} ;", Wrapper);
+        check("fd . --exec=rm", Wrapper);
+        check("fdfind -Hx rm", Wrapper);
+        check("fd x --extension rs", Simple);
         check("/usr/bin/env rm", Wrapper);
         check("timeout 5 cargo test", Wrapper);
         check("xargs rm", Wrapper);

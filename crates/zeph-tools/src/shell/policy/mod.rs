@@ -46,6 +46,7 @@ pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit, visit_from};
 pub(crate) use word::Word;
+pub(super) use wrappers::runs_any;
 
 #[cfg(test)]
 mod tests;

@@ -47,11 +47,14 @@ impl ShellPolicy {
 impl Decider<'_> {
     pub(super) fn name(&mut self, role: Role, words: &[Word]) {
         let Some(named) = &mut self.named else { return };
-        let places = self.places.now();
+        let mut places = self.places.now().to_vec();
+        if self.later > 0 && !places.contains(&None) {
+            places.push(None);
+        }
         named.extend(words.iter().map(|word| Named {
             word: word.clone(),
             role,
-            places: places.to_vec(),
+            places: places.clone(),
         }));
     }
 

@@ -11,6 +11,11 @@ impl Cursor<'_> {
         let at = self.at;
         self.descriptor();
         let descriptor = &self.text[at..self.at];
+        if matches!(descriptor, "{PATH}" | "{HOME}" | "{BASH_ENV}" | "{ENV}")
+            && matches!(self.peek(), Some(b'<' | b'>'))
+        {
+            return Err(self.fail("a descriptor in a variable that decides what runs"));
+        }
         if matches!(self.peek(), Some(b'<' | b'>')) {
             let process = self.text.as_bytes().get(self.at + 1) == Some(&b'(');
             if process {

@@ -5,6 +5,32 @@ use super::decide::{Around, Decider, Input};
 use super::word::Word;
 use super::wrappers::{Wrapper, plain};
 
+/// Whether an option of `env` is `--split-string`, which may be cut short.
+fn is_split_string(name: &str) -> bool {
+    name.len() > 2 && "--split-string".starts_with(name)
+}
+
+/// Whether a command stands behind this word of `find` or `fd`, or in it.
+pub(super) fn executes(name: &str, word: &Word) -> bool {
+    let text = word.prefix();
+    match name {
+        "find" => matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir"),
+        _ if text.starts_with("--") => text.starts_with("--exec"),
+        _ => text.starts_with('-') && text.contains(['x', 'X']),
+    }
+}
+
+/// What of the command stands in such a word itself.
+fn attached(name: &str, word: &Word) -> Option<Word> {
+    let text = word.prefix();
+    let from = match text.strip_prefix("--") {
+        _ if name == "find" => return None,
+        Some(_) => text.find('=')? + 1,
+        None => text.find(['x', 'X'])? + 1,
+    };
+    (from < text.len()).then(|| word.after(from))
+}
+
 impl Decider<'_> {
     pub(super) fn exec(&mut self, words: &[Word], around: &Around) {
         let wrapper = plain("exec", "cl", "a");
@@ -36,15 +62,15 @@ impl Decider<'_> {
             // `-S` splits its value into words.
             if let Some(word) = arguments.get(at) {
                 let text = word.prefix();
-                let split = text
-                    .strip_prefix("--split-string=")
-                    .map(|_| "--split-string=".len())
-                    .or_else(|| {
-                        let short = text.starts_with('-') && !text.starts_with("--");
-                        short.then(|| text.find('S').map(|at| at + 1)).flatten()
-                    });
-                if split.is_some() || text == "--split-string" {
-                    let from = split.filter(|from| *from < text.len());
+                let short = text.starts_with('-') && !text.starts_with("--");
+                let split = match text.split_once('=') {
+                    _ if short => text.find('S').map(|at| at + 1),
+                    Some((name, _)) if is_split_string(name) => Some(name.len() + 1),
+                    None if is_split_string(text) => Some(text.len()),
+                    _ => None,
+                };
+                if let Some(from) = split {
+                    let from = Some(from).filter(|from| *from < text.len());
                     let mut words = Vec::new();
                     words.extend(from.map(|from| word.after(from)));
                     words.extend_from_slice(&arguments[at + 1..]);
@@ -180,7 +206,7 @@ impl Decider<'_> {
         self.simple(&inner, around);
     }
 
-    pub(super) fn find(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn find(&mut self, name: &str, arguments: &[Word], around: &Around) {
         const TESTS: &[&str] = &[
             "-depth",
             "-maxdepth",
@@ -215,15 +241,17 @@ impl Decider<'_> {
                 vec![Word::literal("rm"), Word::literal("-r"), place]
             };
             match word.known() {
-                Some(
-                    "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec"
-                    | "--exec-batch",
-                ) => {
+                _ if executes(name, word) => {
                     let length = arguments[at..]
                         .iter()
                         .position(|word| word.known() == Some(";"))
                         .unwrap_or(arguments.len() - at);
-                    let inner = &arguments[at..at + length];
+                    // `--exec=rm`, `-xrm`: the command begins in the word itself.
+                    let attached = attached(name, word);
+                    let first = attached.iter().chain(&arguments[at..at + length]);
+                    let inner: Vec<Word> = first.cloned().collect();
+                    let command = inner.first().and_then(Word::known);
+                    let runs_found = command.is_some_and(|text| text.contains("{}"));
                     at += length;
                     let places: Vec<Word> = if all {
                         paths.iter().map(|w| (*w).clone()).collect()
@@ -239,18 +267,14 @@ impl Decider<'_> {
                                 _ => word.with_unknown("{}"),
                             })
                             .collect();
-                        if !inner.is_empty()
-                            && arguments[at - length]
-                                .known()
-                                .is_some_and(|text| text.contains("{}"))
-                        {
+                        if runs_found {
                             self.ask("a file that was found is run as a command");
                         } else {
                             self.simple(&inner, around);
                         }
                     }
                     if paths.is_empty() && all {
-                        self.simple(inner, around);
+                        self.simple(&inner, around);
                     }
                 }
                 Some("-delete") => {

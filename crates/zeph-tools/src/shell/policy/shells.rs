@@ -127,8 +127,65 @@ fn interpreter(name: &str) -> Option<&'static Interpreter> {
 /// Whether a command with this name is a shell or an interpreter, so that what it runs is no command.
 pub(super) fn is_interpreter(name: &str) -> bool {
     const OTHERS: &[&str] = &[
-        "deno", "bun", "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "ex", "vi", "vim",
-        "nvim", "emacs", "gdb", "lldb", "sqlite3", "psql", "mysql", "duckdb", "m4",
+        "deno",
+        "bun",
+        "awk",
+        "gawk",
+        "mawk",
+        "nawk",
+        "sed",
+        "gsed",
+        "ed",
+        "ex",
+        "vi",
+        "vim",
+        "nvim",
+        "emacs",
+        "gdb",
+        "lldb",
+        "sqlite3",
+        "psql",
+        "mysql",
+        "duckdb",
+        "m4",
+        "nu",
+        "xonsh",
+        "elvish",
+        "powershell",
+        "ipython",
+        "jython",
+        "micropython",
+        "tsx",
+        "ts-node",
+        "java",
+        "jshell",
+        "groovy",
+        "scala",
+        "kotlin",
+        "dotnet",
+        "mono",
+        "dart",
+        "swift",
+        "julia",
+        "R",
+        "octave",
+        "guile",
+        "racket",
+        "sbcl",
+        "clisp",
+        "elixir",
+        "iex",
+        "erl",
+        "escript",
+        "ghci",
+        "runghc",
+        "runhaskell",
+        "ocaml",
+        "wish",
+        "dc",
+        "qjs",
+        "mariadb",
+        "mongosh",
     ];
     SHELLS.contains(&name)
         || READERS.contains(&name)
@@ -145,6 +202,23 @@ pub(super) fn takes_programs(name: &str) -> bool {
         "make",
     ];
     interpreter(name).is_some() || OTHERS.contains(&name)
+}
+
+/// Whether a text that `by` is given runs in another shell than this one.
+pub(super) fn runs_apart(by: &str) -> bool {
+    !matches!(
+        by,
+        "eval"
+            | "trap"
+            | "alias"
+            | "mapfile"
+            | "readarray"
+            | "compgen"
+            | "complete"
+            | "PROMPT_COMMAND"
+            | "BASH_ALIASES"
+            | "PS4"
+    )
 }
 
 /// Files that stand for standard input or another open file.

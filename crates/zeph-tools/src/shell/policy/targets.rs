@@ -17,6 +17,8 @@ pub(super) struct Places {
     now: Vec<Option<PathBuf>>,
     /// Those in which it works if the `cd` before failed.
     failed: Vec<Option<PathBuf>>,
+    /// Whether a `cd` without a directory leads elsewhere than home.
+    home_moved: bool,
 }
 
 /// Whether a path is, or holds, something that must stay.
@@ -35,6 +37,7 @@ impl Places {
             roots: start.roots.iter().map(|root| normal(root)).collect(),
             now: vec![now],
             failed: Vec::new(),
+            home_moved: false,
         }
     }
 
@@ -47,8 +50,13 @@ impl Places {
         &self.now
     }
 
-    /// A `cd` with these arguments.
-    pub(super) fn change(&mut self, words: &[Word]) {
+    /// `cd` then leads nowhere that is known when it is not told where.
+    pub(super) fn forget_home(&mut self) {
+        self.home_moved = true;
+    }
+
+    /// A `cd`, `pushd` or `popd` with these arguments.
+    pub(super) fn change(&mut self, name: &str, words: &[Word]) {
         let operand = words
             .iter()
             .find(|word| word.prefix() == "-" || !word.prefix().starts_with('-'));
@@ -56,10 +64,14 @@ impl Places {
         let physical = words
             .iter()
             .any(|word| word.prefix().starts_with('-') && word.prefix().contains('P'));
-        let is_known = |to: &&str| *to != "-" && !(physical && to.contains(".."));
+        // The others know where they have been.
+        let returns = |to: &str| to == "-" || (name != "cd" && to.starts_with('+'));
+        let unknown = |to: &str| returns(to) || (physical && to.contains(".."));
         let to = match operand {
+            None if name != "cd" || self.home_moved => None,
             None => self.home.clone(),
-            Some(word) => word.known().filter(is_known).map(PathBuf::from),
+            _ if name == "popd" => None,
+            Some(word) => word.known().filter(|to| !unknown(to)).map(PathBuf::from),
         };
         let change = |from: &Option<PathBuf>| match (&to, from) {
             (Some(to), _) if to.is_absolute() => Some(normal(to)),
@@ -200,6 +212,11 @@ pub(in crate::shell) fn normal(path: &Path) -> PathBuf {
         }
     }
     normal
+}
+
+/// Whether a command with this name changes the directory.
+pub(super) fn changes_directory(name: &str) -> bool {
+    matches!(name, "cd" | "pushd" | "popd")
 }
 
 /// Whether a path names a block device, or the memory, by the names that systems give them.

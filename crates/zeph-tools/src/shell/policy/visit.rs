@@ -30,6 +30,8 @@ pub(in crate::shell) enum Part<'a> {
     },
     /// What a redirection or a command's argument opens for writing.
     Output(&'a Word),
+    /// What a redirection opens for reading.
+    Source(&'a Word),
     /// What a redirection opens for writing, and the directories from which it may count; `None` is
     /// any. It is an [`Part::Output`] as well.
     Redirection {

@@ -1,5 +1,6 @@
 //! Commands that run other commands: where the inner command begins.
 
+use super::blocklist::name_of;
 use super::decide::{Around, Decider};
 use super::word::Word;
 
@@ -201,6 +202,26 @@ pub(super) fn runs_others(name: &str) -> bool {
         || name.starts_with("ld-musl")
 }
 
+/// Whether a command with this name runs one of its arguments, of which it is not known here which.
+pub(in crate::shell) fn runs_any(name: &str) -> bool {
+    const READ: &[&str] = &[
+        "env", "xargs", "parallel", "watch", "trap", "alias", "eval", "source", ".", "find", "fd",
+        "fdfind", "git",
+    ];
+    let name = name_of(name);
+    !READ.contains(&name) && !WRAPPERS.iter().any(|wrapper| wrapper.name == name)
+}
+
+/// Whether `command` with these arguments only says what a name stands for: `-v` in front of the name.
+pub(super) fn only_looks_up(arguments: &[Word]) -> bool {
+    let options = arguments.iter().take_while(|word| {
+        let is_option = word.prefix().starts_with('-');
+        is_option && word.known().is_some_and(|word| word != "--")
+    });
+    let mut options = options.map(Word::prefix);
+    options.any(|option| option.contains(['v', 'V']))
+}
+
 impl Decider<'_> {
     /// Judges the command that `name` runs.
     pub(super) fn wrapped(&mut self, name: &str, words: &[Word], around: &Around) {
@@ -209,7 +230,7 @@ impl Decider<'_> {
             "env" => self.env(arguments, around),
             "xargs" => self.xargs(arguments, around),
             "parallel" => self.parallel(arguments, around),
-            "find" | "fd" | "fdfind" => self.find(arguments, around),
+            "find" | "fd" | "fdfind" => self.find(name, arguments, around),
             "watch" => {
                 let at = self.skip_options(
                     &Wrapper {
@@ -250,10 +271,7 @@ impl Decider<'_> {
                 }
                 self.later -= 1;
             }
-            "command"
-                if arguments
-                    .iter()
-                    .any(|word| matches!(word.known(), Some("-v" | "-V"))) => {}
+            "command" if only_looks_up(arguments) => {}
             "exec" => self.exec(words, around),
             "ssh" => {
                 for word in arguments {
@@ -339,7 +357,8 @@ impl Decider<'_> {
                     at += usize::from(value.is_none());
                 } else if wrapper.long_values.contains(&name) {
                     at += usize::from(value.is_none());
-                } else if !wrapper.long_flags.contains(&name) && value.is_none() {
+                } else if !wrapper.long_flags.contains(&name) {
+                    // It may be the beginning of a longer name.
                     self.unclear(wrapper.name, text);
                 }
                 continue;

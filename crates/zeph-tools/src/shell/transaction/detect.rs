@@ -180,7 +180,7 @@ pub(super) fn writes(command: &str) -> bool {
         writes |= match part {
             Part::Command { words, .. } => command_writes(words),
             Part::Output(word) => !is_device(word),
-            Part::Assignments { .. } | Part::Redirection { .. } => false,
+            Part::Assignments { .. } | Part::Source(_) | Part::Redirection { .. } => false,
         };
     });
     writes || verdict != Verdict::Allow

@@ -6,3 +6,4 @@ mod guard;
 mod pages;
 mod requests;
 mod rig;
+mod rules;

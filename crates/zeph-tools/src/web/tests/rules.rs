@@ -1,0 +1,194 @@
+//! Redirects, and the rules that let a call run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::rig::{Server, page, redirect};
+use crate::context::Origin;
+use crate::gate::rule::Place;
+use crate::gate::subject::digest;
+use crate::gate::{
+    Action, PatternKind, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
+};
+use crate::layers::LayeredExecutor;
+use crate::stack::{self, StackParts};
+use crate::web::address::AddressRule;
+use crate::web::config::ScrapeConfig;
+use crate::{CallContext, Mode, Permissions, ToolCall, ToolError, ToolExecutor as _};
+
+fn origin(key: &str) -> RuleOrigin {
+    RuleOrigin {
+        key: key.to_owned(),
+        place: Place::Said("a test".to_owned()),
+    }
+}
+
+fn rule(action: Action, pattern: String, places: &Places) -> Rule {
+    let written = PermissionRule {
+        pattern,
+        action,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+    };
+    Rule::new(PatternKind::Url, written, origin("k"), places).unwrap()
+}
+
+/// The stack over a server of which `site` may be asked, and no page of `denied.test.org`.
+async fn world(mode: Mode) -> (Server, LayeredExecutor) {
+    let server = Server::start().await;
+    let there = |host: &str, path: &str| format!("https://{host}.test.org:{}{path}", server.port);
+    server.on("/page", page("arrived"));
+    server.on("/here", redirect("/page"));
+    server.on("/away", redirect(&there("other", "/page")));
+    server.on("/denied", redirect(&there("denied", "/page")));
+    server.on("/twice", redirect("/away"));
+    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let permissions = Permissions::of(mode);
+    let rules = vec![
+        rule(Action::Deny, there("denied", "/*"), &permissions.places),
+        rule(Action::Allow, there("site", "/*"), &permissions.places),
+    ];
+    let list = ToolRules {
+        rules,
+        listed: true,
+    };
+    let stack = stack::build(StackParts {
+        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        permissions: Permissions {
+            rules: Arc::new(RuleSet::new([("fetch".to_owned(), list)].into())),
+            ..permissions
+        },
+        ..StackParts::default()
+    });
+    (server, stack.unwrap())
+}
+
+fn said(result: Result<Option<crate::ToolOutput>, ToolError>) -> String {
+    match result {
+        Ok(output) => output.unwrap().summary,
+        Err(error) => format!("{:?}: {error}", error.category()),
+    }
+}
+
+/// Proves PERM-1 for redirects: where one leads is judged as a call for that URL would be, before
+/// anything is asked for there; what would be asked about is refused.
+#[tokio::test]
+async fn a_redirect_is_judged_by_the_rules() {
+    for (mode, path, expect) in [
+        (Mode::Ask, "/page", "arrived"),
+        (Mode::Ask, "/here", "arrived"),
+        (
+            Mode::Ask,
+            "/away",
+            "PolicyBlocked: redirect 1, to https://other.test.org",
+        ),
+        (
+            Mode::Ask,
+            "/twice",
+            "PolicyBlocked: redirect 2, to https://other.test.org",
+        ),
+        (
+            Mode::Ask,
+            "/denied",
+            "PolicyBlocked: redirect 1, to https://denied.test.org",
+        ),
+        (Mode::Full, "/away", "arrived"),
+        (
+            Mode::Full,
+            "/denied",
+            "PolicyBlocked: redirect 1, to https://denied.test.org",
+        ),
+    ] {
+        let (server, stack) = world(mode).await;
+        let params = json!({ "url": server.url(path) });
+        let call = ToolCall::new("1", "fetch", params, "test");
+        let result = stack
+            .execute_tool_call(&call, &CallContext::detached())
+            .await;
+        let text = said(result);
+        assert!(text.contains(expect), "{mode:?} {path}: {text}");
+        let asked = server.names.asked.lock().unwrap().join(" ");
+        assert!(!asked.contains("denied."), "{asked}");
+    }
+}
+
+/// Proves PERM-7a for redirects: who agreed to a URL agreed to its host; a person's own call goes on,
+/// but to nothing that is denied.
+#[tokio::test]
+async fn an_answer_is_about_the_host_that_was_shown() {
+    let (server, stack) = world(Mode::Ask).await;
+    let url = |path: &str| server.url(path).replace("site.", "other.");
+    server.on(
+        "/other",
+        redirect(&server.url("/page").replace("site.", "nowhere.")),
+    );
+    for (origin, path, expect) in [
+        (Origin::Model, "/here", "arrived"),
+        (
+            Origin::Model,
+            "/other",
+            "it would be asked about first; call fetch with that URL itself",
+        ),
+        (Origin::User, "/other", "nowhere.test.org has no address"),
+        (Origin::User, "/denied", "PolicyBlocked: redirect 1"),
+    ] {
+        let params = json!({ "url": url(path) });
+        let call = ToolCall::new("1", "fetch", params, "test");
+        let cx = CallContext::detached()
+            .approving(digest("fetch", &call.params))
+            .of_origin(origin);
+        let text = said(stack.execute_tool_call_confirmed(&call, &cx).await);
+        assert!(text.contains(expect), "{origin:?} {path}: {text}");
+    }
+}
+
+/// Proves PERM-10 for redirects.
+#[cfg(feature = "policy-enforcer")]
+#[tokio::test]
+async fn a_redirect_is_judged_by_the_policy() {
+    use crate::gate::policy::Surroundings;
+    use crate::gate::policy::{OneOrMore, Policy, PolicyConfig, PolicyEffect, PolicyRule};
+
+    let server = Server::start().await;
+    server.on("/page", page("arrived"));
+    server.on("/here", redirect("/page"));
+    let away = format!("https://other.test.org:{}/page", server.port);
+    server.on("/away", redirect(&away));
+    let config = PolicyConfig {
+        enabled: true,
+        default_effect: PolicyEffect::Allow,
+        rules: vec![PolicyRule {
+            effect: Some(PolicyEffect::Deny),
+            tools: OneOrMore(vec!["fetch".to_owned()]),
+            args_match: Some("other".to_owned()),
+            ..PolicyRule::default()
+        }],
+    };
+    let places = Places::new(Path::new("/"), None, &[]);
+    let around = Surroundings {
+        origin: &origin,
+        places: &places,
+        is_set: &|_| false,
+    };
+    let policy = Policy::new(&config, &Default::default(), around).unwrap();
+    let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+    let stack = stack::build(StackParts {
+        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        policy: policy.map(Arc::new),
+        permissions: Permissions::of(Mode::Full),
+        ..StackParts::default()
+    })
+    .unwrap();
+    for (path, expect) in [("/here", "arrived"), ("/away", "policy denied this call")] {
+        let params = json!({ "url": server.url(path) });
+        let call = ToolCall::new("1", "fetch", params, "test");
+        let text = said(
+            stack
+                .execute_tool_call(&call, &CallContext::detached())
+                .await,
+        );
+        assert!(text.contains(expect), "{path}: {text}");
+    }
+}
