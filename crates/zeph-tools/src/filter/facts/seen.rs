@@ -10,11 +10,12 @@ const SLOTS: usize = 4096;
 /// The bits of an entry that tell the shape; the others are those of the hash.
 const SHAPE: u64 = 0b111;
 /// What a shape is told as; 0 is none.
-const SHAPES: [Shape; 5] = [
+const SHAPES: [Shape; 6] = [
     Shape::Error,
     Shape::Failing,
     Shape::Panic,
     Shape::Summary,
+    Shape::Complaint,
     Shape::Chatter,
 ];
 /// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
@@ -86,6 +87,30 @@ fn masked(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Proves OUT-7a: a shape that is not among those that are told would be taken for none the second time.
+    #[test]
+    fn every_shape_is_remembered() {
+        let mut seen = Seen::default();
+        let lines = [
+            "error: it broke",
+            "FAILED tests/test_a.py::test_b",
+            "thread 'main' panicked at src/a.rs:3:5:",
+            "Tests: 3 failed",
+            "rm: cannot remove 'a1': No such file or directory",
+            "2026-01-01 10:00:00 ERROR no",
+            "all is well",
+        ];
+        let shapes = lines.map(super::super::shape::shape_alone);
+        for (line, shape) in lines.into_iter().zip(shapes) {
+            assert_eq!(shape.is_none(), line == "all is well", "{line}");
+            seen.add(Seen::hash(line), shape);
+            assert_eq!(seen.shape(Seen::hash(line)), Some(shape), "{line}");
+        }
+        let distinct = shapes.iter().flatten().map(|shape| *shape as u8);
+        let distinct: std::collections::BTreeSet<u8> = distinct.collect();
+        assert_eq!(distinct.len(), SHAPES.len());
+    }
 
     #[test]
     fn digits_do_not_count_but_zero_does() {
