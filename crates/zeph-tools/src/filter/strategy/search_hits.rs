@@ -17,8 +17,9 @@ use crate::filter::line::{End, Held, Line, Sink};
 const MOST_FILES: usize = 20_000;
 /// Of so many at most hits are shown; others are told by folder.
 const SHOWN_FILES: usize = 200;
-/// First hits of a file that are held, and bytes of all of them.
+/// First hits of a file that are held, of one among few, and bytes of all of them.
 const HELD: usize = 60;
+const HELD_OF_FEW: usize = 2_000;
 const MOST_HELD: usize = 2 * 1024 * 1024;
 /// Bytes of a hit.
 const MOST_LINE: usize = 300;
@@ -55,7 +56,9 @@ impl Recipe for Params {
             files: Vec::new(),
             index: HashMap::new(),
             held: 0,
-            heading: String::new(),
+            numbered: false,
+            heading: Heading::None,
+            around: false,
             others: 0,
             last: 0,
         })
@@ -65,10 +68,23 @@ impl Recipe for Params {
 /// The hits in one file.
 #[derive(Debug)]
 struct File {
+    /// Empty where it is not told: only one was searched.
     path: String,
+    /// The line that names it, above its hits.
+    heading: Option<Held>,
     number: u64,
     count: u64,
     hits: Vec<Held>,
+}
+
+/// The file whose hits follow, as ripgrep tells it on a terminal.
+#[derive(Debug)]
+enum Heading {
+    None,
+    /// A line that may be one.
+    Maybe(Held),
+    /// The place of a file among all.
+    Of(usize),
 }
 
 struct SearchHits {
@@ -79,48 +95,108 @@ struct SearchHits {
     files: Vec<File>,
     index: HashMap<String, usize>,
     held: usize,
-    /// The file whose hits follow, as ripgrep tells it on a terminal.
-    heading: String,
+    /// Hits are told with the number of their line.
+    numbered: bool,
+    heading: Heading,
+    /// There were lines around hits, which are left out.
+    around: bool,
     /// Hits in files beyond those that are told apart.
     others: u64,
     last: u64,
 }
 
-/// The file of `src/a.rs:12:text` and of `src/a.rs-13-context`; `None` of `src/a.rs` and of `12:text`.
-fn file_of(text: &str) -> Option<&str> {
-    let at = text.find(':').filter(|at| *at > 0)?;
+/// How many bytes a number has with which a text begins, and the sign behind it.
+fn number(text: &str) -> Option<(usize, u8)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let sign = *text.as_bytes().get(digits).filter(|_| digits > 0)?;
+    matches!(sign, b':' | b'-').then_some((digits, sign))
+}
+
+/// The file of `src/a.rs:12:text`.
+fn numbered_hit(text: &str) -> Option<&str> {
+    let colons = text.match_indices(':').map(|(at, _)| at).take(2);
+    let at = colons.filter(|at| *at > 0).find(|at| {
+        let behind = number(&text[at + 1..]);
+        behind.is_some_and(|(_, sign)| sign == b':')
+    })?;
     let path = &text[..at];
     let numbered = path.bytes().all(|byte| byte.is_ascii_digit());
-    (!numbered && !path.starts_with([' ', '\t'])).then_some(path)
+    (!numbered && !is_around(path) && !path.starts_with([' ', '\t'])).then_some(path)
+}
+
+/// The file of `src/a.rs:text`.
+fn bare_hit(text: &str) -> Option<&str> {
+    let path = &text[..text.find(':')?];
+    (path.contains(['/', '.']) && !path.contains([' ', '\t'])).then_some(path)
+}
+
+/// Whether it is a line around a hit: `src/a.rs-13-text`.
+fn is_around(text: &str) -> bool {
+    text.match_indices('-').any(|(at, _)| {
+        let behind = number(&text[at + 1..]);
+        at > 0 && behind.is_some_and(|(_, sign)| sign == b'-')
+    })
 }
 
 impl SearchHits {
+    /// The lines that came so far: whether they are numbered is known.
+    fn sort_early(&mut self, early: &[Held], out: &mut dyn Sink) {
+        self.numbered = early.iter().any(|held| {
+            let text = held.text.as_str();
+            numbered_hit(text).is_some() || number(text).is_some_and(|(_, sign)| sign == b':')
+        });
+        for held in early {
+            self.sort(held.line(), out);
+        }
+    }
+
     fn sort(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if text.is_empty() || text == "--" {
             return;
         }
-        let Some(path) = file_of(text) else {
-            if text.starts_with(|c: char| c.is_ascii_digit()) && !self.heading.is_empty() {
-                let path = self.heading.clone();
-                self.add(&path, line);
-            } else if text.starts_with([' ', '\t']) {
-                keep_cut(line, MOST_LINE, out);
-            } else {
-                self.heading.clear();
-                self.heading.push_str(text);
-                if text.contains(": ") || text.starts_with("grep") {
-                    keep_cut(line, MOST_LINE, out);
-                }
+        if !self.numbered {
+            match bare_hit(text) {
+                Some(path) => self.add(path, line),
+                None => keep_cut(line, MOST_LINE, out),
             }
             return;
-        };
-        // grep: src: Permission denied
-        if text[path.len() + 1..].starts_with(' ') && !path.contains(['/', '.']) {
-            keep_cut(line, MOST_LINE, out);
-            return;
         }
-        self.add(path, line);
+        match (number(text), numbered_hit(text)) {
+            (Some((_, b':')), _) => self.below_heading(line),
+            (_, Some(path)) => self.add(path, line),
+            (Some(_), None) => self.around = true,
+            _ if is_around(text) => self.around = true,
+            _ => {
+                self.end_heading(out);
+                self.heading = Heading::Maybe(line.into());
+            }
+        }
+    }
+
+    /// A line that named no file is none of the hits: a message, a binary file.
+    fn end_heading(&mut self, out: &mut dyn Sink) {
+        if let Heading::Maybe(held) = std::mem::replace(&mut self.heading, Heading::None) {
+            keep_cut(held.line(), MOST_LINE, out);
+        }
+    }
+
+    /// A hit without the name of its file.
+    fn below_heading(&mut self, line: Line<'_>) {
+        match std::mem::replace(&mut self.heading, Heading::None) {
+            Heading::Maybe(held) => {
+                self.add(&held.text, line);
+                if let Some(at) = self.index.get(&held.text).copied() {
+                    self.files[at].heading = Some(held);
+                    self.heading = Heading::Of(at);
+                }
+            }
+            Heading::Of(at) => {
+                self.hit(at, line);
+                self.heading = Heading::Of(at);
+            }
+            Heading::None => self.add("", line),
+        }
     }
 
     fn add(&mut self, path: &str, line: Line<'_>) {
@@ -134,6 +210,7 @@ impl SearchHits {
                 self.index.insert(path.to_owned(), self.files.len());
                 self.files.push(File {
                     path: path.to_owned(),
+                    heading: None,
                     number: line.number,
                     count: 0,
                     hits: Vec::new(),
@@ -141,9 +218,14 @@ impl SearchHits {
                 self.files.len() - 1
             }
         };
+        self.hit(at, line);
+    }
+
+    fn hit(&mut self, at: usize, line: Line<'_>) {
+        let most = HELD.max(HELD_OF_FEW / self.files.len().max(1));
         let file = &mut self.files[at];
         file.count += 1;
-        if file.hits.len() < HELD && self.held < MOST_HELD {
+        if file.hits.len() < most && self.held < MOST_HELD {
             let text = &line.text[..line.text.floor_char_boundary(MOST_LINE)];
             self.held += text.len() + size_of::<Held>();
             file.hits.push(Line { text, ..line }.into());
@@ -164,6 +246,7 @@ impl SearchHits {
         for (file, room) in self.files.iter().zip(shares) {
             let mut used = 0;
             let mut shown = 0;
+            file.name(out);
             for hit in &file.hits {
                 used += hit.text.len() + 1;
                 if used > room && shown > 0 {
@@ -174,7 +257,11 @@ impl SearchHits {
             }
             if shown < file.count {
                 let more = file.count - shown;
-                out.say(file.number, &format!("{}: … {more} more", file.path));
+                let name = match file.path.as_str() {
+                    "" => String::new(),
+                    path => format!("{path}: "),
+                };
+                out.say(file.number, &format!("{name}… {more} more"));
             }
         }
     }
@@ -186,6 +273,7 @@ impl SearchHits {
         most.sort_by_key(|file| std::cmp::Reverse(file.count));
         for file in most.iter().take(SHOWN_FILES / 4) {
             if let Some(hit) = file.hits.first() {
+                file.name(out);
                 keep_cut(hit.line(), MOST_LINE / 2, out);
             }
             if file.count > 1 {
@@ -203,6 +291,28 @@ impl SearchHits {
     }
 }
 
+impl File {
+    /// Names the file where its hits do not.
+    fn name(&self, out: &mut dyn Sink) {
+        if let Some(heading) = &self.heading {
+            keep_cut(heading.line(), MOST_LINE, out);
+        }
+    }
+}
+
+/// How much was found.
+fn found(hits: u64, files: usize, around: bool) -> String {
+    let around = match around {
+        true => "; the lines around them are left out",
+        false => "",
+    };
+    let files = match files {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
+    };
+    format!("{hits} hits in {files}{around}")
+}
+
 impl Strategy for SearchHits {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.last = line.number;
@@ -215,9 +325,7 @@ impl Strategy for SearchHits {
         if self.bytes > self.max_bytes
             && let Some(early) = self.early.take()
         {
-            for held in early {
-                self.sort(held.line(), out);
-            }
+            self.sort_early(&early, out);
         }
     }
 
@@ -226,12 +334,13 @@ impl Strategy for SearchHits {
             early.iter().for_each(|held| out.keep(held.line()));
             return FilterConfidence::Fallback;
         }
+        self.end_heading(out);
         let hits = self.files.iter().map(|file| file.count).sum::<u64>() + self.others;
         if self.files.is_empty() {
             return FilterConfidence::Fallback;
         }
         let files = self.files.len();
-        out.say(self.last, &format!("{hits} hits in {files} files"));
+        out.say(self.last, &found(hits, files, self.around));
         if files <= SHOWN_FILES {
             self.tell_files(out);
         } else {
@@ -253,11 +362,48 @@ mod tests {
 
     #[test]
     fn a_line_names_its_file() {
-        let check = |text: &str, expect| assert_eq!(file_of(text), expect, "{text}");
-        check("src/a.rs:12:x", Some("src/a.rs"));
-        check("12:x", None);
-        check("src/a.rs", None);
-        check("  x: y", None);
+        let check = |text: &str, numbered, bare| {
+            assert_eq!(numbered_hit(text), numbered, "{text}");
+            assert_eq!(bare_hit(text), bare, "{text}");
+        };
+        check("src/a.rs:12:x", Some("src/a.rs"), Some("src/a.rs"));
+        check("Makefile:12:x", Some("Makefile"), None);
+        check("with space.md:3:x", Some("with space.md"), None);
+        check("src/a.rs:x", None, Some("src/a.rs"));
+        check("12:x", None, None);
+        check("src/a.rs", None, None);
+        check("2026-01-01 10:00:07 x", None, None);
+        check("src/a.rs-12-let x: u8", None, None);
+        assert!(is_around("src/a.rs-12-let x: u8"));
+        assert!(!is_around("src/a-b.rs"));
+    }
+
+    /// Proves OUT-7d: each hit is told with the file that it is in.
+    #[test]
+    fn hits_below_headings_and_around_others_keep_their_file() {
+        let check = |text: &str| collected(make, "max_bytes = 2000", text, Some(0));
+        let line = |n: usize| format!("{n}:let total = {n};\n");
+        let many: String = (1..400).map(line).collect();
+        let (told, _) = check(&format!(
+            "src/a.rs\n{many}\nsrc/b.rs\n{many}Binary file c.png matches\n"
+        ));
+        assert!(
+            told.contains("798 hits in 2 files\nsrc/a.rs\n1:let total = 1;\n"),
+            "{told}"
+        );
+        assert!(told.contains("\nsrc/b.rs\n1:let total = 1;\n"), "{told}");
+        assert!(told.contains("Binary file c.png matches\n"), "{told}");
+        let (told, _) = check(&many);
+        assert!(told.starts_with("399 hits in 1 file\n1:let total = 1;\n2:let"));
+        assert!(told.len() > 1500 && told.contains("\n… "), "{told}");
+        let around = |n: usize| {
+            let path = format!("src/f{}.rs", n % 3);
+            format!("{path}-{n}-let x: u8\n{path}:{}:let total\n--\n", n + 1)
+        };
+        let (told, _) = check(&(1..200).map(around).collect::<String>());
+        let head = "199 hits in 3 files; the lines around them are left out\n";
+        assert!(told.starts_with(head), "{told}");
+        assert!(!told.contains("let x"), "{told}");
     }
 
     /// Proves OUT-7d.
