@@ -65,6 +65,11 @@ impl Remarks {
         self.seen
     }
 
+    /// Something was understood that is in no group.
+    pub(super) fn understood(&mut self) {
+        self.seen = true;
+    }
+
     pub(super) fn add(&mut self, number: u64, remark: Remark<'_>, out: &mut dyn Sink) {
         self.seen = true;
         self.key.clear();

@@ -27,6 +27,8 @@ struct Colon {
     /// A source excerpt may follow; behind a line of signs, what mends it.
     excerpt: bool,
     signs: bool,
+    /// The last diagnostic is an error that was handed on: what is set off below it belongs to it.
+    told_error: bool,
     notes: (u8, u8),
     /// Where a template was used, told before the error.
     needed: String,
@@ -50,6 +52,7 @@ fn start(compiler: bool) -> Box<dyn Dialect> {
         pending: Vec::new(),
         excerpt: false,
         signs: false,
+        told_error: false,
         notes: (0, 0),
         needed: String::new(),
         told: HashSet::default(),
@@ -253,6 +256,15 @@ fn is_library(place: &str) -> bool {
     place.starts_with("/usr/") || place.contains("/include/c++/")
 }
 
+/// A line that no diagnostic begins: what is set off below an error says more of it.
+fn below(line: Line<'_>, told_error: bool, found: &mut Found<'_>) {
+    if told_error && line.text.starts_with([' ', '\t']) {
+        found.keep(line);
+    } else {
+        found.keep_after(line);
+    }
+}
+
 impl Colon {
     /// What is open is complete; what was held below it is no source.
     fn close(&mut self, found: &mut Found<'_>) {
@@ -260,7 +272,7 @@ impl Colon {
             found.diagnostic(diagnostic);
         }
         for held in self.pending.drain(..) {
-            found.keep_after(held.line());
+            below(held.line(), self.told_error, found);
         }
         self.excerpt = false;
         self.signs = false;
@@ -286,6 +298,7 @@ impl Colon {
     fn header(&mut self, line: Line<'_>, header: Header<'_>, found: &mut Found<'_>) {
         self.close(found);
         self.excerpt = true;
+        self.told_error = header.level == Level::Error;
         match header.level {
             Level::Error => {
                 let hash = self.told.hasher().hash_one(line.text);
@@ -358,7 +371,7 @@ impl Dialect for Colon {
             self.pending.push(line.into());
         } else {
             self.close(found);
-            found.keep_after(line);
+            below(line, self.told_error, found);
         }
     }
 

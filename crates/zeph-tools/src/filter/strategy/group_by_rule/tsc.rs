@@ -102,9 +102,10 @@ impl Reader for Tsc {
             return;
         }
         if indented {
-            // It explains the last one, which is then told as it was.
+            // It explains the last one, which is then told as and where it was.
             if let Some(held) = self.last.take() {
-                keep_behind(held.line(), remarks, out);
+                remarks.understood();
+                out.keep(held.line());
             }
             out.keep(line);
             return;
