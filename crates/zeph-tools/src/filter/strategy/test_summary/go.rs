@@ -72,8 +72,13 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 fn package(text: &str) -> Option<&str> {
     let (word, rest) = text.split_once('\t')?;
     let word = word.trim_ascii_end();
-    (matches!(word, "ok" | "FAIL" | "?" | "") && !rest.is_empty() && !rest.starts_with('\t'))
-        .then_some(word)
+    let ends = match word {
+        "ok" | "FAIL" | "?" => !rest.is_empty() && !rest.starts_with('\t'),
+        // What the compiler says besides is set off by a tab as well.
+        "" => rest.contains("\tcoverage: ") || rest.ends_with("\t[no test files]"),
+        _ => false,
+    };
+    ends.then_some(word)
 }
 
 /// Verdict and name in `    --- FAIL: TestA/b (0.00s)`.
