@@ -58,6 +58,8 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "jest",
     "mocha",
     "node-test",
+    "playwright",
+    "ava",
     "eslint",
     "tsc",
     "terraform",

@@ -5,7 +5,7 @@
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest_brief::Briefs;
 use super::pytest_failure::Failure;
-use super::pytest_progress::Progress;
+use super::pytest_progress::{Progress, is_running};
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
 
 /// Lines of a section that has no rule of its own.
@@ -25,6 +25,8 @@ enum At {
     /// Where tests run.
     Progress,
     Failures,
+    /// In a failure that is told where it happened, as some plugins do.
+    Instant,
     /// What passing tests printed.
     Passes,
     Warnings,
@@ -290,10 +292,19 @@ impl Strategy for Pytest {
                     return;
                 }
             }
-            Some(b'_') if matches!(self.at, At::Failures | At::Coverage) => {
+            Some(b'_')
+                if matches!(
+                    self.at,
+                    At::Failures | At::Coverage | At::Progress | At::Instant
+                ) =>
+            {
                 if let Some(title) = self.title(text, '_')
                     && !title.starts_with("_ ")
                 {
+                    if self.at == At::Progress {
+                        self.progress.end(out);
+                        self.at = At::Instant;
+                    }
                     self.failure(title, line, out);
                     return;
                 }
@@ -313,8 +324,14 @@ impl Strategy for Pytest {
             Some(b'-') if text.starts_with("-- Docs: ") => return,
             _ => {}
         }
-        if matches!(self.at, At::Warnings | At::Coverage | At::Failures)
-            && text.ends_with('s')
+        if self.at == At::Instant && is_running(text) {
+            self.end_failure(out);
+            self.at = At::Progress;
+        }
+        if matches!(
+            self.at,
+            At::Warnings | At::Coverage | At::Failures | At::Instant
+        ) && text.ends_with('s')
             && is_summary(text)
         {
             self.other(line, out);
@@ -329,7 +346,7 @@ impl Strategy for Pytest {
                     self.progress.line(line, out);
                 }
             }
-            At::Failures => match &mut self.failure {
+            At::Failures | At::Instant => match &mut self.failure {
                 Some(failure) => match self.briefs.sink().filter(|_| self.brief) {
                     Some(mut sink) => failure.line(line, &mut sink),
                     None => failure.line(line, out),

@@ -141,6 +141,11 @@ fn kind(text: &str) -> Kind {
     }
 }
 
+/// Whether a line tells of tests that have run.
+pub(super) fn is_running(text: &str) -> bool {
+    matches!(kind(text), Kind::Running | Kind::Failed)
+}
+
 fn verdict(word: &str) -> Kind {
     match word {
         "PASSED" | "SKIPPED" | "XFAIL" | "XPASS" | "RERUN" | "SUBPASS" | "SUBPASSED" => {
