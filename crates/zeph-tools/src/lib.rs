@@ -16,6 +16,7 @@ pub mod category;
 pub mod claim;
 pub mod composite;
 pub mod context;
+mod controls;
 pub mod def;
 pub mod error;
 pub mod event;

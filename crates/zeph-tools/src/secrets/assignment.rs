@@ -49,6 +49,9 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     let inner = if line.has(at, "\"") { at + 1 } else { at };
     let end = line.run(inner, NAME, is_name);
     let start = start.max(if inner > at { inner } else { 0 });
+    if !may_be_separated(line, start, end) {
+        return None;
+    }
     let written = line.slice(start, end);
     let name = Name::of(written)?;
     let separator = separator(line, start, end, name.promise)?;
@@ -93,6 +96,26 @@ fn behind_quote(line: &Line<'_>, at: usize) -> usize {
     }
 }
 
+/// Whether what follows a name that stands at `start..end` may be a separator, whatever the name: most names stand
+/// in sentences.
+fn may_be_separated(line: &Line<'_>, start: usize, end: usize) -> bool {
+    let bytes = line.text().as_bytes();
+    let run = |from: usize, most: usize, is: fn(&u8) -> bool| {
+        let rest = bytes.iter().skip(from).take(most);
+        from + rest.take_while(|byte| is(byte)).count()
+    };
+    let quote = run(end, 3, |byte| *byte == b'\\');
+    let quoted = match bytes.get(quote) {
+        Some(b'"' | b'\'' | b'`') => quote + 1,
+        _ => end,
+    };
+    match bytes.get(run(quoted, 40, |byte| is_blank(*byte))) {
+        None | Some(b'=' | b':' | b'?' | b'>' | b'v' | b'"' | b'\'') => true,
+        // An option, or a word of `.netrc`.
+        Some(_) => line.has(start, "--") || is_netrc(line, start),
+    }
+}
+
 /// The sign behind a name that stands at `start..end`.
 fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Option<Separator> {
     let quoted = behind_quote(line, end);
@@ -129,12 +152,15 @@ fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Opt
 
 /// Whether the name is an option's, or a word of `.netrc`.
 fn is_flag(line: &Line<'_>, start: usize, promise: Promise) -> bool {
+    line.has(start, "--") || promise == Promise::Password && is_netrc(line, start)
+}
+
+/// Whether words of `.netrc` stand before a place.
+fn is_netrc(line: &Line<'_>, start: usize) -> bool {
     let before = line.shortly_before(start);
-    line.has(start, "--")
-        || promise == Promise::Password
-            && ["login ", "machine "]
-                .iter()
-                .any(|word| before.contains(word))
+    ["login ", "machine "]
+        .iter()
+        .any(|word| before.contains(word))
 }
 
 /// The value behind a separator.

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use memchr::memchr;
+
 /// How far back patterns look from where they begin.
 pub(super) const LOOK_BACK: usize = 200;
 
@@ -76,6 +78,12 @@ impl<'t> Line<'t> {
     /// Whether nothing but `marks` stands between the beginning of the line and a place.
     pub(super) fn is_first(&self, place: usize, marks: &[char]) -> bool {
         place <= LOOK_BACK && self.text[..place].trim_matches(marks).is_empty()
+    }
+
+    /// Whether it is known that `byte` is not among the `most` bytes from a place on.
+    pub(super) fn lacks(&self, from: usize, most: usize, byte: u8) -> bool {
+        let bytes = &self.text.as_bytes()[from.min(self.text.len())..];
+        self.complete && memchr(byte, &bytes[..most.min(bytes.len())]).is_none()
     }
 
     /// The text shortly before a place.

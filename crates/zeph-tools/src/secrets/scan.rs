@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::packed::{self, Searcher};
 use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::{memchr, memrchr};
 
 use super::Secrets;
 use super::kind::Kind;
@@ -165,25 +166,92 @@ impl<'t> Candidates<'t> {
         found.min_by_key(|(at, _)| *at)
     }
 
-    /// Where the first literal or known value behind a place is.
-    pub(super) fn place(&mut self, from: usize) -> Option<usize> {
-        let literal = self.literal(from).map(|(at, _)| at);
+    /// Where the first known value behind a place is.
+    fn known(&mut self, from: usize) -> Option<usize> {
         if self
             .known
             .is_none_or(|found| found.is_some_and(|at| at < from))
         {
-            self.known = Some(
-                self.secrets
-                    .known
-                    .find(self.text, from)
-                    .map(|range| range.start),
-            );
+            let found = self.secrets.known.find(self.text, from);
+            self.known = Some(found.map(|range| range.start));
         }
-        match (literal, self.known.flatten()) {
+        self.known.flatten()
+    }
+
+    /// Where the first literal or known value behind a place is.
+    pub(super) fn place(&mut self, from: usize) -> Option<usize> {
+        let literal = self.literal(from).map(|(at, _)| at);
+        match (literal, self.known(from)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (one, other) => one.or(other),
         }
     }
+
+    /// Whether nothing is found on the line in a range, for which no place before it was asked about:
+    /// what its literals announce is not there.
+    pub(super) fn is_clean(&mut self, range: Range<usize>) -> bool {
+        if self.known(range.start).is_some_and(|at| at < range.end) {
+            return false;
+        }
+        let line = Line::new(&self.text[range.clone()], true);
+        let mut at = range.start;
+        while let Some((place, family)) = self.literal(at)
+            && place < range.end
+        {
+            if found(&line, place - range.start, family).is_some() {
+                return false;
+            }
+            at = place + 1;
+        }
+        true
+    }
+
+    /// Where the first line behind a place, at which a line begins, is that needs a closer look.
+    pub(super) fn suspect(&mut self, from: usize) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let mut from = from;
+        loop {
+            let place = self.place(from)?;
+            let start = memrchr(b'\n', &bytes[from..place]).map_or(from, |at| from + at + 1);
+            let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |at| place + at + 1);
+            if !self.is_clean(start..end) {
+                return Some(start);
+            }
+            from = end;
+        }
+    }
+}
+
+/// What a literal announced.
+enum Found {
+    Value(Range<usize>, Kind),
+    Key(KeyBegins),
+}
+
+/// What the literal at a place announces, if it is there.
+fn found(line: &Line<'_>, at: usize, family: Family) -> Option<Found> {
+    let (range, kind) = match family {
+        Family::Token => token::find(line, at)?,
+        Family::Assignment => assignment::find(line, at)?,
+        Family::Url => url::find(line, at)?,
+        Family::Path => path::find(line, at)?,
+        Family::PrivateKey => match private_key::find(line, at)? {
+            Beginning::Whole(range) => (range, Kind::PRIVATE_KEY),
+            Beginning::Part(at) => {
+                return Some(Found::Key(KeyBegins {
+                    at,
+                    is_certain: true,
+                }));
+            }
+            Beginning::Header(at) => {
+                return Some(Found::Key(KeyBegins {
+                    at,
+                    is_certain: false,
+                }));
+            }
+        },
+    };
+    Some(Found::Value(range, kind))
 }
 
 impl Prefilter {
@@ -312,46 +380,29 @@ fn literal_findings(
     let mut at = from;
     while let Some((start, family)) = candidates.literal(at) {
         line.reset();
-        let found = match family {
-            Family::Token => token::find(&line, start),
-            Family::Assignment => assignment::find(&line, start),
-            Family::Url => url::find(&line, start),
-            Family::Path => path::find(&line, start),
-            Family::PrivateKey if r#use == Use::NoKeys => None,
-            Family::PrivateKey => match private_key::find(&line, start) {
-                Some(Beginning::Whole(range)) => Some((range, Kind::PRIVATE_KEY)),
-                Some(Beginning::Part(at)) => {
-                    scanned.key = Some(KeyBegins {
-                        at,
-                        is_certain: true,
-                    });
-                    None
-                }
-                Some(Beginning::Header(at)) => {
-                    scanned.key = Some(KeyBegins {
-                        at,
-                        is_certain: false,
-                    });
-                    None
-                }
-                None => None,
-            },
+        let left_out = family == Family::PrivateKey && r#use == Use::NoKeys;
+        let found = match left_out {
+            true => None,
+            false => found(&line, start, family),
         };
         if line.is_open() {
             scanned.decided = start;
-            scanned.key = None;
-            break;
-        }
-        if scanned.key.is_some() {
             break;
         }
         at = start + 1;
-        if let Some((range, kind)) = found {
-            // Behind a path the same name may be given a value.
-            if kind != Kind::PATH {
-                at = at.max(range.end);
+        match found {
+            Some(Found::Key(key)) => {
+                scanned.key = Some(key);
+                break;
             }
-            scanned.findings.push(Finding { range, kind });
+            Some(Found::Value(range, kind)) => {
+                // Behind a path the same name may be given a value.
+                if kind != Kind::PATH {
+                    at = at.max(range.end);
+                }
+                scanned.findings.push(Finding { range, kind });
+            }
+            None => {}
         }
         while !text.is_char_boundary(at) {
             at += 1;

@@ -5,15 +5,16 @@
 //! it is: at most a value of the greatest length, or a line with escapes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr2, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 use super::Secrets;
 use super::kind::{Kind, Kinds};
 use super::line::LOOK_BACK;
 use super::private_key::{Key, Part};
-use super::scan::{Candidates, KeyBegins, Scanned, Use, begun, scan};
+use super::scan::{Candidates, KeyBegins, Scanned, Use, scan};
 use super::view::{self, View};
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
@@ -96,15 +97,15 @@ impl StreamRedactor {
 
     /// Takes the next piece and returns what is ready.
     pub fn push<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
-        if self.is_plain(text) {
-            return Cow::Borrowed(text);
-        }
-        self.take(text);
+        let same = self.take(text);
         if self.shows {
             self.out.clear();
             return Cow::Borrowed(text);
         }
-        Cow::Owned(std::mem::take(&mut self.out))
+        match same {
+            Some(bytes) => Cow::Borrowed(&text[..bytes]),
+            None => Cow::Owned(std::mem::take(&mut self.out)),
+        }
     }
 
     /// No more comes: the rest.
@@ -123,123 +124,134 @@ impl StreamRedactor {
         if self.shows { String::new() } else { out }
     }
 
-    /// Whether a piece is handed out as it is, for nothing in it needs a closer look. Takes note of
-    /// the line that it begins.
-    fn is_plain(&mut self, text: &str) -> bool {
-        let fresh = self.line.is_empty() && matches!(self.state, State::Plain);
-        if !fresh || !self.secrets.extras.is_empty() || next_special(text, 0).is_some() {
-            return false;
-        }
-        if text.ends_with('\r') || Candidates::new(&self.secrets, text).place(0).is_some() {
-            return false;
-        }
-        let start = memrchr(b'\n', text.as_bytes()).map_or(0, |at| at + 1);
-        if begun(&self.secrets, &text[start..]) > 0 {
-            return false;
-        }
-        self.line.push_str(&text[start..]);
-        self.done = self.line.len();
-        self.forget();
-        true
-    }
-
-    fn take(&mut self, text: &str) {
-        let mut rest = text;
+    /// Takes the next piece. Where what is ready is what the piece begins with, it is not copied: the
+    /// number of its bytes is returned.
+    fn take(&mut self, text: &str) -> Option<usize> {
+        let mut start = 0;
         if !self.line.is_empty() {
-            let end = memchr(b'\n', rest.as_bytes()).map(|at| at + 1);
-            self.line.push_str(&rest[..end.unwrap_or(rest.len())]);
-            let Some(end) = end else {
-                return self.partial();
-            };
-            rest = &rest[end..];
-            let line = std::mem::take(&mut self.line);
+            let end = memchr(b'\n', text.as_bytes()).map(|at| at + 1);
+            start = end.unwrap_or(text.len());
+            self.line.push_str(&text[..start]);
+            if end.is_none() {
+                self.partial();
+                return None;
+            }
+            let mut line = std::mem::take(&mut self.line);
             self.complete(&line, self.done);
             self.done = 0;
+            line.clear();
+            self.line = line;
         }
-        let end = memrchr(b'\n', rest.as_bytes()).map_or(0, |at| at + 1);
-        self.lines(&rest[..end]);
-        self.line.push_str(&rest[end..]);
+        let same = self.out == text[..start];
+        if same {
+            self.out.clear();
+        }
+        let end = memrchr(b'\n', &text.as_bytes()[start..]).map_or(start, |at| start + at + 1);
+        let same = self.lines(&text[..end], start, same);
+        self.line.push_str(&text[end..]);
         self.partial();
+        if !same {
+            return None;
+        }
+        if text[end..].starts_with(&self.out) {
+            let bytes = end + self.out.len();
+            self.out.clear();
+            return Some(bytes);
+        }
+        self.out.insert_str(0, &text[..end]);
+        None
     }
 
-    /// Takes whole lines.
-    fn lines(&mut self, text: &str) {
-        let mut at = 0;
+    /// Takes the whole lines of `text` that begin at `start`. `same`: what is before them is handed out
+    /// as it is, and is not copied yet. Returns whether that holds of all of `text`.
+    fn lines(&mut self, text: &str, start: usize, same: bool) -> bool {
         let secrets = Arc::clone(&self.secrets);
         let mut candidates = Candidates::new(&secrets, text);
-        let mut special: Option<Option<usize>> = None;
+        let (mut special, mut suspect) = (None, None);
+        let mut at = start;
+        // What is before that is handed out.
+        let mut copied = if same { 0 } else { start };
         while at < text.len() {
-            let rest = &text[at..];
             if matches!(self.state, State::Plain) && self.secrets.extras.is_empty() {
-                let candidate = candidates.place(at);
-                if special.is_none_or(|found| found.is_some_and(|place| place < at)) {
+                if is_behind(suspect, at) {
+                    suspect = Some(candidates.suspect(at));
+                }
+                if is_behind(special, at) {
                     special = Some(next_special(text, at));
                 }
-                let next = match (candidate, special.flatten()) {
-                    (Some(a), Some(b)) => a.min(b),
-                    (Some(one), None) | (None, Some(one)) => one,
-                    (None, None) => {
-                        self.out.push_str(rest);
-                        return;
-                    }
-                };
-                let start =
-                    memrchr(b'\n', &text.as_bytes()[at..next]).map_or(at, |place| at + place + 1);
-                self.out.push_str(&text[at..start]);
-                at = start;
-                if candidate.is_none_or(|place| next < place) {
-                    let end =
-                        text.floor_char_boundary(candidate.unwrap_or(text.len()).min(at + LONGEST));
-                    let end = memrchr(b'\n', &text.as_bytes()[at..end])
-                        .map_or(at, |place| at + place + 1);
+                let before = suspect.flatten().unwrap_or(text.len());
+                if let Some(place) = special.flatten().filter(|place| *place < before) {
+                    let line_end = |from: usize, to: usize| {
+                        memrchr(b'\n', &text.as_bytes()[from..to]).map_or(from, |at| from + at + 1)
+                    };
+                    at = line_end(at, place);
+                    let most = text.floor_char_boundary(before.min(at + LONGEST));
+                    let end = line_end(at, most);
                     if end > at {
-                        at += self.coloured(&text[at..end]);
+                        at += self.coloured(text, at..end, &mut copied);
                         continue;
                     }
+                } else if before == text.len() {
+                    break;
+                } else {
+                    at = before;
                 }
             }
             let end =
                 memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |place| at + place + 1);
+            self.out.push_str(&text[copied..at]);
             self.complete(&text[at..end], 0);
-            at = end;
+            (at, copied) = (end, end);
         }
+        if copied == 0 {
+            return true;
+        }
+        self.out.push_str(&text[copied..]);
+        false
     }
 
-    /// Takes whole lines in which nothing but what a terminal does not show needs a closer look, until
-    /// one changes what the next are; returns how many bytes that were.
-    fn coloured(&mut self, text: &str) -> usize {
+    /// Takes the whole lines of `text` in a range, in which nothing but what a terminal does not show
+    /// needs a closer look, until one changes what the next are; returns how many bytes that were. Up to
+    /// `copied` the text is handed out.
+    fn coloured(&mut self, text: &str, range: Range<usize>, copied: &mut usize) -> usize {
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
-        // Where each line begins, in what is shown and in the text.
-        let mut starts = Vec::new();
-        let mut at = 0;
-        for line in text.split_inclusive('\n') {
-            starts.push((shown.len(), at));
-            view::add_shown(line, &mut shown);
-            at += line.len();
+        // Where each line is, in what is shown and in the text.
+        let mut lines = Vec::new();
+        let mut at = range.start;
+        for end in memchr_iter(b'\n', &text.as_bytes()[range.clone()]) {
+            let next = range.start + end + 1;
+            let start = shown.len();
+            view::add_shown(&text[at..next], &mut shown);
+            lines.push((start..shown.len(), at..next));
+            // The line break may be a part of an escape.
+            if !shown.ends_with('\n') {
+                shown.push('\n');
+            }
+            at = next;
         }
         let secrets = Arc::clone(&self.secrets);
         let mut candidates = Candidates::new(&secrets, &shown);
         let mut number = 0;
-        let mut done = 0;
-        while let Some((from, _)) = starts.get(number) {
-            let Some(place) = candidates.place(*from) else {
-                break;
-            };
-            number = starts.partition_point(|(start, _)| *start <= place);
-            let start = starts[number - 1].1;
-            let end = starts.get(number).map_or(text.len(), |(_, end)| *end);
-            self.out.push_str(&text[done..start]);
-            self.complete(&text[start..end], 0);
-            done = end;
+        let mut taken = range.end;
+        while let Some((start, _)) = lines.get(number).cloned()
+            && let Some(place) = candidates.place(start.start)
+        {
+            number = lines.partition_point(|(shown, _)| shown.start <= place);
+            let (shown, line) = lines[number - 1].clone();
+            if candidates.is_clean(shown) {
+                continue;
+            }
+            self.out.push_str(&text[*copied..line.start]);
+            self.complete(&text[line.clone()], 0);
+            *copied = line.end;
             if !matches!(self.state, State::Plain) {
-                self.shown = shown;
-                return done;
+                taken = line.end;
+                break;
             }
         }
-        self.out.push_str(&text[done..]);
         self.shown = shown;
-        text.len()
+        taken - range.start
     }
 
     /// Looks at the line that has begun, and hands out what more text will not change.
@@ -399,6 +411,11 @@ impl StreamRedactor {
         self.out.push_str(self.secrets.name(kind));
         self.out.push(']');
     }
+}
+
+/// Whether what was found last, if anything was looked for, is not behind `at`.
+fn is_behind(found: Option<Option<usize>>, at: usize) -> bool {
+    found.is_none_or(|found| found.is_some_and(|place| place < at))
 }
 
 /// A line as it is shown.

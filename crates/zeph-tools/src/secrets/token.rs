@@ -256,7 +256,12 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     if first == b'h' && line.has(at, "hooks.slack.com/services/") {
         return webhook(line, at).map(|range| (range, Kind::SLACK));
     }
-    let shape = SHAPES.iter().find(|shape| line.has(at, shape.prefix))?;
+    if !is_free(line, at) {
+        return None;
+    }
+    let shape = SHAPES
+        .iter()
+        .find(|shape| shape.prefix.as_bytes()[0] == first && line.has(at, shape.prefix))?;
     let start = at + shape.prefix.len();
     // `xoxb-`, `xoxp-`, …
     let is_slack = || {
@@ -264,9 +269,6 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
             && line.at(start + 1) == Some(b'-')
     };
     if shape.prefix == "xox" && !is_slack() {
-        return None;
-    }
-    if !is_free(line, at) {
         return None;
     }
     let (least, most) = (shape.length.start, shape.length.end);

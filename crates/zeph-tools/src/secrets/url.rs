@@ -25,6 +25,9 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
         return None;
     }
     let start = at + 3;
+    if line.lacks(start, LONGEST, b'@') {
+        return None;
+    }
     // RFC 3986, section 3.2: the authority ends with the next of these, or what cannot be in it.
     let ends = |byte: u8| {
         byte.is_ascii_whitespace()

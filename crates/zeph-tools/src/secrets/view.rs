@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use memchr::{memchr2_iter, memchr3};
 
+use crate::controls::plain_prefix;
+
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct View {
     pub(super) text: String,
@@ -73,7 +75,7 @@ impl<'t> Iterator for Parts<'t> {
         loop {
             let at = self.at;
             let rest = &self.line[at..];
-            let plain = rest.bytes().position(is_hidden).unwrap_or(rest.len());
+            let plain = plain_prefix(rest.as_bytes());
             if plain > 0 {
                 self.at += plain;
                 return Some(Part::Shown(at, &rest[..plain]));
@@ -135,11 +137,6 @@ impl View {
         }
         place(range.start)..place(range.end - 1) + 1
     }
-}
-
-/// Whether a terminal does not show a byte as it is.
-fn is_hidden(byte: u8) -> bool {
-    byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t')
 }
 
 /// Bytes of the escape sequence with which `text` begins (ECMA-48): CSI, OSC and the like up to
