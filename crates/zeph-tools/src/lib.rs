@@ -10,13 +10,13 @@
 #![deny(missing_docs)]
 
 pub mod audit;
+mod bytes;
 pub mod cache;
 pub mod call;
 pub mod category;
 pub mod claim;
 pub mod composite;
 pub mod context;
-mod controls;
 pub mod def;
 pub mod error;
 pub mod event;

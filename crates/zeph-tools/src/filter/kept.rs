@@ -110,7 +110,11 @@ impl Kept {
     }
 
     fn push(&mut self, number: u64, text: &str, ours: bool) {
-        let chars = text.chars().count();
+        let chars = if text.is_ascii() {
+            text.len()
+        } else {
+            text.chars().count()
+        };
         let longest = self.budget / 4;
         if chars > longest {
             self.cut = true;

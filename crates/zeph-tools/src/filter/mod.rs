@@ -12,6 +12,7 @@ mod confidence;
 pub mod config;
 mod engine;
 mod facts;
+mod find;
 mod habits;
 mod kept;
 mod line;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr2_iter, memchr3};
 
-use crate::controls::plain_prefix;
+use crate::bytes::{controls, find};
 
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct View {
@@ -75,7 +75,7 @@ impl<'t> Iterator for Parts<'t> {
         loop {
             let at = self.at;
             let rest = &self.line[at..];
-            let plain = plain_prefix(rest.as_bytes());
+            let plain = find(rest.as_bytes(), controls).unwrap_or(rest.len());
             if plain > 0 {
                 self.at += plain;
                 return Some(Part::Shown(at, &rest[..plain]));

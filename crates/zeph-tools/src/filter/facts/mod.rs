@@ -8,12 +8,13 @@ mod seen;
 mod shape;
 mod worth;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::kept::KeptLine;
 use super::line::{Held, Line};
 use super::strategy::{Mask, shape as shape_of};
 use super::timing::without_time;
+use foldhash::HashSet;
 use seen::Seen;
 use shape::shape_alone;
 
@@ -159,9 +160,9 @@ struct Told<'r> {
 
 impl<'r> Told<'r> {
     fn new(result: &'r [KeptLine]) -> Self {
-        let mut lines = HashSet::new();
-        let mut words = HashSet::new();
-        let mut pairs = HashSet::new();
+        let mut lines = HashSet::default();
+        let mut words = HashSet::default();
+        let mut pairs = HashSet::default();
         for line in result {
             lines.insert(line.text.trim());
             words.extend(words_of(&line.text));

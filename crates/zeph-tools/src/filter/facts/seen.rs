@@ -4,6 +4,7 @@
 //! number it is, but for whether it is 0.
 
 use super::shape::Shape;
+use crate::bytes::{between, packed};
 
 /// How many lines are remembered.
 const SLOTS: usize = 4096;
@@ -20,6 +21,8 @@ const SHAPES: [Shape; 6] = [
 ];
 /// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// A factor (of MurmurHash3's mixer) that is never cancelled out: no text holds the byte 0xff.
+const NO_TEXT: u64 = 0xff51_afd7_ed55_8ccd;
 
 /// A byte in every byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -39,17 +42,24 @@ impl Seen {
     /// but not all.
     pub(super) fn hash(text: &str) -> u64 {
         let mut hash = text.len() as u64;
-        let mut add = |word: u64| {
-            let mixed = (hash ^ masked(word)).wrapping_mul(GOLDEN);
-            hash = mixed ^ (mixed >> 29);
+        let mut add = |low: u64, high: u64| {
+            let (low, high) = (masked(low), masked(high));
+            let product = u128::from(low ^ hash ^ GOLDEN) * u128::from(high ^ NO_TEXT);
+            hash = product as u64 ^ (product >> 64) as u64;
         };
-        let (words, rest) = text.as_bytes().as_chunks::<8>();
-        for word in words {
-            add(u64::from_le_bytes(*word));
+        let bytes = text.as_bytes();
+        for block in bytes.as_chunks::<16>().0 {
+            let both = u128::from_le_bytes(*block);
+            add(both as u64, (both >> 64) as u64);
         }
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        add(u64::from_le_bytes(last));
+        // The last ones, whether they were looked at or not.
+        if let Some(last) = bytes.last_chunk::<16>() {
+            let both = u128::from_le_bytes(*last);
+            add(both as u64, (both >> 64) as u64);
+        } else {
+            let (low, high) = bytes.split_at(bytes.len().min(8));
+            add(packed(low), packed(high));
+        }
         (hash & !SHAPE).max(SHAPE + 1)
     }
 
@@ -76,11 +86,7 @@ fn slot(hash: u64) -> usize {
 
 /// The word with each of its bytes that is a digit from 1 to 9 replaced by `1`.
 fn masked(word: u64) -> u64 {
-    let low = word & (0x7f * ONES);
-    let from_1 = low + (0x80 - 0x31) * ONES;
-    let beyond_9 = low + (0x80 - 0x3a) * ONES;
-    let digits = from_1 & !beyond_9 & !word & (0x80 * ONES);
-    let digits = (digits >> 7) * 0xff;
+    let digits = (between(word, b'1', b'9') >> 7) * 0xff;
     (word & !digits) | (digits & (0x31 * ONES))
 }
 

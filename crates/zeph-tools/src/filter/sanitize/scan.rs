@@ -2,34 +2,13 @@
 
 use super::row::Column;
 use super::{Line, Sanitizer};
+use crate::bytes::{controls, equal, find};
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;
 const MAX_LINK: usize = 2048;
 /// Bytes of coloured text that are taken at once.
 const MAX_COLOURED: usize = 64 * 1024;
-
-/// Bytes that are plain.
-const PLAIN: u8 = 0;
-/// Controls.
-const CONTROL: u8 = 1;
-/// 0xC2 begins U+0080 to U+009F, and other characters.
-const C2: u8 = 2;
-
-/// The class of every byte.
-const CLASS: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        if byte != b'\n' as usize && byte != b'\t' as usize {
-            table[byte] = CONTROL;
-        }
-        byte += 1;
-    }
-    table[0x7f] = CONTROL;
-    table[0xc2] = C2;
-    table
-};
 
 /// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
 /// one.
@@ -59,13 +38,15 @@ fn plain_prefix(text: &[u8]) -> usize {
 
 /// The first control in `from..to`.
 fn next_special(text: &[u8], from: usize, to: usize) -> Option<usize> {
-    let mut bytes = text[from..to].iter().enumerate();
-    let found = bytes.find(|(offset, byte)| match CLASS[usize::from(**byte)] {
-        PLAIN => false,
-        C2 => text.get(from + offset + 1).is_some_and(|next| *next < 0xa0),
-        _ => true,
-    });
-    found.map(|(offset, _)| from + offset)
+    let mut at = from;
+    loop {
+        at += find(&text[at..to], |word| controls(word) | equal(word, 0xc2))?;
+        // 0xC2 begins U+0080 to U+009F, and other characters.
+        if text[at] != 0xc2 || text.get(at + 1).is_some_and(|next| *next < 0xa0) {
+            return Some(at);
+        }
+        at += 1;
+    }
 }
 
 /// Adds to `clean` the text up to the first control that does more to what is printed at the end of

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::find::Find as _;
 use crate::filter::line::{End, Held, Line, Sink};
 
 /// Bytes of what a task returned.
@@ -65,7 +66,7 @@ fn heading(text: &str) -> Option<&str> {
 
 /// What happened, and where: `changed` and `web1` of `changed: [web1] => …`.
 fn result(text: &str) -> Option<(&str, &str)> {
-    let (word, rest) = text.split_once(": [")?;
+    let (word, rest) = text.cut_at(": [")?;
     let known = [
         "ok",
         "changed",

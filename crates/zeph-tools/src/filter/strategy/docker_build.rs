@@ -5,8 +5,9 @@
 //! run side by side can be told apart; on a terminal it shows `=> [2/4] RUN …`. The builder before it
 //! printed `Step 2/4 : RUN …` and then whatever the step printed.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 
 use super::excerpt::{Excerpt, keep_cut};
 use super::{FilterConfidence, Recipe, Strategy};
@@ -35,10 +36,10 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
 impl Recipe for DockerBuild {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Build {
-            steps: HashMap::new(),
-            names: HashMap::new(),
+            steps: HashMap::default(),
+            names: HashMap::default(),
             current: None,
-            told: HashSet::new(),
+            told: HashSet::default(),
             excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
             source: None,
             understood: false,

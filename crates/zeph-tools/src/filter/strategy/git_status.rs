@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use memchr::memchr;
 use serde::Deserialize;
 
 use super::places::{Budget, Places};
@@ -115,10 +116,13 @@ fn said<'t>(text: &'t str) -> Said<'t> {
 
 /// `modified:   src/a.rs`: a word or two, a colon, spaces. Also `修改：     src/a.rs`.
 fn labelled(entry: &str) -> bool {
-    let (at, colon) = match (entry.find(':'), entry.find('：')) {
-        (Some(at), _) => (at, 1),
-        (None, Some(at)) => (at, '：'.len_utf8()),
-        (None, None) => return false,
+    let (at, colon) = match memchr(b':', entry.as_bytes()) {
+        Some(at) => (at, 1),
+        None if entry.is_ascii() => return false,
+        None => match entry.find('：') {
+            Some(at) => (at, '：'.len_utf8()),
+            None => return false,
+        },
     };
     !entry[..at].contains(['/', '.', '"'])
         && entry[at + colon..].starts_with([' ', '\u{a0}', '\u{3000}'])

@@ -5,6 +5,8 @@
 //! path is looked at more closely: timestamps, UUIDs, hexadecimal ids and durations are masked
 //! always, numbers and paths where [`Mask::Shape`] is asked for.
 
+use crate::bytes::{between, find, packed};
+
 /// What is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::filter) enum Mask {
@@ -69,9 +71,8 @@ impl Hash {
         }
         let rest = chunks.remainder();
         if !rest.is_empty() {
-            let mut eight = [0; 8];
-            eight[..rest.len()].copy_from_slice(rest);
-            self.mark(u64::from_le_bytes(eight) ^ ((rest.len() as u64) << 56));
+            let length = (rest.len() as u64).wrapping_mul(FACTOR);
+            self.mark(packed(rest) ^ length);
         }
     }
 }
@@ -83,8 +84,9 @@ pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match CLASS[usize::from(byte)] {
+    while let Some(found) = next_digit_or_slash(&bytes[at..]) {
+        at += found;
+        match class(bytes, at) {
             DIGIT => {
                 let start = uuid_start(bytes, done, word_start(bytes, done, at));
                 hash.text(&bytes[done..start]);
@@ -103,6 +105,11 @@ pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
     }
     hash.text(&bytes[done..]);
     hash.0
+}
+
+/// Where the first digit or slash is.
+fn next_digit_or_slash(bytes: &[u8]) -> Option<usize> {
+    find(bytes, |word| between(word, b'/', b'9'))
 }
 
 fn class(bytes: &[u8], at: usize) -> u8 {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::find::Find as _;
 use crate::filter::line::{End, Line, Sink};
 
 /// Characters of a line of names.
@@ -47,7 +48,7 @@ fn deprecated(text: &str) -> Option<(&'static str, &str)> {
     ];
     let (start, said) = STARTS.iter().find(|(start, _)| text.starts_with(start))?;
     let rest = &text[start.len()..];
-    let (path, reason) = rest.split_once(": ").unwrap_or((rest, ""));
+    let (path, reason) = rest.cut_at(": ").unwrap_or((rest, ""));
     // A path of packages: `a > b > glob@7.2.3`.
     let name = path.rsplit(" > ").next().unwrap_or(path);
     let is_name = name.rfind('@').is_some_and(|at| at > 0) && !name.contains([' ', '"']);

@@ -3,10 +3,11 @@
 //! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
 //! other folder does; then the deepest give way. Memory stays bounded whatever is added.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use memchr::memchr_iter;
+use foldhash::HashMap;
+use memchr::{memchr_iter, memrchr};
 
 /// Folders that are told apart while paths come in.
 const MOST_GROUPS: usize = 2000;
@@ -68,6 +69,36 @@ pub(super) fn made(path: &str) -> Option<usize> {
     None
 }
 
+/// How often names came, as long as there are not too many of them.
+#[derive(Debug, Default)]
+struct Counts(HashMap<String, u64>);
+
+impl Counts {
+    /// Whether there was room.
+    fn add(&mut self, name: &str, count: u64) -> bool {
+        if let Some(known) = self.0.get_mut(name) {
+            *known += count;
+            return true;
+        }
+        let room = self.0.len() < MOST_KINDS;
+        if room {
+            self.0.insert(name.to_owned(), count);
+        }
+        room
+    }
+
+    /// All, in the order of their names.
+    fn sorted(&self) -> Vec<(&str, u64)> {
+        let mut all: Vec<_> = self
+            .0
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+}
+
 /// A folder.
 #[derive(Debug, Default)]
 struct Group {
@@ -77,9 +108,9 @@ struct Group {
     names: Vec<String>,
     /// The last name, where [`Self::names`] has not all.
     last: String,
-    endings: BTreeMap<String, u64>,
+    endings: Counts,
     /// Folders in it that have no line of their own, with the number of their paths.
-    below: BTreeMap<String, u64>,
+    below: Counts,
     /// Paths below it that are in none of these.
     uncounted: u64,
 }
@@ -95,29 +126,33 @@ struct Groups {
 }
 
 impl Groups {
-    fn get(&mut self, folder: &str) -> Option<&mut Group> {
-        let at = match self.last {
-            Some(last) if self.last_name == folder => last,
-            _ => {
-                let at = *self.index.get(folder)?;
-                self.last_name.clear();
-                self.last_name.push_str(folder);
-                self.last = Some(at);
-                at
-            }
-        };
-        self.list.get_mut(at)
+    /// Where in `list` a folder is.
+    fn find(&mut self, folder: &str) -> Option<usize> {
+        if let Some(last) = self.last
+            && self.last_name == folder
+        {
+            return Some(last);
+        }
+        let at = *self.index.get(folder)?;
+        self.last_name.clear();
+        self.last_name.push_str(folder);
+        self.last = Some(at);
+        Some(at)
     }
 
-    fn entry(&mut self, folder: &str) -> &mut Group {
-        let at = match self.index.get(folder) {
-            Some(at) => *at,
-            None => {
-                self.list.push(Group::default());
-                self.index.insert(folder.to_owned(), self.list.len() - 1);
-                self.list.len() - 1
-            }
-        };
+    /// Where it is; if it was not there, it is now.
+    fn entry(&mut self, folder: &str) -> usize {
+        if let Some(at) = self.index.get(folder) {
+            return *at;
+        }
+        let at = self.list.len();
+        self.list.push(Group::default());
+        self.index.insert(folder.to_owned(), at);
+        at
+    }
+
+    fn group(&mut self, folder: &str) -> &mut Group {
+        let at = self.entry(folder);
         &mut self.list[at]
     }
 
@@ -163,7 +198,7 @@ impl Places {
     pub(super) fn add(&mut self, path: &str) {
         self.count += 1;
         let bare = path.strip_suffix('/').unwrap_or(path);
-        let name_at = bare.rfind('/').map_or(0, |at| at + 1);
+        let name_at = memrchr(b'/', bare.as_bytes()).map_or(0, |at| at + 1);
         let (folder, name) = path.split_at(name_at);
         let folder = match folder {
             "/" => folder,
@@ -173,28 +208,19 @@ impl Places {
             Some(depth) => cut(folder, depth),
             None => (folder, None),
         };
-        if self.groups.get(folder).is_none() {
-            self.groups.entry(folder);
-            if self.groups.list.len() > MOST_GROUPS {
-                let names = self.groups.index.keys();
-                let depth = names.map(|key| parts(key)).max().unwrap_or(1);
-                self.reduce(depth.saturating_sub(1));
-                self.depth = Some(depth.saturating_sub(1));
-            }
-        }
-        let folder = self.depth.map_or(folder, |depth| cut(folder, depth).0);
-        let room = self.bytes < MOST_BYTES;
-        let group = match self.groups.get(folder) {
-            Some(group) => group,
-            None => self.groups.entry(folder),
+        let at = match self.groups.find(folder) {
+            Some(at) => at,
+            None => self.open(folder),
         };
+        let room = self.bytes < MOST_BYTES;
+        let group = &mut self.groups.list[at];
         group.count += 1;
         if let Some(below) = below {
             group.add_below(below, 1);
             return;
         }
         if let Some(ending) = ending(name) {
-            add_to(&mut group.endings, ending, 1);
+            group.endings.add(ending, 1);
         }
         if room {
             self.bytes += name.len() + size_of::<String>();
@@ -205,11 +231,25 @@ impl Places {
         }
     }
 
+    /// Where a folder is that was not there before. When there are too many, the deepest give way.
+    fn open(&mut self, folder: &str) -> usize {
+        let at = self.groups.entry(folder);
+        if self.groups.list.len() <= MOST_GROUPS {
+            return at;
+        }
+        let names = self.groups.index.keys();
+        let depth = names.map(|key| parts(key)).max().unwrap_or(1);
+        let depth = depth.saturating_sub(1);
+        self.reduce(depth);
+        self.depth = Some(depth);
+        self.groups.entry(cut(folder, depth).0)
+    }
+
     /// Gives all folders of more than `depth` parts to those above them.
     fn reduce(&mut self, depth: usize) {
         for (key, group) in self.groups.take() {
             let (key, below) = cut(&key, depth);
-            self.groups.entry(key).take(group, below);
+            self.groups.group(key).take(group, below);
         }
     }
 
@@ -224,7 +264,7 @@ impl Places {
             let end = made(&format!("{key}/")).unwrap_or(key.len());
             let (head, rest) = key.split_at(end);
             let below = rest.split('/').find(|part| !part.is_empty());
-            self.groups.entry(head).take(group, below);
+            self.groups.group(head).take(group, below);
         }
     }
 
@@ -244,7 +284,7 @@ impl Places {
         let groups = self.groups.take();
         let wants = groups
             .values()
-            .map(|group| group.names.len() + group.below.len());
+            .map(|group| group.names.len() + group.below.0.len());
         let shares = share(budget.names, &wants.collect::<Vec<_>>());
         let told = groups.iter().zip(shares);
         told.flat_map(|((folder, group), names)| group.lines(folder, names))
@@ -254,7 +294,7 @@ impl Places {
 
 impl Group {
     fn add_below(&mut self, name: &str, count: u64) {
-        if !add_to(&mut self.below, name, count) {
+        if !self.below.add(name, count) {
             self.uncounted += count;
         }
     }
@@ -262,8 +302,8 @@ impl Group {
     /// Takes in another: itself where `below` is `None`, else what is below in that folder.
     fn take(&mut self, other: Self, below: Option<&str>) {
         self.count += other.count;
-        for (ending, count) in other.endings {
-            add_to(&mut self.endings, &ending, count);
+        for (ending, count) in other.endings.sorted() {
+            self.endings.add(ending, count);
         }
         match below {
             Some(below) => self.add_below(below, other.count),
@@ -271,8 +311,8 @@ impl Group {
                 self.names.extend(other.names);
                 self.last = other.last;
                 self.uncounted += other.uncounted;
-                for (name, count) in other.below {
-                    self.add_below(&name, count);
+                for (name, count) in other.below.sorted() {
+                    self.add_below(name, count);
                 }
             }
         }
@@ -303,7 +343,7 @@ impl Group {
             _ => "/ ",
         };
         let mut line = format!("{folder}{behind}({}):", self.count);
-        let room = names.saturating_sub(self.below.len()).max(names / 2);
+        let room = names.saturating_sub(self.below.0.len()).max(names / 2);
         let files = self.names.len().min(room);
         let folders = names - files;
         let listed = self.listed(files);
@@ -313,7 +353,7 @@ impl Group {
             push_name(&mut line, name);
             told += 1;
         }
-        for (name, count) in self.below.iter().take(folders) {
+        for (name, count) in self.below.sorted().into_iter().take(folders) {
             line.push(' ');
             push_name(&mut line, name);
             let _ = write!(line, "/ ({count})");
@@ -340,7 +380,7 @@ impl Group {
             return self.names.iter().collect();
         }
         let is_rare = |name: &str| {
-            let count = ending(name).and_then(|ending| self.endings.get(ending));
+            let count = ending(name).and_then(|ending| self.endings.0.get(ending));
             count.is_none_or(|count| *count <= FEW)
         };
         let mut rare = room / 2;
@@ -367,8 +407,8 @@ impl Group {
 
     /// `; of all: 30 .js, 4 .ts, 1 .md`: the most frequent, and one that is rare.
     fn push_endings(&self, line: &mut String) {
-        let mut endings: Vec<(&String, &u64)> = self.endings.iter().collect();
-        endings.sort_by_key(|(ending, count)| (std::cmp::Reverse(**count), *ending));
+        let mut endings = self.endings.sorted();
+        endings.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let rare = endings.len().saturating_sub(1).max(ENDINGS);
         let told = endings.iter().take(ENDINGS).chain(endings.get(rare));
         for (index, (ending, count)) in told.enumerate() {
@@ -376,19 +416,6 @@ impl Group {
             let _ = write!(line, "{before} {count} .{ending}");
         }
     }
-}
-
-/// Adds to the count of a name, as long as there are not too many names.
-fn add_to(counts: &mut BTreeMap<String, u64>, name: &str, count: u64) -> bool {
-    if let Some(known) = counts.get_mut(name) {
-        *known += count;
-        return true;
-    }
-    let room = counts.len() < MOST_KINDS;
-    if room {
-        counts.insert(name.to_owned(), count);
-    }
-    room
 }
 
 /// A name, in quotes where it holds a space.
@@ -402,7 +429,12 @@ fn push_name(line: &mut String, name: &str) {
 
 /// What a file's name ends with, behind its last point.
 fn ending(name: &str) -> Option<&str> {
-    let (stem, ending) = name.trim_end_matches('"').rsplit_once('.')?;
+    let name = match name.ends_with('"') {
+        true => name.trim_end_matches('"'),
+        false => name,
+    };
+    let at = memrchr(b'.', name.as_bytes())?;
+    let (stem, ending) = (&name[..at], &name[at + 1..]);
     let fits = !stem.is_empty()
         && (1..=12).contains(&ending.len())
         && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());

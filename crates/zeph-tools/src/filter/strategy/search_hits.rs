@@ -3,9 +3,9 @@
 //! Up to `max_bytes` all of it stays, as it was asked for. Of more, each file is told with the number of its hits
 //! and the first of them, as many as fit; where there are too many files, they are told by folder.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use serde::Deserialize;
 
 use super::excerpt::keep_cut;
@@ -54,7 +54,7 @@ impl Recipe for Params {
             early: Some(Vec::new()),
             bytes: 0,
             files: Vec::new(),
-            index: HashMap::new(),
+            index: HashMap::default(),
             held: 0,
             numbered: false,
             heading: Heading::None,

@@ -135,9 +135,23 @@ impl Kind {
 
 /// Whether a line has that many words: runs of three letters and more, without digits.
 fn has_words(text: &str, least: usize) -> bool {
-    let word = |run: &&[u8]| run.len() > 2 && run.iter().all(u8::is_ascii_alphabetic);
-    let mut runs = text.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
-    least == 0 || runs.by_ref().filter(word).nth(least - 1).is_some()
+    let mut words = 0;
+    // Of the run that has begun.
+    let (mut letters, mut digits) = (0, false);
+    for byte in text.bytes().chain([b' ']) {
+        if words == least {
+            return true;
+        }
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => letters += 1,
+            b'0'..=b'9' => digits = true,
+            _ => {
+                words += usize::from(letters > 2 && !digits);
+                (letters, digits) = (0, false);
+            }
+        }
+    }
+    words >= least
 }
 
 fn warns(text: &str) -> bool {

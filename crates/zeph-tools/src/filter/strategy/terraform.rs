@@ -5,13 +5,14 @@
 //! `+`, `-` and `~` stand before what changes. Several resources of one type mostly change alike: what
 //! the first of them tells is told once.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use memchr::memchr;
 
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::find::Find as _;
 use crate::filter::line::{End, Held, Line, Sink};
 
 /// Lines of one block that are looked at together.
@@ -116,7 +117,7 @@ fn type_of(address: &str) -> &str {
 
 /// What a line of progress says of a resource: `ADDRESS: Creation complete after 0s`.
 fn progress(text: &str) -> Option<(&str, Progress)> {
-    let at = text.rfind(": ")?;
+    let at = text.last_place_of(": ")?;
     let (address, said) = (&text[..at], &text[at + 2..]);
     if address.contains(": ") || !address.contains('.') {
         return None;
@@ -239,7 +240,7 @@ impl Run {
                 block.heredoc = None;
             }
         } else if memchr(b'<', text.as_bytes()).is_some()
-            && let Some((_, word)) = text.rsplit_once("<<-").or_else(|| text.rsplit_once("<<"))
+            && let Some((_, word)) = text.cut_at_last("<<-").or_else(|| text.cut_at_last("<<"))
         {
             if !word.is_empty()
                 && word

@@ -3,6 +3,7 @@
 use super::super::places::share;
 use super::hunk::{Body, Gone, Hunk};
 use super::parse::Kind;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Sink};
 
 /// Files that dependencies are locked in.
@@ -135,7 +136,9 @@ impl Patch {
         let path = new.or_else(|| named("--- ")).unwrap_or_else(|| {
             let first = self.headers.first().map_or("", |header| &header.text);
             let words = first.strip_prefix("diff --git ").unwrap_or(first);
-            words.rfind(" b/").map_or(words, |at| &words[at + 1..])
+            words
+                .last_place_of(" b/")
+                .map_or(words, |at| &words[at + 1..])
         });
         let path = path.split('\t').next().unwrap_or(path);
         let bare = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));

@@ -3,8 +3,9 @@
 //! Messages that differ in what they quote, and in numbers, are one: the first is told in full, and
 //! with the places of the others what they have instead. Nothing that a diagnostic says is left out.
 
-use std::collections::HashMap;
+use std::ops::Range;
 
+use foldhash::HashMap;
 use memchr::memchr;
 
 use super::budget::{Block, Budget, Piece};
@@ -35,6 +36,9 @@ pub(super) struct Remarks {
     groups: Vec<Group>,
     by_key: HashMap<String, usize>,
     key: String,
+    /// Of the last message; their memory is used again.
+    form: String,
+    parts: Vec<Range<usize>>,
     bytes: usize,
     seen: bool,
     budget: Budget,
@@ -87,12 +91,12 @@ impl Remarks {
                     code: remark.code.to_owned(),
                     count: 0,
                     forms: Vec::new(),
-                    by_form: HashMap::new(),
+                    by_form: HashMap::default(),
                 });
                 self.groups.len() - 1
             }
         };
-        self.bytes += self.groups[index].add(remark);
+        self.bytes += self.groups[index].add(remark, &mut self.form, &mut self.parts);
         if self.bytes > MOST_BYTES {
             self.tell(out);
         }
@@ -109,18 +113,24 @@ impl Remarks {
 
 impl Group {
     /// How many bytes more there are.
-    fn add(&mut self, remark: Remark<'_>) -> usize {
+    fn add(
+        &mut self,
+        remark: Remark<'_>,
+        form: &mut String,
+        parts: &mut Vec<Range<usize>>,
+    ) -> usize {
         self.count += 1;
-        let (form, parts) = form(remark.message);
+        read_form(remark.message, form, parts);
+        let parts = || parts.iter().map(|part| &remark.message[part.clone()]);
         let mut bytes = 48 + remark.place.len();
-        let index = match self.by_form.get(&form) {
+        let index = match self.by_form.get(form) {
             Some(index) => *index,
             None => {
                 bytes += form.len() + remark.message.len() + 200;
-                self.by_form.insert(form, self.forms.len());
+                self.by_form.insert(form.clone(), self.forms.len());
                 self.forms.push(Form {
                     message: remark.message.to_owned(),
-                    parts: parts.iter().map(|&part| part.to_owned()).collect(),
+                    parts: parts().map(str::to_owned).collect(),
                     files: Vec::new(),
                 });
                 self.forms.len() - 1
@@ -128,7 +138,7 @@ impl Group {
         };
         let form = &mut self.forms[index];
         let mut place = remark.place.to_owned();
-        for (first, part) in form.parts.iter().zip(&parts) {
+        for (first, part) in form.parts.iter().zip(parts()) {
             if first != part {
                 place.push(' ');
                 place.push_str(part);
@@ -216,10 +226,11 @@ fn push_places(file: &str, places: &[String], pieces: &mut Vec<Piece>) {
     pieces.push(piece);
 }
 
-/// What messages of one form have in common, and what each has instead: what it quotes, and numbers.
-fn form(message: &str) -> (String, Vec<&str>) {
-    let mut form = String::with_capacity(message.len());
-    let mut parts = Vec::new();
+/// What messages of one form have in common, and where each has something instead: what it quotes, and
+/// numbers.
+fn read_form(message: &str, form: &mut String, parts: &mut Vec<Range<usize>>) {
+    form.clear();
+    parts.clear();
     let bytes = message.as_bytes();
     // Up to here everything is in the form.
     let mut done = 0;
@@ -244,11 +255,10 @@ fn form(message: &str) -> (String, Vec<&str>) {
         };
         form.push_str(&message[done..at]);
         form.push(mark);
-        parts.push(&message[at..end]);
+        parts.push(at..end);
         (done, at) = (end, end);
     }
     form.push_str(&message[done..]);
-    (form, parts)
 }
 
 /// Reads what a tool prints, line by line.
@@ -307,11 +317,18 @@ mod tests {
 
     #[test]
     fn apostrophes_quote_nothing() {
-        assert_eq!(
-            form("can't use 'x' or 12"),
-            ("can't use \u{1} or \u{2}".to_owned(), vec!["'x'", "12"])
+        let check = |message: &str, expect: &str, expect_parts: &[&str]| {
+            let (mut form, mut parts) = ("x".to_owned(), vec![0..1]);
+            read_form(message, &mut form, &mut parts);
+            let parts: Vec<&str> = parts.into_iter().map(|part| &message[part]).collect();
+            assert_eq!((form.as_str(), parts.as_slice()), (expect, expect_parts));
+        };
+        check(
+            "can't use 'x' or 12",
+            "can't use \u{1} or \u{2}",
+            &["'x'", "12"],
         );
-        assert_eq!(form("an open 'quote").0, "an open 'quote");
-        assert_eq!(form("ES2022 é").0, "ES2022 é");
+        check("an open 'quote", "an open 'quote", &[]);
+        check("ES2022 é", "ES2022 é", &[]);
     }
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::{Diagnostic, Dialect, End, Found, Held, Line};
+use crate::filter::find::Find as _;
 
 /// Lines that are held below a diagnostic: the rest of its message, and the source.
 const MOST_PENDING: usize = 4;
@@ -128,7 +129,7 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
             message: rest.trim_ascii_start(),
         });
     }
-    let (word, message) = match rest.split_once(": ") {
+    let (word, message) = match rest.cut_at(": ") {
         Some((word, message)) if is_level(word, compiler) => (word, message.trim_ascii()),
         _ => ("", rest.trim_ascii()),
     };
@@ -247,7 +248,7 @@ fn is_context(text: &str) -> bool {
         return true;
     }
     text.ends_with(':')
-        && body.split_once(": ").is_some_and(|(path, _)| {
+        && body.cut_at(": ").is_some_and(|(path, _)| {
             !path.contains(' ') && path.contains('.') && !path.ends_with(".o")
         })
 }

@@ -3,6 +3,7 @@
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind, release};
 use super::{Held, Line, Sink};
+use crate::filter::find::Find as _;
 
 #[derive(Default)]
 struct Eslint {
@@ -33,7 +34,7 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
         .find(|level| rest.starts_with(level))?;
     let rest = rest[level.len()..].strip_prefix(' ')?.trim_ascii_start();
     // A message may end without a rule: a file that cannot be parsed.
-    let (message, code) = match rest.rsplit_once("  ") {
+    let (message, code) = match rest.cut_at_last("  ") {
         Some((message, code)) if !code.contains(' ') => (message.trim_ascii_end(), code),
         _ => (rest, ""),
     };
@@ -48,12 +49,12 @@ fn stylish(text: &str) -> Option<Remark<'_>> {
 
 /// `/src/a.js:12:5: message [Error/no-undef]`
 fn unix(text: &str) -> Option<Remark<'_>> {
-    let (rest, what) = text.strip_suffix(']')?.rsplit_once(" [")?;
+    let (rest, what) = text.strip_suffix(']')?.cut_at_last(" [")?;
     let (level, code) = what.split_once('/').unwrap_or((what, ""));
     if !["Error", "Warning"].contains(&level) {
         return None;
     }
-    let (place, message) = rest.split_once(": ")?;
+    let (place, message) = rest.cut_at(": ")?;
     let (path, _) = place.rsplit_once(':')?;
     path.contains(':').then_some(Remark {
         level,
@@ -66,16 +67,16 @@ fn unix(text: &str) -> Option<Remark<'_>> {
 
 /// `/src/a.js: line 12, col 5, Error - message (no-undef)`
 fn compact(text: &str) -> Option<Remark<'_>> {
-    let (file, rest) = text.split_once(": line ")?;
+    let (file, rest) = text.cut_at(": line ")?;
     let level_at = rest
-        .find(", Error - ")
-        .or_else(|| rest.find(", Warning - "))?;
+        .place_of(", Error - ")
+        .or_else(|| rest.place_of(", Warning - "))?;
     let place_end = text.len() - rest.len() + level_at;
     let place = &text[file.len() + 2..place_end];
-    let (level, message) = rest[level_at + 2..].split_once(" - ")?;
+    let (level, message) = rest[level_at + 2..].cut_at(" - ")?;
     let (message, code) = match message
         .strip_suffix(')')
-        .and_then(|rest| rest.rsplit_once(" ("))
+        .and_then(|rest| rest.cut_at_last(" ("))
     {
         Some((message, code)) if !code.contains(' ') => (message, code),
         _ => (message, ""),

@@ -1,6 +1,6 @@
 //! Groups of diagnostics, and how they are printed.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::budget::{Block, Budget, Piece, by_file};
 use super::{Diagnostic, Held, Line, Sink};
@@ -85,7 +85,7 @@ impl Groups {
                     help: diagnostic.help,
                     count: 0,
                     messages: Vec::new(),
-                    by_text: HashMap::new(),
+                    by_text: HashMap::default(),
                 });
                 self.groups.len() - 1
             }
@@ -136,13 +136,21 @@ fn form(level: &str, message: &str, form: &mut String) {
     form.push_str(level);
     form.push(':');
     let mut quoted = false;
-    for part in message.split('`') {
-        if quoted {
-            form.push('`');
-        } else {
-            form.extend(part.chars().filter(|c| !c.is_ascii_digit()));
+    // Up to here everything is in the form.
+    let mut done = 0;
+    for (at, byte) in message.bytes().enumerate() {
+        match byte {
+            b'`' if quoted => form.push('`'),
+            b'`' => form.push_str(&message[done..at]),
+            b'0'..=b'9' if !quoted => form.push_str(&message[done..at]),
+            _ => continue,
         }
-        quoted = !quoted;
+        done = at + 1;
+        quoted ^= byte == b'`';
+    }
+    match quoted {
+        true => form.push('`'),
+        false => form.push_str(&message[done..]),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What MSBuild and the C# compiler print: `Program.cs(5,13): error CS0103: … [app.csproj]`, each twice.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::{Diagnostic, Dialect, End, Found, Line};
+use crate::filter::find::Find as _;
 
 /// Diagnostics of which is known that they were told.
 const MOST_TOLD: usize = 8192;
@@ -18,7 +19,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
 
 /// Place, level, code and message.
 fn parse(text: &str) -> Option<(&str, &str, &str, &str)> {
-    let (place, rest) = text.split_once("): ")?;
+    let (place, rest) = text.cut_at("): ")?;
     let (_, position) = place.rsplit_once('(')?;
     let numbers = position
         .bytes()
@@ -26,11 +27,11 @@ fn parse(text: &str) -> Option<(&str, &str, &str, &str)> {
     let level = ["error", "warning"]
         .into_iter()
         .find(|level| rest.starts_with(level))?;
-    let (code, message) = rest[level.len()..].strip_prefix(' ')?.split_once(": ")?;
+    let (code, message) = rest[level.len()..].strip_prefix(' ')?.cut_at(": ")?;
     if position.is_empty() || !numbers || code.contains(' ') {
         return None;
     }
-    let message = match message.rfind(" [") {
+    let message = match message.last_place_of(" [") {
         Some(at) if message.ends_with("proj]") => &message[..at],
         _ => message,
     };

@@ -6,7 +6,7 @@
 
 mod text;
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::{Diagnostic, Dialect, End, Found, Line};
@@ -58,7 +58,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(Rustc {
         at: At::Between,
         block: Block::default(),
-        whole: HashSet::new(),
+        whole: HashSet::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind};
 use super::{Held, Line, Sink};
+use crate::filter::find::Find as _;
 
 #[derive(Default)]
 struct Tsc {
@@ -21,7 +22,7 @@ pub(super) fn start() -> Box<dyn Reader> {
 
 /// A diagnostic, and whether it is in the pretty form.
 fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
-    let at = text.find(" TS").filter(|_| !text.starts_with(' '))?;
+    let at = text.place_of(" TS").filter(|_| !text.starts_with(' '))?;
     let digits = text[at + 3..]
         .bytes()
         .take_while(u8::is_ascii_digit)
@@ -31,9 +32,9 @@ fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
         .filter(|_| digits > 0)?;
     let code = &text[at + 1..at + 3 + digits];
     let before = &text[..at];
-    let (place, level, pretty) = match before.rsplit_once(" - ") {
+    let (place, level, pretty) = match before.cut_at_last(" - ") {
         Some((place, level)) => (place, level, true),
-        None => match before.rsplit_once(": ") {
+        None => match before.cut_at_last(": ") {
             Some((place, level)) => (place, level, false),
             None => ("", before, false),
         },

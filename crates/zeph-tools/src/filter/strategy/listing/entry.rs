@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::filter::find::Find as _;
 use memchr::{memchr, memchr_iter};
 
 /// A line of a listing.
@@ -60,7 +61,7 @@ impl Reader {
             return Entry::Section;
         }
         match &self.section {
-            Some(folder) => Entry::Path(Cow::Owned(format!("{folder}/{name}"))),
+            Some(folder) => Entry::Path(Cow::Owned([folder, "/", name].concat())),
             None => Entry::Path(Cow::Borrowed(name)),
         }
     }
@@ -128,7 +129,7 @@ fn long_name(line: &str) -> Option<&str> {
     if memchr(b'>', name.as_bytes()).is_none() {
         return Some(name);
     }
-    Some(name.split_once(" -> ").map_or(name, |(name, _)| name))
+    Some(name.cut_at(" -> ").map_or(name, |(name, _)| name))
 }
 
 fn is_time_or_year(word: &str) -> bool {
@@ -173,7 +174,7 @@ fn path(line: &str) -> Option<&str> {
             .strip_prefix(does)
             .and_then(|rest| rest.strip_prefix(": "))
         {
-            let end = path.rfind(" (").unwrap_or(path.len());
+            let end = path.last_place_of(" (").unwrap_or(path.len());
             return Some(path[..end].trim_end());
         }
     }
@@ -196,9 +197,7 @@ fn long_name_of_archive(line: &str) -> Option<&str> {
         for _ in 0..5 {
             rest = skip_word(rest)?;
         }
-        let name = rest
-            .split_once(" -> ")
-            .or_else(|| rest.split_once(" link to "));
+        let name = rest.cut_at(" -> ").or_else(|| rest.cut_at(" link to "));
         return Some(name.map_or(rest, |(name, _)| name));
     }
     // Inode and blocks before the mode.

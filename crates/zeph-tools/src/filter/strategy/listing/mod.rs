@@ -136,12 +136,16 @@ impl Listing {
         let folder = made(&path)
             .filter(|_| self.made_counts)
             .map(|end| &path[..end]);
-        if let Some(folder) = folder
-            && (self.made.contains_key(folder) || self.made.len() < self.params.max_folders)
-        {
-            let places = self.made.entry(folder.to_owned()).or_default();
-            places.add(path[folder.len()..].trim_start_matches('/'));
-            return;
+        if let Some(folder) = folder {
+            let below = path[folder.len()..].trim_start_matches('/');
+            if let Some(places) = self.made.get_mut(folder) {
+                places.add(below);
+                return;
+            }
+            if self.made.len() < self.params.max_folders {
+                self.made.entry(folder.to_owned()).or_default().add(below);
+                return;
+            }
         }
         if self.params.format == Format::Paths
             && self.places.count() == 0

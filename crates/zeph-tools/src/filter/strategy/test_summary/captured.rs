@@ -2,6 +2,7 @@
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::trace::Trace;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Lines of a panic's message, or after an error.
@@ -187,7 +188,7 @@ impl Captured {
 /// process's number, and as it was before Rust 1.73: `thread 'NAME' panicked at 'MESSAGE', PLACE`.
 pub(super) fn panicked(text: &str) -> Option<(&str, &str)> {
     let rest = text.strip_prefix("thread ")?;
-    let (thread, place) = rest.split_once(" panicked at ")?;
+    let (thread, place) = rest.cut_at(" panicked at ")?;
     let name = match thread.strip_prefix('\'') {
         Some(name) => name.rsplit_once('\'').map_or(name, |(name, _)| name),
         None => thread,

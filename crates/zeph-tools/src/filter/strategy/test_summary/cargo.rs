@@ -6,11 +6,12 @@
 
 mod text;
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 use text::{
     Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
 };
@@ -77,7 +78,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         last: None,
         pending: Vec::new(),
         pending_bytes: 0,
-        shown: HashSet::new(),
+        shown: HashSet::default(),
         captured: foreign(limits),
         successes: false,
         failures: 0,
@@ -100,7 +101,7 @@ impl Cargo {
         if let Some(program) = self.program.take() {
             // The path of the program tells nothing that is needed.
             let text = program.text.trim_ascii_start();
-            let text = text.split_once(" (target").map_or(text, |(text, _)| text);
+            let text = text.cut_at(" (target").map_or(text, |(text, _)| text);
             out.say(program.number, text);
         }
     }

@@ -1,7 +1,7 @@
 //! The failures of one run: each is told once, at length or in brief, and those that were only named
 //! are told in the end.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::script::Failure;
 use super::{Held, Limits, Line, Sink};
@@ -32,7 +32,7 @@ impl Failures {
             limits,
             current: None,
             skipping: false,
-            told: HashSet::new(),
+            told: HashSet::default(),
             told_bytes: 0,
             named: Vec::new(),
             named_bytes: 0,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::go_trace::Trace;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Lines of what tests print that no test is known for.
 const FOREIGN: (usize, usize) = (12, 12);
@@ -84,8 +85,8 @@ fn package(text: &str) -> Option<&str> {
 /// Verdict and name in `    --- FAIL: TestA/b (0.00s)`.
 fn verdict(text: &str) -> Option<(&str, &str)> {
     let rest = text.trim_ascii_start().strip_prefix("--- ")?;
-    let (word, rest) = rest.split_once(": ")?;
-    let (name, time) = rest.rsplit_once(" (")?;
+    let (word, rest) = rest.cut_at(": ")?;
+    let (name, time) = rest.cut_at_last(" (")?;
     let timed = time.ends_with("s)") && time.starts_with(|c: char| c.is_ascii_digit());
     (timed && matches!(word, "FAIL" | "PASS" | "SKIP" | "BENCH")).then_some((word, name))
 }
@@ -228,7 +229,7 @@ impl Go {
 /// Whether a test said it by its own means: `    a_test.go:12: …`.
 fn is_said(text: &str) -> bool {
     text.trim_ascii_start()
-        .split_once(".go:")
+        .cut_at(".go:")
         .is_some_and(|(file, rest)| {
             !file.contains(' ') && rest.starts_with(|c: char| c.is_ascii_digit())
         })
@@ -308,7 +309,7 @@ impl Strategy for Go {
 /// Whether the compiler or `go vet` says it: `cart/cart.go:10:9: …`, at the start of the line.
 fn is_compile_error(text: &str) -> bool {
     let text = text.strip_prefix("vet: ").unwrap_or(text);
-    let Some((file, rest)) = text.split_once(".go:") else {
+    let Some((file, rest)) = text.cut_at(".go:") else {
         return false;
     };
     !file.starts_with([' ', '\t'])

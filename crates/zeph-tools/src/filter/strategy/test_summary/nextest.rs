@@ -1,11 +1,12 @@
 //! The format of `cargo nextest run`: one line a test with a verb that ends in column 12, the output
 //! of a failing test behind it, indented by four, and a summary that names the failing tests again.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
 const MOST_PENDING: usize = 512 * 1024;
@@ -58,12 +59,12 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         header: None,
         captured: foreign(limits),
         flush_left: false,
-        shown: HashSet::new(),
+        shown: HashSet::default(),
         bare: Vec::new(),
         bare_bytes: 0,
-        slow: HashSet::new(),
-        failures: HashSet::new(),
-        told: HashSet::new(),
+        slow: HashSet::default(),
+        failures: HashSet::default(),
+        told: HashSet::default(),
         summary: false,
         failed: false,
     })
@@ -86,7 +87,7 @@ struct Status<'t> {
 fn status(text: &str) -> Option<Status<'_>> {
     let indent = text.bytes().take_while(|byte| *byte == b' ').count();
     let rest = text.get(indent..)?;
-    let (verb, rest) = rest.split_once(" [")?;
+    let (verb, rest) = rest.cut_at(" [")?;
     // Signals have names of any length.
     let aligned = indent + verb.len() == 12 || (indent == 1 && verb.len() > 11);
     let known = verb.starts_with(|c: char| c.is_ascii_uppercase())
@@ -106,7 +107,7 @@ fn status(text: &str) -> Option<Status<'_>> {
     let rest = rest.trim_ascii_start();
     let name = match rest.strip_prefix('(') {
         // The count, or a line where there is none: `( 1/25)`, `(─────)`.
-        Some(count) => count.split_once(") ").map_or(rest, |(_, name)| name),
+        Some(count) => count.cut_at(") ").map_or(rest, |(_, name)| name),
         None => rest,
     };
     Some(Status { verb, name })

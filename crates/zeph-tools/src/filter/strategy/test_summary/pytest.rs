@@ -7,6 +7,7 @@ use super::pytest_brief::Briefs;
 use super::pytest_failure::Failure;
 use super::pytest_progress::{Progress, is_running};
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Lines of a section that has no rule of its own.
 const OTHER: (usize, usize) = (20, 20);
@@ -102,7 +103,7 @@ pub(super) fn rule(text: &str, sign: char) -> Option<&str> {
 
 /// Whether a title is the last line of a session: `1 failed, 2 passed in 0.12s`.
 fn is_summary(title: &str) -> bool {
-    let Some((counts, time)) = title.rsplit_once(" in ") else {
+    let Some((counts, time)) = title.cut_at_last(" in ") else {
         return false;
     };
     let timed = time.starts_with(|c: char| c.is_ascii_digit())

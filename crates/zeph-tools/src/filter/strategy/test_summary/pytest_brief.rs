@@ -1,11 +1,14 @@
 //! Failures of pytest beyond those that are told at length: with the line of the list that names them
 //! once more, with its message.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::HashMap;
 
 use super::super::excerpt::keep_cut;
 use super::pytest_failure::place;
 use super::pytest_message::said;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Bytes that are held.
@@ -141,8 +144,8 @@ fn is_place(text: &str) -> bool {
 
 /// The id, which may hold ` - ` between brackets, and the message behind it.
 fn split_message(text: &str) -> (&str, &str) {
-    let after = text.find("] - ").map(|at| at + 1);
-    let blank = text.find(" - ");
+    let after = text.place_of("] - ").map(|at| at + 1);
+    let blank = text.place_of(" - ");
     let at = match (after, blank) {
         // The bracket of the id opens before any blank.
         (Some(after), Some(blank)) if text[..blank].contains('[') => after.max(blank.min(after)),
@@ -161,7 +164,7 @@ fn name_of_title(title: &str) -> String {
         return path.to_owned();
     }
     let name = match title.strip_prefix("ERROR at ") {
-        Some(rest) => rest.split_once(" of ").map_or(rest, |(_, name)| name),
+        Some(rest) => rest.cut_at(" of ").map_or(rest, |(_, name)| name),
         None => title,
     };
     match name.split_once('[') {
@@ -173,7 +176,7 @@ fn name_of_title(title: &str) -> String {
 /// `TestA::test_b` of `tests/test_a.py::TestA::test_b`; a path where that is all.
 fn name_of_id(id: &str) -> &str {
     let end = id.find('[').unwrap_or(id.len());
-    id[..end].find("::").map_or(id, |at| &id[at + 2..])
+    id[..end].place_of("::").map_or(id, |at| &id[at + 2..])
 }
 
 #[cfg(test)]

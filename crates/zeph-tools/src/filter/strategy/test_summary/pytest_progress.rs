@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::excerpt::Excerpt;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Lines that tell of failures, for a session that breaks off; the last ones stay.
@@ -100,7 +101,7 @@ fn kind(text: &str) -> Kind {
     }
     // `[gw0] [ 12%] PASSED tests/test_a.py::test_b`
     if let Some(rest) = text.strip_prefix("[gw")
-        && let Some((_, rest)) = rest.split_once("%] ")
+        && let Some((_, rest)) = rest.cut_at("%] ")
     {
         return verdict(rest.split(' ').next().unwrap_or_default());
     }
@@ -111,9 +112,9 @@ fn kind(text: &str) -> Kind {
     };
     // `tests/test_a.py ..F.` and `tests/test_a.py::test_b PASSED`
     let file = body
-        .find(".py")
-        .or_else(|| body.find(".rst"))
-        .or_else(|| body.find(".txt"));
+        .place_of(".py")
+        .or_else(|| body.place_of(".rst"))
+        .or_else(|| body.place_of(".txt"));
     let Some(file) = file.filter(|at| !body[..*at].contains(' ')) else {
         return Kind::Foreign;
     };

@@ -5,6 +5,7 @@ use super::super::excerpt::Excerpt;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Lines at the start and at the end of what is not of the protocol.
 const FOREIGN: (usize, usize) = (30, 30);
@@ -67,7 +68,7 @@ fn result(text: &str) -> Option<(bool, &str)> {
 
 /// Whether a failure is expected: ` # SKIP …`, and of what is yet to be done.
 fn is_expected(rest: &str) -> bool {
-    rest.rsplit_once(" # ").is_some_and(|(_, directive)| {
+    rest.cut_at_last(" # ").is_some_and(|(_, directive)| {
         let word = directive.split(' ').next().unwrap_or_default();
         word.eq_ignore_ascii_case("todo") || word.eq_ignore_ascii_case("skip")
     })

@@ -2,6 +2,7 @@
 //!
 //! The form is that of `std::backtrace`: a frame's number and name on one line, its place on the next.
 
+use crate::filter::find::Find as _;
 use crate::filter::line::Sink;
 
 /// Takes the lines after `stack backtrace:`.
@@ -57,7 +58,7 @@ impl Trace {
         self.close(out);
         let name = name.trim_start();
         let name = match name.strip_prefix("0x") {
-            Some(address) => address.split_once(" - ").map_or(name, |(_, name)| name),
+            Some(address) => address.cut_at(" - ").map_or(name, |(_, name)| name),
             None => name,
         };
         self.open = Some(Frame {

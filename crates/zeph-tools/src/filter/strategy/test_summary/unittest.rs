@@ -4,6 +4,7 @@
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::python::Frames;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Lines of what tests print.
 const FOREIGN: (usize, usize) = (12, 12);
@@ -58,7 +59,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 /// `Ran 12 tests in 0.003s`.
 fn is_count(text: &str) -> bool {
     text.strip_prefix("Ran ")
-        .and_then(|rest| rest.split_once(" test"))
+        .and_then(|rest| rest.cut_at(" test"))
         .is_some_and(|(count, rest)| {
             count.bytes().all(|byte| byte.is_ascii_digit()) && rest.contains(" in ")
         })
@@ -122,7 +123,7 @@ impl Unittest {
             self.last = Some(line.into());
             return;
         }
-        if let Some((name, verdict)) = text.rsplit_once(" ... ") {
+        if let Some((name, verdict)) = text.cut_at_last(" ... ") {
             self.tests = true;
             self.name = None;
             match verdict {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Detect, End, FilterConfidence, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 
 /// Packages that are told apart; lines of further ones stay.
 const MOST_SOURCES: usize = 64;
@@ -33,7 +34,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 
 /// `packages/a test` of `packages/a test$ jest`, with which pnpm begins.
 fn announced(text: &str) -> Option<&str> {
-    let (name, _) = text.split_once("$ ")?;
+    let (name, _) = text.cut_at("$ ")?;
     let (path, script) = name.split_once(' ')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
     (path.contains('/') && !script.is_empty() && script.chars().all(plain)).then_some(name)
@@ -41,7 +42,7 @@ fn announced(text: &str) -> Option<&str> {
 
 /// The name that a line begins with, up to behind what sets it off, and the rest: `@x/a:test: ok`.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let (at, behind) = match text.find(": ") {
+    let (at, behind) = match text.place_of(": ") {
         Some(at) => (at, at + 2),
         None => (text.strip_suffix(':')?.len(), text.len()),
     };

@@ -1,6 +1,7 @@
 //! The lines of which a diagnostic is made.
 
 use super::super::Diagnostic;
+use crate::filter::find::Find as _;
 use crate::filter::line::Line;
 
 /// Level, code and message of `error[E0308]: mismatched types`.
@@ -14,7 +15,7 @@ pub(super) fn header(text: &str) -> Option<(&str, Option<&str>, &str)> {
     if let Some(message) = rest.strip_prefix(": ") {
         return Some((level, None, message));
     }
-    let (code, message) = rest.strip_prefix('[')?.split_once("]: ")?;
+    let (code, message) = rest.strip_prefix('[')?.cut_at("]: ")?;
     Some((level, Some(code), message))
 }
 
@@ -105,7 +106,7 @@ pub(super) fn notes<'l>(lines: impl Iterator<Item = Line<'l>>) -> (Option<String
             }
             [b'|', ..] => {
                 if help.is_none()
-                    && let Some((_, text)) = text.split_once(" help: ")
+                    && let Some((_, text)) = text.cut_at(" help: ")
                 {
                     help = Some(format!("help: {text}"));
                 }
@@ -159,7 +160,7 @@ pub(super) fn lint_in_note(note: &str) -> Option<String> {
 
 /// A warning of `--message-format short`: `src/lib.rs:3:5: warning: unused variable: `x``.
 pub(super) fn short(text: &str) -> Option<Diagnostic> {
-    let (place, message) = text.split_once(": warning: ")?;
+    let (place, message) = text.cut_at(": warning: ")?;
     let mut parts = place.rsplit(':');
     let numeric = |part: Option<&str>| {
         part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,5 +1,7 @@
 //! The lines that the test harness of the standard library prints.
 
+use crate::filter::find::Find as _;
+
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -16,7 +18,7 @@ pub(super) fn status(text: &str) -> Option<(&str, Status)> {
     if let Some(name) = rest.strip_suffix(" ... ok") {
         return Some((name, Status::Passed));
     }
-    let (name, status) = rest.rsplit_once(" ... ")?;
+    let (name, status) = rest.cut_at_last(" ... ")?;
     // With a time: `ok <0.002s>`.
     let word = status.split(' ').next().unwrap_or_default();
     let timed = status[word.len()..].trim_start();
