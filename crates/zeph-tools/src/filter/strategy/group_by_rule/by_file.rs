@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn apostrophes_quote_nothing() {
         let check = |message: &str, expect: &str, expect_parts: &[&str]| {
-            let (mut form, mut parts) = ("x".to_owned(), vec![0..1]);
+            let (mut form, mut parts) = ("x".to_owned(), Vec::new());
             read_form(message, &mut form, &mut parts);
             let parts: Vec<&str> = parts.into_iter().map(|part| &message[part]).collect();
             assert_eq!((form.as_str(), parts.as_slice()), (expect, expect_parts));
