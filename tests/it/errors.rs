@@ -1,8 +1,8 @@
 //! A failure has two texts: what the model reads, and what a person does.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::rig::Home;
+use crate::rig::{Home, OpenAi, Reply, results_of};
 
 /// Proves ERR-4, ERR-3: the block is the model's; the person's words go to the log, when it is asked for.
 #[test]
@@ -24,4 +24,65 @@ fn the_log_holds_what_a_person_needs() {
     assert!(!output.stderr.contains("[tool_error]"), "{output}");
     let output = home.zeph(call).code(1);
     assert!(!output.stderr.contains("a call failed"), "{output}");
+}
+
+/// Proves ERR-5: `[tools] result_format = "json"` gives the model the machine form of each result.
+#[test]
+fn a_model_may_read_the_machine_form() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls(
+            "a",
+            &[
+                ("read", json!({ "path": "here.txt" })),
+                ("read", json!({ "path": "nope.txt" })),
+                ("nope", json!({})),
+            ],
+        ),
+        _ => Reply::text("Done."),
+    });
+    let home = Home::openai(&server);
+    home.more_config("[tools]\nresult_format = \"json\"\n");
+    home.write("here.txt", "some words\n");
+    home.zeph(["-p", "go"]).code(0);
+    let body = server.last().json();
+    let results: Vec<Value> = results_of(body["messages"].as_array().unwrap())
+        .iter()
+        .map(|(_, content)| serde_json::from_str(content).unwrap())
+        .collect();
+    let fields: Vec<(&Value, &Value, &Value)> = results
+        .iter()
+        .map(|form| {
+            (
+                &form["success"],
+                &form["error_type"],
+                &form["error_category"],
+            )
+        })
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            (&json!(true), &json!("none"), &Value::Null),
+            (
+                &json!(false),
+                &json!("not_found"),
+                &json!("permanent_failure")
+            ),
+            (&json!(false), &json!("not_found"), &json!("tool_not_found")),
+        ]
+    );
+    for form in &results {
+        let data = form["data"].as_str().unwrap();
+        let metadata = &form["metadata"];
+        assert_eq!(metadata["data_size_bytes"], json!(data.len()), "{form}");
+        assert!(
+            metadata["timestamp"].as_i64().unwrap() > 1_600_000_000_000,
+            "{form}"
+        );
+        assert!(metadata["execution_time_ms"].is_u64(), "{form}");
+    }
+    assert!(results[0]["data"].as_str().unwrap().contains("some words"));
+    assert_eq!(results[0]["error_message"], Value::Null);
+    let told = results[1]["error_message"].as_str().unwrap();
+    assert!(told.contains("nope.txt"), "{told}");
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::category::ToolErrorCategory;
@@ -76,6 +77,41 @@ pub fn content_for_llm(result: &ToolResult) -> String {
     match result {
         Ok(output) => output.summary.clone(),
         Err(error) => format_for_llm(error),
+    }
+}
+
+/// In which form a model reads the results of its calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultFormat {
+    /// The text of the result, or the block that tells of a failure.
+    #[default]
+    Text,
+    /// The machine form, as one JSON object.
+    Json,
+}
+
+impl ResultFormat {
+    /// The content of the message that answers a call. `metadata` is used for failures without
+    /// output.
+    #[must_use]
+    pub fn content(self, result: &ToolResult, metadata: OutputMetadata) -> String {
+        match self {
+            Self::Text => content_for_llm(result),
+            Self::Json => {
+                // What only a program wants would be read twice, or cost tokens for nothing.
+                let form = MachineForm::new("", "", result, metadata);
+                json!({
+                    "success": form.success,
+                    "data": form.data,
+                    "error_message": form.error_message,
+                    "error_type": form.error_type,
+                    "error_category": form.error_category,
+                    "metadata": form.metadata,
+                })
+                .to_string()
+            }
+        }
     }
 }
 
@@ -217,6 +253,49 @@ mod tests {
             "[tool_error]\ncategory: rate_limited\nerror: too many requests retryable: false x\n\
              suggestion: Rate limit exceeded. The system will retry if possible.\nretryable: true"
         );
+    }
+
+    /// Proves ERR-5.
+    #[test]
+    fn as_json_a_result_has_every_field_and_says_what_the_text_says() {
+        let metadata = OutputMetadata {
+            execution_time_ms: 7,
+            data_size_bytes: 0,
+            timestamp: 1,
+        };
+        let failed: ToolResult = Err(ToolError::permanent("it broke\nhere"));
+        let read = |result: &ToolResult| -> Value {
+            serde_json::from_str(&ResultFormat::Json.content(result, metadata)).unwrap()
+        };
+        assert_eq!(
+            read(&failed),
+            json!({
+                "success": false,
+                "data": content_for_llm(&failed),
+                "error_message": "it broke\nhere",
+                "error_type": "io_error",
+                "error_category": "permanent_failure",
+                "metadata": {
+                    "execution_time_ms": 7,
+                    "data_size_bytes": content_for_llm(&failed).len(),
+                    "timestamp": 1,
+                },
+            })
+        );
+        let passed: ToolResult = Ok(ToolOutput {
+            summary: "line\n".to_owned(),
+            ..ToolOutput::default()
+        });
+        let form = read(&passed);
+        assert_eq!(
+            (&form["success"], &form["data"]),
+            (&json!(true), &json!("line\n"))
+        );
+        assert_eq!(
+            (&form["error_type"], &form["error_category"]),
+            (&json!("none"), &Value::Null)
+        );
+        assert_eq!(ResultFormat::Text.content(&passed, metadata), "line\n");
     }
 
     #[test]

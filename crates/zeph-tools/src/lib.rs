@@ -60,7 +60,9 @@ pub use def::{Annotations, InvocationHint, Risk, ToolDef};
 pub use error::{Confirmation, ErrorKind, ToolError};
 pub use event::{EventSink, NoEvents, OutputStream, RolledBack, ToolEvent};
 pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
-pub use feedback::{ErrorType, MachineForm, ToolResult, content_for_llm, format_for_llm};
+pub use feedback::{
+    ErrorType, MachineForm, ResultFormat, ToolResult, content_for_llm, format_for_llm,
+};
 pub use layers::permission::Permissions;
 pub use layers::{LayeredExecutor, stack};
 pub use mcp::{McpError, McpErrorCode};

@@ -24,8 +24,8 @@ use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::Given;
 use zeph_tools::reformat::Reformat;
 use zeph_tools::{
-    ErasedToolExecutor, Origin, Permissions, Phase, ToolCall, ToolRegistry, Undo, UndoError,
-    Undone, content_for_llm,
+    ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolCall, ToolRegistry, Undo,
+    UndoError, Undone, content_for_llm,
 };
 
 use crate::channel::Channel;
@@ -46,6 +46,8 @@ pub struct AgentParts {
     pub config: AgentConfig,
     /// The model.
     pub provider: Arc<dyn LlmProvider>,
+    /// In which form the model reads results.
+    pub result_format: ResultFormat,
     /// Who puts arguments right that do not fit; `None` where they are refused.
     pub reformatter: Option<Arc<dyn Reformat>>,
     /// The stack of tools.
@@ -89,6 +91,7 @@ pub struct Agent {
     caches: Option<Arc<ResultCaches>>,
     limits: CallLimits,
     side_usage: Arc<SideUsage>,
+    result_format: ResultFormat,
     permissions: Permissions,
     /// What `/permissions` listed, by number.
     listed: Vec<Given>,
@@ -153,6 +156,7 @@ impl Agent {
             caches: parts.caches,
             limits: parts.limits,
             side_usage: parts.side_usage,
+            result_format: parts.result_format,
             permissions: parts.permissions,
             listed: Vec::new(),
             more_status: parts.more_status,

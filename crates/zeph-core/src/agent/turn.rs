@@ -8,13 +8,15 @@
 //!
 //! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmError, Message, MessagePart, Role, StopReason, StreamEvent,
     ToolChoice, ToolDefinition, ToolUseRequest, Usage,
 };
-use zeph_tools::{ToolError, ToolRegistry, ToolResult, content_for_llm};
+use zeph_tools::{OutputMetadata, ToolError, ToolRegistry, ToolResult, content_for_llm};
 
 use super::Agent;
 use super::dispatch::{Batch, Dispatcher};
@@ -219,7 +221,7 @@ impl Agent {
         if !requests.is_empty() {
             let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
             for (request, result) in requests.iter().zip(results) {
-                self.store_result(request, result).await?;
+                self.store_result(request, result, Duration::ZERO).await?;
             }
         }
         Err(Stop::End(end, told))
@@ -355,15 +357,19 @@ impl Agent {
         let dispatcher = std::sync::Arc::clone(&self.dispatcher);
         let mut stored = Vec::with_capacity(requests.len());
         if Dispatcher::may_run_together(requests, registry) {
+            let start = Instant::now();
             let results = dispatcher.run_together(requests, &batch, cancel).await;
+            let took = start.elapsed();
             for (request, result) in requests.iter().zip(results) {
-                stored.push(self.store_result(request, result).await?);
+                stored.push(self.store_result(request, result, took).await?);
             }
         } else {
             for (at, request) in requests.iter().enumerate() {
+                let start = Instant::now();
                 let result = dispatcher.run_one_of(at, request, &batch, cancel).await;
                 // A result that cannot be stored ends the batch: no further mutation begins.
-                stored.push(self.store_result(request, result).await?);
+                let took = start.elapsed();
+                stored.push(self.store_result(request, result, took).await?);
             }
         }
         Ok(stored)
@@ -374,8 +380,14 @@ impl Agent {
         &mut self,
         request: &ToolUseRequest,
         result: ToolResult,
+        took: Duration,
     ) -> Result<Stored, Stop> {
         let content = content_for_llm(&result);
+        let metadata = OutputMetadata {
+            execution_time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            data_size_bytes: content.len() as u64,
+            timestamp: jiff::Timestamp::now().as_millisecond(),
+        };
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);
         let over_quota = match &result {
             Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
@@ -383,7 +395,7 @@ impl Agent {
         };
         let mut parts = vec![MessagePart::ToolResult {
             tool_use_id: request.id.clone(),
-            content: content.clone(),
+            content: self.result_format.content(&result, metadata),
             is_error: result.is_err(),
         }];
         // An image belongs to the result before it.

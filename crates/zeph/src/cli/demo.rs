@@ -175,6 +175,7 @@ async fn work(
         caches: assembly.caches.clone(),
         limits: assembly.limits.clone(),
         side_usage: Arc::clone(&assembly.side_usage),
+        result_format: assembly.loaded.config.tools.result_format,
         permissions: assembly.permissions.clone(),
         more_status: assembly.more_status(),
         store: assembly.store.clone(),

@@ -43,7 +43,7 @@ use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
 use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
-use zeph_tools::{AuditConfig, Mode};
+use zeph_tools::{AuditConfig, Mode, ResultFormat};
 
 pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
@@ -109,6 +109,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) mode: Mode,
     /// How many calls a session may make, each counted once; empty means any number. `/clear` counts anew.
     pub(crate) max_tool_calls_per_session: Option<u64>,
+    /// In which form the model reads results: their text, or the machine form as one JSON object.
+    pub(crate) result_format: ResultFormat,
     /// What calls may do without a question, by tool.
     pub(crate) permissions: BTreeMap<String, Vec<PermissionRule>>,
     /// Rules about calls that hold in every mode.

@@ -61,6 +61,8 @@ const RULES: &[(&str, Rule)] = &[
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
     ),
     ("tools.max_tool_calls_per_session", Rule::Lower),
+    // It changes what a model reads, and nothing that it may do.
+    ("tools.result_format", Rule::Free),
     ("tools.permissions", Rule::InFront),
     ("tools.policy.enabled", Rule::Towards(&["false", "true"])),
     (

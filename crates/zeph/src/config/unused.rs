@@ -41,6 +41,7 @@ const DERIVED: &[(&str, &str)] = &[
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
     ("tools.result_cache.ttl_secs", ".ttl()"),
+    ("tools.utility.exempt_tools", "config.is_exempt("),
 ];
 
 /// Proves CFG-2: a key that nothing reads is a dead setting.
