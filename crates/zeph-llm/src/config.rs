@@ -7,8 +7,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LlmError, LlmErrorKind};
-use crate::openai::OpenAiProvider;
 use crate::provider::LlmProvider;
+use crate::remote::endpoint::Endpoint;
 use crate::scripted::ScriptedProvider;
 
 /// Which wire a provider speaks.
@@ -78,7 +78,9 @@ impl ProviderConfig {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
             ProviderKind::Openai if self.scenario.is_some() => foreign("scenario", "openai"),
-            ProviderKind::Openai => crate::openai::check_base_url(self.base_url.as_deref()).err(),
+            ProviderKind::Openai => {
+                Endpoint::parse(self.base_url.as_deref(), crate::openai::PLACE).err()
+            }
             ProviderKind::Scripted if self.scenario.is_none() => {
                 Some("`scenario` is missing: name the scenario file".to_owned())
             }
@@ -126,8 +128,9 @@ pub fn build_provider(
     retry: RetryConfig,
     api_key: Option<SecretString>,
 ) -> Result<Arc<dyn LlmProvider>, LlmError> {
+    config.validate()?;
     Ok(match config.kind {
-        ProviderKind::Openai => Arc::new(OpenAiProvider::new(config, retry, api_key)?),
+        ProviderKind::Openai => Arc::new(crate::openai::provider(config, retry, api_key)?),
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     })
 }

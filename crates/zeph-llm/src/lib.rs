@@ -15,6 +15,7 @@ pub mod http;
 pub mod message;
 pub mod openai;
 pub mod provider;
+mod remote;
 pub mod retry;
 pub mod scripted;
 pub mod sse;

@@ -1,13 +1,15 @@
 //! The reader of answers as the fuzz targets drive it; no part of the public interface.
 
-use super::answer::Answer;
-use super::failure::Target;
-use super::stream::AnswerReader;
+use super::wire::ChatCompletions;
 use crate::provider::{ChatResponse, StreamEvent};
+use crate::remote::answer::Answer;
+use crate::remote::failure::Target;
+use crate::remote::reader::AnswerReader;
 
 const TARGET: Target<'_> = Target {
     url: "http://h/v1/chat/completions",
     model: "m",
+    api: "Chat Completions",
     key_env: None,
 };
 
@@ -20,7 +22,7 @@ pub fn read_answer<'a>(
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
     let mut answer = Answer::default();
-    let mut reader = AnswerReader::new(&mut answer, TARGET);
+    let mut reader = AnswerReader::<ChatCompletions>::new(&mut answer, TARGET);
     let response = pieces
         .into_iter()
         .try_for_each(|piece| reader.push(piece, &mut sink))

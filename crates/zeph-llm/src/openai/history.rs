@@ -7,17 +7,11 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use crate::message::{Message, MessagePart, Role};
+use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT};
 use crate::tool::ToolUseRequest;
 
 /// The longest function name that the API takes.
 const MAX_NAME: usize = 64;
-
-/// Stands for an image that the model cannot take.
-const LEFT_OUT: &str = "[An image stands here, which is not shown to this model.]";
-
-/// What makes the model go on after a broken stream.
-const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
-do not repeat any of it, do not comment on the interruption.";
 
 /// Some messages of a history, as elements of the `messages` array.
 pub(super) struct Messages<'a> {
@@ -114,7 +108,7 @@ fn assistant_text(parts: &[MessagePart]) -> Option<Content<'_>> {
 fn texts(parts: &[MessagePart]) -> impl Iterator<Item = &str> {
     parts.iter().filter_map(|part| match part {
         MessagePart::Text { text } => Some(text.as_str()),
-        MessagePart::Image { .. } => Some(LEFT_OUT),
+        MessagePart::Image { .. } => Some(IMAGE_LEFT_OUT),
         _ => None,
     })
 }

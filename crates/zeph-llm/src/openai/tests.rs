@@ -7,19 +7,20 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::body::BodyCache;
-use super::failure::{Failure, Target};
-use super::stream::AnswerReader;
-use super::wire::WireSettings;
+use super::wire::ChatCompletions;
 use crate::error::LlmErrorKind;
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, HistoryId, StopReason, StreamEvent, Usage};
+use crate::remote::answer::Answer;
+use crate::remote::body::BodyCache;
+use crate::remote::failure::{Failure, Target};
+use crate::remote::reader::AnswerReader;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
 const TARGET: Target<'_> = Target {
     url: "http://h/v1/chat/completions",
     model: "m",
+    api: "Chat Completions",
     key_env: None,
 };
 
@@ -29,7 +30,7 @@ fn read<'a>(
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
     let mut answer = Answer::default();
-    let mut reader = AnswerReader::new(&mut answer, TARGET);
+    let mut reader = AnswerReader::<ChatCompletions>::new(&mut answer, TARGET);
     let outcome = chunks
         .into_iter()
         .try_for_each(|chunk| reader.push(chunk, &mut sink))
@@ -551,9 +552,9 @@ fn what_is_no_stream_is_none_in_one_piece_too() {
     }
 }
 
-fn settings(openai: bool) -> WireSettings<'static> {
-    WireSettings {
-        model: "m",
+fn settings(openai: bool) -> ChatCompletions {
+    ChatCompletions {
+        model: "m".to_owned(),
         max_output_tokens: Some(100),
         openai,
         images: true,
@@ -606,14 +607,14 @@ fn text(text: &str) -> MessagePart {
 }
 
 fn request_body(
-    settings: WireSettings<'_>,
+    settings: ChatCompletions,
     request: ChatRequest<'_>,
     shown: Option<&str>,
 ) -> Result<bytes::Bytes, Failure> {
-    BodyCache::default().build(settings, request, shown)
+    BodyCache::default().build(&settings, request, shown)
 }
 
-fn body_of(settings: WireSettings<'_>, request: ChatRequest<'_>, shown: Option<&str>) -> Value {
+fn body_of(settings: ChatCompletions, request: ChatRequest<'_>, shown: Option<&str>) -> Value {
     serde_json::from_slice(&request_body(settings, request, shown).unwrap()).unwrap()
 }
 
@@ -749,7 +750,7 @@ fn images_of_results_follow_the_results() {
             history: id,
             ..request(messages, &[])
         };
-        cache.build(settings(true), asked, None).unwrap()
+        cache.build(&settings(true), asked, None).unwrap()
     };
     let (first, second) = (build(&messages), build(&longer));
     let shared = first
@@ -771,7 +772,7 @@ fn images_of_results_follow_the_results() {
 #[test]
 fn images_are_left_out_where_none_are_taken() {
     let messages = with_images();
-    let blind = WireSettings {
+    let blind = ChatCompletions {
         images: false,
         ..settings(false)
     };
@@ -915,7 +916,7 @@ proptest! {
                 ..request(&window, if grow == 3 { &[] } else { &tools })
             };
             let shown = broken.then_some("so far");
-            let continued = cache.build(settings(true), request, shown).unwrap();
+            let continued = cache.build(&settings(true), request, shown).unwrap();
             prop_assert_eq!(continued, request_body(settings(true), request, shown).unwrap());
         }
     }

@@ -1,4 +1,4 @@
-//! The fields of a request of Chat Completions around its messages.
+//! Chat Completions as a [`Wire`], and the fields of its requests around the messages.
 //!
 //! They stand in an order that keeps the prefix stable: what never changes in a
 //! conversation (model, limits, tools) comes first, then the messages, and after them what may
@@ -7,71 +7,138 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use super::failure::Failure;
-use crate::error::LlmErrorKind;
-use crate::message::{Message, MessagePart, Role};
+use super::chunk::Chunk;
+use super::delta::Deltas;
+use super::history::{GoOn, Messages, System};
+use crate::message::Message;
+use crate::provider::{ChatRequest, StreamSink};
+use crate::remote::answer::Answer;
+use crate::remote::endpoint::Place;
+use crate::remote::failure::{Failure, Target};
+use crate::remote::reader::no_piece;
+use crate::remote::wire::{Framing, Wire, output_limit};
 use crate::tool::{ToolChoice, ToolDefinition};
 
-/// What the provider's configuration adds to every request.
-#[derive(Debug, Clone, Copy)]
-pub struct WireSettings<'a> {
+/// The wire of Chat Completions.
+#[derive(Debug, Clone)]
+pub(crate) struct ChatCompletions {
     /// The model's name.
-    pub model: &'a str,
+    pub(super) model: String,
     /// The most tokens of the answer.
-    pub max_output_tokens: Option<u32>,
+    pub(super) max_output_tokens: Option<u32>,
     /// Whether this is OpenAI itself. Compatible servers may refuse or ignore its newer fields:
     /// they get no `prompt_cache_key`, and `max_tokens` in place of `max_completion_tokens`.
-    pub openai: bool,
+    pub(super) openai: bool,
     /// Whether the model takes images; else they are left out, which is said.
-    pub images: bool,
+    pub(super) images: bool,
 }
 
-/// Refuses a part in a message whose role cannot have it; `first` is the number of the first one.
-///
-/// # Errors
-/// `BadRequest`, naming the message.
-pub(super) fn check_roles(first: usize, messages: &[Message]) -> Result<(), Failure> {
-    for (at, message) in (first..).zip(messages) {
-        for part in &message.parts {
-            let misplaced = match (message.role, part) {
-                (Role::Assistant, MessagePart::ToolResult { .. }) => "a tool result",
-                (Role::Assistant, MessagePart::Image { .. }) => "an image",
-                (Role::User, MessagePart::ToolUse(_)) => "a call",
-                _ => continue,
-            };
-            let role = message.role.as_str();
-            return Err(Failure::new(
-                LlmErrorKind::BadRequest,
-                format!("message {at} has the role {role} but holds {misplaced}"),
-            ));
+impl Wire for ChatCompletions {
+    type Reading = Deltas;
+
+    const NAME: &'static str = "Chat Completions";
+    const PLACE: Place = super::PLACE;
+    const FRAMING: Framing = Framing::Events;
+    const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+
+    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        Head {
+            wire: self,
+            max_output_tokens: output_limit(self.max_output_tokens, request),
+            cache_key: request.cache_key,
+            tools: request.tools,
         }
     }
-    Ok(())
+
+    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        System(request.system)
+    }
+
+    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
+        Messages {
+            messages: all.get(from..until).unwrap_or_default(),
+            images: self.images,
+        }
+    }
+
+    fn go_on(&self, shown: &str) -> impl Serialize {
+        GoOn(shown)
+    }
+
+    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        Tail {
+            has_tools: !request.tools.is_empty(),
+            tool_choice: request.tool_choice,
+            response_schema: request.response_schema,
+            json_object: request.json_object && self.openai,
+        }
+    }
+
+    fn piece(
+        deltas: &mut Deltas,
+        data: &str,
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure> {
+        if data.trim_ascii() == "[DONE]" {
+            // Without a reason it ends a text; a call may have lost its end.
+            if answer.calls().is_empty() && !answer.is_empty() {
+                deltas.end(answer);
+            }
+            answer.mark_done();
+            return Ok(());
+        }
+        match serde_json::from_str::<Chunk>(data) {
+            Ok(chunk) => deltas.add(chunk, answer, target, sink),
+            Err(error) => Err(no_piece(&error, data, target)),
+        }
+    }
+
+    fn document(
+        body: &[u8],
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<Option<()>, Failure> {
+        let chunk: Chunk = match serde_json::from_slice(body) {
+            Ok(chunk) => chunk,
+            Err(_) => return Ok(None),
+        };
+        if chunk.choices.is_none() {
+            return Ok(None);
+        }
+        let mut deltas = Deltas::default();
+        deltas.add(chunk, answer, target, sink)?;
+        deltas.end(answer);
+        Ok(Some(()))
+    }
 }
 
 /// What stands before the messages: nothing of it changes in a conversation.
-pub(super) struct Head<'a> {
-    pub(super) settings: WireSettings<'a>,
-    pub(super) cache_key: Option<&'a str>,
-    pub(super) tools: &'a [ToolDefinition],
+struct Head<'w, 'r> {
+    wire: &'w ChatCompletions,
+    max_output_tokens: Option<u32>,
+    cache_key: Option<&'r str>,
+    tools: &'r [ToolDefinition],
 }
 
-impl Serialize for Head<'_> {
+impl Serialize for Head<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { settings, .. } = self;
+        let Self { wire, .. } = self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("model", settings.model)?;
+        map.serialize_entry("model", &wire.model)?;
         map.serialize_entry("stream", &true)?;
         map.serialize_entry("stream_options", &StreamOptions)?;
-        if let Some(limit) = settings.max_output_tokens {
-            let name = if settings.openai {
+        if let Some(limit) = self.max_output_tokens {
+            let name = if wire.openai {
                 "max_completion_tokens"
             } else {
                 "max_tokens"
             };
             map.serialize_entry(name, &limit)?;
         }
-        if let Some(key) = self.cache_key.filter(|_| settings.openai) {
+        if let Some(key) = self.cache_key.filter(|_| wire.openai) {
             map.serialize_entry("prompt_cache_key", key)?;
         }
         if !self.tools.is_empty() {
@@ -82,11 +149,11 @@ impl Serialize for Head<'_> {
 }
 
 /// What stands after the messages: it may differ between two requests.
-pub(super) struct Tail<'a> {
-    pub(super) has_tools: bool,
-    pub(super) tool_choice: ToolChoice,
-    pub(super) response_schema: Option<&'a Value>,
-    pub(super) json_object: bool,
+struct Tail<'a> {
+    has_tools: bool,
+    tool_choice: ToolChoice,
+    response_schema: Option<&'a Value>,
+    json_object: bool,
 }
 
 impl Serialize for Tail<'_> {

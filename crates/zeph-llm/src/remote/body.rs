@@ -1,23 +1,22 @@
 //! The body of a request, and what is kept of it for the next one.
 //!
-//! Chat Completions has no memory: every request holds the whole history. Writing it as JSON would
-//! make each request dearer than the one before, so the body of the last request is kept and
-//! continued, as long as the caller says that its history only grows
-//! ([`ChatRequest::history`]).
+//! The APIs have no memory: every request holds the whole history. Writing it as JSON would make
+//! each request dearer than the one before, so the body of the last request is kept and continued,
+//! as long as the caller says that its history only grows ([`ChatRequest::history`]).
 
 use bytes::buf::BufMut as _;
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::history::{GoOn, Messages, System};
-use super::wire::{Head, Tail, WireSettings, check_roles};
+use super::wire::Wire;
 use crate::error::LlmErrorKind;
+use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, HistoryId};
 
 /// The last body that was built.
 #[derive(Debug, Default)]
-pub(super) struct BodyCache(Option<Kept>);
+pub(crate) struct BodyCache(Option<Kept>);
 
 #[derive(Debug)]
 struct Kept {
@@ -38,13 +37,13 @@ impl BodyCache {
     ///
     /// # Errors
     /// `BadRequest` for a part in a message whose role cannot have it.
-    pub(super) fn build(
+    pub(crate) fn build<W: Wire>(
         &mut self,
-        settings: WireSettings<'_>,
+        wire: &W,
         request: ChatRequest<'_>,
         shown: Option<&str>,
     ) -> Result<Bytes, Failure> {
-        let mut array = Array::begin(settings, request)?;
+        let mut array = Array::begin(wire, request)?;
         let head = array.bytes.len();
         let fits = |kept: &Kept| {
             Some(kept.history) == request.history
@@ -55,22 +54,16 @@ impl BodyCache {
         if request.history.is_some()
             && let Some(kept) = self.0.take().filter(fits)
         {
-            array = Array::go_on(kept, settings.images);
+            array = Array::go_on(kept);
         }
-        // The last message may be replaced by the next request, so what is kept ends before it.
-        let settled = request.messages.len().saturating_sub(1).max(array.messages);
-        array.append(request, settled)?;
+        let settled = wire.settled(request.messages).max(array.messages);
+        array.append(wire, request, settled)?;
         let (end, begun) = (array.bytes.len(), array.begun);
-        array.append(request, request.messages.len())?;
+        array.append(wire, request, request.messages.len())?;
         if let Some(shown) = shown {
-            array.elements(&GoOn(shown))?;
+            array.elements(&wire.go_on(shown))?;
         }
-        let body = array.close(&Tail {
-            has_tools: !request.tools.is_empty(),
-            tool_choice: request.tool_choice,
-            response_schema: request.response_schema,
-            json_object: request.json_object && settings.openai,
-        })?;
+        let body = array.close(&wire.tail(&request))?;
         if let Some(history) = request.history {
             self.0 = Some(Kept {
                 history,
@@ -92,41 +85,26 @@ struct Array {
     messages: usize,
     /// Whether the array has an element.
     begun: bool,
-    /// Whether images are sent.
-    images: bool,
 }
 
 impl Array {
-    /// Everything before the messages, the system prompt included.
-    fn begin(settings: WireSettings<'_>, request: ChatRequest<'_>) -> Result<Self, Failure> {
+    /// Everything before the messages.
+    fn begin<W: Wire>(wire: &W, request: ChatRequest<'_>) -> Result<Self, Failure> {
         let mut array = Self {
             bytes: BytesMut::new(),
             messages: 0,
             begun: false,
-            images: settings.images,
         };
-        write(
-            &mut array.bytes,
-            &Head {
-                settings: WireSettings {
-                    max_output_tokens: match (settings.max_output_tokens, request.max_output_tokens)
-                    {
-                        (Some(most), Some(asked)) => Some(most.min(asked)),
-                        (most, asked) => most.or(asked),
-                    },
-                    ..settings
-                },
-                cache_key: request.cache_key,
-                tools: request.tools,
-            },
-        )?;
+        write(&mut array.bytes, &wire.head(&request))?;
         array.bytes.truncate(array.bytes.len() - 1);
-        array.bytes.put_slice(b",\"messages\":");
-        array.elements(&System(request.system))?;
+        array.bytes.put_slice(b",\"");
+        array.bytes.put_slice(W::MESSAGES.as_bytes());
+        array.bytes.put_slice(b"\":");
+        array.elements(&wire.opening(&request))?;
         Ok(array)
     }
 
-    fn go_on(kept: Kept, images: bool) -> Self {
+    fn go_on(kept: Kept) -> Self {
         // Nobody holds the body any more when its answer has been read; otherwise it is copied.
         let mut bytes = kept
             .body
@@ -137,20 +115,20 @@ impl Array {
             bytes,
             messages: kept.messages,
             begun: kept.begun,
-            images,
         }
     }
 
     /// Writes the messages that are not there yet, up to `until`.
-    fn append(&mut self, request: ChatRequest<'_>, until: usize) -> Result<(), Failure> {
-        let new = request.messages.get(self.messages..until).unwrap_or(&[]);
-        check_roles(self.messages, new)?;
-        self.messages += new.len();
-        let images = self.images;
-        self.elements(&Messages {
-            messages: new,
-            images,
-        })
+    fn append<W: Wire>(
+        &mut self,
+        wire: &W,
+        request: ChatRequest<'_>,
+        until: usize,
+    ) -> Result<(), Failure> {
+        let from = self.messages;
+        check_roles(from, request.messages.get(from..until).unwrap_or(&[]))?;
+        self.messages = until;
+        self.elements(&wire.elements(request.messages, from, until))
     }
 
     /// Appends the elements of a JSON array to this one.
@@ -169,7 +147,7 @@ impl Array {
         Ok(())
     }
 
-    fn close(mut self, tail: &Tail<'_>) -> Result<Bytes, Failure> {
+    fn close(mut self, tail: &impl Serialize) -> Result<Bytes, Failure> {
         self.bytes.put_slice(if self.begun { b"]" } else { b"[]" });
         let at = self.bytes.len();
         write(&mut self.bytes, tail)?;
@@ -190,4 +168,24 @@ fn write(bytes: &mut BytesMut, value: &impl Serialize) -> Result<(), Failure> {
             format!("the request cannot be written as JSON: {error}"),
         )
     })
+}
+
+/// Refuses a part in a message whose role cannot have it; `first` is the number of the first one.
+fn check_roles(first: usize, messages: &[Message]) -> Result<(), Failure> {
+    for (at, message) in (first..).zip(messages) {
+        for part in &message.parts {
+            let misplaced = match (message.role, part) {
+                (Role::Assistant, MessagePart::ToolResult { .. }) => "a tool result",
+                (Role::Assistant, MessagePart::Image { .. }) => "an image",
+                (Role::User, MessagePart::ToolUse(_)) => "a call",
+                _ => continue,
+            };
+            let role = message.role.as_str();
+            return Err(Failure::new(
+                LlmErrorKind::BadRequest,
+                format!("message {at} has the role {role} but holds {misplaced}"),
+            ));
+        }
+    }
+    Ok(())
 }

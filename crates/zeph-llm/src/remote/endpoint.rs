@@ -2,23 +2,31 @@
 
 use reqwest::Url;
 
-/// OpenAI's own server.
-const OPENAI_HOST: &str = "api.openai.com";
-const PATH: &str = "chat/completions";
+/// Where an API lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The vendor's own server, which is meant without a `base_url`.
+    pub(crate) vendor: &'static str,
+    /// What a `base_url` may end in without meaning another place: `v1`.
+    pub(crate) prefix: &'static str,
+    /// The path behind the prefix: `chat/completions`.
+    pub(crate) path: &'static str,
+}
 
-/// The URL of Chat Completions on a server.
-#[derive(Clone)]
+/// The URL of an API on a server.
+#[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     url: Url,
     shown: String,
+    is_vendor: bool,
 }
 
 impl Endpoint {
-    /// Reads `base_url`: with or without a trailing `/v1` or `/`, all meaning the same. The full
-    /// address of another path is taken as it is when it ends in `/chat/completions`. A query
-    /// stays. Without one it is OpenAI.
-    pub(crate) fn parse(base_url: Option<&str>) -> Result<Self, String> {
-        let base = base_url.unwrap_or("https://api.openai.com");
+    /// Reads `base_url`: with or without the trailing prefix or `/`, all meaning the same. The
+    /// full address of the path is taken as it is. A query stays. Without one it is the vendor's
+    /// server.
+    pub(crate) fn parse(base_url: Option<&str>, place: Place) -> Result<Self, String> {
+        let base = base_url.unwrap_or(place.vendor);
         let mut url = Url::parse(base.trim())
             .map_err(|error| format!("`base_url` = {base:?} is no URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -33,15 +41,23 @@ impl Endpoint {
             );
         }
         url.set_fragment(None);
+        let Place {
+            prefix, path: end, ..
+        } = place;
         let path = url.path().trim_end_matches('/');
-        let path = match path.strip_suffix(PATH) {
-            Some(_) => path.to_owned(),
-            None => format!("{}/v1/{PATH}", path.strip_suffix("/v1").unwrap_or(path)),
+        let path = match path.strip_suffix(end) {
+            Some(before) if before.ends_with('/') => path.to_owned(),
+            _ => {
+                let before = path.strip_suffix(prefix).and_then(|p| p.strip_suffix('/'));
+                format!("{}/{prefix}/{end}", before.unwrap_or(path))
+            }
         };
         url.set_path(&path);
         let mut bare = url.clone();
         bare.set_query(None);
+        let vendor = Url::parse(place.vendor).ok();
         Ok(Self {
+            is_vendor: vendor.is_some_and(|vendor| vendor.host_str() == url.host_str()),
             shown: bare.into(),
             url,
         })
@@ -56,9 +72,9 @@ impl Endpoint {
         &self.shown
     }
 
-    /// Whether this is OpenAI's own server.
-    pub(crate) fn is_openai(&self) -> bool {
-        self.url.host_str() == Some(OPENAI_HOST)
+    /// Whether this is the vendor's own server.
+    pub(crate) fn is_vendor(&self) -> bool {
+        self.is_vendor
     }
 }
 
@@ -67,6 +83,12 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
     use super::*;
+
+    const CHAT: Place = Place {
+        vendor: "https://api.openai.com",
+        prefix: "v1",
+        path: "chat/completions",
+    };
 
     #[test]
     fn base_url_with_and_without_v1() {
@@ -110,7 +132,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Endpoint::parse(base).unwrap().url().as_str(),
+                Endpoint::parse(base, CHAT).unwrap().url().as_str(),
                 expect,
                 "{base:?}"
             );
@@ -126,7 +148,7 @@ mod tests {
             ("http://", "is no URL"),
             ("https://user:secret@h/v1", "`api_key_env`"),
         ] {
-            let Err(message) = Endpoint::parse(Some(base)) else {
+            let Err(message) = Endpoint::parse(Some(base), CHAT) else {
                 panic!("{base:?} was taken");
             };
             assert!(message.contains(expect), "{message}");
@@ -135,19 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn openai_itself_is_recognized_and_queries_are_not_shown() {
-        assert!(Endpoint::parse(None).unwrap().is_openai());
+    fn the_vendor_itself_is_recognized_and_queries_are_not_shown() {
+        assert!(Endpoint::parse(None, CHAT).unwrap().is_vendor());
         assert!(
-            Endpoint::parse(Some("https://api.openai.com/v1"))
+            Endpoint::parse(Some("https://api.openai.com/v1"), CHAT)
                 .unwrap()
-                .is_openai()
+                .is_vendor()
         );
         assert!(
-            !Endpoint::parse(Some("https://api.openai.com.example.org"))
+            !Endpoint::parse(Some("https://api.openai.com.example.org"), CHAT)
                 .unwrap()
-                .is_openai()
+                .is_vendor()
         );
-        let endpoint = Endpoint::parse(Some("https://h/v1?key=secret")).unwrap();
+        let endpoint = Endpoint::parse(Some("https://h/v1?key=secret"), CHAT).unwrap();
         assert_eq!(endpoint.shown(), "https://h/v1/chat/completions");
     }
 }

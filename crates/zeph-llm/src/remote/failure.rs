@@ -12,13 +12,13 @@ const EXCERPT_CHARS: usize = 200;
 
 /// A failure before it carries the provider's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
-    pub(super) kind: LlmErrorKind,
-    pub(super) message: String,
+pub(crate) struct Failure {
+    pub(crate) kind: LlmErrorKind,
+    pub(crate) message: String,
 }
 
 impl Failure {
-    pub(super) fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -28,18 +28,20 @@ impl Failure {
 
 /// What the texts name: where the request went, and by which key and model.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'a> {
+pub(crate) struct Target<'a> {
     /// The URL without query.
-    pub(super) url: &'a str,
-    pub(super) model: &'a str,
+    pub(crate) url: &'a str,
+    pub(crate) model: &'a str,
+    /// The API's name.
+    pub(crate) api: &'a str,
     /// The environment variable of the key.
-    pub(super) key_env: Option<&'a str>,
+    pub(crate) key_env: Option<&'a str>,
 }
 
 /// An error as servers write it: OpenAI's `{"error": {message, type, code}}`, the bare object of
 /// older servers, `{"error": "text"}`, FastAPI's `{"detail": …}`, or text that is no JSON.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct ErrorBody {
+pub(crate) struct ErrorBody {
     message: String,
     /// `code` and `type`, in lower case.
     labels: String,
@@ -48,7 +50,7 @@ pub(super) struct ErrorBody {
 }
 
 impl ErrorBody {
-    pub(super) fn parse(body: &[u8]) -> Self {
+    pub(crate) fn parse(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(value) => Self::from_value(&value),
             Err(_) => Self {
@@ -58,7 +60,7 @@ impl ErrorBody {
         }
     }
 
-    pub(super) fn from_value(value: &Value) -> Self {
+    pub(crate) fn from_value(value: &Value) -> Self {
         let value = value.get(0).unwrap_or(value);
         let inner = value.get("error").unwrap_or(value);
         let text = |key: &str| inner.get(key).and_then(Value::as_str);
@@ -91,6 +93,7 @@ impl ErrorBody {
                 "exceeded your current quota",
                 "insufficient balance",
                 "insufficient credit",
+                "credit balance is too low",
             ],
         )
     }
@@ -144,11 +147,12 @@ fn classify(status: Option<u16>, body: &ErrorBody) -> LlmErrorKind {
 }
 
 /// The failure that an error answer (or an error object in a stream) stands for.
-pub(super) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<'_>) -> Failure {
+pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<'_>) -> Failure {
     let kind = classify(status, body);
     let Target {
         url,
         model,
+        api,
         key_env,
     } = target;
     let status = status.or(body.status);
@@ -170,7 +174,7 @@ pub(super) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
         LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `model`."),
         LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
         LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
-        LlmErrorKind::Config => " Nothing speaks Chat Completions there: correct `base_url`.".to_owned(),
+        LlmErrorKind::Config => format!(" Nothing speaks {api} there: correct `base_url`."),
         _ => String::new(),
     };
     let end = if said.ends_with(['.', '!', '?']) {
@@ -182,7 +186,7 @@ pub(super) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
 }
 
 /// A failure to send or to be answered. Nothing of the URL's query is told.
-pub(super) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failure {
+pub(crate) fn from_transport(error: reqwest::Error, target: Target<'_>) -> Failure {
     let url = target.url;
     let timed_out = error.is_timeout();
     let connecting = error.is_connect();
@@ -253,7 +257,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 }
 
 /// The innermost cause of an error: what the layers around it only repeat.
-pub(super) fn innermost_cause(error: &reqwest::Error) -> String {
+pub(crate) fn innermost_cause(error: &reqwest::Error) -> String {
     excerpt(
         &causes(error)
             .last()
@@ -262,7 +266,7 @@ pub(super) fn innermost_cause(error: &reqwest::Error) -> String {
 }
 
 /// The first characters of a foreign text on one line, without control characters.
-pub(super) fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut out = String::new();
     let mut words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let mut count = 0;
@@ -311,6 +315,7 @@ mod tests {
     const TARGET: Target<'_> = Target {
         url: "http://h:1/v1/chat/completions",
         model: "m",
+        api: "Chat Completions",
         key_env: Some("SOME_KEY"),
     };
 

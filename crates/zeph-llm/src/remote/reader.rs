@@ -1,10 +1,11 @@
-//! From the bytes of a response's body to the chunks of an answer. No I/O: bytes are pushed in.
+//! From the bytes of a response's body to the pieces of an answer. No I/O: bytes are pushed in.
 
 use std::borrow::Cow;
 
 use super::answer::Answer;
-use super::chunk::Chunk;
 use super::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
+use super::lines::LineDecoder;
+use super::wire::{Framing, Wire};
 use crate::error::LlmErrorKind;
 use crate::provider::StreamSink;
 use crate::sse::{SseDecoder, SseError};
@@ -18,12 +19,29 @@ const HEAD_BYTES: usize = 1024;
 
 /// Reads one response.
 #[derive(Debug)]
-pub(super) struct AnswerReader<'a> {
+pub(crate) struct AnswerReader<'a, W: Wire> {
     format: Format,
     head: Vec<u8>,
     events: usize,
+    pieces: Pieces<'a, W>,
+}
+
+/// Where the pieces of an answer go.
+#[derive(Debug)]
+struct Pieces<'a, W: Wire> {
+    reading: W::Reading,
     answer: &'a mut Answer,
     target: Target<'a>,
+}
+
+impl<W: Wire> Pieces<'_, W> {
+    fn take(&mut self, data: &str, sink: StreamSink<'_>) -> Result<(), Failure> {
+        if self.answer.is_done() || data.is_empty() {
+            return Ok(());
+        }
+        W::piece(&mut self.reading, data, self.answer, self.target, sink)?;
+        self.answer.check_size()
+    }
 }
 
 /// What the body is. Its first byte tells, whatever the `Content-Type` says or leaves out: no
@@ -33,6 +51,7 @@ enum Format {
     /// What came is blank so far.
     Unknown(Vec<u8>),
     Events(SseDecoder),
+    Lines(LineDecoder),
     Json(Vec<u8>),
 }
 
@@ -42,14 +61,17 @@ impl From<SseError> for Failure {
     }
 }
 
-impl<'a> AnswerReader<'a> {
-    pub(super) fn new(answer: &'a mut Answer, target: Target<'a>) -> Self {
+impl<'a, W: Wire> AnswerReader<'a, W> {
+    pub(crate) fn new(answer: &'a mut Answer, target: Target<'a>) -> Self {
         Self {
             format: Format::Unknown(Vec::new()),
             head: Vec::new(),
             events: 0,
-            answer,
-            target,
+            pieces: Pieces {
+                reading: W::Reading::default(),
+                answer,
+                target,
+            },
         }
     }
 
@@ -57,7 +79,7 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// `Protocol` for what is no answer, or the class of an error object in the stream.
-    pub(super) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: StreamSink<'_>) -> Result<(), Failure> {
         let room = HEAD_BYTES.saturating_sub(self.head.len());
         let behind_head = bytes.len().saturating_sub(room);
         self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -68,6 +90,9 @@ impl<'a> AnswerReader<'a> {
                 |byte: &u8| byte.is_ascii_whitespace() || [0xEF, 0xBB, 0xBF].contains(byte);
             let format = match blank.iter().find(|byte| !is_blank(byte)) {
                 None if blank.len() < HEAD_BYTES => return Ok(()),
+                _ if W::FRAMING == Framing::Lines => {
+                    Format::Lines(LineDecoder::new(MAX_EVENT_BYTES))
+                }
                 Some(b'{' | b'[') => Format::Json(Vec::new()),
                 _ => Format::Events(SseDecoder::new(MAX_EVENT_BYTES)),
             };
@@ -76,12 +101,7 @@ impl<'a> AnswerReader<'a> {
             self.format = format;
         }
         let bytes = bytes.as_ref();
-        let Self {
-            answer,
-            target,
-            events,
-            ..
-        } = self;
+        let Self { pieces, events, .. } = self;
         match &mut self.format {
             Format::Unknown(_) => Ok(()),
             Format::Events(decoder) => {
@@ -90,15 +110,19 @@ impl<'a> AnswerReader<'a> {
                 for part in [head, rest] {
                     decoder.push(part, |event| {
                         *events += 1;
-                        take_event(event.data, answer, *target, sink)
+                        pieces.take(event.data, sink)
                     })?;
                     let is_whole = self.head.len() == HEAD_BYTES;
                     if *events == 0 && is_whole && !could_be_events(&self.head) {
-                        return Err(no_answer(&self.head, *target));
+                        return Err(no_answer(&self.head, pieces.target));
                     }
                 }
                 Ok(())
             }
+            Format::Lines(decoder) => decoder.push(bytes, |line| {
+                *events += 1;
+                pieces.take(line, sink)
+            }),
             Format::Json(body) => {
                 if body.len() + bytes.len() > MAX_JSON_BYTES {
                     return Err(Failure::new(
@@ -112,65 +136,71 @@ impl<'a> AnswerReader<'a> {
         }
     }
 
-    /// Whether `[DONE]` came: nothing of interest follows.
-    pub(super) fn is_done(&self) -> bool {
-        self.answer.is_done()
+    /// Whether nothing of interest follows.
+    pub(crate) fn is_done(&self) -> bool {
+        self.pieces.answer.is_done()
     }
 
     /// Whether the answer is whole although the connection broke.
-    pub(super) fn is_complete(&self) -> bool {
-        self.answer.is_complete()
+    pub(crate) fn is_complete(&self) -> bool {
+        self.pieces.answer.is_complete()
     }
 
     /// Ends the body.
     ///
     /// # Errors
     /// `StreamCut` when it ended before the answer; `Protocol` when it was none.
-    pub(super) fn end(self, sink: StreamSink<'_>) -> Result<(), Failure> {
+    pub(crate) fn end(self, sink: StreamSink<'_>) -> Result<(), Failure> {
         let Self {
             format,
             head,
             events,
-            answer,
-            target,
+            mut pieces,
         } = self;
-        match format {
-            Format::Unknown(_) => {}
+        let target = pieces.target;
+        let unfinished = match format {
+            Format::Unknown(_) => None,
             Format::Json(body) => {
                 let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body);
                 let body = body.trim_ascii();
-                match serde_json::from_slice::<Chunk>(body) {
-                    Ok(chunk) if chunk.choices.is_none() => {
-                        return Err(no_answer(&head, target));
-                    }
-                    Ok(chunk) => {
-                        answer.add(chunk, target, sink)?;
-                        answer.mark_whole();
-                    }
-                    Err(error) if error.is_eof() => {}
-                    Err(_) => return Err(no_answer(&head, target)),
+                if is_cut_off(body) {
+                    return Err(cut_off(target));
                 }
+                return match W::document(body, pieces.answer, target, sink)? {
+                    Some(()) => pieces.answer.check_size(),
+                    None => Err(no_answer(&head, target)),
+                };
             }
             Format::Events(decoder) => {
-                // The blank line after the last event may be missing; a whole event parses.
                 let rest = decoder.finish();
-                let seen = events > 0 || rest.is_some();
-                if let Some(rest) = rest.filter(|rest| is_whole(rest)) {
-                    take_event(&rest, answer, target, sink)?;
-                }
-                if !seen && !could_be_events(&head) {
+                if events == 0 && rest.is_none() && !could_be_events(&head) {
                     return Err(no_answer(&head, target));
                 }
+                rest
             }
+            Format::Lines(decoder) => decoder.finish(),
+        };
+        // The line break after the last piece may be missing; a whole piece parses.
+        if let Some(rest) = unfinished.filter(|rest| is_whole(rest)) {
+            pieces.take(&rest, sink)?;
         }
-        if answer.is_complete() {
+        if pieces.answer.is_complete() {
             return Ok(());
         }
-        Err(Failure::new(
-            LlmErrorKind::StreamCut,
-            format!("the stream of {} ended before the answer did", target.url),
-        ))
+        Err(cut_off(target))
     }
+}
+
+fn cut_off(target: Target<'_>) -> Failure {
+    Failure::new(
+        LlmErrorKind::StreamCut,
+        format!("the stream of {} ended before the answer did", target.url),
+    )
+}
+
+/// Whether a JSON document ended too early.
+fn is_cut_off(body: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }
 
 fn is_whole(data: &str) -> bool {
@@ -186,30 +216,16 @@ fn could_be_events(head: &[u8]) -> bool {
         .any(|name| name.starts_with(&head[..head.len().min(name.len())]))
 }
 
-fn take_event(
-    data: &str,
-    answer: &mut Answer,
-    target: Target<'_>,
-    sink: StreamSink<'_>,
-) -> Result<(), Failure> {
-    if data.trim_ascii() == "[DONE]" {
-        answer.mark_done();
-        return Ok(());
-    }
-    if answer.is_done() || data.is_empty() {
-        return Ok(());
-    }
-    match serde_json::from_str::<Chunk>(data) {
-        Ok(chunk) => answer.add(chunk, target, sink),
-        Err(error) => Err(Failure::new(
-            LlmErrorKind::Protocol,
-            format!(
-                "{} sent an event that is no chunk of an answer ({error}): {}",
-                target.url,
-                excerpt(data)
-            ),
-        )),
-    }
+/// The failure for a piece that is no part of an answer.
+pub(crate) fn no_piece(error: &serde_json::Error, data: &str, target: Target<'_>) -> Failure {
+    Failure::new(
+        LlmErrorKind::Protocol,
+        format!(
+            "{} sent an event that is no part of an answer ({error}): {}",
+            target.url,
+            excerpt(data)
+        ),
+    )
 }
 
 /// The failure for a body that is neither a stream nor an answer.
@@ -223,8 +239,9 @@ fn no_answer(head: &[u8], target: Target<'_>) -> Failure {
     Failure::new(
         LlmErrorKind::Protocol,
         format!(
-            "{} did not answer with Chat Completions: {} Check `base_url`.",
+            "{} did not answer with {}: {} Check `base_url`.",
             target.url,
+            target.api,
             excerpt(&text)
         ),
     )

@@ -1,0 +1,152 @@
+//! The deltas of a chunk, put where they belong.
+
+use super::chunk::{CallDelta, Chunk, Delta};
+use crate::error::LlmErrorKind;
+use crate::provider::{StopReason, StreamSink};
+use crate::remote::answer::{Answer, arguments};
+use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
+
+/// What is remembered from one chunk to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Deltas {
+    /// By the number of the call.
+    calls: Vec<Seen>,
+    refused: bool,
+}
+
+#[derive(Debug)]
+struct Seen {
+    index: Option<u64>,
+    /// How many deltas it had.
+    deltas: usize,
+}
+
+impl Deltas {
+    /// Takes a chunk and tells the sink what is new in it.
+    ///
+    /// # Errors
+    /// The class of an error object in the stream.
+    pub(super) fn add(
+        &mut self,
+        chunk: Chunk,
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure> {
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(from_answer(None, &ErrorBody::from_value(&error), target));
+        }
+        if let Some(usage) = chunk.usage {
+            *answer.usage_mut() = usage.into();
+        }
+        for choice in chunk.choices.unwrap_or_default() {
+            if choice.index.unwrap_or(0) != 0 {
+                continue;
+            }
+            if let Some(delta) = choice.delta {
+                self.add_delta(delta, answer, sink);
+            }
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+                answer.mark_complete(self.stop(&reason)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a `finish_reason` means.
+    fn stop(&self, reason: &str) -> Result<StopReason, Failure> {
+        Ok(match reason {
+            "length" | "max_tokens" => StopReason::MaxTokens,
+            "content_filter" => StopReason::Refusal,
+            "error" => {
+                return Err(Failure::new(
+                    LlmErrorKind::Server,
+                    "the server ended the answer with an error",
+                ));
+            }
+            _ if self.refused => StopReason::Refusal,
+            _ => StopReason::EndTurn,
+        })
+    }
+
+    /// The end of an answer without a `finish_reason`.
+    pub(super) fn end(&self, answer: &mut Answer) {
+        if !answer.is_complete() {
+            answer.mark_complete(if self.refused {
+                StopReason::Refusal
+            } else {
+                StopReason::EndTurn
+            });
+        }
+    }
+
+    fn add_delta(&mut self, delta: Delta, answer: &mut Answer, sink: StreamSink<'_>) {
+        // A server that sends both fields sends the same in both.
+        let reasoning = [delta.reasoning_content.0, delta.reasoning.0];
+        if let Some(reasoning) = reasoning.into_iter().find(|text| !text.is_empty()) {
+            answer.add_reasoning(reasoning, sink);
+        }
+        self.refused |= !delta.refusal.0.is_empty();
+        answer.add_text(delta.content.0, sink);
+        answer.add_text(delta.refusal.0, sink);
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.add_call(call, answer, sink);
+        }
+    }
+
+    fn add_call(&mut self, delta: CallDelta, answer: &mut Answer, sink: StreamSink<'_>) {
+        let id = delta.id.unwrap_or_default();
+        let function = delta.function.unwrap_or_default();
+        let name = function.name.unwrap_or_default();
+        let at = match self.call_of(answer, delta.index, &id, &name) {
+            Some(at) => {
+                if let Some(call) = answer.call_mut(at)
+                    && call.id.is_empty()
+                {
+                    call.id = id;
+                }
+                answer.name_call(at, name, sink);
+                at
+            }
+            None => {
+                self.calls.push(Seen {
+                    index: delta.index,
+                    deltas: 0,
+                });
+                answer.begin_call(id, name, sink)
+            }
+        };
+        if let Some(seen) = self.calls.get_mut(at) {
+            seen.deltas += 1;
+        }
+        answer.add_arguments(at, function.arguments.0, sink);
+    }
+
+    /// The call that a delta belongs to; `None` begins a new one.
+    ///
+    /// By the standard the index decides. Servers that leave it out, or send 0 for all, are told
+    /// apart by a name that comes with a new id, and by a name after a call that came whole. A
+    /// new id alone means nothing: some servers make one up for every delta.
+    fn call_of(&self, answer: &Answer, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let calls = answer.calls();
+        let at = match index {
+            Some(_) => self.calls.iter().rposition(|seen| seen.index == index)?,
+            None => (!id.is_empty())
+                .then(|| calls.iter().rposition(|call| call.id == id))
+                .flatten()
+                .or_else(|| calls.len().checked_sub(1))?,
+        };
+        let call = calls.get(at)?;
+        if name.is_empty() || call.name.is_empty() || (!id.is_empty() && call.id == id) {
+            return Some(at);
+        }
+        let new_id = !id.is_empty() && !call.id.is_empty();
+        let came_whole = || {
+            self.calls.get(at).is_some_and(|seen| seen.deltas == 1)
+                && !call.arguments.is_empty()
+                && arguments(&call.arguments).is_object()
+        };
+        let begins = index.is_none() || new_id || call.name != name || came_whole();
+        (!begins).then_some(at)
+    }
+}
