@@ -8,13 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::provider::LlmProvider;
-use crate::remote::endpoint::Endpoint;
+use crate::remote::endpoint::{Endpoint, Place};
 use crate::scripted::ScriptedProvider;
 
 /// Which wire a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
+    /// Anthropic's Messages API, and servers compatible with it.
+    #[serde(alias = "anthropic")]
+    Claude,
     /// OpenAI Chat Completions, and every server compatible with it.
     Openai,
     /// Replays a scenario file; no model is asked.
@@ -45,12 +48,42 @@ pub struct ProviderConfig {
     /// The most tokens one answer may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Whether the model takes images. Without a value, OpenAI's are taken to and those of a server named by `base_url` not to.
+    /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
     /// The scenario file of a `scripted` provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<std::path::PathBuf>,
+}
+
+impl ProviderKind {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Openai => "openai",
+            Self::Scripted => "scripted",
+        }
+    }
+
+    /// Where its API lives on a server; `None` for what is no server.
+    fn place(self) -> Option<Place> {
+        match self {
+            Self::Claude => Some(crate::claude::PLACE),
+            Self::Openai => Some(crate::openai::PLACE),
+            Self::Scripted => None,
+        }
+    }
+
+    /// The variable that holds the key of the vendor's own server.
+    fn vendor_key_env(self) -> Option<&'static str> {
+        match self {
+            Self::Claude => Some("ANTHROPIC_API_KEY"),
+            Self::Openai => Some("OPENAI_API_KEY"),
+            Self::Scripted => None,
+        }
+    }
 }
 
 impl ProviderConfig {
@@ -74,13 +107,15 @@ impl ProviderConfig {
             _ if self.max_output_tokens == Some(0) => {
                 Some("`max_output_tokens` must be at least 1".to_owned())
             }
-            ProviderKind::Openai if self.model.trim().is_empty() => {
+            ProviderKind::Claude | ProviderKind::Openai if self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
-            ProviderKind::Openai if self.scenario.is_some() => foreign("scenario", "openai"),
-            ProviderKind::Openai => {
-                Endpoint::parse(self.base_url.as_deref(), crate::openai::PLACE).err()
+            kind @ (ProviderKind::Claude | ProviderKind::Openai) if self.scenario.is_some() => {
+                foreign("scenario", kind.as_str())
             }
+            kind @ (ProviderKind::Claude | ProviderKind::Openai) => kind
+                .place()
+                .and_then(|place| Endpoint::parse(self.base_url.as_deref(), place).err()),
             ProviderKind::Scripted if self.scenario.is_none() => {
                 Some("`scenario` is missing: name the scenario file".to_owned())
             }
@@ -98,22 +133,27 @@ impl ProviderConfig {
         }
     }
 
-    /// Whether an `openai` provider takes images: as configured, else as its server is OpenAI.
-    pub(crate) fn takes_images(&self) -> bool {
-        self.images
-            .unwrap_or_else(|| crate::openai::is_openai(self.base_url.as_deref()))
+    /// Whether the server is that of the API's own vendor.
+    pub(crate) fn is_vendor(&self) -> bool {
+        self.kind.place().is_some_and(|place| {
+            Endpoint::parse(self.base_url.as_deref(), place)
+                .is_ok_and(|endpoint| endpoint.is_vendor())
+        })
     }
 
-    /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or
-    /// `OPENAI_API_KEY` for OpenAI itself. Any other server gets no key unless one is named.
+    /// Whether a provider takes images: as configured, else as its server is the vendor's.
+    pub(crate) fn takes_images(&self) -> bool {
+        self.images.unwrap_or_else(|| self.is_vendor())
+    }
+
+    /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or the
+    /// vendor's own for its own server. Any other server gets no key unless one is named.
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
         match (self.kind, &self.api_key_env) {
             (ProviderKind::Scripted, _) => None,
-            (ProviderKind::Openai, Some(variable)) => Some(variable),
-            (ProviderKind::Openai, None) => {
-                crate::openai::is_openai(self.base_url.as_deref()).then_some("OPENAI_API_KEY")
-            }
+            (_, Some(variable)) => Some(variable),
+            (kind, None) => kind.vendor_key_env().filter(|_| self.is_vendor()),
         }
     }
 }
@@ -130,6 +170,7 @@ pub fn build_provider(
 ) -> Result<Arc<dyn LlmProvider>, LlmError> {
     config.validate()?;
     Ok(match config.kind {
+        ProviderKind::Claude => Arc::new(crate::claude::provider(config, retry, api_key)?),
         ProviderKind::Openai => Arc::new(crate::openai::provider(config, retry, api_key)?),
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     })

@@ -9,6 +9,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod claude;
 pub mod config;
 pub mod error;
 pub mod http;

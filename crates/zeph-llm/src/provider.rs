@@ -59,6 +59,14 @@ pub struct Usage {
     pub output_tokens: u64,
     /// The part of `input_tokens` that came from the provider's cache.
     pub cached_tokens: u64,
+    /// The part of `input_tokens` that was written to the provider's cache, where it is told.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -67,6 +75,7 @@ impl Usage {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
         self.cached_tokens += other.cached_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
     }
 }
 

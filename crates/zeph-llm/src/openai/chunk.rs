@@ -96,6 +96,7 @@ impl From<WireUsage> for Usage {
                 .and_then(|details| details.cached_tokens)
                 .or(wire.prompt_cache_hit_tokens)
                 .unwrap_or(0),
+            cache_write_tokens: 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use crate::message::{Message, MessagePart, Role};
-use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT};
+use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::tool::ToolUseRequest;
 
 /// The longest function name that the API takes.
@@ -235,7 +235,7 @@ impl Serialize for ToolCalls<'_> {
                 id: &call.id,
                 r#type: "function",
                 function: WireCallFunction {
-                    name: wire_name(&call.name),
+                    name: plain_name(&call.name, MAX_NAME),
                     arguments: AsText(Arguments(call)),
                 },
             }),
@@ -278,21 +278,4 @@ impl fmt::Display for Arguments<'_> {
             other => write!(f, "{{\"invalid_arguments\":{other}}}"),
         }
     }
-}
-
-/// A name as the API takes it in the history. A model may have made up one that it refuses.
-fn wire_name(name: &str) -> Cow<'_, str> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {
-        return Cow::Borrowed(name);
-    }
-    let mut mended: String = name
-        .chars()
-        .take(MAX_NAME)
-        .map(|c| if fits(c) { c } else { '_' })
-        .collect();
-    if mended.is_empty() {
-        mended.push('_');
-    }
-    Cow::Owned(mended)
 }

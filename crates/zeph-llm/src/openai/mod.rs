@@ -20,7 +20,7 @@ pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::remote::endpoint::{Endpoint, Place};
+use crate::remote::endpoint::Place;
 use crate::remote::{Limits, RemoteProvider};
 use wire::ChatCompletions;
 
@@ -30,11 +30,6 @@ pub(crate) const PLACE: Place = Place {
     prefix: "v1",
     path: "chat/completions",
 };
-
-/// Whether a `base_url` is OpenAI's own server.
-pub(crate) fn is_openai(base_url: Option<&str>) -> bool {
-    Endpoint::parse(base_url, PLACE).is_ok_and(|endpoint| endpoint.is_vendor())
-}
 
 /// A server that speaks Chat Completions.
 ///
@@ -56,7 +51,7 @@ pub(crate) fn provider(
     let wire = ChatCompletions {
         model: config.model.clone(),
         max_output_tokens: config.max_output_tokens,
-        openai: is_openai(config.base_url.as_deref()),
+        openai: config.is_vendor(),
         images,
     };
     RemoteProvider::new(config, retry, api_key, limits, wire)

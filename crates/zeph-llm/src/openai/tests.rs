@@ -241,6 +241,7 @@ fn texts_stops_and_usage() {
         input_tokens: 9,
         output_tokens: 3,
         cached_tokens: 8,
+        cache_write_tokens: 0,
     };
     assert_eq!(
         text_answer(&body),

@@ -1,5 +1,6 @@
 //! What one API is beside HTTP: the shape of its requests and of its answers. Pure: no I/O.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -97,4 +98,22 @@ pub(crate) fn output_limit(configured: Option<u32>, request: &ChatRequest<'_>) -
         (Some(most), Some(asked)) => Some(most.min(asked)),
         (most, asked) => most.or(asked),
     }
+}
+
+/// A name or an id as the APIs take it: letters, digits, `_` and `-`. A model may have made up one
+/// that they refuse, which would spoil every later request.
+pub(crate) fn plain_name(name: &str, longest: usize) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=longest).contains(&name.len()) && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let mut mended: String = name
+        .chars()
+        .take(longest)
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    if mended.is_empty() {
+        mended.push('_');
+    }
+    Cow::Owned(mended)
 }

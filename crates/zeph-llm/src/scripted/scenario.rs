@@ -118,6 +118,7 @@ impl From<StepUsage> for Usage {
             input_tokens: usage.input,
             output_tokens: usage.output,
             cached_tokens: usage.cached,
+            cache_write_tokens: 0,
         }
     }
 }

@@ -116,6 +116,7 @@ const COUNTED: Usage = Usage {
     input_tokens: 7,
     output_tokens: 5,
     cached_tokens: 0,
+    cache_write_tokens: 0,
 };
 
 fn part(text: &str) -> MessagePart {

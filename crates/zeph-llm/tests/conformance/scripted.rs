@@ -74,7 +74,8 @@ async fn a_scenario_is_replayed_step_by_step() {
         Usage {
             input_tokens: 100,
             output_tokens: 7,
-            cached_tokens: 90
+            cached_tokens: 90,
+            cache_write_tokens: 0
         }
     );
     let message = response.into_message();

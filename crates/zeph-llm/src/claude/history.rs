@@ -1,0 +1,280 @@
+//! The history as the `messages` array of the Messages API. Texts are borrowed on the way.
+//!
+//! The API refuses blank texts, calls whose ids or names have other characters than it knows, and
+//! inputs that are no object: what another provider or a model left behind is mended here, the
+//! same way each time.
+
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value};
+
+use super::wire::{CacheControl, EPHEMERAL};
+use crate::message::{Message, MessagePart, Role};
+use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
+
+/// Stands before the seal of thinking whose text is known.
+pub(super) const SIGNED: &str = "anthropic-signature:";
+/// Stands before thinking that is sealed as a whole.
+pub(super) const REDACTED: &str = "anthropic-redacted:";
+/// The longest tool name that the API takes.
+const MAX_NAME: usize = 128;
+/// The longest id of a call that is sent.
+const MAX_ID: usize = 128;
+/// Stands for a message that has nothing the API would take.
+const NOTHING: &str = "[nothing]";
+
+/// The messages with a cache breakpoint: the last two of the user.
+pub(super) fn breakpoints(all: &[Message]) -> [Option<usize>; 2] {
+    let mut found = all
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, message)| message.role == Role::User)
+        .map(|(at, _)| at);
+    [found.next(), found.next()]
+}
+
+/// Some messages of a history, as elements of the `messages` array.
+pub(super) struct Elements<'a> {
+    pub(super) all: &'a [Message],
+    pub(super) from: usize,
+    pub(super) until: usize,
+    /// Whether images are sent; else it is said that they were left out.
+    pub(super) images: bool,
+}
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let marked = breakpoints(self.all);
+        let messages = self.all.get(self.from..self.until).unwrap_or_default();
+        serializer.collect_seq((self.from..).zip(messages).map(|(at, message)| Element {
+            role: message.role,
+            content: Content {
+                parts: &message.parts,
+                images: self.images,
+                breakpoint: marked.contains(&Some(at)),
+            },
+        }))
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Element<'a> {
+    role: Role,
+    content: Content<'a>,
+}
+
+struct Content<'a> {
+    parts: &'a [MessagePart],
+    images: bool,
+    breakpoint: bool,
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut blocks = blocks(self.parts, self.images);
+        if blocks.is_empty() {
+            blocks.push(Block::Text {
+                text: NOTHING,
+                cache_control: None,
+            });
+        }
+        if self.breakpoint
+            && let Some(
+                Block::Text { cache_control, .. }
+                | Block::Image { cache_control, .. }
+                | Block::ToolResult { cache_control, .. },
+            ) = blocks.last_mut()
+        {
+            *cache_control = Some(EPHEMERAL);
+        }
+        blocks.serialize(serializer)
+    }
+}
+
+/// The blocks of a message. Results come first, as the API wants them; the images that follow a
+/// result belong into it.
+fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
+    let mut results = Vec::new();
+    let mut others = Vec::new();
+    let mut in_result = false;
+    for part in parts {
+        match part {
+            MessagePart::ToolResult {
+                tool_use_id,
+                content,
+                is_error,
+            } => {
+                in_result = true;
+                results.push(Block::ToolResult {
+                    tool_use_id: plain_name(tool_use_id, MAX_ID),
+                    content: ResultContent {
+                        text: content,
+                        images: Vec::new(),
+                    },
+                    is_error: *is_error,
+                    cache_control: None,
+                });
+            }
+            MessagePart::Image { media_type, data } if images => {
+                let source = Source {
+                    r#type: "base64",
+                    media_type,
+                    data,
+                };
+                match results.last_mut() {
+                    Some(Block::ToolResult { content, .. }) if in_result => {
+                        content.images.push(source);
+                    }
+                    _ => others.push(Block::Image {
+                        source,
+                        cache_control: None,
+                    }),
+                }
+            }
+            MessagePart::Image { .. } => others.push(Block::text(IMAGE_LEFT_OUT)),
+            MessagePart::Text { text } => {
+                in_result = false;
+                if !text.trim().is_empty() {
+                    others.push(Block::text(text));
+                }
+            }
+            MessagePart::ToolUse(call) => others.push(Block::ToolUse {
+                id: plain_name(&call.id, MAX_ID),
+                name: plain_name(&call.name, MAX_NAME),
+                input: Input(&call.input),
+            }),
+            MessagePart::Reasoning { text, signature } => {
+                let Some(signature) = signature else {
+                    continue;
+                };
+                if let Some(signature) = signature.strip_prefix(SIGNED) {
+                    others.push(Block::Thinking {
+                        thinking: text,
+                        signature,
+                    });
+                } else if let Some(data) = signature.strip_prefix(REDACTED) {
+                    others.push(Block::RedactedThinking { data });
+                }
+            }
+        }
+    }
+    results.append(&mut others);
+    results
+}
+
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: Input<'a>,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: ResultContent<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+}
+
+impl<'a> Block<'a> {
+    fn text(text: &'a str) -> Self {
+        Self::Text {
+            text,
+            cache_control: None,
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+/// What a call returned: a text alone as a string, with images as an array.
+struct ResultContent<'a> {
+    text: &'a str,
+    images: Vec<Source<'a>>,
+}
+
+impl Serialize for ResultContent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.images.is_empty() {
+            return serializer.serialize_str(self.text);
+        }
+        let mut seq = serializer.serialize_seq(None)?;
+        if !self.text.trim().is_empty() {
+            seq.serialize_element(&Block::text(self.text))?;
+        }
+        for source in &self.images {
+            seq.serialize_element(&ResultImage {
+                r#type: "image",
+                source,
+            })?;
+        }
+        seq.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct ResultImage<'a> {
+    r#type: &'static str,
+    source: &'a Source<'a>,
+}
+
+/// The input of a call: an object, in which what is none is kept.
+struct Input<'a>(&'a Value);
+
+impl Serialize for Input<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(object) => object.serialize(serializer),
+            Value::Null => Map::new().serialize(serializer),
+            other => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("invalid_arguments", other)?;
+                map.end()
+            }
+        }
+    }
+}
+
+/// What a broken stream had already delivered, and the instruction to go on.
+pub(super) struct GoOn(pub(super) String);
+
+impl Serialize for GoOn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let element = |role, text| {
+            let content = [Block::text(text)];
+            serde_json::json!({ "role": role, "content": content })
+        };
+        serializer.collect_seq([
+            element(Role::Assistant, self.0.as_str()),
+            element(Role::User, GO_ON),
+        ])
+    }
+}

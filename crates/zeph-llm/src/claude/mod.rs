@@ -1,0 +1,60 @@
+//! Anthropic's Messages API, and servers compatible with it.
+//!
+//! Format: <https://docs.anthropic.com/en/api/messages> and its pages on streaming, tool use,
+//! extended thinking and prompt caching.
+//!
+//! - The answer comes as content blocks, and is kept in their order.
+//! - Thinking goes back as it came, with its signature; without one it is shown and kept, but not
+//!   sent. Sealed thinking goes back too.
+//! - Cache breakpoints stand on the last tool, the system prompt and the last two messages of the
+//!   user: the newest is written, the one before is read.
+
+mod event;
+mod history;
+mod models;
+mod wire;
+
+use secrecy::SecretString;
+
+pub use models::{context_window, max_output_tokens};
+
+use crate::config::{ProviderConfig, RetryConfig};
+use crate::error::LlmError;
+use crate::remote::endpoint::Place;
+use crate::remote::{Limits, RemoteProvider};
+use wire::Messages;
+
+/// Where the Messages API lives on a server.
+pub(crate) const PLACE: Place = Place {
+    vendor: "https://api.anthropic.com",
+    prefix: "v1",
+    path: "messages",
+};
+
+/// A server that speaks the Messages API.
+///
+/// # Errors
+/// As [`RemoteProvider::new`].
+pub(crate) fn provider(
+    config: &ProviderConfig,
+    retry: RetryConfig,
+    api_key: Option<SecretString>,
+) -> Result<RemoteProvider<Messages>, LlmError> {
+    let images = config.takes_images();
+    let limits = Limits {
+        context_window: config
+            .context_window
+            .unwrap_or_else(|| context_window(&config.model)),
+        images,
+        tools: true,
+    };
+    let wire = Messages {
+        model: config.model.clone(),
+        max_output_tokens: config
+            .max_output_tokens
+            .unwrap_or_else(|| max_output_tokens(&config.model)),
+        anthropic: config.is_vendor(),
+        images,
+    };
+    RemoteProvider::new(config, retry, api_key, limits, wire)
+}

@@ -1,0 +1,202 @@
+//! The Messages API as a [`Wire`], and the fields of its requests around the messages.
+//!
+//! What never changes in a conversation (model, limits, tools, system prompt) comes first, then
+//! the messages, and after them what may differ between two requests.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::event::{Blocks, Document, Event};
+use super::history::{Elements, GoOn, breakpoints};
+use crate::message::Message;
+use crate::provider::{ChatRequest, StreamSink};
+use crate::remote::answer::Answer;
+use crate::remote::endpoint::Place;
+use crate::remote::failure::{Failure, Target};
+use crate::remote::reader::no_piece;
+use crate::remote::wire::{Framing, Wire};
+use crate::tool::ToolChoice;
+
+/// The wire of the Messages API.
+#[derive(Debug, Clone)]
+pub(crate) struct Messages {
+    /// The model's name.
+    pub(super) model: String,
+    /// The most tokens of the answer.
+    pub(super) max_output_tokens: u32,
+    /// Whether this is Anthropic itself. Compatible servers may refuse its newer fields: they get
+    /// no `output_config`.
+    pub(super) anthropic: bool,
+    /// Whether the model takes images; else they are left out, which is said.
+    pub(super) images: bool,
+}
+
+/// Marks the end of a prefix that the provider shall keep.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct CacheControl {
+    r#type: &'static str,
+}
+
+pub(super) const EPHEMERAL: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
+
+#[derive(Serialize)]
+struct Head<'w, 'r> {
+    model: &'w str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[System<'r>; 1]>,
+}
+
+#[derive(Serialize)]
+struct Tool<'r> {
+    name: &'r str,
+    description: &'r str,
+    input_schema: &'r Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct System<'r> {
+    r#type: &'static str,
+    text: &'r str,
+    cache_control: CacheControl,
+}
+
+#[derive(Serialize)]
+struct Tail<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'r>>,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'r> {
+    format: OutputFormat<'r>,
+}
+
+#[derive(Serialize)]
+struct OutputFormat<'r> {
+    r#type: &'static str,
+    schema: &'r Value,
+}
+
+impl Wire for Messages {
+    type Reading = Blocks;
+
+    const NAME: &'static str = "the Messages API";
+    const PLACE: Place = super::PLACE;
+    const FRAMING: Framing = Framing::Events;
+    const KEY_HEADER: (&'static str, &'static str) = ("x-api-key", "");
+    const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];
+
+    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        let last = request.tools.len().saturating_sub(1);
+        let asked = request.max_output_tokens.unwrap_or(u32::MAX);
+        Head {
+            model: &self.model,
+            max_tokens: self.max_output_tokens.min(asked),
+            stream: true,
+            tools: request
+                .tools
+                .iter()
+                .enumerate()
+                .map(|(at, tool)| Tool {
+                    name: &tool.name,
+                    description: &tool.description,
+                    input_schema: &tool.parameters,
+                    cache_control: (at == last).then_some(EPHEMERAL),
+                })
+                .collect(),
+            // An empty or blank text block is refused.
+            system: (!request.system.trim().is_empty()).then_some([System {
+                r#type: "text",
+                text: request.system,
+                cache_control: EPHEMERAL,
+            }]),
+        }
+    }
+
+    fn opening(&self, _request: &ChatRequest<'_>) -> impl Serialize {
+        [(); 0]
+    }
+
+    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
+        Elements {
+            all,
+            from,
+            until,
+            images: self.images,
+        }
+    }
+
+    /// A message with a breakpoint loses it later.
+    fn settled(&self, messages: &[Message]) -> usize {
+        let last = messages.len().saturating_sub(1);
+        breakpoints(messages)
+            .into_iter()
+            .flatten()
+            .fold(last, usize::min)
+    }
+
+    fn go_on(&self, shown: &str) -> impl Serialize {
+        GoOn(shown.to_owned())
+    }
+
+    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        Tail {
+            tool_choice: (!request.tools.is_empty()).then_some(Choice {
+                r#type: match request.tool_choice {
+                    ToolChoice::Auto => "auto",
+                    ToolChoice::None => "none",
+                },
+            }),
+            output_config: request
+                .response_schema
+                .filter(|_| self.anthropic)
+                .map(|schema| OutputConfig {
+                    format: OutputFormat {
+                        r#type: "json_schema",
+                        schema,
+                    },
+                }),
+        }
+    }
+
+    fn piece(
+        blocks: &mut Blocks,
+        data: &str,
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure> {
+        match serde_json::from_str::<Event>(data) {
+            Ok(event) => blocks.add(event, answer, target, sink),
+            Err(error) => Err(no_piece(&error, data, target)),
+        }
+    }
+
+    fn document(
+        body: &[u8],
+        answer: &mut Answer,
+        _target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<Option<()>, Failure> {
+        let Ok(document) = serde_json::from_slice::<Document>(body) else {
+            return Ok(None);
+        };
+        document.read(answer, sink);
+        Ok(Some(()))
+    }
+}
