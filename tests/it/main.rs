@@ -38,6 +38,7 @@ mod overflow;
 mod permissions;
 mod piped;
 mod policy;
+mod providers;
 mod quota;
 mod reformat;
 mod reload;

@@ -69,15 +69,9 @@ fn decoding(bencher: Bencher<'_, '_>) {
     let size = answer.len();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = ProviderConfig {
-        name: "bench".to_owned(),
-        kind: ProviderKind::Openai,
         model: "bench".to_owned(),
         base_url: Some(format!("http://{}", listener.local_addr().unwrap())),
-        api_key_env: None,
-        context_window: None,
-        max_output_tokens: None,
-        images: None,
-        scenario: None,
+        ..ProviderConfig::new("bench", ProviderKind::Openai)
     };
     let server = std::thread::spawn(move || {
         // One connection, kept for all requests; it ends when the client goes.

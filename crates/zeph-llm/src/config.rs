@@ -20,8 +20,20 @@ pub enum ProviderKind {
     Claude,
     /// OpenAI Chat Completions, and every server compatible with it.
     Openai,
+    /// Ollama's own API.
+    Ollama,
     /// Replays a scenario file; no model is asked.
     Scripted,
+}
+
+/// Which API of OpenAI a server is asked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OpenaiApi {
+    /// Chat Completions, which every compatible server has.
+    Chat,
+    /// Responses, which keeps the reasoning of a model from one call to the next.
+    Responses,
 }
 
 /// One provider (`[[llm.providers]]`).
@@ -33,6 +45,9 @@ pub struct ProviderConfig {
     /// The wire format.
     #[serde(rename = "type")]
     pub kind: ProviderKind,
+    /// The API of an `openai` provider: `chat` without a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<OpenaiApi>,
     /// The model's name as the server knows it.
     #[serde(default)]
     pub model: String,
@@ -51,6 +66,9 @@ pub struct ProviderConfig {
     /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
+    /// Whether the model calls tools. `false` sends it none. Without a value, it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_use: Option<bool>,
     /// The scenario file of a `scripted` provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<std::path::PathBuf>,
@@ -63,16 +81,8 @@ impl ProviderKind {
         match self {
             Self::Claude => "claude",
             Self::Openai => "openai",
+            Self::Ollama => "ollama",
             Self::Scripted => "scripted",
-        }
-    }
-
-    /// Where its API lives on a server; `None` for what is no server.
-    fn place(self) -> Option<Place> {
-        match self {
-            Self::Claude => Some(crate::claude::PLACE),
-            Self::Openai => Some(crate::openai::PLACE),
-            Self::Scripted => None,
         }
     }
 
@@ -81,12 +91,30 @@ impl ProviderKind {
         match self {
             Self::Claude => Some("ANTHROPIC_API_KEY"),
             Self::Openai => Some("OPENAI_API_KEY"),
-            Self::Scripted => None,
+            Self::Ollama | Self::Scripted => None,
         }
     }
 }
 
 impl ProviderConfig {
+    /// A provider with a name and a kind; all else is left out.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: ProviderKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            api: None,
+            model: String::new(),
+            base_url: None,
+            api_key_env: None,
+            context_window: None,
+            max_output_tokens: None,
+            images: None,
+            tool_use: None,
+            scenario: None,
+        }
+    }
+
     /// Checks what the types cannot: that the fields fit each other and the wire.
     ///
     /// # Errors
@@ -107,25 +135,21 @@ impl ProviderConfig {
             _ if self.max_output_tokens == Some(0) => {
                 Some("`max_output_tokens` must be at least 1".to_owned())
             }
-            ProviderKind::Claude | ProviderKind::Openai if self.model.trim().is_empty() => {
+            kind if kind != ProviderKind::Openai && self.api.is_some() => {
+                foreign("api", kind.as_str())
+            }
+            ProviderKind::Scripted => self.fault_of_scripted(foreign),
+            _ if self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
-            kind @ (ProviderKind::Claude | ProviderKind::Openai) if self.scenario.is_some() => {
-                foreign("scenario", kind.as_str())
-            }
-            kind @ (ProviderKind::Claude | ProviderKind::Openai) => kind
+            kind if self.scenario.is_some() => foreign("scenario", kind.as_str()),
+            ProviderKind::Ollama if self.names_compatible_api() => Some(
+                "`base_url` ends in /v1, which is not Ollama's own API: remove that, or use `type = \"openai\"`"
+                    .to_owned(),
+            ),
+            _ => self
                 .place()
                 .and_then(|place| Endpoint::parse(self.base_url.as_deref(), place).err()),
-            ProviderKind::Scripted if self.scenario.is_none() => {
-                Some("`scenario` is missing: name the scenario file".to_owned())
-            }
-            ProviderKind::Scripted if self.base_url.is_some() => foreign("base_url", "scripted"),
-            ProviderKind::Scripted if self.api_key_env.is_some() => {
-                foreign("api_key_env", "scripted")
-            }
-            ProviderKind::Scripted if self.images.is_some() => foreign("images", "scripted"),
-            ProviderKind::Scripted if !self.model.is_empty() => foreign("model", "scripted"),
-            ProviderKind::Scripted => None,
         };
         match fault {
             None => Ok(()),
@@ -133,17 +157,56 @@ impl ProviderConfig {
         }
     }
 
+    fn fault_of_scripted(&self, foreign: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+        let set = [
+            ("base_url", self.base_url.is_some()),
+            ("api_key_env", self.api_key_env.is_some()),
+            ("images", self.images.is_some()),
+            ("tool_use", self.tool_use.is_some()),
+            ("model", !self.model.is_empty()),
+        ];
+        match (&self.scenario, set.iter().find(|(_, is_set)| *is_set)) {
+            (None, _) => Some("`scenario` is missing: name the scenario file".to_owned()),
+            (Some(_), Some((field, _))) => foreign(field, "scripted"),
+            (Some(_), None) => None,
+        }
+    }
+
+    /// Whether the address is that of the API which Ollama has in common with other servers.
+    fn names_compatible_api(&self) -> bool {
+        let base_url = self.base_url.as_deref().unwrap_or_default();
+        base_url.trim().trim_end_matches('/').ends_with("/v1")
+    }
+
+    /// Where the API lives on a server; `None` for what is no server.
+    fn place(&self) -> Option<Place> {
+        match (self.kind, self.api) {
+            (ProviderKind::Claude, _) => Some(crate::claude::PLACE),
+            (ProviderKind::Openai, Some(OpenaiApi::Responses)) => Some(crate::responses::PLACE),
+            (ProviderKind::Openai, _) => Some(crate::openai::PLACE),
+            (ProviderKind::Ollama, _) => Some(crate::ollama::PLACE),
+            (ProviderKind::Scripted, _) => None,
+        }
+    }
+
     /// Whether the server is that of the API's own vendor.
     pub(crate) fn is_vendor(&self) -> bool {
-        self.kind.place().is_some_and(|place| {
+        self.place().is_some_and(|place| {
             Endpoint::parse(self.base_url.as_deref(), place)
                 .is_ok_and(|endpoint| endpoint.is_vendor())
         })
     }
 
-    /// Whether a provider takes images: as configured, else as its server is the vendor's.
+    /// Whether a provider takes images: as configured, else as its server is the vendor's. A local
+    /// model seldom does.
     pub(crate) fn takes_images(&self) -> bool {
-        self.images.unwrap_or_else(|| self.is_vendor())
+        let usual = || self.kind != ProviderKind::Ollama && self.is_vendor();
+        self.images.unwrap_or_else(usual)
+    }
+
+    /// Whether the model calls tools.
+    pub(crate) fn uses_tools(&self) -> bool {
+        self.tool_use.unwrap_or(true)
     }
 
     /// The environment variable whose value belongs into [`build_provider`]: `api_key_env`, or the
@@ -171,7 +234,15 @@ pub fn build_provider(
     config.validate()?;
     Ok(match config.kind {
         ProviderKind::Claude => Arc::new(crate::claude::provider(config, retry, api_key)?),
-        ProviderKind::Openai => Arc::new(crate::openai::provider(config, retry, api_key)?),
+        ProviderKind::Openai => match config.api {
+            Some(OpenaiApi::Responses) => {
+                Arc::new(crate::responses::provider(config, retry, api_key)?)
+            }
+            Some(OpenaiApi::Chat) | None => {
+                Arc::new(crate::openai::provider(config, retry, api_key)?)
+            }
+        },
+        ProviderKind::Ollama => Arc::new(crate::ollama::provider(config, retry, api_key)?),
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     })
 }
@@ -251,6 +322,32 @@ context_window = 0"#,
             ),
             (
                 r#"name = "a"
+type = "claude"
+api = "responses"
+model = "m""#,
+                "`api` has no meaning for `type = \"claude\"`",
+            ),
+            (
+                r#"name = "a"
+type = "ollama""#,
+                "`model` is missing",
+            ),
+            (
+                r#"name = "a"
+type = "ollama"
+model = "m"
+base_url = "http://127.0.0.1:11434/v1/""#,
+                "which is not Ollama's own API",
+            ),
+            (
+                r#"name = "a"
+type = "scripted"
+scenario = "x"
+tool_use = false"#,
+                "`tool_use` has no meaning",
+            ),
+            (
+                r#"name = "a"
 type = "scripted""#,
                 "`scenario` is missing",
             ),
@@ -289,6 +386,22 @@ model = "m"
         ] {
             assert_eq!(parse(&format!("{base}{rest}")).key_env(), expect, "{rest}");
         }
+        for (kind, rest, expect) in [
+            ("claude", "", Some("ANTHROPIC_API_KEY")),
+            ("anthropic", "", Some("ANTHROPIC_API_KEY")),
+            ("claude", "base_url = \"http://localhost:8080\"", None),
+            ("openai", "api = \"responses\"", Some("OPENAI_API_KEY")),
+            (
+                "openai",
+                "api = \"responses\"\nbase_url = \"http://h\"",
+                None,
+            ),
+            ("ollama", "", None),
+            ("ollama", "api_key_env = \"K\"", Some("K")),
+        ] {
+            let text = format!("name = \"a\"\ntype = \"{kind}\"\nmodel = \"m\"\n{rest}");
+            assert_eq!(parse(&text).key_env(), expect, "{text}");
+        }
     }
 
     /// Proves FILE-11 for which providers take images.
@@ -307,6 +420,9 @@ model = "m"
             let provider = build_provider(&config, RetryConfig::default(), key).unwrap();
             assert_eq!(provider.supports_images(), expect, "{rest}");
         }
+        let ollama = parse("name = \"a\"\ntype = \"ollama\"\nmodel = \"m\"");
+        let provider = build_provider(&ollama, RetryConfig::default(), None).unwrap();
+        assert!(!provider.supports_images());
         let config = parse("name = \"a\"\ntype = \"scripted\"\nscenario = \"x\"\nimages = true");
         let error = config.validate().unwrap_err();
         assert!(error.message.contains("`images` has no meaning"), "{error}");

@@ -12,18 +12,25 @@ struct Readme;
 pub mod claude;
 pub mod config;
 pub mod error;
+pub mod fallback;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod message;
+pub mod ollama;
 pub mod openai;
 pub mod provider;
 mod remote;
+pub mod responses;
 pub mod retry;
 pub mod scripted;
 pub mod sse;
 pub mod tool;
 
-pub use config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
+pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_provider};
 pub use error::{LlmError, LlmErrorKind};
+pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
 pub use provider::{
     ChatRequest, ChatResponse, HistoryId, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,

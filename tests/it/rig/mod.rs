@@ -1,6 +1,7 @@
 //! What the tests stand on: a home of its own, the built binary, a database to look into, a
 //! server that speaks Chat Completions.
 
+mod api;
 mod database;
 mod home;
 mod process;
@@ -9,6 +10,7 @@ mod server;
 
 use std::time::{Duration, Instant};
 
+pub(crate) use api::{APIS, Api};
 pub(crate) use database::{Audit, audit, count, execute, session_ids};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use process::{KEY, Output, Running, Zeph};

@@ -74,6 +74,8 @@ impl Zeph {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", home.home())
             .env("XDG_DATA_HOME", home.data())
+            // Nothing listens there: no Ollama of this machine is asked.
+            .env("OLLAMA_HOST", "127.0.0.1:1")
             .env("TMPDIR", home.tmp())
             .env("TZ", "UTC")
             .env("TEST_KEY", KEY)

@@ -84,21 +84,25 @@ pub(super) enum Block {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 pub(super) enum Delta {
-    TextDelta {
+    #[serde(rename = "text_delta")]
+    Text {
         #[serde(default)]
         text: String,
     },
-    InputJsonDelta {
+    #[serde(rename = "input_json_delta")]
+    InputJson {
         #[serde(default)]
         partial_json: String,
     },
-    ThinkingDelta {
+    #[serde(rename = "thinking_delta")]
+    Thinking {
         #[serde(default)]
         thinking: String,
     },
-    SignatureDelta {
+    #[serde(rename = "signature_delta")]
+    Signature {
         #[serde(default)]
         signature: String,
     },
@@ -141,7 +145,9 @@ impl WireUsage {
         let cached = self.cache_read_input_tokens;
         let written = self.cache_creation_input_tokens;
         if let Some(input) = self.input_tokens {
-            usage.input_tokens = input + cached.unwrap_or(0) + written.unwrap_or(0);
+            usage.input_tokens = input
+                .saturating_add(cached.unwrap_or(0))
+                .saturating_add(written.unwrap_or(0));
         }
         if let Some(cached) = cached {
             usage.cached_tokens = cached;
@@ -269,15 +275,15 @@ impl Blocks {
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
         match (delta, self.0.get_mut(&index)) {
-            (Delta::TextDelta { text }, Some(Open::Text)) => answer.add_text(text, sink),
-            (Delta::ThinkingDelta { thinking }, Some(Open::Thinking { .. })) => {
+            (Delta::Text { text }, Some(Open::Text)) => answer.add_text(text, sink),
+            (Delta::Thinking { thinking }, Some(Open::Thinking { .. })) => {
                 answer.add_reasoning(thinking, sink);
             }
-            (Delta::SignatureDelta { signature: more }, Some(Open::Thinking { signature })) => {
+            (Delta::Signature { signature: more }, Some(Open::Thinking { signature })) => {
                 signature.push_str(&more);
             }
             (
-                Delta::InputJsonDelta { partial_json },
+                Delta::InputJson { partial_json },
                 Some(Open::Call {
                     number, streamed, ..
                 }),

@@ -94,7 +94,7 @@ impl Serialize for Content<'_> {
 }
 
 /// The blocks of a message. Results come first, as the API wants them; the images that follow a
-/// result belong into it.
+/// result belong into it, unless it is an error: those may have texts alone.
 fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
     let mut results = Vec::new();
     let mut others = Vec::new();
@@ -124,7 +124,11 @@ fn blocks(parts: &[MessagePart], images: bool) -> Vec<Block<'_>> {
                     data,
                 };
                 match results.last_mut() {
-                    Some(Block::ToolResult { content, .. }) if in_result => {
+                    Some(Block::ToolResult {
+                        content,
+                        is_error: false,
+                        ..
+                    }) if in_result => {
                         content.images.push(source);
                     }
                     _ => others.push(Block::Image {

@@ -12,7 +12,9 @@
 mod event;
 mod history;
 mod models;
-mod wire;
+#[cfg(test)]
+mod tests;
+pub(crate) mod wire;
 
 use secrecy::SecretString;
 
@@ -46,7 +48,7 @@ pub(crate) fn provider(
             .context_window
             .unwrap_or_else(|| context_window(&config.model)),
         images,
-        tools: true,
+        tools: config.uses_tools(),
     };
     let wire = Messages {
         model: config.model.clone(),

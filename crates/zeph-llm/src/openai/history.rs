@@ -199,19 +199,23 @@ enum ContentPart<'a> {
     ImageUrl { image_url: DataUrl<'a> },
 }
 
-struct DataUrl<'a> {
-    media_type: &'a str,
-    data: &'a str,
+/// An image as a data URL.
+pub(crate) struct DataUrl<'a> {
+    pub(crate) media_type: &'a str,
+    pub(crate) data: &'a str,
+}
+
+impl fmt::Display for DataUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { media_type, data } = self;
+        write!(f, "data:{media_type};base64,{data}")
+    }
 }
 
 impl Serialize for DataUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { media_type, data } = self;
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry(
-            "url",
-            &AsText(format_args!("data:{media_type};base64,{data}")),
-        )?;
+        map.serialize_entry("url", &AsText(self))?;
         map.end()
     }
 }
@@ -258,7 +262,7 @@ struct WireCallFunction<'a> {
 }
 
 /// Serializes what it displays as a string, without building that string.
-struct AsText<T>(T);
+pub(crate) struct AsText<T>(pub(crate) T);
 
 impl<T: fmt::Display> Serialize for AsText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -268,7 +272,7 @@ impl<T: fmt::Display> Serialize for AsText<T> {
 
 /// A call's arguments as JSON text. Servers parse them and refuse the whole request when they
 /// are no object, so what the model wrote amiss goes back inside one.
-struct Arguments<'a>(&'a ToolUseRequest);
+pub(crate) struct Arguments<'a>(pub(crate) &'a ToolUseRequest);
 
 impl fmt::Display for Arguments<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,14 +5,11 @@
 
 mod chunk;
 mod delta;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod history;
+pub(crate) mod history;
 mod models;
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
 use secrecy::SecretString;
 
@@ -46,7 +43,7 @@ pub(crate) fn provider(
             .context_window
             .unwrap_or_else(|| context_window(&config.model)),
         images,
-        tools: true,
+        tools: config.uses_tools(),
     };
     let wire = ChatCompletions {
         model: config.model.clone(),

@@ -216,7 +216,7 @@ impl<'a> ResponseFormat<'a> {
 
 /// Whether a schema meets the rules of strict mode, which refuses others: every object names all
 /// its properties as required and allows no more.
-fn allows_strict(schema: &Value) -> bool {
+pub(crate) fn allows_strict(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
             let object_fits = map.get("properties").is_none_or(|properties| {

@@ -138,7 +138,13 @@ fn classify(status: Option<u16>, body: &ErrorBody) -> LlmErrorKind {
         Some(500..) => Kind::Server,
         Some(_) => Kind::BadRequest,
         None if body.says_overflow() => Kind::ContextOverflow,
-        None if body.says(&["invalid_api_key", "authentication"], &[]) => Kind::Auth,
+        None if body.says(
+            &["invalid_api_key", "authentication", "permission_error"],
+            &[],
+        ) =>
+        {
+            Kind::Auth
+        }
         None if body.says(&["model_not_found"], &[]) => Kind::UnknownModel,
         None if body.says(&["rate_limit"], &[]) => Kind::RateLimited,
         None if body.says(&["invalid_request"], &[]) => Kind::BadRequest,
@@ -175,6 +181,7 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
         LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
         LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
         LlmErrorKind::Config => format!(" Nothing speaks {api} there: correct `base_url`."),
+        LlmErrorKind::BadRequest if body.says(&[], &["does not support tools"]) => " Choose a model that calls tools, or set `tool_use = false`.".to_owned(),
         _ => String::new(),
     };
     let end = if said.ends_with(['.', '!', '?']) {

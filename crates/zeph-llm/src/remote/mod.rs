@@ -16,7 +16,11 @@ pub(crate) mod body;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
 mod lines;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod probe;
 pub(crate) mod reader;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod wire;
 
 use std::fmt;
@@ -306,6 +310,14 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         request: ChatRequest<'_>,
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError> {
+        let request = ChatRequest {
+            tools: if self.limits.tools {
+                request.tools
+            } else {
+                &[]
+            },
+            ..request
+        };
         let mut retries = Retries::begin(self.retry);
         let mut answer = Answer::default();
         let mut body = self.body(request, None)?;

@@ -178,7 +178,14 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
                 }
                 rest
             }
-            Format::Lines(decoder) => decoder.finish(),
+            Format::Lines(decoder) => {
+                let rest = decoder.finish();
+                let is_json = |line: &String| line.starts_with('{');
+                if events == 0 && rest.as_ref().is_some_and(|line| !is_json(line)) {
+                    return Err(no_answer(&head, target));
+                }
+                rest
+            }
         };
         // The line break after the last piece may be missing; a whole piece parses.
         if let Some(rest) = unfinished.filter(|rest| is_whole(rest)) {

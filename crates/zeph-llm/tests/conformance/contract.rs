@@ -10,8 +10,9 @@ use zeph_llm::{
     StreamEvent, Usage,
 };
 
-use crate::server::{End, Reply, Server, call, event, finish, more_arguments, say};
-use crate::{ask, provider, shown_text};
+use crate::server::{End, Reply, Server};
+use crate::wire::{Said, Stop, WIRES, Wire};
+use crate::{ask, shown_text};
 
 /// An answer, or a failure, that each provider is made to give.
 #[derive(Clone, Copy, Debug)]
@@ -27,41 +28,44 @@ enum Case {
 /// The provider under test, and what must live as long as it.
 struct Subject {
     provider: Arc<dyn LlmProvider>,
+    context_window: usize,
     _server: Option<Server>,
 }
 
-async fn openai(case: Case) -> Subject {
-    let second = json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "read", "arguments": "{}"}}]});
-    let second = event(&json!({"delta": second}));
+async fn remote(wire: Wire, case: Case) -> Subject {
+    let counted = |said: &[Said<'_>], stop| wire.reply(&[said, &[Said::End(stop)]].concat());
     let reply = match case {
-        Case::Text => Reply::stream(say("Hello, ") + &say("wörld") + &finish("stop")),
-        Case::ReasonedText => Reply::stream(
-            event(&json!({"delta": {"reasoning_content": "Hm."}})) + &say("Yes") + &finish("stop"),
+        Case::Text => counted(&[Said::Text("Hello, "), Said::Text("wörld")], Stop::Done),
+        Case::ReasonedText => counted(&[Said::Reasoning("Hm."), Said::Text("Yes")], Stop::Done),
+        Case::Call => counted(
+            &[
+                Said::Call("a", "bash"),
+                Said::Arguments("{\"command\":\"ls\"}"),
+            ],
+            Stop::Calls,
         ),
-        Case::Call => Reply::stream(
-            call("a", "bash", "") + &more_arguments("{\"command\":\"ls\"}") + &finish("tool_calls"),
+        Case::TextAndCalls => counted(
+            &[
+                Said::Text("I look."),
+                Said::Call("a", "bash"),
+                Said::Arguments("{\"command\":\"ls\"}"),
+                Said::Call("b", "read"),
+            ],
+            Stop::Calls,
         ),
-        Case::TextAndCalls => Reply::stream(
-            say("I look.")
-                + &call("a", "bash", "{\"command\":\"ls\"}")
-                + &second
-                + &finish("tool_calls"),
-        ),
-        Case::MaxTokens => Reply::stream(say("Hel") + &finish("length")),
-        Case::Fault(kind) => match kind {
-            LlmErrorKind::RateLimited => Reply::status(429, "{}"),
-            LlmErrorKind::Server => Reply::status(503, "{}"),
-            LlmErrorKind::Auth => Reply::status(401, "{}"),
-            LlmErrorKind::ContextOverflow => Reply::status(
-                400,
-                r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
-            ),
-            LlmErrorKind::StreamCut => {
-                Reply::stream(say("Hel") + &call("a", "bash", "{\"comm")).end(End::Abort)
-            }
-            LlmErrorKind::Protocol => Reply::stream("<html>"),
-            other => panic!("no reply for {other:?}"),
-        },
+        Case::MaxTokens => counted(&[Said::Text("Hel")], Stop::Length),
+        Case::Fault(LlmErrorKind::StreamCut) => wire
+            .reply(&[
+                Said::Text("Hel"),
+                Said::Call("a", "bash"),
+                Said::Arguments("{\"comm"),
+            ])
+            .end(End::Abort),
+        Case::Fault(LlmErrorKind::Protocol) => wire.stream("<html>"),
+        Case::Fault(kind) => {
+            let (status, body) = wire.refusal(kind);
+            Reply::status(status, body)
+        }
     };
     let server = Server::start([reply]).await;
     let once = RetryConfig {
@@ -69,7 +73,8 @@ async fn openai(case: Case) -> Subject {
         ..RetryConfig::default()
     };
     Subject {
-        provider: provider(&server.url, once),
+        provider: wire.provider(&server.url, once),
+        context_window: 50_000,
         _server: Some(server),
     }
 }
@@ -104,12 +109,17 @@ fn scripted(case: Case) -> Subject {
     let scenario = Scenario::from_toml(&format!("[[steps]]\n{step}"), BTreeMap::new()).unwrap();
     Subject {
         provider: Arc::new(ScriptedProvider::new("local", scenario)),
+        context_window: 128_000,
         _server: None,
     }
 }
 
-async fn subjects(case: Case) -> [Subject; 2] {
-    [openai(case).await, scripted(case)]
+async fn subjects(case: Case) -> Vec<Subject> {
+    let mut subjects = vec![scripted(case)];
+    for wire in WIRES {
+        subjects.push(remote(wire, case).await);
+    }
+    subjects
 }
 
 const COUNTED: Usage = Usage {
@@ -140,7 +150,7 @@ async fn a_text_is_streamed_and_returned_whole() {
         assert_eq!(response.unwrap(), expect);
         assert_eq!(subject.provider.name(), "local");
         assert!(subject.provider.supports_tool_use());
-        assert_eq!(subject.provider.context_window(), 128_000);
+        assert_eq!(subject.provider.context_window(), subject.context_window);
     }
     for subject in subjects(Case::Text).await {
         let text = subject.provider.chat("", &[Message::user("Hi")]).await;

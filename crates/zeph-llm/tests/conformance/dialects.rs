@@ -1,4 +1,4 @@
-//! Whole exchanges in the dialects of servers, as files, and the ways in which they are sent.
+//! Whole exchanges in the dialects of servers, as files.
 //!
 //! The files in `tests/fixtures/` follow what each server documents or is known to send; keys
 //! and ids in them are made up.
@@ -6,20 +6,16 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use zeph_llm::{ChatResponse, Message, RetryConfig};
+use zeph_llm::{ChatResponse, RetryConfig};
 
-use crate::server::{End, Reply, Server, finish, say};
-use crate::{ask, provider, shown_text};
+use crate::ask;
+use crate::server::{Reply, Server};
+use crate::wire::{Wire, hi};
 
-async fn answer_to(reply: Reply) -> (ChatResponse, String) {
+async fn answer_to(wire: Wire, reply: Reply) -> ChatResponse {
     let server = Server::start([reply]).await;
-    let (response, events) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    (response.unwrap(), shown_text(&events))
+    let provider = wire.provider(&server.url, RetryConfig::default());
+    ask(&*provider, &hi(), None).await.0.unwrap()
 }
 
 /// The answer with ids that were made up replaced.
@@ -39,63 +35,64 @@ fn as_json(response: ChatResponse) -> Value {
     json!({"parts": message, "stop": stop, "usage": usage})
 }
 
+/// Reads each file at once and byte by byte.
+async fn exchanges(wire: Wire, names: &[&str]) -> Vec<Value> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut seen = Vec::new();
+    for name in names {
+        let body = std::fs::read(fixtures.join(name)).unwrap();
+        let response = answer_to(wire, wire.stream(body.clone())).await;
+        let trickled = answer_to(wire, wire.stream(body).in_pieces(1)).await;
+        let response = as_json(response);
+        assert_eq!(as_json(trickled), response, "{name} byte by byte");
+        seen.push(json!({"file": name, "answer": response}));
+    }
+    seen
+}
+
 /// Proves LLM-3, LLM-10.
 #[tokio::test]
 async fn exchanges_of_servers() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let mut seen = Vec::new();
-    for name in [
+    let names = [
         "openai.sse",
         "llama-cpp.sse",
         "ollama.sse",
         "vllm.sse",
         "whole.json",
-    ] {
-        let body = std::fs::read(fixtures.join(name)).unwrap();
-        let (response, _) = answer_to(Reply::stream(body.clone())).await;
-        let (trickled, _) = answer_to(Reply::stream(body).in_pieces(1)).await;
-        let response = as_json(response);
-        assert_eq!(as_json(trickled), response, "{name} byte by byte");
-        seen.push(json!({"file": name, "answer": response}));
-    }
-    insta::assert_json_snapshot!(seen);
+    ];
+    insta::assert_json_snapshot!(exchanges(Wire::Chat, &names).await);
 }
 
-/// The first byte tells what a body is, not its header. Proves LLM-3.
+/// Proves LLM-3, LLM-6 (cached tokens are counted), LLM-10.
 #[tokio::test]
-async fn the_content_type_does_not_matter() {
-    let events = say("all") + &finish("stop");
-    let document =
-        json!({"choices": [{"message": {"content": "all"}, "finish_reason": "stop"}]}).to_string();
-    for body in [events, document] {
-        for reply in [
-            Reply::stream(body.clone()),
-            Reply::status(200, body.clone()),
-            Reply::status(200, body.clone()).without_content_type(),
-            Reply::status(200, body.clone())
-                .without_content_type()
-                .end(End::Eof),
-            Reply::status(200, body.clone()).in_pieces(1),
-        ] {
-            let (response, shown) = answer_to(reply).await;
-            assert_eq!(
-                (response.into_message().text(), shown.as_str()),
-                ("all".to_owned(), "all")
-            );
-        }
-    }
+async fn exchanges_of_the_responses_api() {
+    let names = [
+        "responses-tools.sse",
+        "responses-llama-cpp.sse",
+        "responses-whole.json",
+    ];
+    insta::assert_json_snapshot!(exchanges(Wire::Responses, &names).await);
 }
 
-/// A long answer in single bytes arrives whole.
+/// Proves LLM-7, LLM-10.
 #[tokio::test]
-async fn a_slow_trickle_of_many_characters() {
-    let text = "Zeph 🌬 weht über das Land. ".repeat(20);
-    let body = text
-        .chars()
-        .map(|c| say(&c.to_string()))
-        .collect::<String>()
-        + &finish("stop");
-    let (response, shown) = answer_to(Reply::stream(body).in_pieces(3)).await;
-    assert_eq!(response.into_message().text(), text);
-    assert_eq!(shown, text);
+async fn exchanges_of_ollama() {
+    let names = [
+        "ollama-tools.ndjson",
+        "ollama-thinking.ndjson",
+        "ollama-whole.json",
+    ];
+    insta::assert_json_snapshot!(exchanges(Wire::Ollama, &names).await);
+}
+
+/// Proves LLM-3, LLM-6 (cached tokens are counted), LLM-10.
+#[tokio::test]
+async fn exchanges_of_the_messages_api() {
+    let names = [
+        "claude-tools.sse",
+        "claude-thinking.sse",
+        "claude-llama-cpp.sse",
+        "claude-whole.json",
+    ];
+    insta::assert_json_snapshot!(exchanges(Wire::Claude, &names).await);
 }

@@ -15,6 +15,8 @@ struct File {
 #[derive(Deserialize)]
 struct Llm {
     default: String,
+    #[serde(default)]
+    fallback: Vec<String>,
     providers: Vec<ProviderConfig>,
 }
 
@@ -36,20 +38,30 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
     let mut kinds = Vec::new();
     for block in blocks("providers.md") {
         let file: File = toml::from_str(&block).unwrap_or_else(|error| panic!("{error}\n{block}"));
-        let [provider] = file.llm.providers.as_slice() else {
-            panic!("one provider: {block}");
-        };
-        assert_eq!(file.llm.default, provider.name);
-        provider.validate().unwrap();
-        kinds.push((provider.kind, provider.key_env().map(str::to_owned)));
+        let names: Vec<_> = file.llm.providers.iter().map(|it| &it.name).collect();
+        let asked: Vec<_> = std::iter::once(&file.llm.default)
+            .chain(&file.llm.fallback)
+            .collect();
+        assert_eq!(asked, names, "{block}");
+        for provider in &file.llm.providers {
+            provider.validate().unwrap();
+            kinds.push((provider.kind, provider.key_env().map(str::to_owned)));
+        }
     }
     let key = |name: &str| Some(name.to_owned());
     let expect = [
+        (ProviderKind::Claude, key("ANTHROPIC_API_KEY")),
         (ProviderKind::Openai, key("OPENAI_API_KEY")),
-        (ProviderKind::Openai, None),
+        (ProviderKind::Openai, key("OPENAI_API_KEY")),
+        (ProviderKind::Ollama, None),
         (ProviderKind::Openai, None),
         (ProviderKind::Openai, key("VLLM_KEY")),
+        (ProviderKind::Openai, None),
+        (ProviderKind::Openai, key("OPENROUTER_API_KEY")),
+        (ProviderKind::Openai, key("GROQ_API_KEY")),
         (ProviderKind::Scripted, None),
+        (ProviderKind::Claude, key("ANTHROPIC_API_KEY")),
+        (ProviderKind::Ollama, None),
     ];
     assert_eq!(kinds, expect);
 }

@@ -1,14 +1,15 @@
-//! What the OpenAI provider does when the server or the network fails.
+//! What every provider behind HTTP does when the server or the network fails.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use zeph_llm::{ChatResponse, LlmErrorKind, Message, RetryConfig, StreamEvent};
+use zeph_llm::{ChatResponse, LlmError, LlmErrorKind, RetryConfig, StreamEvent};
 
-use crate::server::{End, Reply, Server, call, event, finish, more_arguments, say, text_answer};
-use crate::{KEY, ask, notices, provider, shown_text};
+use crate::server::{End, Reply, Server};
+use crate::wire::{Said, Stop, WIRES, Wire, hi};
+use crate::{KEY, ask, notices, shown_text};
 
 fn once() -> RetryConfig {
     RetryConfig {
@@ -17,164 +18,164 @@ fn once() -> RetryConfig {
     }
 }
 
-/// Proves LLM-5: `Retry-After` is obeyed, the same bytes are sent again, and a notice says so.
+/// Asks a server once with the usual patience.
+async fn asked(wire: Wire, server: &Server) -> (Result<ChatResponse, LlmError>, Vec<StreamEvent>) {
+    let provider = wire.provider(&server.url, RetryConfig::default());
+    ask(&*provider, &hi(), None).await
+}
+
+/// Proves LLM-5, LLM-10: `Retry-After` is obeyed, the same bytes are sent again, and a notice
+/// says so.
 #[tokio::test]
 async fn a_busy_server_is_asked_again() {
     let busy = |status| Reply::status(status, "{}").header("Retry-After", "0");
-    let replies = [busy(429), busy(500), busy(503), text_answer("done")];
-    let server = Server::start(replies).await;
-    let (response, events) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    assert_eq!(response.unwrap().into_message().text(), "done");
-    assert_eq!(notices(&events).len(), 3);
-    assert!(notices(&events)[0].contains("answered 429"), "{events:?}");
-    assert!(notices(&events)[2].contains("attempt 4 of 4"), "{events:?}");
-    let requests = server.requests();
-    assert_eq!(requests.len(), 4);
-    assert!(
-        requests
-            .iter()
-            .all(|request| request.raw == requests[0].raw)
-    );
+    for wire in WIRES {
+        let replies = [busy(429), busy(500), busy(503), wire.text_answer("done")];
+        let server = Server::start(replies).await;
+        let (response, events) = asked(wire, &server).await;
+        assert_eq!(response.unwrap().into_message().text(), "done", "{wire:?}");
+        assert_eq!(notices(&events).len(), 3);
+        assert!(notices(&events)[0].contains("answered 429"), "{events:?}");
+        assert!(notices(&events)[2].contains("attempt 4 of 4"), "{events:?}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), 4);
+        let first = &requests[0].raw;
+        assert!(requests.iter().all(|request| &request.raw == first));
+    }
 }
 
 /// Proves LLM-5a.
 #[tokio::test]
 async fn attempts_are_limited() {
-    let busy = Reply::status(500, "oops").header("Retry-After", "0");
-    let server = Server::start(vec![busy; 9]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    let error = response.unwrap_err();
-    assert_eq!(
-        (error.kind, error.status),
-        (LlmErrorKind::Server, Some(500))
-    );
-    assert!(
-        error.message.contains("oops") && error.message.contains("4 attempts"),
-        "{error}"
-    );
-    assert_eq!(server.requests().len(), 4);
+    for wire in WIRES {
+        let busy = Reply::status(500, "oops").header("Retry-After", "0");
+        let server = Server::start(vec![busy; 9]).await;
+        let error = asked(wire, &server).await.0.unwrap_err();
+        assert_eq!(
+            (error.kind, error.status),
+            (LlmErrorKind::Server, Some(500))
+        );
+        assert!(
+            error.message.contains("oops") && error.message.contains("4 attempts"),
+            "{error}"
+        );
+        assert_eq!(server.requests().len(), 4, "{wire:?}");
+    }
 }
 
 /// Proves LLM-5a: a wait beyond the budget fails at once and says when to try again.
 #[tokio::test]
 async fn a_long_retry_after_fails_at_once() {
     let date = "Fri, 31 Dec 2100 23:59:59 GMT";
-    for value in ["3600", date] {
-        let server = Server::start([Reply::status(429, "{}").header("Retry-After", value)]).await;
-        let began = Instant::now();
-        let (response, _) = ask(
-            &*provider(&server.url, RetryConfig::default()),
-            &[Message::user("Hi")],
-            None,
-        )
-        .await;
-        let error = response.unwrap_err();
-        assert!(began.elapsed() < Duration::from_secs(10));
-        assert_eq!(error.kind, LlmErrorKind::RateLimited);
-        assert!(error.retry_after.unwrap() >= Duration::from_secs(3600));
-        assert!(error.message.contains("try again in"), "{error}");
-        assert_eq!(server.requests().len(), 1);
+    for wire in WIRES {
+        for value in ["3600", date] {
+            let reply = Reply::status(429, "{}").header("Retry-After", value);
+            let server = Server::start([reply]).await;
+            let began = Instant::now();
+            let error = asked(wire, &server).await.0.unwrap_err();
+            assert!(began.elapsed() < Duration::from_secs(10));
+            assert_eq!(error.kind, LlmErrorKind::RateLimited);
+            assert!(error.retry_after.unwrap() >= Duration::from_secs(3600));
+            assert!(error.message.contains("try again in"), "{error}");
+            assert_eq!(server.requests().len(), 1, "{wire:?}");
+        }
     }
 }
 
-/// Proves LLM-5: what no retry can mend is told at once, and how to mend it.
+/// Proves LLM-5, LLM-10: what no retry can mend is told at once, and how to mend it.
 #[tokio::test]
 async fn refusals_are_told_at_once() {
-    let key_echoed = format!(
-        r#"{{"error":{{"message":"Incorrect API key provided: {KEY}.","code":"invalid_api_key"}}}}"#
-    );
-    let plain_echo = format!("Forbidden: Bearer {KEY}");
-    for (status, body, kind, contains) in [
-        (401, key_echoed.as_str(), LlmErrorKind::Auth, "LOCAL_KEY"),
-        (403, &plain_echo, LlmErrorKind::Auth, "[key]"),
-        (
-            404,
-            r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#,
-            LlmErrorKind::UnknownModel,
-            "`test-model`",
-        ),
-        (
-            404,
-            "<html>Not Found</html>",
-            LlmErrorKind::Config,
-            "`base_url`",
-        ),
-        (402, "", LlmErrorKind::NoCredit, "no credit"),
-        (
-            429,
-            r#"{"error":{"message":"quota","type":"insufficient_quota"}}"#,
-            LlmErrorKind::NoCredit,
-            "quota",
-        ),
-        (
-            400,
-            r#"{"error":{"message":"bad schema"}}"#,
-            LlmErrorKind::BadRequest,
-            "bad schema",
-        ),
-        (
-            400,
-            r#"{"error":{"message":"This model's maximum context length is 5 tokens"}}"#,
-            LlmErrorKind::ContextOverflow,
-            "compact",
-        ),
-    ] {
-        let server = Server::start([Reply::status(status, body)]).await;
-        let (response, events) = ask(
-            &*provider(&server.url, RetryConfig::default()),
-            &[Message::user("Hi")],
-            None,
-        )
-        .await;
-        let error = response.unwrap_err();
-        assert_eq!((error.kind, error.status), (kind, Some(status)), "{error}");
-        assert!(error.message.contains(contains), "{error}");
-        assert_eq!((server.requests().len(), events.len()), (1, 0));
+    use LlmErrorKind as Kind;
+    for wire in WIRES {
+        let own = |kind| wire.refusal(kind);
+        let key_echoed =
+            format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}."}}}}"#);
+        for ((status, body), kind, contains) in [
+            (own(Kind::Auth), Kind::Auth, "LOCAL_KEY"),
+            ((401, key_echoed), Kind::Auth, "LOCAL_KEY"),
+            (
+                (403, format!("Forbidden: Bearer {KEY}")),
+                Kind::Auth,
+                "[key]",
+            ),
+            (own(Kind::UnknownModel), Kind::UnknownModel, "`test-model`"),
+            (
+                (404, "<html>Not Found</html>".to_owned()),
+                Kind::Config,
+                "`base_url`",
+            ),
+            ((402, String::new()), Kind::NoCredit, "no credit"),
+            (own(Kind::NoCredit), Kind::NoCredit, "credit"),
+            (own(Kind::BadRequest), Kind::BadRequest, "bad schema"),
+            (own(Kind::ContextOverflow), Kind::ContextOverflow, "compact"),
+        ] {
+            let server = Server::start([Reply::status(status, body)]).await;
+            let (response, events) = asked(wire, &server).await;
+            let error = response.unwrap_err();
+            assert_eq!(
+                (error.kind, error.status),
+                (kind, Some(status)),
+                "{wire:?}: {error}"
+            );
+            assert!(error.message.contains(contains), "{wire:?}: {error}");
+            assert_eq!((server.requests().len(), events.len()), (1, 0));
+        }
+    }
+}
+
+/// What is neither a stream nor an answer is told as such, and quoted. Proves LLM-10.
+#[tokio::test]
+async fn garbage_is_no_answer() {
+    for wire in WIRES {
+        for body in [
+            "<html><body>Sign in</body></html>",
+            "{\"hello\":1}",
+            "not an answer",
+            "\u{1}\u{2}\u{3} hello",
+        ] {
+            let server = Server::start([wire.stream(body)]).await;
+            let provider = wire.provider(&server.url, once());
+            let (response, events) = ask(&*provider, &hi(), None).await;
+            let error = response.unwrap_err();
+            assert_eq!(
+                error.kind,
+                LlmErrorKind::Protocol,
+                "{wire:?} {body:?}: {error}"
+            );
+            let quoted = ["Sign in", "hello", "not an answer"];
+            assert!(
+                quoted.iter().any(|part| error.message.contains(part)),
+                "{error}"
+            );
+            assert_eq!(events, [], "{wire:?} {body:?}");
+        }
     }
 }
 
 /// An endless error body is read up to a cap.
 #[tokio::test]
 async fn an_error_body_is_read_with_a_cap() {
-    let server = Server::start([Reply::status(400, vec![b'x'; 1 << 20]).end(End::Hang)]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, once()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    let error = response.unwrap_err();
-    assert_eq!(error.kind, LlmErrorKind::BadRequest);
-    assert!(error.message.len() < 400, "{error}");
+    for wire in WIRES {
+        let reply = Reply::status(400, vec![b'x'; 1 << 20]).end(End::Hang);
+        let server = Server::start([reply]).await;
+        let error = asked(wire, &server).await.0.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::BadRequest);
+        assert!(error.message.len() < 400, "{error}");
+    }
 }
 
 /// A redirect would lose the request or carry the key elsewhere.
 #[tokio::test]
 async fn redirects_are_not_followed() {
-    let redirect = Reply::status(308, "").header("Location", "http://127.0.0.1:1/elsewhere");
-    let server = Server::start([redirect]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    let error = response.unwrap_err();
-    assert_eq!(error.kind, LlmErrorKind::Config);
-    assert!(
-        error.message.contains("http://127.0.0.1:1/elsewhere"),
-        "{error}"
-    );
+    for wire in WIRES {
+        let elsewhere = Server::start([wire.text_answer("stolen")]).await;
+        let redirect = Reply::status(308, "").header("Location", &elsewhere.url);
+        let server = Server::start([redirect]).await;
+        let error = asked(wire, &server).await.0.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::Config);
+        assert!(error.message.contains(&elsewhere.url), "{error}");
+        assert_eq!(elsewhere.requests().len(), 0);
+    }
 }
 
 /// Proves LLM-5.
@@ -183,16 +184,18 @@ async fn nobody_listens() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let (response, _) = ask(&*provider(&url, once()), &[Message::user("Hi")], None).await;
-    let error = response.unwrap_err();
-    assert_eq!(error.kind, LlmErrorKind::Network);
-    for part in [
-        url.as_str(),
-        "connection refused",
-        "Is the server running",
-        "`base_url`",
-    ] {
-        assert!(error.message.contains(part), "{part:?} in {error}");
+    for wire in WIRES {
+        let provider = wire.provider(&url, once());
+        let error = ask(&*provider, &hi(), None).await.0.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::Network);
+        for part in [
+            url.as_str(),
+            "connection refused",
+            "Is the server running",
+            "`base_url`",
+        ] {
+            assert!(error.message.contains(part), "{part:?} in {error}");
+        }
     }
 }
 
@@ -203,239 +206,283 @@ async fn silence_is_a_timeout() {
         read_timeout_secs: 1,
         ..once()
     };
-    for body in [String::new(), say("Hel")] {
-        let server = Server::start([Reply::stream(body).end(End::Hang)]).await;
-        let (response, _) = ask(
-            &*provider(&server.url, impatient),
-            &[Message::user("Hi")],
-            None,
-        )
-        .await;
-        let error = response.unwrap_err();
-        assert_eq!(error.kind, LlmErrorKind::Timeout, "{error}");
-        assert!(error.message.contains("read_timeout_secs"), "{error}");
+    let mut runs = JoinSet::new();
+    for wire in WIRES {
+        for body in [String::new(), wire.body(&[Said::Text("Hel")])] {
+            runs.spawn(async move {
+                let server = Server::start([wire.stream(body).end(End::Hang)]).await;
+                let provider = wire.provider(&server.url, impatient);
+                let error = ask(&*provider, &hi(), None).await.0.unwrap_err();
+                assert_eq!(error.kind, LlmErrorKind::Timeout, "{wire:?}: {error}");
+                assert!(error.message.contains("read_timeout_secs"), "{error}");
+            });
+        }
+    }
+    while let Some(run) = runs.join_next().await {
+        run.unwrap();
     }
 }
 
-/// The events of an answer with a text (if any) and a call.
-fn events_with_call(text: &str) -> Vec<String> {
-    let mut events = vec![event(
-        &json!({"delta": {"role": "assistant", "content": ""}}),
-    )];
+/// An answer with a text (if any) and a call, as pieces without an end.
+fn said_with_call(text: &str) -> Vec<Said<'_>> {
+    let mut said = vec![
+        Said::Call("a", "bash"),
+        Said::Arguments("{\"command\":"),
+        Said::Arguments("\"echo ä\"}"),
+    ];
     if !text.is_empty() {
-        events.push(say(text));
+        said.insert(0, Said::Text(text));
     }
-    events.push(call("a", "bash", ""));
-    events.push(more_arguments("{\"command\":"));
-    events.push(more_arguments("\"echo ä\"}"));
-    events
+    said
 }
 
 /// Cuts the first answer after `at` bytes, in both ways that a connection can end, and lets the
 /// second be whole.
 async fn cut_at(
+    wire: Wire,
     first: Vec<u8>,
     at: usize,
     end: End,
     second: Reply,
 ) -> (ChatResponse, Vec<StreamEvent>, Server) {
-    let server = Server::start([Reply::stream(&first[..at]).end(end), second]).await;
-    let (response, events) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    (response.unwrap(), events, server)
+    let server = Server::start([wire.stream(&first[..at]).end(end), second]).await;
+    let (response, events) = asked(wire, &server).await;
+    let response = response.unwrap_or_else(|error| panic!("{wire:?} at {at}: {error}"));
+    (response, events, server)
 }
 
-/// A stream that breaks off before any text was shown is sent again from the start; nothing of
-/// the first attempt is in the answer. Proves LLM-4.
-#[tokio::test]
-async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
-    let events = events_with_call("");
+/// Where a body is cut: at its start, at every boundary of its events, within each of them, and
+/// in the middle of a character.
+fn cuts(events: &[String]) -> Vec<usize> {
     let whole = events.concat().into_bytes();
     let umlaut = whole
         .windows(2)
         .position(|pair| pair == "ä".as_bytes())
         .unwrap();
-    let mut cuts: Vec<usize> = vec![0, 3, umlaut + 1];
-    cuts.extend(events.iter().scan(0, |end, event| {
-        *end += event.len();
-        Some(*end)
-    }));
-    let mut runs = JoinSet::new();
-    for (at, end) in cuts
-        .into_iter()
-        .flat_map(|at| [(at, End::Eof), (at, End::Abort)])
-    {
-        let whole = whole.clone();
-        runs.spawn(async move {
-            let second =
-                Reply::stream(call("b", "bash", "{\"command\":\"pwd\"}") + &finish("tool_calls"));
-            let (response, events, server) = cut_at(whole, at, end, second).await;
-            let calls: Vec<_> = response
-                .tool_uses()
-                .map(|call| (call.id.as_str(), &call.input))
-                .collect();
-            assert_eq!(calls, [("b", &json!({"command": "pwd"}))], "cut at {at}");
-            assert_eq!(notices(&events).len(), 1);
-            let requests = server.requests();
-            assert_eq!(requests.len(), 2);
-            assert_eq!(requests[0].raw, requests[1].raw, "from the start");
-        });
+    let mut cuts = vec![0, umlaut + 1];
+    let mut begin = 0;
+    for event in events {
+        cuts.push(begin + 3);
+        cuts.push(begin + event.len() / 2);
+        begin += event.len();
+        cuts.push(begin);
     }
-    while let Some(run) = runs.join_next().await {
-        run.unwrap();
+    cuts
+}
+
+/// A stream that breaks off before any text was shown is sent again from the start; nothing of
+/// the first attempt is in the answer. Proves LLM-4, LLM-10.
+#[tokio::test]
+async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
+    for wire in WIRES {
+        let mut said = said_with_call("");
+        // The end stands there, and still what is cut before it is no call.
+        said.push(Said::End(Stop::Calls));
+        let all = wire.events(&said);
+        let before_end = wire.unfinished(&said);
+        let whole = all.concat().into_bytes();
+        let mut runs = JoinSet::new();
+        for (at, end) in cuts(&all)
+            .into_iter()
+            .filter(|at| *at <= before_end + 3)
+            .flat_map(|at| [(at, End::Eof), (at, End::Abort)])
+        {
+            let whole = whole.clone();
+            runs.spawn(async move {
+                let second = wire.reply(&[
+                    Said::Call("b", "bash"),
+                    Said::Arguments("{\"command\":\"pwd\"}"),
+                    Said::End(Stop::Calls),
+                ]);
+                let (response, events, server) = cut_at(wire, whole, at, end, second).await;
+                let calls: Vec<_> = response.tool_uses().map(|call| &call.input).collect();
+                assert_eq!(calls, [&json!({"command": "pwd"})], "{wire:?} cut at {at}");
+                assert_eq!(notices(&events).len(), 1);
+                let requests = server.requests();
+                assert_eq!(requests.len(), 2);
+                assert_eq!(requests[0].raw, requests[1].raw, "from the start");
+            });
+        }
+        assert!(runs.len() > 8, "{wire:?}: {}", runs.len());
+        while let Some(run) = runs.join_next().await {
+            run.unwrap();
+        }
     }
 }
 
 /// A stream that breaks off after text was shown goes on where it stopped, with a notice; the
-/// texts are joined, and the cut call is none. Proves LLM-4.
+/// texts are joined, and the cut call is none. Proves LLM-4, LLM-10.
 #[tokio::test]
 async fn cut_after_text_goes_on_with_a_notice() {
-    let events = events_with_call("I will wr");
-    let whole = events.concat().into_bytes();
-    let from = events[0].len() + events[1].len();
-    let mut runs = JoinSet::new();
-    for at in [from, from + 5, whole.len() - 4, whole.len()] {
-        let whole = whole.clone();
-        runs.spawn(async move {
-            let second =
-                Reply::stream(say("ite it.") + &call("b", "bash", "{}") + &finish("tool_calls"));
-            let (response, events, server) = cut_at(whole, at, End::Eof, second).await;
-            assert_eq!(shown_text(&events), "I will write it.");
-            assert!(
-                notices(&events)[0].contains("go on where the text stopped"),
-                "{events:?}"
-            );
-            let message = response.into_message();
-            assert_eq!(message.text(), "I will write it.");
-            assert_eq!(
-                message
-                    .tool_uses()
-                    .map(|call| call.id.as_str())
-                    .collect::<Vec<_>>(),
-                ["b"]
-            );
-            let requests = server.requests();
-            let sent = requests[1].json();
-            let messages = sent["messages"].as_array().unwrap();
-            let [.., shown, go_on] = messages.as_slice() else {
-                panic!("{messages:?}")
-            };
-            assert_eq!(shown, &json!({"role": "assistant", "content": "I will wr"}));
-            assert_eq!(go_on["role"], "user");
-            assert!(
-                go_on["content"]
-                    .as_str()
-                    .unwrap()
-                    .contains("Continue exactly where it stopped")
-            );
-        });
-    }
-    while let Some(run) = runs.join_next().await {
-        run.unwrap();
+    for wire in WIRES {
+        let mut said = said_with_call("I will wr");
+        said.push(Said::End(Stop::Calls));
+        let all = wire.events(&said);
+        let until = wire.unfinished(&said);
+        let from = wire.body(&said[..1]).len();
+        let whole = all.concat().into_bytes();
+        let mut runs = JoinSet::new();
+        for at in cuts(&all)
+            .into_iter()
+            .filter(|at| (from..=until + 3).contains(at))
+        {
+            let whole = whole.clone();
+            runs.spawn(async move {
+                let second = wire.reply(&[
+                    Said::Text("ite it."),
+                    Said::Call("b", "bash"),
+                    Said::Arguments("{\"n\":2}"),
+                    Said::End(Stop::Calls),
+                ]);
+                let (response, events, server) = cut_at(wire, whole, at, End::Eof, second).await;
+                assert_eq!(shown_text(&events), "I will write it.");
+                let notice = notices(&events)[0];
+                assert!(notice.contains("go on where the text stopped"), "{notice}");
+                let message = response.into_message();
+                assert_eq!(message.text(), "I will write it.");
+                let calls: Vec<_> = message.tool_uses().map(|call| &call.input).collect();
+                assert_eq!(calls, [&json!({"n": 2})], "{wire:?} cut at {at}");
+                let requests = server.requests();
+                let (shown, go_on) = wire.continued(&requests[1].json());
+                assert_eq!(shown, "I will wr");
+                assert!(
+                    go_on.contains("Continue exactly where it stopped"),
+                    "{go_on}"
+                );
+            });
+        }
+        assert!(runs.len() > 2, "{wire:?}: {}", runs.len());
+        while let Some(run) = runs.join_next().await {
+            run.unwrap();
+        }
     }
 }
 
 /// An answer that broke off twice is one answer in the end. Proves LLM-4.
 #[tokio::test]
 async fn cut_twice() {
-    let cut = |text| Reply::stream(say(text)).end(End::Abort);
-    let server = Server::start([cut("a"), cut("b"), text_answer("c")]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    assert_eq!(response.unwrap().into_message().text(), "abc");
-    assert_eq!(server.requests()[2].json()["messages"][2]["content"], "ab");
+    for wire in WIRES {
+        let cut = |text| wire.reply(&[Said::Text(text)]).end(End::Abort);
+        let server = Server::start([cut("a"), cut("b"), wire.text_answer("c")]).await;
+        let (response, _) = asked(wire, &server).await;
+        assert_eq!(response.unwrap().into_message().text(), "abc");
+        assert_eq!(wire.continued(&server.requests()[2].json()).0, "ab");
+    }
 }
 
 /// Half a JSON document cannot be continued: under a schema the answer starts over. Proves LLM-4.
 #[tokio::test]
 async fn cut_under_a_schema_starts_over() {
-    let first = Reply::stream(say("{\"n\":")).end(End::Abort);
-    let server = Server::start([first, text_answer("{\"n\":1}")]).await;
-    let schema = json!({"type": "object"});
-    let (response, events) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        Some(&schema),
-    )
-    .await;
-    assert_eq!(response.unwrap().into_message().text(), "{\"n\":1}");
-    assert!(notices(&events)[0].contains("starts over"), "{events:?}");
-    let requests = server.requests();
-    assert_eq!(requests[0].raw, requests[1].raw);
+    for wire in WIRES {
+        let first = wire.reply(&[Said::Text("{\"n\":")]).end(End::Abort);
+        let server = Server::start([first, wire.text_answer("{\"n\":1}")]).await;
+        let schema = json!({"type": "object"});
+        let provider = wire.provider(&server.url, RetryConfig::default());
+        let (response, events) = ask(&*provider, &hi(), Some(&schema)).await;
+        assert_eq!(response.unwrap().into_message().text(), "{\"n\":1}");
+        assert!(notices(&events)[0].contains("starts over"), "{events:?}");
+        let requests = server.requests();
+        assert_eq!(requests[0].raw, requests[1].raw);
+    }
 }
 
 /// A connection that breaks after the answer's end loses nothing. Proves LLM-4.
 #[tokio::test]
 async fn a_break_after_the_end_is_no_break() {
-    let done = event(&json!({"delta": {}, "finish_reason": "stop"}));
-    for end in [End::Eof, End::Abort] {
-        let server = Server::start([Reply::stream(say("all") + &done).end(end)]).await;
-        let (response, events) = ask(
-            &*provider(&server.url, RetryConfig::default()),
-            &[Message::user("Hi")],
-            None,
-        )
-        .await;
-        assert_eq!(response.unwrap().into_message().text(), "all");
-        assert_eq!(notices(&events).len(), 0);
+    for wire in WIRES {
+        for end in [End::Eof, End::Abort] {
+            let reply = wire.text_answer("all").end(end);
+            let server = Server::start([reply]).await;
+            let (response, events) = asked(wire, &server).await;
+            assert_eq!(response.unwrap().into_message().text(), "all");
+            assert_eq!(notices(&events).len(), 0, "{wire:?}");
+        }
     }
 }
 
-/// An error inside the stream is treated as what it says. Proves LLM-4, LLM-5.
+/// An error inside the stream is treated as what it says. Proves LLM-4, LLM-5, LLM-10.
 #[tokio::test]
 async fn an_error_inside_the_stream() {
-    let error =
-        |code: &str| format!("data: {{\"error\":{{\"message\":\"m\",\"code\":{code}}}}}\n\n");
-    let server = Server::start([Reply::stream(error("503")), text_answer("done")]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    assert_eq!(response.unwrap().into_message().text(), "done");
-    let server = Server::start([Reply::stream(error("\"context_length_exceeded\""))]).await;
-    let (response, _) = ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &[Message::user("Hi")],
-        None,
-    )
-    .await;
-    assert_eq!(response.unwrap_err().kind, LlmErrorKind::ContextOverflow);
+    for wire in WIRES {
+        let begun = wire.events(&[Said::Reasoning("Hm.")])[0].clone();
+        let error = |kind| wire.stream(begun.clone() + &wire.error_event(kind));
+        let replies = [error(LlmErrorKind::Server), wire.text_answer("done")];
+        let server = Server::start(replies).await;
+        let (response, events) = asked(wire, &server).await;
+        assert_eq!(response.unwrap().into_message().text(), "done", "{wire:?}");
+        assert_eq!(notices(&events).len(), 1);
+        let server = Server::start([error(LlmErrorKind::ContextOverflow)]).await;
+        let error = asked(wire, &server).await.0.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::ContextOverflow, "{wire:?}");
+        assert_eq!(server.requests().len(), 1);
+    }
 }
 
 /// Dropping the future closes the connection, so that the server stops.
 #[tokio::test]
 async fn dropping_the_future_cancels_the_request() {
-    let server = Server::start([Reply::stream(say("Hel")).end(End::Hang)]).await;
-    let provider = provider(&server.url, RetryConfig::default());
-    let messages = [Message::user("Hi")];
-    tokio::select! {
-        _ = ask(&*provider, &messages, None) => panic!("the answer never ends"),
-        () = server.answering() => {}
+    for wire in WIRES {
+        let server = Server::start([wire.reply(&[Said::Text("Hel")]).end(End::Hang)]).await;
+        let provider = wire.provider(&server.url, RetryConfig::default());
+        let messages = hi();
+        tokio::select! {
+            _ = ask(&*provider, &messages, None) => panic!("the answer never ends"),
+            () = server.answering() => {}
+        }
+        tokio::time::timeout(Duration::from_secs(10), server.closed_by_client())
+            .await
+            .expect("the connection is closed");
     }
-    tokio::time::timeout(Duration::from_secs(10), server.closed_by_client())
-        .await
-        .expect("the connection is closed");
 }
 
-/// A server that keeps the connection open after `[DONE]` does not hold the answer back.
+/// A server that keeps the connection open after the end does not hold the answer back.
 #[tokio::test]
 async fn an_open_connection_after_the_end_is_not_waited_for() {
-    let server = Server::start([Reply::stream(say("all") + &finish("stop")).end(End::Hang)]).await;
-    let answer = provider(&server.url, once());
-    let answer = tokio::time::timeout(
-        Duration::from_secs(10),
-        answer.chat("", &[Message::user("Hi")]),
-    )
-    .await;
-    assert_eq!(answer.unwrap().unwrap(), "all");
+    for wire in WIRES {
+        let server = Server::start([wire.text_answer("all").end(End::Hang)]).await;
+        let provider = wire.provider(&server.url, once());
+        let messages = hi();
+        let answer = provider.chat("", &messages);
+        let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
+        assert_eq!(answer.unwrap().unwrap(), "all", "{wire:?}");
+    }
+}
+
+/// A long answer of many characters in small pieces arrives whole. Proves LLM-10.
+#[tokio::test]
+async fn a_slow_trickle_of_many_characters() {
+    let text = "Zeph 🌬 weht über das Land. ".repeat(20);
+    let characters: Vec<String> = text.chars().map(String::from).collect();
+    for wire in WIRES {
+        let mut said: Vec<_> = characters.iter().map(|c| Said::Text(c)).collect();
+        said.push(Said::End(Stop::Done));
+        let server = Server::start([wire.reply(&said).in_pieces(7)]).await;
+        let (response, events) = asked(wire, &server).await;
+        assert_eq!(response.unwrap().into_message().text(), text);
+        assert_eq!(shown_text(&events), text);
+    }
+}
+
+/// The first byte tells what a body is, not its header. Proves LLM-3.
+#[tokio::test]
+async fn the_content_type_does_not_matter() {
+    for wire in WIRES {
+        let stream = wire.body(&[Said::Text("all"), Said::End(Stop::Done)]);
+        for body in [stream, wire.document("all")] {
+            for reply in [
+                wire.stream(body.clone()),
+                Reply::status(200, body.clone()),
+                Reply::status(200, body.clone()).without_content_type(),
+                Reply::status(200, body.clone())
+                    .without_content_type()
+                    .end(End::Eof),
+                Reply::status(200, body.clone()).in_pieces(1),
+            ] {
+                let server = Server::start([reply]).await;
+                let (response, events) = asked(wire, &server).await;
+                assert_eq!(response.unwrap().into_message().text(), "all", "{wire:?}");
+                assert_eq!(shown_text(&events), "all");
+            }
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! What every provider must do, and what the OpenAI wire does on top: against a local server that
-//! speaks its format byte by byte, with faults on demand.
+//! What every provider must do: against a local server that speaks each wire's format byte by
+//! byte, with faults on demand.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -10,37 +10,18 @@ mod faults;
 mod requests;
 mod scripted;
 mod server;
+mod wire;
 
 use std::sync::Arc;
 
-use secrecy::SecretString;
 use serde_json::{Value, json};
 use zeph_llm::{
-    ChatRequest, ChatResponse, LlmError, LlmProvider, Message, ProviderConfig, ProviderKind,
-    RetryConfig, StreamEvent, ToolChoice, ToolDefinition, build_provider,
+    ChatRequest, ChatResponse, LlmError, LlmProvider, Message, StreamEvent, ToolChoice,
+    ToolDefinition,
 };
 
 /// The key that the tests send; no text may ever show it.
 const KEY: &str = "sk-test-0123456789abcdef";
-
-/// The configuration of a provider for a local server.
-fn config(base_url: &str) -> ProviderConfig {
-    ProviderConfig {
-        name: "local".to_owned(),
-        kind: ProviderKind::Openai,
-        model: "test-model".to_owned(),
-        base_url: Some(base_url.to_owned()),
-        api_key_env: Some("LOCAL_KEY".to_owned()),
-        context_window: None,
-        max_output_tokens: None,
-        images: None,
-        scenario: None,
-    }
-}
-
-fn provider(base_url: &str, retry: RetryConfig) -> Arc<dyn LlmProvider> {
-    build_provider(&config(base_url), retry, Some(SecretString::from(KEY))).unwrap()
-}
 
 fn bash() -> Vec<ToolDefinition> {
     vec![ToolDefinition {

@@ -1,101 +1,168 @@
-//! What goes over the wire: paths, headers, bodies, connections.
+//! What goes over the wires: paths, headers, bodies, connections.
 
 use serde_json::json;
 use zeph_llm::{Message, MessagePart, RetryConfig, Role, ToolUseRequest, build_provider};
 
-use crate::server::{Server, text_answer};
-use crate::{KEY, ask, config, provider};
+use crate::server::Server;
+use crate::wire::{WIRES, hi};
+use crate::{KEY, ask};
 
 /// Proves LLM-2 (D-31 of the settled readings: `base_url` with or without `/v1` or `/`).
 #[tokio::test]
-async fn base_url_with_and_without_v1_reach_the_same_path() {
-    let server = Server::start(vec![text_answer("ok"); 4]).await;
-    for suffix in ["", "/", "/v1", "/v1/"] {
-        let provider = provider(&format!("{}{suffix}", server.url), RetryConfig::default());
-        provider.chat("", &[Message::user("Hi")]).await.unwrap();
+async fn every_ending_of_base_url_reaches_the_same_path() {
+    for wire in WIRES {
+        let server = Server::start(vec![wire.text_answer("ok"); 4]).await;
+        for ending in wire.endings() {
+            let base_url = format!("{}{ending}", server.url);
+            let provider = wire.provider(&base_url, RetryConfig::default());
+            provider.chat("", &hi()).await.unwrap();
+        }
+        let requests = server.requests();
+        let paths: Vec<_> = requests.iter().map(|request| &*request.path).collect();
+        assert_eq!(paths, [wire.path(); 4]);
     }
-    let requests = server.requests();
-    let paths: Vec<&str> = requests
-        .iter()
-        .map(|request| request.path.as_str())
-        .collect();
-    assert_eq!(paths, ["/v1/chat/completions"; 4]);
 }
 
 /// Proves LLM-2, LLM-10.
 #[tokio::test]
 async fn headers_carry_the_key_only_when_there_is_one() {
-    let server = Server::start(vec![text_answer("ok"); 2]).await;
-    provider(&server.url, RetryConfig::default())
-        .chat("", &[Message::user("Hi")])
-        .await
-        .unwrap();
-    let mut keyless = config(&server.url);
-    keyless.api_key_env = None;
-    let keyless = build_provider(&keyless, RetryConfig::default(), None).unwrap();
-    keyless.chat("", &[Message::user("Hi")]).await.unwrap();
-    let requests = server.requests();
-    assert_eq!(
-        requests[0].header("authorization"),
-        Some(format!("Bearer {KEY}").as_str())
-    );
-    assert_eq!(requests[1].header("authorization"), None);
-    for request in &requests {
-        assert_eq!(request.header("content-type"), Some("application/json"));
-        assert_eq!(request.header("accept"), Some("text/event-stream"));
-        assert!(request.header("user-agent").unwrap().starts_with("zeph/"));
-        assert_eq!(request.header("accept-encoding"), None);
+    for wire in WIRES {
+        let server = Server::start(vec![wire.text_answer("ok"); 2]).await;
+        let provider = wire.provider(&server.url, RetryConfig::default());
+        provider.chat("", &hi()).await.unwrap();
+        let mut keyless = wire.config(&server.url);
+        keyless.api_key_env = None;
+        let keyless = build_provider(&keyless, RetryConfig::default(), None).unwrap();
+        keyless.chat("", &hi()).await.unwrap();
+        let requests = server.requests();
+        assert_eq!(wire.key(&requests[0]), Some(KEY));
+        for name in ["authorization", "x-api-key"] {
+            assert_eq!(requests[1].header(name), None, "{wire:?}");
+        }
+        for request in &requests {
+            assert_eq!(request.header("content-type"), Some("application/json"));
+            assert_eq!(request.header("accept"), Some(wire.accept()));
+            assert!(request.header("user-agent").unwrap().starts_with("zeph/"));
+            assert_eq!(request.header("accept-encoding"), None);
+        }
     }
+}
+
+fn call(id: &str, command: &str) -> MessagePart {
+    MessagePart::ToolUse(ToolUseRequest {
+        id: id.to_owned(),
+        name: "bash".to_owned(),
+        input: json!({"command": command}),
+    })
+}
+
+fn result(id: &str, content: &str, is_error: bool) -> MessagePart {
+    MessagePart::ToolResult {
+        tool_use_id: id.to_owned(),
+        content: content.to_owned(),
+        is_error,
+    }
+}
+
+fn reasoning(text: &str, signature: Option<&str>) -> MessagePart {
+    MessagePart::Reasoning {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+    }
+}
+
+/// A tool turn with all that a history may hold: reasoning of every API, a result with an image, a
+/// call that failed, words of the user behind the results.
+fn tool_turn() -> [Message; 4] {
+    let image = MessagePart::Image {
+        media_type: "image/png".to_owned(),
+        data: "AAAA".to_owned(),
+    };
+    let text = |text: &str| MessagePart::Text {
+        text: text.to_owned(),
+    };
+    let item = "openai-item:{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"gAAA\"}";
+    [
+        Message::user("List the files."),
+        Message {
+            role: Role::Assistant,
+            parts: vec![
+                reasoning("Unsigned.", None),
+                reasoning("Signed.", Some("anthropic-signature:c2ln")),
+                reasoning("", Some("anthropic-redacted:c2VhbGVk")),
+                reasoning("An item.", Some(item)),
+                reasoning("Of Ollama.", Some("ollama-thinking:")),
+                text("I look."),
+                call("a", "ls"),
+                call("b", "cat logo.png"),
+            ],
+        },
+        Message {
+            role: Role::User,
+            parts: vec![
+                result("a", "Cargo.toml", false),
+                result("b", "no such file", true),
+                image,
+                text("Go on."),
+            ],
+        },
+        Message {
+            role: Role::Assistant,
+            parts: vec![text("Done.")],
+        },
+    ]
 }
 
 /// The body of a whole tool turn as the server gets it. Proves LLM-3, LLM-10.
 #[tokio::test]
 async fn the_body_of_a_tool_turn() {
-    let server = Server::start([text_answer("ok")]).await;
-    let call = ToolUseRequest {
-        id: "a".to_owned(),
-        name: "bash".to_owned(),
-        input: json!({"command": "ls"}),
-    };
-    let result = MessagePart::ToolResult {
-        tool_use_id: "a".to_owned(),
-        content: "Cargo.toml".to_owned(),
-        is_error: false,
-    };
-    let messages = [
-        Message::user("List the files."),
-        Message {
-            role: Role::Assistant,
-            parts: vec![MessagePart::ToolUse(call)],
-        },
-        Message {
-            role: Role::User,
-            parts: vec![result],
-        },
-    ];
-    ask(
-        &*provider(&server.url, RetryConfig::default()),
-        &messages,
-        None,
-    )
-    .await
-    .0
-    .unwrap();
-    insta::assert_json_snapshot!(server.requests()[0].json());
+    for wire in WIRES {
+        let server = Server::start([wire.text_answer("ok")]).await;
+        let mut config = wire.config(&server.url);
+        config.api_key_env = None;
+        config.images = Some(true);
+        let provider = build_provider(&config, RetryConfig::default(), None).unwrap();
+        let schema = json!({"type": "object"});
+        let mut messages = tool_turn().to_vec();
+        messages.push(Message::user("And now?"));
+        ask(&*provider, &messages, Some(&schema)).await.0.unwrap();
+        let name = format!("the_body_of_a_tool_turn_{wire:?}").to_lowercase();
+        insta::assert_json_snapshot!(name, server.requests()[0].json());
+    }
 }
 
 /// One connection serves consecutive requests: no handshake per turn.
 #[tokio::test]
 async fn connections_are_used_again() {
-    let server = Server::start(vec![text_answer("ok"); 5]).await;
-    let provider = provider(&server.url, RetryConfig::default());
-    for _ in 0..5 {
-        provider.chat("", &[Message::user("Hi")]).await.unwrap();
+    for wire in WIRES {
+        let server = Server::start(vec![wire.text_answer("ok"); 5]).await;
+        let provider = wire.provider(&server.url, RetryConfig::default());
+        for _ in 0..5 {
+            provider.chat("", &hi()).await.unwrap();
+        }
+        let requests = server.requests();
+        let connections: Vec<_> = requests.iter().map(|request| request.connection).collect();
+        assert_eq!(connections, [0; 5], "{wire:?}");
     }
-    let connections: Vec<usize> = server
-        .requests()
-        .iter()
-        .map(|request| request.connection)
-        .collect();
-    assert_eq!(connections, [0; 5]);
+}
+
+/// Proves LLM-1, LLM-7: a model that calls no tools is sent none.
+#[tokio::test]
+async fn without_tool_use_no_tools_are_sent() {
+    for wire in WIRES {
+        let server = Server::start(vec![wire.text_answer("ok"); 2]).await;
+        for tool_use in [None, Some(false)] {
+            let mut config = wire.config(&server.url);
+            config.api_key_env = None;
+            config.tool_use = tool_use;
+            let provider = build_provider(&config, RetryConfig::default(), None).unwrap();
+            assert_eq!(provider.supports_tool_use(), tool_use.is_none());
+            ask(&*provider, &hi(), None).await.0.unwrap();
+        }
+        let requests = server.requests();
+        assert!(requests[0].json().get("tools").is_some(), "{wire:?}");
+        let body = requests[1].json();
+        assert_eq!(body.get("tools"), None, "{wire:?}");
+        assert_eq!(body.get("tool_choice"), None, "{wire:?}");
+    }
 }

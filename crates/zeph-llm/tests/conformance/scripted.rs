@@ -282,15 +282,9 @@ fn mistakes_in_scenarios_are_told_with_their_place() {
 async fn scenarios_come_from_files() {
     let dir = tempfile::tempdir().unwrap();
     let config = |file: &str| ProviderConfig {
-        name: "demo".to_owned(),
-        kind: ProviderKind::Scripted,
-        model: String::new(),
-        base_url: None,
-        api_key_env: None,
         context_window: Some(1000),
-        max_output_tokens: None,
-        images: None,
         scenario: Some(dir.path().join(file)),
+        ..ProviderConfig::new("demo", ProviderKind::Scripted)
     };
     std::fs::write(dir.path().join("a.toml"), "[[steps]]\ntext = 'toml'").unwrap();
     std::fs::write(

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -225,38 +225,4 @@ async fn write_reply(socket: &mut TcpStream, reply: Reply) -> std::io::Result<()
         socket.write_all(b"0\r\n\r\n").await?;
     }
     Ok(())
-}
-
-/// One event with one choice.
-pub(crate) fn event(choice: &Value) -> String {
-    let chunk = json!({"id": "c-1", "object": "chat.completion.chunk", "choices": [choice]});
-    format!("data: {chunk}\n\n")
-}
-
-pub(crate) fn say(text: &str) -> String {
-    event(&json!({"index": 0, "delta": {"content": text}, "finish_reason": null}))
-}
-
-pub(crate) fn call(id: &str, name: &str, arguments: &str) -> String {
-    let function = json!({"name": name, "arguments": arguments});
-    let delta =
-        json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": function}]});
-    event(&json!({"index": 0, "delta": delta, "finish_reason": null}))
-}
-
-pub(crate) fn more_arguments(arguments: &str) -> String {
-    let delta = json!({"tool_calls": [{"index": 0, "function": {"arguments": arguments}}]});
-    event(&json!({"index": 0, "delta": delta, "finish_reason": null}))
-}
-
-/// The end of a stream: the reason, the usage, `[DONE]`.
-pub(crate) fn finish(reason: &str) -> String {
-    let last = event(&json!({"index": 0, "delta": {}, "finish_reason": reason}));
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}});
-    format!("{last}data: {usage}\n\ndata: [DONE]\n\n")
-}
-
-/// A whole answer with one text.
-pub(crate) fn text_answer(text: &str) -> Reply {
-    Reply::stream(say(text) + &finish("stop"))
 }

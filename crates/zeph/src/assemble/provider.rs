@@ -1,49 +1,111 @@
 //! Which model is asked.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
 use zeph_core::{Reformatter, SideUsage};
-use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
+use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
 use zeph_tools::reformat::Reformat;
 
+use super::ollama;
 use crate::config::{Environment, Loaded};
 
-/// The key that makes OpenAI the provider when none is configured.
-pub(super) const OPENAI_KEY: &str = "OPENAI_API_KEY";
-/// The model that is asked then, unless `--model` names another.
-const OPENAI_MODEL: &str = "gpt-5-mini";
+/// The keys that make their vendor the provider when none is configured, in this order, with the
+/// model that is asked unless `--model` names another, and the variable that names another server.
+const VENDORS: [Vendor; 2] = [
+    Vendor {
+        key: "ANTHROPIC_API_KEY",
+        base_url: "ANTHROPIC_BASE_URL",
+        kind: ProviderKind::Claude,
+        model: "claude-sonnet-4-5",
+    },
+    Vendor {
+        key: "OPENAI_API_KEY",
+        base_url: "OPENAI_BASE_URL",
+        kind: ProviderKind::Openai,
+        model: "gpt-5-mini",
+    },
+];
 
-/// The three ways to go on without a provider.
+/// The variables that hold the keys of vendors.
+pub(super) const VENDOR_KEYS: [&str; 2] = [VENDORS[0].key, VENDORS[1].key];
+
+/// The ways to go on without a provider.
 const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three ways to go on:\n\
-  1. export OPENAI_API_KEY=…             (OpenAI is then asked; --model chooses the model)\n\
-  2. zeph config init, then add a [[llm.providers]] block: any OpenAI-compatible server will do\n     \
-     (Ollama, llama.cpp, vLLM: type = \"openai\", base_url = \"http://127.0.0.1:11434\", model = \"…\")\n\
-  3. zeph demo                           (offline: see the tools work with scripted model lines)";
+  1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)\n\
+  2. start Ollama here with a model (ollama pull qwen3:8b), or zeph config init and add a\n     \
+     [[llm.providers]] block: any server that speaks OpenAI's or Anthropic's API will do\n\
+  3. zeph demo                                       (offline: see the tools work with scripted model lines)";
 
-/// Builds the provider that the configuration chooses; without any, the one whose key is in the
-/// environment.
+struct Vendor {
+    key: &'static str,
+    base_url: &'static str,
+    kind: ProviderKind,
+    model: &'static str,
+}
+
+impl Vendor {
+    /// The provider that its key makes, if that is set.
+    fn provider(&self, env: &Environment, model: Option<&str>) -> Option<ProviderConfig> {
+        env.var(self.key)?;
+        let base_url = env.var(self.base_url).and_then(|url| url.to_str());
+        Some(ProviderConfig {
+            model: model.unwrap_or(self.model).to_owned(),
+            base_url: base_url.map(str::to_owned),
+            api_key_env: Some(self.key.to_owned()),
+            ..ProviderConfig::new(self.kind.as_str(), self.kind)
+        })
+    }
+}
+
+/// The provider that the configuration chooses; without any, the one whose key is in the
+/// environment, or an Ollama on this machine.
 ///
 /// # Errors
-/// The three ways to go on when there is none; what is wrong with the one chosen.
+/// The ways to go on when there is none.
+pub(crate) fn chosen_config<'a>(
+    loaded: &'a Loaded,
+    env: &Environment,
+    model: Option<&str>,
+) -> anyhow::Result<Cow<'a, ProviderConfig>> {
+    if let Some(config) = loaded.config.llm.chosen() {
+        return Ok(Cow::Borrowed(config));
+    }
+    let vendor = VENDORS.iter().find_map(|it| it.provider(env, model));
+    let found = vendor.or_else(|| ollama::find(env, model));
+    found.map(Cow::Owned).context(NO_PROVIDER)
+}
+
+/// Builds the provider that is asked, with those that stand in for it.
+///
+/// # Errors
+/// The ways to go on when there is none; what is wrong with the one chosen, or with one that
+/// stands in for it.
 pub(crate) fn choose_provider(
     loaded: &Loaded,
     env: &Environment,
     model: Option<&str>,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let config = chosen_config(loaded, env, model)?;
+    let first = build(&config, loaded, env)?;
+    let others: Vec<_> = substitutes(loaded)
+        .map(|config| build(config, loaded, env))
+        .collect::<anyhow::Result<_>>()?;
+    Ok(match others.is_empty() {
+        true => first,
+        false => Arc::new(Fallback::new(first, others)),
+    })
+}
+
+/// The providers that stand in for the one that is asked, in their order.
+pub(crate) fn substitutes(loaded: &Loaded) -> impl Iterator<Item = &ProviderConfig> {
     let llm = &loaded.config.llm;
-    let from_environment;
-    let config = match llm.chosen() {
-        Some(config) => config,
-        None if env.var(OPENAI_KEY).is_some() => {
-            from_environment = openai(env, model);
-            &from_environment
-        }
-        None => bail!(NO_PROVIDER),
-    };
-    build(config, loaded, env)
+    let first = llm.chosen().map(|config| &config.name);
+    let names = llm.fallback.iter().filter(move |name| Some(*name) != first);
+    names.filter_map(|name| llm.providers.iter().find(|config| config.name == *name))
 }
 
 /// Builds the provider of this name.
@@ -63,7 +125,7 @@ pub(super) fn named_provider(
 
 /// Whether there is a provider to choose.
 pub(super) fn has_provider(loaded: &Loaded, env: &Environment) -> bool {
-    loaded.config.llm.chosen().is_some() || env.var(OPENAI_KEY).is_some()
+    chosen_config(loaded, env, None).is_ok()
 }
 
 /// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`. Its
@@ -114,24 +176,4 @@ fn build(
     };
     let retry = loaded.config.llm.retry;
     Ok(zeph_llm::config::build_provider(config, retry, key)?)
-}
-
-/// The server of the provider that is made from the environment; `None` is OpenAI itself.
-pub(crate) fn openai_base_url(env: &Environment) -> Option<String> {
-    let url = env.var("OPENAI_BASE_URL")?.to_str()?;
-    Some(url.to_owned())
-}
-
-fn openai(env: &Environment, model: Option<&str>) -> ProviderConfig {
-    ProviderConfig {
-        name: "openai".to_owned(),
-        kind: ProviderKind::Openai,
-        model: model.unwrap_or(OPENAI_MODEL).to_owned(),
-        base_url: openai_base_url(env),
-        api_key_env: Some(OPENAI_KEY.to_owned()),
-        context_window: None,
-        max_output_tokens: None,
-        images: None,
-        scenario: None,
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zeph_tools::secrets::{KnownValues, Secrets};
 use zeph_tools::shell::env::withheld;
 
-use super::provider::OPENAI_KEY;
+use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
 use crate::output::{redact, stderr_line};
 
@@ -17,7 +17,7 @@ pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
     let providers = config.llm.providers.iter();
     let names = providers.filter_map(|provider| provider.key_env());
     let keys = names
-        .chain([OPENAI_KEY])
+        .chain(VENDOR_KEYS)
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let known = KnownValues {

@@ -47,10 +47,10 @@ const NO_CARGO: &str = "zeph demo works on a Rust project, and there is no cargo
 /// How to go on from here.
 const REAL_MODEL: &str = "\
 The script's place is for a model. Three ways to connect one:
-  1. export OPENAI_API_KEY=…             (OpenAI is then asked; --model chooses the model)
-  2. export OPENAI_BASE_URL=… beside it  (any service that speaks OpenAI's protocol)
-  3. zeph config init, then add a [[llm.providers]] block: a model on your own machine
-     (Ollama, llama.cpp, vLLM: type = \"openai\", base_url = \"http://127.0.0.1:11434\", model = \"…\")
+  1. export ANTHROPIC_API_KEY=… or OPENAI_API_KEY=…  (its vendor is then asked; --model chooses the model)
+  2. start Ollama on this machine with a model: ollama pull qwen3:8b
+  3. zeph config init, then add a [[llm.providers]] block: any service that speaks OpenAI's or Anthropic's
+     API, as llama.cpp and vLLM do (type = \"openai\", base_url = \"http://127.0.0.1:8080\", model = \"…\")
 Then run zeph in a project of yours.";
 
 /// Runs the demo; `keep` is where the sample project is left.

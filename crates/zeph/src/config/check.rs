@@ -22,6 +22,9 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     if let Some(name) = &config.llm.default {
         check.known_provider("llm.default", name, &config.llm);
     }
+    for name in &config.llm.fallback {
+        check.known_provider("llm.fallback", name, &config.llm);
+    }
     let reformat = &config.tools.retry.parameter_reformat_provider;
     if !reformat.is_empty() {
         let key = "tools.retry.parameter_reformat_provider";
@@ -96,16 +99,15 @@ pub(crate) fn check_judge(
         let help = "remove it there, or set one of them in your own file";
         return Some(ConfigError::new(enabled.clone(), message).help(help));
     }
-    let default = provenance.of("llm.default");
-    if policy.provider.is_empty() && matches!(default, Origin::Project(_)) {
-        let message = format!(
-            "a project's file chooses the provider of the conversation (`llm.default`), which is also the \
-             judge of `{section}`"
-        );
-        let help = format!("name `provider` in [{section}] of your own file, or remove it there");
-        return Some(ConfigError::new(default.clone(), message).help(help));
-    }
-    None
+    let chosen_by = |key: &&str| matches!(provenance.of(key), Origin::Project(_));
+    let key = ["llm.default", "llm.fallback"].into_iter().find(chosen_by);
+    let key = key.filter(|_| policy.provider.is_empty())?;
+    let message = format!(
+        "a project's file chooses the provider of the conversation (`{key}`), which is also the judge \
+         of `{section}`"
+    );
+    let help = format!("name `provider` in [{section}] of your own file, or remove it there");
+    Some(ConfigError::new(provenance.of(key).clone(), message).help(help))
 }
 
 /// Bytes that all policies may have: they are sent with every call.

@@ -78,6 +78,8 @@ pub(crate) struct Config {
 pub(crate) struct LlmConfig {
     /// The name of the provider that is asked; without it, the first one is.
     pub(crate) default: Option<String>,
+    /// The names of providers that are asked, in this order, when the one before fails for good.
+    pub(crate) fallback: Vec<String>,
     /// The providers.
     pub(crate) providers: Vec<ProviderConfig>,
     /// When a failed request is sent again.

@@ -47,6 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     ("agent.context_budget_tokens", Rule::Lower),
     // It chooses among the user's own providers.
     ("llm.default", Rule::Free),
+    ("llm.fallback", Rule::Free),
     // It could name its own server, and the user's key.
     ("llm.providers", Rule::Never),
     ("llm.retry.max_attempts", Rule::Lower),

@@ -24,12 +24,14 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.default", "\"local\""),
     ("llm.providers.name", "\"local\""),
     ("llm.providers.type", "\"openai\""),
+    ("llm.providers.api", "\"responses\""),
     ("llm.providers.model", "\"qwen3-coder\""),
     ("llm.providers.base_url", "\"http://127.0.0.1:8080\""),
     ("llm.providers.api_key_env", "\"LOCAL_API_KEY\""),
     ("llm.providers.context_window", "32768"),
     ("llm.providers.max_output_tokens", "8192"),
     ("llm.providers.images", "true"),
+    ("llm.providers.tool_use", "false"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
     ("tools.max_tool_calls_per_session", "200"),
@@ -86,7 +88,21 @@ const PROVIDERS: &str = "\
 # model = \"qwen3-coder\"
 # base_url = \"http://127.0.0.1:8080\"
 
-# OpenAI itself; the key is in the environment, never in this file:
+# Anthropic; the key is in the environment, never in this file:
+# [[llm.providers]]
+# name = \"claude\"
+# type = \"claude\"
+# model = \"claude-sonnet-4-5\"
+# api_key_env = \"ANTHROPIC_API_KEY\"
+
+# Ollama on this machine:
+# [[llm.providers]]
+# name = \"ollama\"
+# type = \"ollama\"
+# model = \"qwen3:8b\"
+# context_window = 32768
+
+# OpenAI itself:
 # [[llm.providers]]
 # name = \"openai\"
 # type = \"openai\"
@@ -334,7 +350,10 @@ mod tests {
             .iter()
             .map(|provider| provider.name.as_str())
             .collect();
-        assert_eq!(names, ["local", "local", "openai", "demo"]);
+        assert_eq!(
+            names,
+            ["local", "local", "claude", "ollama", "openai", "demo"]
+        );
         assert!(config.agent.context_budget_tokens.is_some() && config.memory.path.is_some());
         let examples: String = PROVIDERS
             .lines()

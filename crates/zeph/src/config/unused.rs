@@ -18,8 +18,10 @@ use super::schema;
 const DERIVED: &[(&str, &str)] = &[
     ("llm.default", "llm.chosen()"),
     ("llm.providers.type", "build_provider("),
+    ("llm.providers.api", "build_provider("),
     ("llm.providers.api_key_env", ".key_env()"),
     ("llm.providers.images", ".takes_images()"),
+    ("llm.providers.tool_use", ".uses_tools()"),
     ("memory.path", "paths.database"),
     ("tools.audit.path", "paths.audit_log"),
     ("tools.permissions.TOOL.pattern", "written.pattern"),

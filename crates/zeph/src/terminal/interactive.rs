@@ -286,6 +286,7 @@ mod tests {
                 input_tokens: input,
                 output_tokens: output,
                 cached_tokens: cached,
+                ..Usage::default()
             };
             assert_eq!(cost(usage, Duration::from_millis(millis)), expect);
         };

@@ -1,9 +1,8 @@
 //! `zeph doctor`: is everything there that Zeph needs?
 
-use std::net::ToSocketAddrs as _;
+mod provider;
+
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use serde::Serialize;
 use zeph_memory::Store;
@@ -12,13 +11,8 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, with_causes};
-use crate::assemble::{
-    AddedRules, Assembly, AuditLines, choose_provider, judge, openai_base_url, reformatter,
-};
+use crate::assemble::{AddedRules, Assembly, AuditLines, chosen_config, judge};
 use crate::config::{Environment, Loaded, load};
-
-/// How long a connection to a provider may take.
-const CONNECT: Duration = Duration::from_secs(3);
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -90,7 +84,7 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
     checks.extend(reading(&loaded, hides));
-    checks.push(provider(&loaded, &env, global).await);
+    checks.extend(provider::checks(&loaded, &env, global).await);
     checks
 }
 
@@ -186,20 +180,20 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
         "{name} ({model}) judges calls by {} policies; {otherwise}",
         policy.policies.len()
     );
-    let configured = loaded
-        .config
-        .llm
-        .providers
-        .iter()
-        .find(|config| config.name == name);
-    let url = configured.map_or_else(|| openai_base_url(env), |config| config.base_url.clone());
+    let mut configured = loaded.config.llm.providers.iter();
+    let url = match configured.find(|config| config.name == name) {
+        Some(config) => provider::server(config),
+        None => chosen_config(loaded, env, None)
+            .ok()
+            .and_then(|config| provider::server(&config)),
+    };
     let verdict = match policy.fail_open {
         true => Verdict::Warning,
         false => Verdict::Ok,
     };
     Some(match url {
         None => check(NAME, verdict, detail),
-        Some(url) => match reach(&url).await {
+        Some(url) => match provider::reach(&url).await {
             Ok(()) => check(NAME, verdict, detail),
             Err(error) => {
                 let detail = format!("{detail}; {url} cannot be reached: {error}");
@@ -350,71 +344,6 @@ fn reading_words(mode: SandboxMode, denies: bool, allows: bool, hides: bool) -> 
         detail.push_str("`allow_read` holds for commands that name a file, and for no others");
     }
     (verdict, detail)
-}
-
-async fn provider(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Check {
-    let provider = match choose_provider(loaded, env, global.model.as_deref()) {
-        Ok(provider) => provider,
-        Err(error) => return check("provider", Verdict::Failed, with_causes(&error)),
-    };
-    if let Err(error) = reformatter(loaded, env, &provider, &Arc::default()) {
-        return check("provider", Verdict::Failed, with_causes(&error));
-    }
-    let named = format!("{} ({})", provider.name(), provider.model());
-    let base_url = loaded
-        .config
-        .llm
-        .chosen()
-        .map_or_else(|| openai_base_url(env), |config| config.base_url.clone());
-    let Some(url) = base_url else {
-        return check("provider", Verdict::Ok, named);
-    };
-    match reach(&url).await {
-        Ok(()) => check("provider", Verdict::Ok, format!("{named} at {url}")),
-        Err(error) => check(
-            "provider",
-            Verdict::Failed,
-            format!("{named}: {url} cannot be reached: {error}; is the server running?"),
-        ),
-    }
-}
-
-/// Connects to the host and port of a URL.
-async fn reach(url: &str) -> Result<(), String> {
-    let (rest, default_port) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
-        (Some(rest), _) => (rest, 80),
-        (_, Some(rest)) => (rest, 443),
-        _ => return Err("it is no http(s) URL".to_owned()),
-    };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let authority = authority.rsplit('@').next().unwrap_or(authority).to_owned();
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let target = if has_port {
-        authority
-    } else {
-        format!("{authority}:{default_port}")
-    };
-    let connect = tokio::task::spawn_blocking(move || {
-        let addresses: Vec<_> = target
-            .to_socket_addrs()
-            .map_err(|error| error.to_string())?
-            .collect();
-        let mut last = "the name has no address".to_owned();
-        for address in addresses {
-            match std::net::TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(_) => return Ok(()),
-                Err(error) => last = error.to_string(),
-            }
-        }
-        Err(last)
-    });
-    match tokio::time::timeout(CONNECT * 2, connect).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("it took too long".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,258 @@
+//! Several providers as one: when the one that is asked fails for good, the next is asked.
+//!
+//! That holds for failures that say nothing about the request: the server cannot be reached, it is
+//! too busy for longer than a request may wait, the key is refused, the credit is used up, or the
+//! model is not known there. A request that is wrong or too long is the same everywhere. Once
+//! something of an answer was shown, a failure is final: another model would say it in other words.
+//!
+//! The provider that answered is asked first from then on, which keeps its prompt cache warm and
+//! does not wait for a dead server at each request. After a while it is the first one's turn again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
+
+/// How long a provider is passed over that failed.
+const PASSED_OVER: Duration = Duration::from_secs(300);
+
+/// Providers, in the order in which they are asked.
+#[derive(Debug)]
+pub struct Fallback {
+    first: Arc<dyn LlmProvider>,
+    others: Vec<Arc<dyn LlmProvider>>,
+    /// Which one is asked first, and since when it is not the first one.
+    current: Mutex<Option<(usize, Instant)>>,
+}
+
+impl Fallback {
+    /// `first`, and who is asked in its place, in this order.
+    #[must_use]
+    pub fn new(first: Arc<dyn LlmProvider>, others: Vec<Arc<dyn LlmProvider>>) -> Self {
+        Self {
+            first,
+            others,
+            current: Mutex::new(None),
+        }
+    }
+
+    /// The number of the provider that is asked first.
+    fn start(&self) -> usize {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_some_and(|(_, since)| since.elapsed() >= PASSED_OVER) {
+            *current = None;
+        }
+        current.map_or(0, |(number, _)| number)
+    }
+
+    /// Notes which one answered.
+    fn stay_with(&self, number: usize) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        match *current {
+            Some((known, _)) if known == number => {}
+            _ => *current = (number > 0).then(|| (number, Instant::now())),
+        }
+    }
+
+    fn get(&self, number: usize) -> &Arc<dyn LlmProvider> {
+        number
+            .checked_sub(1)
+            .and_then(|at| self.others.get(at))
+            .unwrap_or(&self.first)
+    }
+
+    /// The one that is asked first.
+    fn now(&self) -> &dyn LlmProvider {
+        &**self.get(self.start())
+    }
+}
+
+/// Whether another provider may succeed where one failed like this.
+fn is_worth_another(kind: LlmErrorKind) -> bool {
+    match kind {
+        LlmErrorKind::Network
+        | LlmErrorKind::Timeout
+        | LlmErrorKind::StreamCut
+        | LlmErrorKind::RateLimited
+        | LlmErrorKind::Server
+        | LlmErrorKind::Auth
+        | LlmErrorKind::NoCredit
+        | LlmErrorKind::UnknownModel => true,
+        LlmErrorKind::ContextOverflow
+        | LlmErrorKind::BadRequest
+        | LlmErrorKind::Protocol
+        | LlmErrorKind::Config
+        | LlmErrorKind::Scenario => false,
+    }
+}
+
+#[async_trait]
+impl LlmProvider for Fallback {
+    fn name(&self) -> &str {
+        self.now().name()
+    }
+
+    fn model(&self) -> &str {
+        self.now().model()
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        self.now().supports_tool_use()
+    }
+
+    fn supports_images(&self) -> bool {
+        self.now().supports_images()
+    }
+
+    fn context_window(&self) -> usize {
+        self.now().context_window()
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        let (start, count) = (self.start(), self.others.len() + 1);
+        let mut tried = 1;
+        loop {
+            let number = (start + tried - 1) % count;
+            let mut shown = false;
+            let mut watch = |event| {
+                shown |= !matches!(event, StreamEvent::Notice(_));
+                sink(event);
+            };
+            let error = match self.get(number).chat_stream(request, &mut watch).await {
+                Ok(response) => {
+                    self.stay_with(number);
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            if shown || tried == count || !is_worth_another(error.kind) {
+                return Err(error);
+            }
+            let next = self.get((number + 1) % count);
+            let (name, model) = (next.name(), next.model());
+            sink(StreamEvent::Notice(format!(
+                "{error} {name} ({model}) is asked in its place."
+            )));
+            tried += 1;
+        }
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+        self.first.embed(texts).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::message::Message;
+    use crate::scripted::{Scenario, ScriptedProvider};
+    use crate::tool::ToolChoice;
+
+    /// A provider that plays these steps.
+    fn scripted(name: &str, steps: &[&str]) -> Arc<dyn LlmProvider> {
+        let steps: Vec<String> = steps
+            .iter()
+            .map(|step| format!("[[steps]]\n{step}\n"))
+            .collect();
+        let scenario = Scenario::from_toml(&steps.concat(), BTreeMap::new()).unwrap();
+        Arc::new(ScriptedProvider::new(name, scenario))
+    }
+
+    async fn ask(provider: &Fallback) -> (Result<String, LlmError>, Vec<String>) {
+        let messages = [Message::user("Hi")];
+        let request = ChatRequest {
+            system: "",
+            messages: &messages,
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            cache_key: None,
+            response_schema: None,
+            json_object: false,
+            max_output_tokens: None,
+            history: None,
+        };
+        let mut notices = Vec::new();
+        let answer = provider
+            .chat_stream(request, &mut |event| {
+                if let StreamEvent::Notice(text) = event {
+                    notices.push(text);
+                }
+            })
+            .await;
+        (answer.map(|it| it.into_message().text()), notices)
+    }
+
+    /// Proves LLM-2.
+    #[tokio::test]
+    async fn the_next_is_asked_when_one_fails_for_good() {
+        for fault in ["auth", "server", "rate_limited"] {
+            let fault = format!("fault = \"{fault}\"");
+            let first = scripted("a", &[&fault]);
+            let second = scripted("b", &[&fault]);
+            let third = scripted("c", &["text = \"done\""]);
+            let provider = Fallback::new(first, vec![second, third]);
+            let (answer, notices) = ask(&provider).await;
+            assert_eq!(answer.unwrap(), "done");
+            assert_eq!(notices.len(), 2, "{notices:?}");
+            assert!(notices[0].starts_with("a: "), "{notices:?}");
+            assert!(notices[0].contains("b (scripted) is asked in its place"));
+            assert_eq!(provider.name(), "c");
+        }
+    }
+
+    /// Proves LLM-2: what says something about the request, or comes after something was shown,
+    /// is final.
+    #[tokio::test]
+    async fn some_failures_are_final() {
+        for step in [
+            "fault = \"context_overflow\"",
+            "fault = \"garbage\"",
+            "text = \"Hel\"\nfault = \"stream_cut\"",
+        ] {
+            let other = scripted("b", &["text = \"not asked\""]);
+            let provider = Fallback::new(scripted("a", &[step]), vec![other]);
+            let (answer, notices) = ask(&provider).await;
+            assert_eq!(answer.unwrap_err().provider, "a", "{step}");
+            assert_eq!(notices, [""; 0], "{step}");
+        }
+    }
+
+    /// The last failure is told when all fail.
+    #[tokio::test]
+    async fn all_fail() {
+        let fault = "fault = \"server\"";
+        let provider = Fallback::new(scripted("a", &[fault]), vec![scripted("b", &[fault])]);
+        let (answer, notices) = ask(&provider).await;
+        assert_eq!(answer.unwrap_err().provider, "b");
+        assert_eq!(notices.len(), 1);
+    }
+
+    /// Who answered is asked first, until the first one's turn comes again.
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_answers_stays_for_a_while() {
+        let first = scripted("a", &["fault = \"server\"", "text = \"a again\""]);
+        let second = scripted("b", &["text = \"b\"", "text = \"b again\""]);
+        let provider = Fallback::new(first, vec![second]);
+        assert_eq!(ask(&provider).await.0.unwrap(), "b");
+        let (answer, notices) = ask(&provider).await;
+        assert_eq!((answer.unwrap().as_str(), notices.len()), ("b again", 0));
+        assert_eq!(provider.name(), "b");
+        tokio::time::advance(PASSED_OVER).await;
+        assert_eq!(provider.name(), "a");
+        assert_eq!(ask(&provider).await.0.unwrap(), "a again");
+        assert_eq!(provider.name(), "a");
+    }
+}

@@ -1,0 +1,37 @@
+//! The readers of answers as the fuzz targets drive them; no part of the public interface.
+
+use crate::claude::wire::Messages;
+use crate::ollama::wire::OllamaChat;
+use crate::openai::wire::ChatCompletions;
+use crate::provider::{ChatResponse, StreamEvent};
+use crate::remote::probe::read;
+use crate::responses::wire::Responses;
+
+/// An API whose answers are read.
+#[derive(Debug, Clone, Copy)]
+pub enum Api {
+    /// OpenAI Chat Completions.
+    ChatCompletions,
+    /// Anthropic's Messages API.
+    Messages,
+    /// OpenAI's Responses API.
+    Responses,
+    /// Ollama's chat.
+    Ollama,
+}
+
+/// The answer in a body that arrives in `pieces`, `None` when it is none, and what was shown of
+/// it meanwhile.
+#[must_use]
+pub fn read_answer<'a>(
+    api: Api,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Option<ChatResponse>, Vec<StreamEvent>) {
+    let (answer, events) = match api {
+        Api::ChatCompletions => read::<ChatCompletions>(pieces),
+        Api::Messages => read::<Messages>(pieces),
+        Api::Responses => read::<Responses>(pieces),
+        Api::Ollama => read::<OllamaChat>(pieces),
+    };
+    (answer.ok(), events)
+}

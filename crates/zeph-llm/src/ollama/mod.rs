@@ -1,0 +1,61 @@
+//! Ollama's own API.
+//!
+//! Format: <https://docs.ollama.com/api/chat>. One JSON document per line; calls come whole, with
+//! arguments as an object or, from some versions and models, as JSON text, and often without an id.
+//!
+//! The window is part of each request (`options.num_ctx`): without it the server takes a small one
+//! of its own, and silently drops the beginning of what is longer.
+//!
+//! The types are our own and not those of the crate `ollama-rs` (0.3.6): even without its features it
+//! brings an HTTP client of an older generation beside the one that is here, and its types own what
+//! they hold, so that each request would copy the history.
+
+mod history;
+mod line;
+#[cfg(test)]
+mod tests;
+pub(crate) mod wire;
+
+use secrecy::SecretString;
+
+use crate::config::{ProviderConfig, RetryConfig};
+use crate::error::LlmError;
+use crate::remote::endpoint::Place;
+use crate::remote::{Limits, RemoteProvider};
+use wire::OllamaChat;
+
+/// Where the API lives on a server.
+pub(crate) const PLACE: Place = Place {
+    vendor: "http://127.0.0.1:11434",
+    prefix: "api",
+    path: "chat",
+};
+
+/// The window that is asked for when none is configured, in tokens: room for the definitions of
+/// the tools and a conversation, and little enough for a small machine.
+pub const DEFAULT_CONTEXT_WINDOW: usize = 16_384;
+
+/// An Ollama.
+///
+/// # Errors
+/// As [`RemoteProvider::new`].
+pub(crate) fn provider(
+    config: &ProviderConfig,
+    retry: RetryConfig,
+    api_key: Option<SecretString>,
+) -> Result<RemoteProvider<OllamaChat>, LlmError> {
+    let images = config.takes_images();
+    let context_window = config.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
+    let limits = Limits {
+        context_window,
+        images,
+        tools: config.uses_tools(),
+    };
+    let wire = OllamaChat {
+        model: config.model.clone(),
+        context_window,
+        max_output_tokens: config.max_output_tokens,
+        images,
+    };
+    RemoteProvider::new(config, retry, api_key, limits, wire)
+}

@@ -1,0 +1,158 @@
+//! Ollama's chat as a [`Wire`], and the fields of its requests around the messages.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::history::{Elements, GoOn, System};
+use super::line::{Line, Thread};
+use crate::error::LlmErrorKind;
+use crate::message::Message;
+use crate::provider::{ChatRequest, StreamSink};
+use crate::remote::answer::Answer;
+use crate::remote::endpoint::Place;
+use crate::remote::failure::{Failure, Target};
+use crate::remote::reader::no_piece;
+use crate::remote::wire::{Framing, Wire, output_limit};
+use crate::tool::{ToolChoice, ToolDefinition};
+
+/// The wire of Ollama's chat.
+#[derive(Debug, Clone)]
+pub(crate) struct OllamaChat {
+    /// The model's name.
+    pub(super) model: String,
+    /// Tokens of the window that the server shall give the model.
+    pub(super) context_window: usize,
+    /// The most tokens of the answer.
+    pub(super) max_output_tokens: Option<u32>,
+    /// Whether the model takes images; else they are left out, which is said.
+    pub(super) images: bool,
+}
+
+#[derive(Serialize)]
+struct Head<'w, 'r> {
+    model: &'w str,
+    stream: bool,
+    options: Options,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+}
+
+#[derive(Serialize)]
+struct Options {
+    num_ctx: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Tool<'r> {
+    r#type: &'static str,
+    function: Function<'r>,
+}
+
+#[derive(Serialize)]
+struct Function<'r> {
+    name: &'r str,
+    description: &'r str,
+    parameters: &'r Value,
+}
+
+impl<'r> From<&'r ToolDefinition> for Tool<'r> {
+    fn from(tool: &'r ToolDefinition) -> Self {
+        Self {
+            r#type: "function",
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Tail<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'r>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Format<'r> {
+    Schema(&'r Value),
+    Json(&'static str),
+}
+
+impl Wire for OllamaChat {
+    type Reading = Thread;
+
+    const NAME: &'static str = "Ollama's API";
+    const PLACE: Place = super::PLACE;
+    const FRAMING: Framing = Framing::Lines;
+    const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+
+    /// The API cannot be told to offer tools and forbid calls: without calls there are no tools.
+    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        let tools = match request.tool_choice {
+            ToolChoice::Auto => request.tools,
+            ToolChoice::None => &[],
+        };
+        Head {
+            model: &self.model,
+            stream: true,
+            options: Options {
+                num_ctx: self.context_window,
+                num_predict: output_limit(self.max_output_tokens, request),
+            },
+            tools: tools.iter().map(Tool::from).collect(),
+        }
+    }
+
+    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        System(request.system)
+    }
+
+    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
+        Elements {
+            all,
+            from,
+            until,
+            images: self.images,
+        }
+    }
+
+    fn go_on(&self, shown: &str) -> impl Serialize {
+        GoOn(shown)
+    }
+
+    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        let schema = request.response_schema.map(Format::Schema);
+        Tail {
+            format: schema.or(request.json_object.then_some(Format::Json("json"))),
+        }
+    }
+
+    fn piece(
+        thread: &mut Thread,
+        data: &str,
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure> {
+        match serde_json::from_str::<Line>(data) {
+            Ok(line) => thread.add(line, data, answer, target, sink),
+            Err(error) => Err(no_piece(&error, data, target)),
+        }
+    }
+
+    /// An answer that came whole is a line like any other, so the reader never asks for this.
+    fn document(
+        _body: &[u8],
+        _answer: &mut Answer,
+        target: Target<'_>,
+        _sink: StreamSink<'_>,
+    ) -> Result<Option<()>, Failure> {
+        let message = format!("{} did not answer in lines", target.url);
+        Err(Failure::new(LlmErrorKind::Protocol, message))
+    }
+}

@@ -1,0 +1,31 @@
+//! The reader of answers and the writer of bodies without a network, as the tests and the fuzz
+//! targets of the wires drive them.
+
+use super::answer::Answer;
+use super::failure::{Failure, Target};
+use super::reader::AnswerReader;
+use super::wire::Wire;
+use crate::provider::{ChatResponse, StreamEvent};
+
+/// The answer in a body that arrives in `pieces`, and what was shown of it meanwhile. The id
+/// `taken` counts as used before.
+pub(crate) fn read<'a, W: Wire>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Result<ChatResponse, Failure>, Vec<StreamEvent>) {
+    let target = Target {
+        url: "http://h/path",
+        model: "m",
+        api: W::NAME,
+        key_env: None,
+    };
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::default();
+    let mut reader = AnswerReader::<W>::new(&mut answer, target);
+    let outcome = pieces
+        .into_iter()
+        .try_for_each(|piece| reader.push(piece, &mut sink))
+        .and_then(|()| reader.end(&mut sink))
+        .and_then(|()| answer.finish(|id| id == "taken", &mut sink));
+    (outcome, events)
+}

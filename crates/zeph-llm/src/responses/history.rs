@@ -1,0 +1,201 @@
+//! The history as the `input` array of the Responses API. Texts are borrowed on the way.
+
+use serde::ser::{Serialize, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+
+use super::item::ITEM;
+use crate::message::{Message, MessagePart, Role};
+use crate::openai::history::{Arguments, AsText, DataUrl};
+use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
+
+/// The longest name of a function, and the longest id of a call, that the API takes.
+const MAX_NAME: usize = 64;
+
+/// Some messages of a history, as elements of the `input` array.
+pub(super) struct Elements<'a> {
+    pub(super) messages: &'a [Message],
+    /// Whether images are sent; else it is said that they were left out.
+    pub(super) images: bool,
+}
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        for message in self.messages {
+            match message.role {
+                Role::User => of_user(&mut seq, &message.parts, self.images)?,
+                Role::Assistant => of_model(&mut seq, &message.parts)?,
+            }
+        }
+        seq.end()
+    }
+}
+
+/// What a broken stream had already delivered, and the instruction to go on.
+pub(super) struct GoOn<'a>(pub(super) &'a str);
+
+impl Serialize for GoOn<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq([
+            said(self.0),
+            asked(vec![Content::InputText { text: GO_ON }]),
+        ])
+    }
+}
+
+/// Results first: they must follow the calls directly, and are texts alone. Then what else the
+/// message says, the images of results among it, each behind the name of its result.
+fn of_user<S: SerializeSeq>(
+    seq: &mut S,
+    parts: &[MessagePart],
+    images: bool,
+) -> Result<(), S::Error> {
+    let mut content = Vec::new();
+    let mut result = None;
+    for part in parts {
+        match part {
+            MessagePart::ToolResult {
+                tool_use_id,
+                content: output,
+                ..
+            } => {
+                let call_id = plain_name(tool_use_id, MAX_NAME);
+                result = Some(call_id.clone());
+                seq.serialize_element(&Element::FunctionCallOutput {
+                    call_id: &call_id,
+                    output,
+                })?;
+            }
+            MessagePart::Image { media_type, data } if images => {
+                if let Some(id) = &result {
+                    content.push(Content::OfResult { id: id.clone() });
+                }
+                let image_url = DataUrl { media_type, data };
+                content.push(Content::InputImage { image_url });
+            }
+            MessagePart::Image { .. } => content.push(Content::InputText {
+                text: IMAGE_LEFT_OUT,
+            }),
+            MessagePart::Text { text } => {
+                result = None;
+                if !text.is_empty() {
+                    content.push(Content::InputText { text });
+                }
+            }
+            MessagePart::ToolUse(_) | MessagePart::Reasoning { .. } => {}
+        }
+    }
+    if content.is_empty() {
+        return Ok(());
+    }
+    seq.serialize_element(&asked(content))
+}
+
+/// What the model said, in order. The API refuses reasoning that nothing follows, as a broken or
+/// limited answer leaves it.
+fn of_model<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S::Error> {
+    let is_said = |part: &MessagePart| match part {
+        MessagePart::Text { text } => !text.is_empty(),
+        MessagePart::ToolUse(_) => true,
+        _ => false,
+    };
+    let last = parts.iter().rposition(is_said);
+    let parts = last.and_then(|last| parts.get(..=last));
+    for part in parts.unwrap_or_default() {
+        match part {
+            MessagePart::Text { text } if !text.is_empty() => seq.serialize_element(&said(text))?,
+            MessagePart::ToolUse(call) => seq.serialize_element(&Element::FunctionCall {
+                call_id: &plain_name(&call.id, MAX_NAME),
+                name: &plain_name(&call.name, MAX_NAME),
+                arguments: AsText(Arguments(call)),
+            })?,
+            MessagePart::Reasoning {
+                signature: Some(signature),
+                ..
+            } => {
+                let item = signature.strip_prefix(ITEM);
+                let item = item.and_then(|item| serde_json::from_str::<&RawValue>(item).ok());
+                if let Some(item) = item {
+                    seq.serialize_element(item)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn said(text: &str) -> Element<'_> {
+    Element::Message {
+        role: Role::Assistant,
+        content: vec![Content::OutputText { text }],
+    }
+}
+
+fn asked(content: Vec<Content<'_>>) -> Element<'_> {
+    Element::Message {
+        role: Role::User,
+        content,
+    }
+}
+
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Element<'a> {
+    Message {
+        role: Role,
+        content: Vec<Content<'a>>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: AsText<Arguments<'a>>,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: &'a str,
+    },
+}
+
+enum Content<'a> {
+    InputText {
+        text: &'a str,
+    },
+    /// Says whose image follows.
+    OfResult {
+        id: std::borrow::Cow<'a, str>,
+    },
+    InputImage {
+        image_url: DataUrl<'a>,
+    },
+    OutputText {
+        text: &'a str,
+    },
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap as _;
+        let mut map = serializer.serialize_map(Some(2))?;
+        match self {
+            Self::InputText { text } => {
+                map.serialize_entry("type", "input_text")?;
+                map.serialize_entry("text", text)?;
+            }
+            Self::OfResult { id } => {
+                map.serialize_entry("type", "input_text")?;
+                let text = format!("The image of the result of {id}:");
+                map.serialize_entry("text", &text)?;
+            }
+            Self::InputImage { image_url } => {
+                map.serialize_entry("type", "input_image")?;
+                map.serialize_entry("image_url", &AsText(image_url))?;
+            }
+            Self::OutputText { text } => {
+                map.serialize_entry("type", "output_text")?;
+                map.serialize_entry("text", text)?;
+            }
+        }
+        map.end()
+    }
+}

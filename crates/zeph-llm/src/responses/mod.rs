@@ -1,0 +1,58 @@
+//! OpenAI's Responses API, and servers compatible with it.
+//!
+//! Format: <https://platform.openai.com/docs/api-reference/responses> and its page on streaming.
+//!
+//! - Nothing is stored on the server (`store: false`): each request holds the whole history.
+//! - Reasoning goes back as it came, byte by byte, when there is something in it that the model can
+//!   read: its sealed content, or its text. A summary alone is shown and kept, but not sent.
+//! - Items are told apart by their place in the answer, which some servers leave out; then by their
+//!   id, then by what came last.
+
+mod event;
+mod history;
+mod item;
+#[cfg(test)]
+mod tests;
+pub(crate) mod wire;
+
+use secrecy::SecretString;
+
+use crate::config::{ProviderConfig, RetryConfig};
+use crate::error::LlmError;
+use crate::openai::context_window;
+use crate::remote::endpoint::Place;
+use crate::remote::{Limits, RemoteProvider};
+use wire::Responses;
+
+/// Where the Responses API lives on a server.
+pub(crate) const PLACE: Place = Place {
+    vendor: "https://api.openai.com",
+    prefix: "v1",
+    path: "responses",
+};
+
+/// A server that speaks the Responses API.
+///
+/// # Errors
+/// As [`RemoteProvider::new`].
+pub(crate) fn provider(
+    config: &ProviderConfig,
+    retry: RetryConfig,
+    api_key: Option<SecretString>,
+) -> Result<RemoteProvider<Responses>, LlmError> {
+    let images = config.takes_images();
+    let limits = Limits {
+        context_window: config
+            .context_window
+            .unwrap_or_else(|| context_window(&config.model)),
+        images,
+        tools: config.uses_tools(),
+    };
+    let wire = Responses {
+        model: config.model.clone(),
+        max_output_tokens: config.max_output_tokens,
+        openai: config.is_vendor(),
+        images,
+    };
+    RemoteProvider::new(config, retry, api_key, limits, wire)
+}

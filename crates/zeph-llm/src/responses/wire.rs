@@ -1,0 +1,177 @@
+//! The Responses API as a [`Wire`], and the fields of its requests around the messages.
+//!
+//! What never changes in a conversation (model, limits, system prompt, tools) comes first, then
+//! the input, and after it what may differ between two requests.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::event::{Event, Items, Response};
+use super::history::{Elements, GoOn};
+use crate::message::Message;
+use crate::openai::wire::allows_strict;
+use crate::provider::{ChatRequest, StreamSink};
+use crate::remote::answer::Answer;
+use crate::remote::endpoint::Place;
+use crate::remote::failure::{Failure, Target};
+use crate::remote::reader::no_piece;
+use crate::remote::wire::{Framing, Wire, output_limit};
+use crate::tool::ToolChoice;
+
+/// The wire of the Responses API.
+#[derive(Debug, Clone)]
+pub(crate) struct Responses {
+    /// The model's name.
+    pub(super) model: String,
+    /// The most tokens of the answer.
+    pub(super) max_output_tokens: Option<u32>,
+    /// Whether this is OpenAI itself. Compatible servers may refuse what they do not know: they
+    /// get neither `include` nor `prompt_cache_key`.
+    pub(super) openai: bool,
+    /// Whether the model takes images; else they are left out, which is said.
+    pub(super) images: bool,
+}
+
+#[derive(Serialize)]
+struct Head<'w, 'r> {
+    model: &'w str,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'r str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'r str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'r>>,
+}
+
+/// A tool; unlike in Chat Completions its fields stand beside its type. Without `strict: false`
+/// the API would make every parameter a required one.
+#[derive(Serialize)]
+struct Tool<'r> {
+    r#type: &'static str,
+    name: &'r str,
+    description: &'r str,
+    parameters: &'r Value,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Tail<'r> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'r>>,
+}
+
+#[derive(Serialize)]
+struct Text<'r> {
+    format: Format<'r>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'r> {
+    JsonSchema {
+        name: &'static str,
+        strict: bool,
+        schema: &'r Value,
+    },
+    JsonObject,
+}
+
+impl Wire for Responses {
+    type Reading = Items;
+
+    const NAME: &'static str = "the Responses API";
+    const PLACE: Place = super::PLACE;
+    const FRAMING: Framing = Framing::Events;
+    const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+    const MESSAGES: &'static str = "input";
+
+    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        let tools = request.tools.iter().map(|tool| Tool {
+            r#type: "function",
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+            strict: false,
+        });
+        Head {
+            model: &self.model,
+            stream: true,
+            store: false,
+            include: self.openai.then_some(["reasoning.encrypted_content"]),
+            max_output_tokens: output_limit(self.max_output_tokens, request),
+            prompt_cache_key: request.cache_key.filter(|_| self.openai),
+            instructions: request.system,
+            tools: tools.collect(),
+        }
+    }
+
+    fn opening(&self, _request: &ChatRequest<'_>) -> impl Serialize {
+        [(); 0]
+    }
+
+    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize {
+        Elements {
+            messages: all.get(from..until).unwrap_or_default(),
+            images: self.images,
+        }
+    }
+
+    fn go_on(&self, shown: &str) -> impl Serialize {
+        GoOn(shown)
+    }
+
+    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
+        let schema = request.response_schema.map(|schema| Format::JsonSchema {
+            name: "answer",
+            strict: allows_strict(schema),
+            schema,
+        });
+        let object = (request.json_object && self.openai).then_some(Format::JsonObject);
+        Tail {
+            tool_choice: (!request.tools.is_empty()).then_some(match request.tool_choice {
+                ToolChoice::Auto => "auto",
+                ToolChoice::None => "none",
+            }),
+            text: schema.or(object).map(|format| Text { format }),
+        }
+    }
+
+    fn piece(
+        items: &mut Items,
+        data: &str,
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure> {
+        // Some servers end as Chat Completions does. It says nothing that was not said before.
+        if data.trim_ascii() == "[DONE]" {
+            answer.mark_done();
+            return Ok(());
+        }
+        let refused = |error| no_piece(&error, data, target);
+        let event: Event<'_> = serde_json::from_str(data).map_err(refused)?;
+        items.add(&event, answer, target, sink)
+    }
+
+    fn document(
+        body: &[u8],
+        answer: &mut Answer,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<Option<()>, Failure> {
+        let response = match serde_json::from_slice::<Response<'_>>(body) {
+            Ok(response) if response.is_answer() => response,
+            _ => return Ok(None),
+        };
+        Items::default().end(&response, answer, target, sink)?;
+        Ok(Some(()))
+    }
+}

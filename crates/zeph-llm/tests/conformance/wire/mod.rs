@@ -1,0 +1,217 @@
+//! The wires from the server's side: how each one says what every answer is made of. The suite is
+//! written in these words and runs over all of them.
+
+mod chat;
+mod claude;
+mod ollama;
+mod responses;
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use serde_json::Value;
+use zeph_llm::{
+    LlmErrorKind, LlmProvider, Message, OpenaiApi, ProviderConfig, ProviderKind, RetryConfig,
+    build_provider,
+};
+
+use crate::KEY;
+use crate::server::{Reply, Request};
+
+/// A wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// OpenAI Chat Completions.
+    Chat,
+    /// Anthropic's Messages API.
+    Claude,
+    /// OpenAI Responses.
+    Responses,
+    /// Ollama's own chat.
+    Ollama,
+}
+
+/// All of them.
+pub(crate) const WIRES: [Wire; 4] = [Wire::Chat, Wire::Claude, Wire::Responses, Wire::Ollama];
+
+/// A piece of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said<'a> {
+    /// More text.
+    Text(&'a str),
+    /// More reasoning.
+    Reasoning(&'a str),
+    /// A call begins: its id, where the wire has ids, and the tool.
+    Call(&'a str, &'a str),
+    /// More of the arguments of that call. Not every wire knows pieces of them.
+    Arguments(&'a str),
+    /// The end, with 7 tokens read and 5 written.
+    End(Stop),
+}
+
+/// Why the model stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Done,
+    Calls,
+    Length,
+}
+
+impl Wire {
+    /// The answer as the wire's events, or lines, in order.
+    pub(crate) fn events(self, said: &[Said<'_>]) -> Vec<String> {
+        match self {
+            Self::Chat => chat::events(said),
+            Self::Claude => claude::events(said),
+            Self::Responses => responses::events(said),
+            Self::Ollama => ollama::events(said),
+        }
+    }
+
+    /// The answer as the body of a stream.
+    pub(crate) fn body(self, said: &[Said<'_>]) -> String {
+        self.events(said).concat()
+    }
+
+    /// How many bytes of the answer come before the event that says that it is whole.
+    pub(crate) fn unfinished(self, said: &[Said<'_>]) -> usize {
+        let mark = match self {
+            Self::Chat => "\"finish_reason\":\"",
+            Self::Claude => "\"stop_reason\":\"",
+            Self::Responses => "\"response.completed\"",
+            Self::Ollama => "\"done\":true",
+        };
+        let events = self.events(said);
+        let end = events
+            .iter()
+            .position(|event| event.contains(mark))
+            .unwrap();
+        events[..end].concat().len()
+    }
+
+    /// The answer as a stream.
+    pub(crate) fn reply(self, said: &[Said<'_>]) -> Reply {
+        self.stream(self.body(said))
+    }
+
+    /// A stream with this body.
+    pub(crate) fn stream(self, body: impl Into<Vec<u8>>) -> Reply {
+        let reply = Reply::stream(body);
+        match self {
+            Self::Ollama => reply.header("Content-Type", "application/x-ndjson"),
+            _ => reply,
+        }
+    }
+
+    /// A whole answer with one text.
+    pub(crate) fn text_answer(self, text: &str) -> Reply {
+        self.reply(&[Said::Text(text), Said::End(Stop::Done)])
+    }
+
+    /// The answer with one text as a document in place of a stream.
+    pub(crate) fn document(self, text: &str) -> String {
+        match self {
+            Self::Chat => chat::document(text),
+            Self::Claude => claude::document(text),
+            Self::Responses => responses::document(text),
+            Self::Ollama => ollama::document(text),
+        }
+    }
+
+    /// How the vendor refuses a request: status and body.
+    pub(crate) fn refusal(self, kind: LlmErrorKind) -> (u16, String) {
+        match self {
+            Self::Chat | Self::Responses => chat::refusal(kind),
+            Self::Claude => claude::refusal(kind),
+            Self::Ollama => ollama::refusal(kind),
+        }
+    }
+
+    /// An error of the server in the middle of a stream, of a class that may pass
+    /// (`Server`) or one that does not (`ContextOverflow`).
+    pub(crate) fn error_event(self, kind: LlmErrorKind) -> String {
+        match self {
+            Self::Chat => chat::error_event(kind),
+            Self::Claude => claude::error_event(kind),
+            Self::Responses => responses::error_event(kind),
+            Self::Ollama => ollama::error_event(kind),
+        }
+    }
+
+    /// What a request that goes on after a broken stream says at its end: the text as the model's,
+    /// and the instruction.
+    pub(crate) fn continued(self, body: &Value) -> (String, String) {
+        match self {
+            Self::Chat => chat::continued(body),
+            Self::Claude => claude::continued(body),
+            Self::Responses => responses::continued(body),
+            Self::Ollama => ollama::continued(body),
+        }
+    }
+
+    /// The configuration of a provider for a local server.
+    pub(crate) fn config(self, base_url: &str) -> ProviderConfig {
+        let kind = match self {
+            Self::Chat | Self::Responses => ProviderKind::Openai,
+            Self::Claude => ProviderKind::Claude,
+            Self::Ollama => ProviderKind::Ollama,
+        };
+        ProviderConfig {
+            api: (self == Self::Responses).then_some(OpenaiApi::Responses),
+            model: "test-model".to_owned(),
+            base_url: Some(base_url.to_owned()),
+            api_key_env: Some("LOCAL_KEY".to_owned()),
+            context_window: Some(50_000),
+            ..ProviderConfig::new("local", kind)
+        }
+    }
+
+    /// A provider for a local server.
+    pub(crate) fn provider(self, base_url: &str, retry: RetryConfig) -> Arc<dyn LlmProvider> {
+        build_provider(&self.config(base_url), retry, Some(SecretString::from(KEY))).unwrap()
+    }
+
+    /// Where requests go.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Claude => "/v1/messages",
+            Self::Responses => "/v1/responses",
+            Self::Ollama => "/api/chat",
+        }
+    }
+
+    /// The endings of a `base_url` that mean the same.
+    pub(crate) fn endings(self) -> [&'static str; 4] {
+        match self {
+            Self::Ollama => ["", "/", "/api", "/api/"],
+            _ => ["", "/", "/v1", "/v1/"],
+        }
+    }
+
+    /// The key that a request carries.
+    pub(crate) fn key(self, request: &Request) -> Option<&str> {
+        match self {
+            Self::Claude => request.header("x-api-key"),
+            _ => request.header("authorization")?.strip_prefix("Bearer "),
+        }
+    }
+
+    /// The kind of answer that a request asks for.
+    pub(crate) fn accept(self) -> &'static str {
+        match self {
+            Self::Ollama => "application/x-ndjson",
+            _ => "text/event-stream",
+        }
+    }
+}
+
+/// `Hi` from the user.
+pub(crate) fn hi() -> [Message; 1] {
+    [Message::user("Hi")]
+}
+
+/// An OpenAI-style error body.
+fn error_body(message: &str, code: &str) -> String {
+    serde_json::json!({"error": {"message": message, "type": code, "code": code}}).to_string()
+}

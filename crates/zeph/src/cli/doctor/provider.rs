@@ -1,0 +1,103 @@
+//! The checks of providers: whether they can be built, and whether their servers can be reached.
+//! No model is asked.
+
+use std::net::ToSocketAddrs as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zeph_llm::{ProviderConfig, ProviderKind};
+
+use super::super::args::GlobalArgs;
+use super::super::with_causes;
+use super::{Check, Verdict, check};
+use crate::assemble::{choose_provider, chosen_config, ollama_lacks, reformatter, substitutes};
+use crate::config::{Environment, Loaded};
+
+/// How long a connection to a provider may take.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// The provider that is asked, and those that stand in for it.
+pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Vec<Check> {
+    let model = global.model.as_deref();
+    let built = chosen_config(loaded, env, model).and_then(|config| {
+        let provider = choose_provider(loaded, env, model)?;
+        reformatter(loaded, env, &provider, &Arc::default())?;
+        Ok(config)
+    });
+    let config = match built {
+        Ok(config) => config,
+        Err(error) => return vec![check("provider", Verdict::Failed, with_causes(&error))],
+    };
+    let mut checks = vec![one("provider", &config).await];
+    for config in substitutes(loaded) {
+        checks.push(one("fallback", config).await);
+    }
+    checks
+}
+
+async fn one(name: &'static str, config: &ProviderConfig) -> Check {
+    let model = match config.kind {
+        ProviderKind::Scripted => config.kind.as_str(),
+        _ => config.model.as_str(),
+    };
+    let named = format!("{} ({model})", config.name);
+    let Some(url) = server(config) else {
+        return check(name, Verdict::Ok, named);
+    };
+    if let Err(error) = reach(&url).await {
+        let detail = format!("{named}: {url} cannot be reached: {error}; is the server running?");
+        return check(name, Verdict::Failed, detail);
+    }
+    if config.kind == ProviderKind::Ollama && ollama_lacks(&url, model) {
+        let detail = format!("{named} at {url} is not there: ollama pull {model}");
+        return check(name, Verdict::Failed, detail);
+    }
+    check(name, Verdict::Ok, format!("{named} at {url}"))
+}
+
+/// The server to be reached; `None` for a vendor far away, and for what is no server.
+pub(super) fn server(config: &ProviderConfig) -> Option<String> {
+    let own = || match config.kind {
+        ProviderKind::Ollama => Some("http://127.0.0.1:11434".to_owned()),
+        _ => None,
+    };
+    config.base_url.clone().or_else(own)
+}
+
+/// Connects to the host and port of a URL.
+pub(super) async fn reach(url: &str) -> Result<(), String> {
+    let (rest, default_port) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
+        (Some(rest), _) => (rest, 80),
+        (_, Some(rest)) => (rest, 443),
+        _ => return Err("it is no http(s) URL".to_owned()),
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let authority = authority.rsplit('@').next().unwrap_or(authority).to_owned();
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let target = if has_port {
+        authority
+    } else {
+        format!("{authority}:{default_port}")
+    };
+    let connect = tokio::task::spawn_blocking(move || {
+        let addresses: Vec<_> = target
+            .to_socket_addrs()
+            .map_err(|error| error.to_string())?
+            .collect();
+        let mut last = "the name has no address".to_owned();
+        for address in addresses {
+            match std::net::TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(last)
+    });
+    match tokio::time::timeout(CONNECT * 2, connect).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it took too long".to_owned()),
+    }
+}

@@ -1,0 +1,9 @@
+//! Answers of the Responses API.
+#![no_main]
+
+mod answer;
+
+use libfuzzer_sys::fuzz_target;
+use zeph_llm::fuzzing::Api;
+
+fuzz_target!(|input: answer::Input<'_>| answer::check(Api::Responses, &input));
