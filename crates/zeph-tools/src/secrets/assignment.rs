@@ -106,6 +106,8 @@ fn may_be_separated(line: &Line<'_>, start: usize, end: usize) -> bool {
     };
     let quote = run(end, 3, |byte| *byte == b'\\');
     let quoted = match bytes.get(quote) {
+        // An escaped quote may follow.
+        None => return true,
         Some(b'"' | b'\'' | b'`') => quote + 1,
         _ => end,
     };
