@@ -24,6 +24,7 @@ mod faults;
 mod filter_cli;
 mod filter_trust;
 mod filters;
+mod gate_matrix;
 mod help;
 mod images;
 mod interrupt;

@@ -404,6 +404,137 @@ fn explain() {
     );
 }
 
+/// Proves PERM-13: what is explained is what becomes of a call, with what was agreed to for good and
+/// the gates that decide by no rule.
+#[test]
+fn what_is_explained_is_what_happens() {
+    const RULES: &str = "[tools.file]\ndeny_read = [\"**/*.key\"]\n\
+         [[tools.permissions.bash]]\npattern = \"rm *\"\naction = \"deny\"\n\
+         [[tools.permissions.bash]]\npattern = \"echo *\"\naction = \"allow\"\n\
+         [[tools.permissions.write]]\npattern = \"out/**\"\naction = \"allow\"\n";
+    const AGREED: &str = r#"{ "version": 1, "rules": [
+        { "tool": "bash", "pattern": "touch *", "scope": "global", "added": "2026-01-02T03:04:05Z" } ] }"#;
+    let check = |config: &str, args: &[&str], tool: &str, params: Value, expect: &str| {
+        let home = Home::new();
+        home.config(config);
+        files(&home);
+        home.write("a.key", "key\n");
+        let agreed = home.home().join(".config/zeph/policies.json");
+        std::fs::write(&agreed, AGREED).unwrap();
+        std::fs::set_permissions(&agreed, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
+        let params = params.to_string();
+        let explained = home.zeph(["policy", "explain", tool, &params, "--json"]);
+        let explained = explained.args(args).code(0).json();
+        assert_eq!(
+            explained["decision"], expect,
+            "{config} {params}: {explained:#}"
+        );
+        assert!(!home.database().exists());
+        let call = || {
+            home.zeph(["tools", "call", tool, &params, "--json"])
+                .args(args)
+        };
+        let category = |form: Value| form["error_category"].as_str().map(str::to_owned);
+        let found = match category(call().run().json()).as_deref() {
+            Some("confirmation_required") => {
+                match category(call().arg("--yes").run().json()).as_deref() {
+                    Some("policy_blocked") => "deny",
+                    _ => "ask",
+                }
+            }
+            Some("policy_blocked") => "deny",
+            _ => "allow",
+        };
+        assert_eq!(found, expect, "{config} {params}");
+    };
+    let bash = |command: &str| json!({ "command": command });
+    let rules = |tool: &str, params: Value, expect: &str| check(RULES, &[], tool, params, expect);
+    rules("bash", bash("echo a"), "allow");
+    rules("bash", bash("echo a; ls"), "ask");
+    rules("bash", bash("echo a; rm b"), "deny");
+    rules("bash", bash("touch b"), "allow");
+    rules("bash", bash("touch b; ls"), "ask");
+    rules("bash", bash("echo a > b"), "ask");
+    rules("bash", bash("echo a > out/b"), "allow");
+    rules("bash", bash("$X a"), "ask");
+    rules("bash", bash("sudo true"), "deny");
+    rules("bash", bash("cat a.key"), "deny");
+    rules("read", json!({ "path": "secrets/key" }), "allow");
+    rules("read", json!({ "path": "a.key" }), "deny");
+    rules("read", json!({ "path": "/etc/hostname" }), "deny");
+    rules("write", json!({ "path": "out/b", "content": "x" }), "allow");
+    rules("write", json!({ "path": "b", "content": "x" }), "ask");
+    rules("write", json!({ "path": "../b", "content": "x" }), "deny");
+    rules("fetch", json!({ "url": "http://example.org/" }), "deny");
+    rules("fetch", json!({ "url": "https://127.0.0.1/" }), "deny");
+    let touch = || bash("touch b");
+    check(RULES, &["--mode", "plan"], "bash", touch(), "deny");
+    check(
+        RULES,
+        &["--mode", "auto-edit"],
+        "write",
+        json!({ "path": "b", "content": "x" }),
+        "allow",
+    );
+    check(
+        "[tools]\nmax_tool_calls_per_session = 0\n",
+        &[],
+        "bash",
+        touch(),
+        "deny",
+    );
+    check(
+        "[tools]\nmax_tool_calls_per_session = 2\n",
+        &[],
+        "bash",
+        touch(),
+        "allow",
+    );
+    check(
+        "[tools.policy]\nenabled = true\n",
+        &[],
+        "bash",
+        touch(),
+        "deny",
+    );
+    let judged = "[tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n";
+    check(judged, &[], "bash", touch(), "deny");
+    check(
+        &format!("{judged}fail_open = true\n"),
+        &[],
+        "bash",
+        touch(),
+        "allow",
+    );
+    check(
+        &format!("{judged}exempt_tools = [\"bash\"]\n"),
+        &[],
+        "bash",
+        touch(),
+        "allow",
+    );
+
+    // Gates that count are named, with what cannot be known.
+    let home = Home::new();
+    home.config("[tools]\nmax_tool_calls_per_session = 7\n[tools.utility]\nenabled = true\n");
+    let told = home.zeph(["policy", "explain", "read", "a"]).code(0).stdout;
+    assert_has(
+        &told,
+        &[
+            "quota       at most 7 calls",
+            "adversarial is off",
+            "anomaly     blocks a tool of whose last 20 calls",
+            "utility     a call of the model is left out that scores below 0.00",
+            "shows when it is called",
+        ],
+    );
+    std::fs::write(home.home().join(".config/zeph/policies.json"), "{").unwrap();
+    home.zeph(["policy", "explain", "read", "a"])
+        .code(2)
+        .says(&["policies.json:1"]);
+}
+
 /// Proves PERM-13: examples of rules.
 #[test]
 fn examples() {

@@ -48,7 +48,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 fn micro(project: &Project) -> xshell::Result<()> {
     project.cargo("bench -p zeph-llm --bench stream").run()?;
     project.cargo("bench -p zeph-tools --bench filter").run()?;
-    project.cargo("bench -p zeph-tools --bench secrets").run()
+    project.cargo("bench -p zeph-tools --bench secrets").run()?;
+    project.cargo("bench -p zeph-tools --bench gates").run()
 }
 
 pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {

@@ -40,7 +40,7 @@ xflags::xflags! {
             optional --json
             /// Fail when a target is missed by more than the machine's noise.
             optional --check
-            /// The micro-benchmarks of streams and of the search for secrets instead.
+            /// The micro-benchmarks of streams, filters, the search for secrets and the gates instead.
             optional --micro
             /// How often the edit engine finds what was meant, instead.
             optional --edits

@@ -1,34 +1,59 @@
 //! How long it takes to decide about a call: `cargo bench -p zeph-tools --bench gates`.
 //!
-//! With fifty rules a decision is to take less than 20 µs for a typical call.
+//! With 200 rules of permissions and 200 of a policy all gates together are to take less than 100 µs for
+//! a command of ten parts: `stack_of_layers::gated` less `bare`. What asks a model, the database or the disk
+//! is not in it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};
-use zeph_tools::ToolCall;
-use zeph_tools::gate::rule::Place;
-use zeph_tools::gate::{
-    Action, Circumstances, Effect, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
-    decide, subject_of,
+use zeph_tools::gate::anomaly::Anomalies;
+use zeph_tools::gate::policy::{
+    AuthorizationConfig, OneOrMore, Policy, PolicyConfig, PolicyEffect, PolicyRule, Surroundings,
 };
-use zeph_tools::{ToolDef, ToolExecutor as _};
+use zeph_tools::gate::rule::Place;
+use zeph_tools::gate::utility::Utility;
+use zeph_tools::gate::{
+    Action, CallLimits, Circumstances, Effect, PermissionRule, Places, Rule, RuleOrigin, RuleSet,
+    ToolRules, decide, subject_of,
+};
+use zeph_tools::shell::{Reads, ShellConfig, ShellExecutor, SupervisorCommand};
+use zeph_tools::stack::{self, StackParts};
+use zeph_tools::{
+    CallContext, ExecutorResult, LayeredExecutor, Permissions, SkillEnv, ToolCall, ToolDef,
+    ToolExecutor, ToolOutput, TrustLevel,
+};
+
+/// Rules of each tool, and of the policy.
+const RULES: usize = 200;
+/// A command of ten parts.
+const TEN: &str = "cd crates && for f in a b c; do grep -n 'x y' some/src/lib.rs | head -5; done; git log --oneline \
+                   | tail -3 && cargo check -p some && ls -l crates; echo done; wc -l Cargo.toml; git status";
 
 fn main() {
     divan::main();
 }
 
-/// Fifty rules for each tool, of which the last one matches everything.
+fn origin(key: &str) -> RuleOrigin {
+    RuleOrigin {
+        key: key.to_owned(),
+        place: Place::Said("here".to_owned()),
+    }
+}
+
+/// Rules for each tool, of which the last one matches everything.
 fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
     let mut tools = BTreeMap::new();
     for def in defs {
-        let list = (0..50).map(|n| {
+        let list = (0..RULES).map(|n| {
             let pattern = match (def.id.as_ref(), n) {
-                (_, 49) => "*".to_owned(),
+                (_, n) if n + 1 == RULES => "*".to_owned(),
                 ("bash", n) if n % 3 == 0 => format!("tool{n} * --flag{n} *"),
                 ("bash", n) if n % 3 == 1 => format!("*secret{n}*"),
-                ("bash", n) => format!("tool{n} run *"),
+                ("bash", n) => format!("git sub{n} *"),
                 (_, n) if n % 3 == 0 => format!("**/*.ext{n}"),
                 (_, n) if n % 3 == 1 => format!("dir{n}/**/*.{{a,b,c}}"),
                 (_, n) => format!("/srv/data{n}/**"),
@@ -43,10 +68,7 @@ fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
                 matches: Vec::new(),
                 not_matches: Vec::new(),
             };
-            let origin = RuleOrigin {
-                key: format!("tools.permissions.{}[{n}]", def.id),
-                place: Place::Said("here".to_owned()),
-            };
+            let origin = origin(&format!("tools.permissions.{}[{n}]", def.id));
             Rule::new(def.about.pattern_kind(), written, origin, places).unwrap()
         });
         let list = ToolRules {
@@ -58,69 +80,230 @@ fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
     RuleSet::new(tools)
 }
 
-fn bench(bencher: Bencher<'_, '_>, tool: &str, params: Value, with_rules: bool) {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(dir.path().join("crates/some/src")).unwrap();
-    std::fs::write(dir.path().join("crates/some/src/lib.rs"), "").unwrap();
-    let sandbox = zeph_tools::file::Sandbox::new(&[], dir.path()).unwrap();
-    let mut defs = zeph_tools::file::file_tools(std::sync::Arc::new(sandbox)).tool_definitions();
-    defs.push(zeph_tools::shell::bash::definition());
-    let places = Places::new(dir.path(), None, &[]);
-    let rules = match with_rules {
-        true => rules(&defs, &places),
-        false => RuleSet::default(),
+/// A policy of which no rule is about the calls: paths, expressions, other tools, a third each.
+fn policy(places: &Places) -> Policy {
+    let one = |text: &str| OneOrMore(vec![text.to_owned()]);
+    let rules = (0..RULES).map(|n| {
+        let rule = PolicyRule {
+            effect: Some(if n % 2 == 0 {
+                PolicyEffect::Deny
+            } else {
+                PolicyEffect::Allow
+            }),
+            tools: one("*"),
+            ..PolicyRule::default()
+        };
+        match n % 3 {
+            0 => PolicyRule {
+                paths: one(&format!("secrets{n}/**")),
+                ..rule
+            },
+            1 => PolicyRule {
+                args_match: Some(format!("token{n}=[a-z0-9]+")),
+                ..rule
+            },
+            _ => PolicyRule {
+                tools: one(&format!("mcp_server{n}_*")),
+                ..rule
+            },
+        }
+    });
+    let config = PolicyConfig {
+        enabled: true,
+        default_effect: PolicyEffect::Allow,
+        rules: rules.collect(),
     };
-    let def = defs.iter().find(|def| def.id == tool).unwrap();
-    let call = ToolCall::new("c", tool, params, "s");
-    bencher.bench(|| {
-        let subject = subject_of(black_box(&call), def, &places);
+    let around = Surroundings {
+        origin: &origin,
+        places,
+        is_set: &|_| false,
+    };
+    let policy = Policy::new(&config, &AuthorizationConfig::default(), around);
+    policy.unwrap().unwrap()
+}
+
+/// A directory with a project in it, and the tools.
+struct World {
+    dir: tempfile::TempDir,
+    defs: Vec<ToolDef>,
+    places: Arc<Places>,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("crates/some/src")).unwrap();
+        std::fs::write(dir.path().join("crates/some/src/lib.rs"), "").unwrap();
+        let sandbox = zeph_tools::file::Sandbox::new(&[], dir.path()).unwrap();
+        let mut defs = zeph_tools::file::file_tools(Arc::new(sandbox)).tool_definitions();
+        defs.push(zeph_tools::shell::bash::definition());
+        Self {
+            places: Arc::new(Places::new(dir.path(), None, &[])),
+            dir,
+            defs,
+        }
+    }
+
+    /// The stack around tools that do nothing, with or without its gates.
+    fn stack(&self, gates: bool) -> LayeredExecutor {
+        let mut parts = StackParts {
+            executors: vec![("idle", Arc::new(Idle(self.defs.clone())))],
+            ..StackParts::default()
+        };
+        let shell = ShellExecutor::new(
+            ShellConfig::default(),
+            self.dir.path().to_owned(),
+            Vec::new(),
+            SupervisorCommand::new("/bin/true"),
+            Reads::default(),
+        );
+        if gates {
+            parts.blocklist = Some(Arc::new(shell.unwrap().blocklist()));
+            parts.policy = Some(Arc::new(policy(&self.places)));
+            parts.permissions.rules = Arc::new(rules(&self.defs, &self.places));
+            parts.limits = CallLimits {
+                anomalies: Some(Arc::new(Anomalies::new(Default::default()))),
+                utility: Some(Arc::new(Utility::new(Default::default()))),
+                ..CallLimits::default()
+            };
+        } else {
+            parts.permissions = Permissions::of(zeph_tools::Mode::Full);
+        }
+        parts.permissions.places = Arc::clone(&self.places);
+        stack::build(parts).unwrap()
+    }
+}
+
+/// Owns tools, and does nothing.
+struct Idle(Vec<ToolDef>);
+
+impl ToolExecutor for Idle {
+    async fn execute_tool_call(&self, _: &ToolCall, _: &CallContext) -> ExecutorResult {
+        Ok(Some(ToolOutput::text("done")))
+    }
+
+    async fn execute_tool_call_confirmed(&self, _: &ToolCall, _: &CallContext) -> ExecutorResult {
+        Ok(Some(ToolOutput::text("done")))
+    }
+
+    fn tool_definitions(&self) -> Vec<ToolDef> {
+        self.0.clone()
+    }
+
+    fn set_skill_env(&self, _: Option<SkillEnv>) {}
+
+    fn set_effective_trust(&self, _: TrustLevel) {}
+
+    fn is_tool_retryable(&self, _: &str) -> bool {
+        false
+    }
+
+    fn requires_confirmation(&self, _: &ToolCall) -> bool {
+        false
+    }
+}
+
+/// The calls that are looked at.
+const CALLS: [&str; 4] = ["read", "edit", "bash", "bash of ten parts"];
+
+fn call(name: &str) -> ToolCall {
+    let path = "crates/some/src/lib.rs";
+    let text = "let x = 1;\n".repeat(200);
+    let (tool, params) = match name {
+        "read" => ("read", json!({ "path": path })),
+        "edit" => (
+            "edit",
+            json!({ "path": path, "old_string": text, "new_string": text }),
+        ),
+        "bash" => ("bash", command("cargo test --workspace")),
+        _ => ("bash", command(TEN)),
+    };
+    ToolCall::new("c", tool, params, "s")
+}
+
+fn command(text: &str) -> Value {
+    json!({ "command": text })
+}
+
+mod stack_of_layers {
+    use super::*;
+
+    fn run(bencher: Bencher<'_, '_>, call: &ToolCall, gates: bool) {
+        let world = World::new();
+        let stack = world.stack(gates);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        bencher.bench_local(|| {
+            let result = runtime.block_on(stack.execute_tool_call(call, &CallContext::detached()));
+            assert!(result.is_ok(), "{result:?}");
+        });
+    }
+
+    /// Without rules, a blocklist and a policy.
+    #[divan::bench(args = CALLS)]
+    fn bare(bencher: Bencher<'_, '_>, name: &str) {
+        run(bencher, &call(name), false);
+    }
+
+    /// With them.
+    #[divan::bench(args = CALLS)]
+    fn gated(bencher: Bencher<'_, '_>, name: &str) {
+        run(bencher, &call(name), true);
+    }
+
+    /// A command of so many times ten parts: it must not grow faster than they do.
+    #[divan::bench(args = [1, 10, 100])]
+    fn long_commands(bencher: Bencher<'_, '_>, times: usize) {
+        let parts: Vec<String> = (0..times).map(|n| format!("echo {n}; {TEN}")).collect();
+        let call = ToolCall::new("c", "bash", command(&parts.join("; ")), "s");
+        run(bencher, &call, true);
+    }
+
+    /// A word of so many kilobytes.
+    #[divan::bench(args = [1, 10, 100])]
+    fn long_words(bencher: Bencher<'_, '_>, kilobytes: usize) {
+        let word = "secret token9= ".repeat(kilobytes * 1024 / 15);
+        let call = ToolCall::new("c", "bash", command(&format!("echo '{word}'")), "s");
+        run(bencher, &call, true);
+    }
+}
+
+/// What a call is about: the parsing alone.
+#[divan::bench(args = CALLS)]
+fn subject(bencher: Bencher<'_, '_>, name: &str) {
+    let world = World::new();
+    let call = call(name);
+    let def = world.defs.iter().find(|def| def.id == call.tool).unwrap();
+    bencher.bench_local(|| black_box(subject_of(black_box(&call), def, &world.places).paths.len()));
+}
+
+/// The rules of permissions alone, with what a call is about.
+#[divan::bench(args = CALLS)]
+fn permissions(bencher: Bencher<'_, '_>, name: &str) {
+    let world = World::new();
+    let rules = rules(&world.defs, &world.places);
+    let call = call(name);
+    let def = world.defs.iter().find(|def| def.id == call.tool).unwrap();
+    bencher.bench_local(|| {
+        let subject = subject_of(black_box(&call), def, &world.places);
         let decision = decide(&subject, &rules, Circumstances::default());
         assert_ne!(decision.effect, Effect::Deny);
         decision.effect
     });
 }
 
-/// Without rules nothing is asked of the disk.
-#[divan::bench]
-fn read_without_rules(bencher: Bencher<'_, '_>) {
-    bench(
-        bencher,
-        "read",
-        json!({ "path": "crates/some/src/lib.rs" }),
-        false,
-    );
-}
-
-#[divan::bench]
-fn read(bencher: Bencher<'_, '_>) {
-    bench(
-        bencher,
-        "read",
-        json!({ "path": "crates/some/src/lib.rs" }),
-        true,
-    );
-}
-
-#[divan::bench]
-fn edit(bencher: Bencher<'_, '_>) {
-    let text = "let x = 1;\n".repeat(200);
-    let params =
-        json!({ "path": "crates/some/src/lib.rs", "old_string": text, "new_string": text });
-    bench(bencher, "edit", params, true);
-}
-
-#[divan::bench]
-fn bash(bencher: Bencher<'_, '_>) {
-    bench(
-        bencher,
-        "bash",
-        json!({ "command": "cargo test --workspace" }),
-        true,
-    );
-}
-
-#[divan::bench]
-fn bash_of_many_parts(bencher: Bencher<'_, '_>) {
-    let command = "cd src && for f in a b c; do grep -n 'x y' $f | head -5; done; git log --oneline | tail -3 2>/dev/null";
-    bench(bencher, "bash", json!({ "command": command }), true);
+/// The policy alone, with what a call is about.
+#[divan::bench(args = CALLS)]
+fn policies(bencher: Bencher<'_, '_>, name: &str) {
+    let world = World::new();
+    let policy = policy(&world.places);
+    let call = call(name);
+    let def = world.defs.iter().find(|def| def.id == call.tool).unwrap();
+    bencher.bench_local(|| {
+        let subject = subject_of(black_box(&call), def, &world.places);
+        let decision = policy.decide(&subject, TrustLevel::Trusted);
+        assert_eq!(decision.effect, PolicyEffect::Allow);
+        decision.effect
+    });
 }

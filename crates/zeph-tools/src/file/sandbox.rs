@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
 use crate::file::locks::PathLocks;
 use crate::file::place::Place;
 use crate::file::resolve::{self, Last};
 use crate::file::rules::{self, ReadRules};
 use crate::file::seen::Differences;
+use crate::gate::PathRole;
 use crate::seen::{SeenFiles, SeenInMemory};
 use crate::undo::{NoJournal, UndoJournal};
 
@@ -310,6 +312,20 @@ impl Sandbox {
             return Err(self.own(given));
         }
         Ok(place)
+    }
+
+    /// Why a file tool would refuse a path, or to read what is there, as things stand now; `None` where
+    /// it would not. A link at its end is followed, unless the `entry` itself is meant.
+    #[must_use]
+    pub fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
+        let last = if entry { Last::Itself } else { Last::Followed };
+        let found = self.checked("path", given, last);
+        let found = found.and_then(|place| match role {
+            PathRole::Read => self.check_read(place.path()),
+            PathRole::Write => Ok(()),
+        });
+        let blocked = |error: &ToolError| error.category() == ToolErrorCategory::PolicyBlocked;
+        found.err().filter(blocked)
     }
 
     /// The refusal of the program's own files.

@@ -167,7 +167,8 @@ impl<'r> Decision<'r> {
     #[must_use]
     pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
         if self.effect != Effect::Ask
-            || matches!(self.by, By::Perhaps(_) | By::Trust(_) | By::Unknown)
+            || matches!(self.by, By::Trust(_))
+            || self.pieces.iter().any(no_rule_allows)
         {
             return Vec::new();
         }
@@ -193,6 +194,11 @@ impl<'r> Decision<'r> {
         }
         rules
     }
+}
+
+/// Whether a piece is asked about whatever rules there are.
+fn no_rule_allows(judged: &Judged<'_>) -> bool {
+    judged.effect == Effect::Ask && matches!(judged.by, By::Perhaps(_) | By::Unknown)
 }
 
 impl Piece {

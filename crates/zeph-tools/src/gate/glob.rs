@@ -27,6 +27,43 @@ pub(crate) fn fold(text: &str, to: &mut Vec<Symbol>) {
     }
 }
 
+/// A text as globs see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Text {
+    symbols: Vec<Symbol>,
+    /// The ASCII characters that are in it, a bit each.
+    holds: u128,
+    /// Those that may be in it once its holes are filled.
+    could_hold: u128,
+}
+
+impl Text {
+    /// `text` in lower case.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut symbols = Vec::with_capacity(text.len());
+        fold(text, &mut symbols);
+        Self::from(symbols)
+    }
+}
+
+impl From<Vec<Symbol>> for Text {
+    fn from(symbols: Vec<Symbol>) -> Self {
+        let holds = symbols.iter().fold(0, |holds, symbol| holds | bit(*symbol));
+        // Anything may come in its place.
+        let could_hold = symbols.contains(&HOLE).then_some(u128::MAX);
+        Self {
+            could_hold: could_hold.unwrap_or(holds),
+            symbols,
+            holds,
+        }
+    }
+}
+
+/// The bit of an ASCII character; none for other symbols.
+fn bit(symbol: Symbol) -> u128 {
+    if symbol < 128 { 1 << symbol } else { 0 }
+}
+
 /// What a wildcard stops at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
@@ -96,6 +133,8 @@ pub(super) struct Glob {
     early: Option<usize>,
     /// What a text that matches ends with.
     last: Option<Symbol>,
+    /// The ASCII characters without which no text matches, a bit each.
+    needs: u128,
 }
 
 /// How a [`HOLE`] in the text counts.
@@ -138,7 +177,13 @@ impl Glob {
             Some(Token::Is(symbol)) if early.is_none() => Some(*symbol),
             _ => None,
         };
+        let told = early.and_then(|early| tokens.get(..early));
+        let needs = told.unwrap_or(&tokens).iter().map(|token| match token {
+            Token::Is(symbol) => bit(*symbol),
+            _ => 0,
+        });
         Some(Self {
+            needs: needs.fold(0, |needs, bit| needs | bit),
             tokens,
             early,
             last,
@@ -146,17 +191,21 @@ impl Glob {
     }
 
     /// Whether it matches the text, whatever comes in the place of its holes.
-    pub(super) fn matches(&self, text: &[Symbol]) -> bool {
-        match (self.last, text.last()) {
+    pub(super) fn matches(&self, text: &Text) -> bool {
+        // Most patterns are about something else, and need not be followed to see that.
+        if self.needs & !text.holds != 0 {
+            return false;
+        }
+        match (self.last, text.symbols.last()) {
             (Some(_), None) => false,
             (Some(wanted), Some(last)) if *last != wanted => false,
-            _ => self.run(text, Holes::Whatever),
+            _ => self.run(&text.symbols, Holes::Whatever),
         }
     }
 
     /// Whether it could match the text once its holes are filled.
-    pub(super) fn may_match(&self, text: &[Symbol]) -> bool {
-        self.run(text, Holes::Something)
+    pub(super) fn may_match(&self, text: &Text) -> bool {
+        self.needs & !text.could_hold == 0 && self.run(&text.symbols, Holes::Something)
     }
 
     fn run(&self, text: &[Symbol], holes: Holes) -> bool {

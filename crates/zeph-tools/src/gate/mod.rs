@@ -36,7 +36,7 @@ pub mod utility;
 /// What texts are made of when rules look at them.
 #[cfg(feature = "shell")]
 pub(crate) mod symbols {
-    pub(crate) use super::glob::{BLANK, HOLE, Symbol, fold};
+    pub(crate) use super::glob::{BLANK, HOLE, Symbol, Text, fold};
 }
 
 pub use about::{About, PathParam, PathRole};

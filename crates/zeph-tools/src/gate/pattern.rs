@@ -9,7 +9,7 @@
 //! What lets a command run tells words apart: there `\ ` is a blank inside a word, and a plain one stands
 //! between words. A pattern that is `*` or `**` alone matches everything, whatever it is a pattern of.
 
-use super::glob::{BLANK, Bound, Glob, Symbol, Token, fold};
+use super::glob::{BLANK, Bound, Glob, Symbol, Text, Token, fold};
 use super::path_pattern;
 use super::places::Places;
 
@@ -129,12 +129,12 @@ impl Pattern {
     }
 
     /// Whether it matches whatever comes in the place of the text's holes.
-    pub(super) fn matches(&self, text: &[Symbol]) -> bool {
+    pub(super) fn matches(&self, text: &Text) -> bool {
         self.is_catch_all() || self.globs.iter().any(|glob| glob.matches(text))
     }
 
     /// Whether it could match once the text's holes are filled.
-    pub(super) fn may_match(&self, text: &[Symbol]) -> bool {
+    pub(super) fn may_match(&self, text: &Text) -> bool {
         self.is_catch_all() || self.globs.iter().any(|glob| glob.may_match(text))
     }
 }

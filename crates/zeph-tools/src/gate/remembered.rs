@@ -11,6 +11,7 @@
 use std::path::Path;
 
 use super::decision::{By, Decision, Effect, Judged, Piece, escape_text, escape_word};
+use super::glob::Text;
 use super::path_pattern::escape;
 use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
 use super::places::Places;
@@ -433,7 +434,7 @@ pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
         Piece::Url => subject
             .url
             .as_ref()
-            .and_then(|url| url.normal_text.as_deref())
+            .and_then(|url| url.normal_text.as_ref())
             .is_some_and(|url| own && matches(PatternKind::Url, grant, url, places)),
         Piece::Whole if command.is_none() => {
             own && shares_case(&grant.pattern, &canonical_json(subject.params), TEXT)
@@ -443,7 +444,7 @@ pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
     }
 }
 
-fn matches(kind: PatternKind, grant: &Grant, text: &[u32], places: &Places) -> bool {
+fn matches(kind: PatternKind, grant: &Grant, text: &Text, places: &Places) -> bool {
     Pattern::new(kind, &grant.pattern, places).is_ok_and(|pattern| pattern.matches(text))
 }
 

@@ -12,7 +12,7 @@ use super::about::About;
 use super::pattern::{Pattern, PatternError, PatternKind, Reach};
 use super::places::Places;
 use super::subject::{CallSubject, CommandPart, PathForms, SubjectUrl};
-use crate::gate::glob::Symbol;
+use crate::gate::glob::Text;
 
 /// What becomes of what a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ impl Rule {
         if self.action() == Action::Allow {
             return yes(self.pattern.matches(&part.strict));
         }
-        let matches = |text: &Vec<Symbol>| self.pattern.matches(text);
+        let matches = |text: &Text| self.pattern.matches(text);
         if part.loose.iter().any(matches) {
             Fit::Yes
         } else if (!part.known && part.loose.iter().any(|text| self.pattern.may_match(text)))
@@ -235,7 +235,7 @@ impl Rule {
     }
 
     /// Whether it is about a text that is known.
-    pub(super) fn fits_text(&self, text: &[Symbol]) -> Fit {
+    pub(super) fn fits_text(&self, text: &Text) -> Fit {
         yes(self.pattern.matches(text))
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::about::{About, PathRole};
-use super::glob::{HOLE, Symbol, fold};
+use super::glob::{HOLE, Text, fold};
 use super::places::{Places, normal};
 use crate::call::ToolCall;
 use crate::def::{Annotations, ToolDef};
@@ -29,7 +29,7 @@ pub struct CallSubject<'c> {
     /// The URL, of a tool that asks for one.
     pub url: Option<SubjectUrl>,
     places: &'c Places,
-    arguments: OnceCell<Vec<Symbol>>,
+    arguments: OnceCell<Text>,
 }
 
 /// A path that a call names.
@@ -63,12 +63,12 @@ pub struct PathForms {
 /// A form as rules see it.
 #[derive(Debug)]
 pub(super) struct FormText {
-    pub(super) text: Vec<Symbol>,
+    pub(super) text: Text,
     pub(super) relative: bool,
     /// Where it really lies, not only how it is called.
     pub(super) real: bool,
     /// All that lies in it, where the call takes that too.
-    pub(super) below: Option<Vec<Symbol>>,
+    pub(super) below: Option<Text>,
 }
 
 /// A URL.
@@ -78,8 +78,8 @@ pub struct SubjectUrl {
     pub given: String,
     /// As it will be asked; `None` when it is none.
     pub normal: Option<String>,
-    pub(super) texts: Vec<Vec<Symbol>>,
-    pub(super) normal_text: Option<Vec<Symbol>>,
+    pub(super) texts: Vec<Text>,
+    pub(super) normal_text: Option<Text>,
 }
 
 /// What a part of a command is.
@@ -112,11 +112,11 @@ pub struct CommandPart {
     /// In how many others it is nested.
     pub depth: usize,
     /// As an allow rule sees it: blanks inside words are none between them.
-    pub(crate) strict: Vec<Symbol>,
+    pub(crate) strict: Text,
     /// As other rules see it: with assignments, without, and with the file name alone.
-    pub(crate) loose: Vec<Vec<Symbol>>,
+    pub(crate) loose: Vec<Text>,
     /// What it may come to: without options in front, and what it may run.
-    pub(crate) perhaps: Vec<Vec<Symbol>>,
+    pub(crate) perhaps: Vec<Text>,
 }
 
 /// A command.
@@ -136,7 +136,7 @@ pub struct CommandSubject {
     pub unknown_writes: bool,
     /// What about it cannot be known before it runs; `None` when all of it can.
     pub unknown: Option<String>,
-    pub(super) whole: Vec<Symbol>,
+    pub(super) whole: Text,
 }
 
 /// What `call`, whose arguments fit the schema of `def`, is about.
@@ -216,11 +216,9 @@ fn command_subject(text: &str, _start: &Path, _places: &Places) -> CommandSubjec
 
 impl CommandSubject {
     fn of(text: &str) -> Self {
-        let mut whole = Vec::with_capacity(text.len());
-        fold(text.trim(), &mut whole);
         Self {
             text: text.to_owned(),
-            whole,
+            whole: Text::of(text.trim()),
             ..Self::default()
         }
     }
@@ -234,12 +232,9 @@ impl CallSubject<'_> {
     }
 
     /// The arguments as canonical JSON, for rules.
-    pub(super) fn arguments(&self) -> &[Symbol] {
-        self.arguments.get_or_init(|| {
-            let mut symbols = Vec::new();
-            fold(&canonical_json(self.params), &mut symbols);
-            symbols
-        })
+    pub(super) fn arguments(&self) -> &Text {
+        self.arguments
+            .get_or_init(|| Text::of(&canonical_json(self.params)))
     }
 
     /// What identifies the call: an approval is given for this, and for nothing else.
@@ -309,6 +304,12 @@ impl SubjectPath {
         }
     }
 
+    /// Whether a link at its end is meant itself, and not what it leads to.
+    #[must_use]
+    pub fn is_entry(&self) -> bool {
+        self.entry
+    }
+
     /// Where it is looked for: absolute, by its text.
     #[must_use]
     pub fn absolute(&self) -> &Path {
@@ -339,8 +340,7 @@ impl SubjectPath {
             let forms = [(Some(&*absolute), false), (relative.as_deref(), true)];
             for (text, relative) in forms {
                 let Some(text) = text else { continue };
-                let mut symbols = Vec::with_capacity(text.len());
-                fold(text, &mut symbols);
+                let symbols = Text::of(text);
                 match texts
                     .iter_mut()
                     .find(|form| form.text == symbols && form.relative == relative)
@@ -370,10 +370,10 @@ impl SubjectPath {
                 .is_none_or(|path| places.real_cwd().starts_with(path));
         if below && above {
             texts.push(FormText {
-                text: vec![HOLE],
+                text: vec![HOLE].into(),
                 relative: true,
                 real: false,
-                below: Some(vec![HOLE]),
+                below: Some(vec![HOLE].into()),
             });
         }
         PathForms {
@@ -396,14 +396,14 @@ fn relative(path: &Path, cwd: &Path) -> Option<String> {
     })
 }
 
-fn all_below(text: &str) -> Vec<Symbol> {
+fn all_below(text: &str) -> Text {
     let mut symbols = Vec::new();
     if text != "." {
         fold(text.trim_end_matches('/'), &mut symbols);
         symbols.push(u32::from('/'));
     }
     symbols.push(HOLE);
-    symbols
+    Text::from(symbols)
 }
 
 impl SubjectUrl {
@@ -419,13 +419,8 @@ impl SubjectUrl {
 
     fn new(given: &str) -> Self {
         let normal = normal_url(given);
-        let text = |url: &str| {
-            let mut symbols = Vec::with_capacity(url.len());
-            fold(url, &mut symbols);
-            symbols
-        };
-        let normal_text = normal.as_deref().map(text);
-        let mut texts = vec![text(given.trim())];
+        let normal_text = normal.as_deref().map(Text::of);
+        let mut texts = vec![Text::of(given.trim())];
         texts.extend(normal_text.clone().filter(|normal| *normal != texts[0]));
         Self {
             given: given.to_owned(),

@@ -115,7 +115,7 @@ impl AdversarialLayer {
                     let judge = self.judge_name();
                     let text =
                         format!("{tool} did not run: the adversarial policy denied it ({judge})");
-                    cx.emit(ToolEvent::Notice { call_id, text });
+                    cx.emit(ToolEvent::Warning { call_id, text });
                 }
                 Decision::Judged(verdict)
             }

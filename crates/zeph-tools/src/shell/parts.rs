@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::policy::{
     Part, Start, Verdict, Word, kind_of, name_of, normal, runs_any, tree::Assignment, visit_from,
 };
-use crate::gate::symbols::{BLANK, HOLE, Symbol, fold};
+use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
 
 /// Files that take what is written to them nowhere.
@@ -159,7 +159,7 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
 
 /// What the command may come to: without the options in front of its first operand, of which it is not
 /// known whether the next word belongs to them; and what it may run, where that is not known.
-fn perhaps(words: &[Word], kind: PartKind) -> Vec<Vec<Symbol>> {
+fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
     let is_option = |word: &Word| word.prefix().starts_with(['-', '+']);
     let mut texts = Vec::new();
     let mut from = BTreeSet::from([1]);
@@ -201,7 +201,7 @@ fn vanishes(word: &Word) -> bool {
     word.known().is_none() && word.pattern().is_none() && word.prefix().is_empty()
 }
 
-fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Vec<Symbol> {
+fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Text {
     let mut text = Vec::new();
     let apart = form == Form::Strict;
     let separate = |text: &mut Vec<Symbol>| {
@@ -228,7 +228,7 @@ fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Vec<Symbol
             _ => append(word, apart, &mut text),
         }
     }
-    text
+    text.into()
 }
 
 /// Appends the file name of a command that is not known: what a pattern has behind its last slash.

@@ -51,6 +51,16 @@ pub fn web_tools(config: &ScrapeConfig) -> Result<ToolSet, DomainError> {
     Ok(tools(client::WebClient::new(config)?))
 }
 
+/// Why the web tools would refuse a URL, as far as that shows without asking for the addresses of
+/// its name; `None` where they would not.
+///
+/// # Errors
+/// As [`web_tools`].
+pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
+    let guard = url_guard::UrlGuard::new(config, address::AddressRule::Public)?;
+    Ok(guard.check(url).err().map(|refusal| refusal.to_string()))
+}
+
 fn tools(client: client::WebClient) -> ToolSet {
     let client = Arc::new(client);
     let tools: Vec<Arc<dyn Tool>> = vec![

@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use zeph_core::native_tools;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::gate::Grant;
+use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::web::web_tools;
-use zeph_tools::{ErasedToolExecutor, ToolDef, ToolSet};
+use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
+use super::policies::Policies;
 use super::{own_program, read_rules, reads};
-use crate::config::{Environment, Loaded};
+use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 
 /// All executors with their names, in the order in which they are asked.
 pub(super) fn executors(
@@ -60,11 +63,41 @@ pub(crate) fn known_tools(
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         anyhow!("[tools.shell]: {}", errors.join("; "))
     })?);
-    let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
+    let sandbox = known_sandbox(loaded, env)?;
     let store = Store::unopened(&loaded.paths.database);
     let executors = executors(loaded, Arc::new(sandbox), &store, &shell)?;
     let definitions = executors
         .iter()
         .flat_map(|(_, executor)| executor.tool_definitions_erased());
     Ok((definitions.collect(), shell))
+}
+
+/// What file tools may touch, to be asked without them. What is not there is not made.
+///
+/// # Errors
+/// A directory that cannot be reached, a rule that is none.
+pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Result<Sandbox> {
+    let paths = &loaded.paths;
+    let sandbox = Sandbox::new(&loaded.config.tools.file.allowed_paths, &env.cwd)?;
+    Ok(sandbox
+        .reserving_absent(&paths.database)?
+        .reserving_absent(&paths.policies)?
+        .with_rules(read_rules(loaded, env)?))
+}
+
+/// What was agreed to for good and holds here.
+///
+/// # Errors
+/// A file that cannot be understood.
+pub(crate) fn lasting_grants(
+    loaded: &Loaded,
+    env: &Environment,
+    registry: &ToolRegistry,
+) -> anyhow::Result<Vec<Grant>> {
+    let policies = Policies::new(&loaded.paths, env);
+    let policies = policies.context("the project's directory cannot be reached")?;
+    let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
+    let grants = policies.check(kind, &loaded.places);
+    let grants = grants.and_then(|()| policies.holding());
+    Ok(grants.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?)
 }

@@ -46,7 +46,7 @@ use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
 use executors::executors;
-pub(crate) use executors::known_tools;
+pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use judge::judge;

@@ -1,5 +1,6 @@
 //! Compiles the rules of the policy, and decides by them.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use regex::{Regex, RegexBuilder};
@@ -8,7 +9,7 @@ use super::config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, 
 use super::decision::{Matched, PolicyDecision, Trace};
 use super::paths::{Mentions, of, strings};
 use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyError, Surroundings};
-use crate::gate::glob::{HOLE, fold};
+use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::pattern::{Pattern, PatternKind};
 use crate::gate::rule::{Fit, RuleOrigin, path_fit};
 use crate::gate::subject::{CallSubject, canonical_json};
@@ -99,16 +100,12 @@ impl Policy {
         let mut foreign = Vec::new();
         fold(FOREIGN, &mut foreign);
         foreign.push(HOLE);
-        let text = |id: &str| {
-            let mut text = Vec::new();
-            fold(id, &mut text);
-            text
-        };
+        let foreign = Text::from(foreign);
         let mut errors = Vec::new();
         for rule in &self.rules {
             for (written, pattern) in &rule.tools {
                 let is_known = pattern.may_match(&foreign)
-                    || known.iter().any(|id| pattern.matches(&text(id)));
+                    || known.iter().any(|id| pattern.matches(&Text::of(id)));
                 if !is_known {
                     errors.push(PolicyError {
                         key: rule.tools_key.clone(),
@@ -168,17 +165,38 @@ impl Policy {
 /// A call, and what is found out about it once.
 struct Call<'c> {
     subject: &'c CallSubject<'c>,
+    tool: Text,
     mentions: OnceCell<Mentions>,
     json: OnceCell<String>,
+    texts: OnceCell<Vec<Cow<'c, str>>>,
 }
 
 impl<'c> Call<'c> {
     fn new(subject: &'c CallSubject<'c>) -> Self {
         Self {
+            tool: Text::of(subject.tool),
             subject,
             mentions: OnceCell::new(),
             json: OnceCell::new(),
+            texts: OnceCell::new(),
         }
+    }
+
+    /// Every string of the arguments, and the parts of the command: with what is assigned in front of
+    /// them, and without.
+    fn texts(&self) -> &[Cow<'c, str>] {
+        self.texts.get_or_init(|| {
+            let mut texts: Vec<Cow<'c, str>> = Vec::new();
+            strings(self.subject.params, &mut |text| texts.push(text.into()));
+            let command = self.subject.command.iter();
+            for part in command.flat_map(|command| &command.parts) {
+                if !part.assignments.is_empty() {
+                    texts.push(part.words.join(" ").into());
+                }
+                texts.push(part.text.as_str().into());
+            }
+            texts
+        })
     }
 
     fn mentions(&self) -> &Mentions {
@@ -292,10 +310,8 @@ impl CompiledRule {
     }
 
     fn matched(&self, call: &Call<'_>) -> Option<Vec<Matched>> {
-        let mut tool = Vec::new();
-        fold(call.subject.tool, &mut tool);
         let mut tools = self.tools.iter();
-        let (written, _) = tools.find(|(_, pattern)| pattern.matches(&tool))?;
+        let (written, _) = tools.find(|(_, pattern)| pattern.matches(&call.tool))?;
         let mut matched = vec![Matched::Tool(written.clone())];
         if let Some(expression) = &self.arguments {
             if !self.finds(expression, call) {
@@ -321,19 +337,7 @@ impl CompiledRule {
         if self.effect == PolicyEffect::Allow {
             return false;
         }
-        let mut found = false;
-        strings(call.subject.params, &mut |text| {
-            found |= expression.is_match(text);
-        });
-        let parts = call
-            .subject
-            .command
-            .iter()
-            .flat_map(|command| &command.parts);
-        found
-            || parts.clone().any(|part| {
-                expression.is_match(&part.text) || expression.is_match(&part.words.join(" "))
-            })
+        call.texts().iter().any(|text| expression.is_match(text))
     }
 
     fn any_path(&self, call: &Call<'_>) -> Option<Matched> {

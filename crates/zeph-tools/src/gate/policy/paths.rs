@@ -52,7 +52,7 @@ pub(super) fn of(subject: &CallSubject<'_>) -> Mentions {
 }
 
 /// Calls `each` for every string in a value, not for keys.
-pub(super) fn strings(value: &Value, each: &mut dyn FnMut(&str)) {
+pub(super) fn strings<'v>(value: &'v Value, each: &mut dyn FnMut(&'v str)) {
     match value {
         Value::String(text) => each(text),
         Value::Array(items) => items.iter().for_each(|item| strings(item, each)),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use crate::gate::glob::{HOLE, Symbol, fold};
+use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::path_pattern::escape;
 use crate::gate::pattern::Pattern;
 use crate::gate::places::tests::Table;
@@ -26,7 +26,7 @@ fn compile(kind: PatternKind, pattern: &str) -> Result<Pattern, PatternError> {
 }
 
 /// `…` in a text is a hole.
-fn symbols(text: &str) -> Vec<Symbol> {
+fn symbols(text: &str) -> Text {
     let mut symbols = Vec::new();
     fold(text, &mut symbols);
     for symbol in &mut symbols {
@@ -34,7 +34,7 @@ fn symbols(text: &str) -> Vec<Symbol> {
             *symbol = HOLE;
         }
     }
-    symbols
+    symbols.into()
 }
 
 #[track_caller]

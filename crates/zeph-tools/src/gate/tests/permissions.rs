@@ -834,6 +834,7 @@ fn what_would_allow_it_does() {
     check("", "bash", run("echo 'a\u{7}b'"), &[]);
     check("", "bash", run("$X"), &[]);
     check("", "bash", run("echo $X"), &[]);
+    check("", "bash", run("python3 -c 1"), &[]);
     check("bash deny rm *", "bash", run("$X y"), &[]);
     check("bash deny ls", "bash", run("ls"), &[]);
 }

@@ -12,6 +12,7 @@ use zeph_tools::gate::{By, CallSubject, Effect, Judged, RuleOrigin, SubjectPath}
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
 
+use super::beside::Says;
 use super::fitting;
 use super::gates::{Gates, Judgement, named};
 use crate::cli::sessions::shown;
@@ -28,7 +29,7 @@ pub(super) fn explain(
 ) -> anyhow::Result<String> {
     let call = Gates::call(def, fitting(def, params)?, Phase::default());
     let subject = gates.subject(&call, def);
-    let judgement = gates.judge(&call, &subject, TrustLevel::default());
+    let judgement = gates.judge_whole(&call, &subject, TrustLevel::default())?;
     let explained = Explained {
         gates,
         subject: &subject,
@@ -80,13 +81,19 @@ impl Explained<'_> {
             .url
             .as_ref()
             .map(|url| json!({ "given": url.given, "normal": url.normal }));
+        let mut decided = vec![
+            self.blocklist_json(),
+            self.policy_json(),
+            self.permission_json(),
+        ];
+        decided.extend(self.judgement.beside.iter().map(|beside| json!(beside)));
         json!({
             "tool": subject.tool,
             "arguments": subject.params,
             "paths": subject.paths.iter().map(|path| self.path(path)).collect::<Vec<_>>(),
             "command": command,
             "url": url,
-            "gates": [self.blocklist_json(), self.policy_json(), self.permission_json()],
+            "gates": decided,
             "decision": named(self.judgement.effect()),
             "would_allow": self.would_allow(),
         })
@@ -158,7 +165,16 @@ impl Explained<'_> {
             "trust": TrustLevel::default(),
             "reason": (decision.effect != Effect::Allow).then(|| decision.reason(self.subject)),
             "pieces": pieces,
+            "remembered": self.remembered(),
         })
+    }
+
+    /// What was agreed to for good and lets something of it run.
+    fn remembered(&self) -> Vec<String> {
+        let grants = self.judgement.remembered.iter();
+        grants
+            .map(|grant| format!("{} {:?}", grant.tool, grant.pattern))
+            .collect()
     }
 
     fn text(&self) -> String {
@@ -220,6 +236,15 @@ impl Explained<'_> {
                 judged.piece.shown(subject),
                 by(judged)
             );
+        }
+        for remembered in self.remembered() {
+            let _ = writeln!(text, "  agreed to for good: {remembered}");
+        }
+        for beside in &self.judgement.beside {
+            let _ = match beside.says {
+                Says::Deny => writeln!(text, "{:<12}deny: {}", beside.gate, beside.reason),
+                _ => writeln!(text, "{:<12}{}", beside.gate, beside.reason),
+            };
         }
         let effect = self.judgement.effect();
         let _ = write!(text, "\ndecision    {}", named(effect));
@@ -290,6 +315,13 @@ impl Explained<'_> {
                 }
             }
             Effect::Allow => {}
+        }
+        let denying = self.judgement.beside.iter();
+        for beside in denying.filter(|beside| beside.says == Says::Deny) {
+            ways.push(format!(
+                "nothing of the above alone: {}: {}",
+                beside.gate, beside.reason
+            ));
         }
         if asks || decision.effect == Effect::Ask {
             ways.push("--yes, or the answer \"once\" when it is asked".to_owned());

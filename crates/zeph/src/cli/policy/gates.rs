@@ -5,19 +5,21 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::Value;
 use zeph_tools::gate::policy::{Policy, PolicyDecision, PolicyEffect};
-use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, decide, subject_of};
+use zeph_tools::gate::remembered::apply;
+use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, Grant, decide, subject_of};
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
-use crate::assemble::known_tools;
+use super::beside::{self, Beside, Says};
+use crate::assemble::{known_tools, lasting_grants};
 use crate::config::{ConfigErrors, Environment, Loaded, compile_policy};
 
 /// The gates that decide by rules, and the tools that they know.
 pub(super) struct Gates {
     pub(super) loaded: Loaded,
     pub(super) env: Environment,
-    registry: ToolRegistry,
+    pub(super) registry: ToolRegistry,
     shell: Arc<ShellExecutor>,
 }
 
@@ -29,6 +31,10 @@ pub(super) struct Judgement<'g> {
     pub(super) policy: Option<PolicyDecision<'g>>,
     /// The rules of permissions, the mode and the trust.
     pub(super) permission: Decision<'g>,
+    /// What was agreed to for good and lets something of it run.
+    pub(super) remembered: Vec<Grant>,
+    /// The gates that decide when it is called, where that is asked.
+    pub(super) beside: Vec<Beside>,
 }
 
 impl Gates {
@@ -113,7 +119,31 @@ impl Gates {
                 .flatten(),
             policy: policy.map(|policy| policy.decide(subject, trust)),
             permission: decide(subject, &self.loaded.rules, given),
+            remembered: Vec::new(),
+            beside: Vec::new(),
         }
+    }
+
+    /// Asks every gate, and for what lies beside the rules: what was agreed to for good, and the gates
+    /// that decide when it is called.
+    ///
+    /// # Errors
+    /// What was agreed to cannot be understood; what is beside cannot be known.
+    pub(super) fn judge_whole(
+        &self,
+        call: &ToolCall,
+        subject: &CallSubject<'_>,
+        trust: TrustLevel,
+    ) -> anyhow::Result<Judgement<'_>> {
+        let judgement = self.judge(call, subject, trust);
+        let grants = lasting_grants(&self.loaded, &self.env, &self.registry)?;
+        let (permission, remembered) = apply(subject, judgement.permission, &grants, false);
+        Ok(Judgement {
+            permission,
+            remembered,
+            beside: beside::of(self, call, subject)?,
+            ..judgement
+        })
     }
 }
 
@@ -129,7 +159,18 @@ impl Judgement<'_> {
             Some(PolicyEffect::Deny) => Effect::Deny,
             _ => Effect::Allow,
         };
-        blocklist.max(policy).max(self.permission.effect)
+        let beside = match self.refusal() {
+            Some(_) => Effect::Deny,
+            None => Effect::Allow,
+        };
+        let decided = blocklist.max(policy).max(self.permission.effect);
+        decided.max(beside)
+    }
+
+    /// The first gate beside the rules that refuses it whatever they say.
+    fn refusal(&self) -> Option<&Beside> {
+        let mut beside = self.beside.iter();
+        beside.find(|beside| beside.says == Says::Deny)
     }
 
     /// By what it was decided, in a line.
@@ -141,6 +182,12 @@ impl Judgement<'_> {
             && decision.effect == PolicyEffect::Deny
         {
             return format!("the policy: {decision}");
+        }
+        if let Some(beside) = self
+            .refusal()
+            .filter(|_| self.permission.effect != Effect::Deny)
+        {
+            return format!("{}: {}", beside.gate, beside.reason);
         }
         match &self.blocklist {
             Some(Verdict::Ask { why }) if self.permission.effect == Effect::Allow => {

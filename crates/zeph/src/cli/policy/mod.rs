@@ -1,6 +1,7 @@
 //! `zeph policy …`: what the gates decide, without running anything. Nothing here writes: the tools
 //! are known without the database, and the trail is opened for reading alone.
 
+mod beside;
 mod examples;
 mod explain;
 mod gates;

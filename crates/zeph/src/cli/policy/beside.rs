@@ -1,0 +1,161 @@
+//! The gates that do not decide by rules alone: what they would do about a call, as far as that can be
+//! known without making it.
+
+use serde::Serialize;
+use zeph_tools::gate::CallSubject;
+use zeph_tools::gate::utility::Utility;
+use zeph_tools::{Annotations, ToolCall, web};
+
+use super::gates::Gates;
+use crate::assemble::{judge, known_sandbox};
+
+/// What a gate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Says {
+    /// It is switched off.
+    Off,
+    /// It lets the call through.
+    Allow,
+    /// It refuses the call.
+    Deny,
+    /// It decides when the call is made, by what is not known here.
+    WhenCalled,
+}
+
+/// A gate, and what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Beside {
+    /// Its name.
+    pub(super) gate: &'static str,
+    /// What it says.
+    #[serde(rename = "decision")]
+    pub(super) says: Says,
+    /// Why, or by what.
+    pub(super) reason: String,
+}
+
+/// What the gates beside the rules would do about a call. Nothing is asked of a model, of the database
+/// or of the network.
+///
+/// # Errors
+/// Directories that cannot be reached.
+pub(super) fn of(
+    gates: &Gates,
+    call: &ToolCall,
+    subject: &CallSubject<'_>,
+) -> anyhow::Result<Vec<Beside>> {
+    let beside = |gate, (says, reason)| Beside { gate, says, reason };
+    Ok(vec![
+        beside("quota", quota(gates)),
+        beside("adversarial", adversarial(gates, &call.tool)),
+        beside("anomaly", anomaly(gates)),
+        beside("utility", utility(gates, &call.tool, &subject.nature)),
+        beside("executors", executors(gates, subject)?),
+    ])
+}
+
+fn off() -> (Says, String) {
+    (Says::Off, "is off".to_owned())
+}
+
+fn quota(gates: &Gates) -> (Says, String) {
+    const KEY: &str = "`[tools] max_tool_calls_per_session`";
+    match gates.loaded.config.tools.max_tool_calls_per_session {
+        None => off(),
+        Some(0) => (Says::Deny, format!("{KEY} is 0: no call runs")),
+        Some(max) => (
+            Says::WhenCalled,
+            format!(
+                "at most {max} calls of a session run ({KEY}); how many were made shows when it is called"
+            ),
+        ),
+    }
+}
+
+fn adversarial(gates: &Gates, tool: &str) -> (Says, String) {
+    let config = &gates.loaded.config.tools.adversarial_policy;
+    if !config.enabled {
+        return off();
+    }
+    if config.exempt_tools.iter().any(|exempt| exempt == tool) {
+        return (Says::Allow, format!("{tool} is among `exempt_tools`"));
+    }
+    let lack = match judge(&gates.loaded, &gates.env, None) {
+        Ok(_) if config.policies.is_empty() => "there are no policies".to_owned(),
+        Ok(provider) => {
+            let (name, model, count) = (provider.name(), provider.model(), config.policies.len());
+            let judged = format!(
+                "{name} ({model}) is asked, by {count} policies; what it says shows when it is called"
+            );
+            return (Says::WhenCalled, judged);
+        }
+        Err(why) => why,
+    };
+    match config.fail_open {
+        true => (
+            Says::Allow,
+            format!("it cannot be judged: {lack}; it runs unjudged (`fail_open`)"),
+        ),
+        false => (Says::Deny, format!("it cannot be judged: {lack}")),
+    }
+}
+
+fn anomaly(gates: &Gates) -> (Says, String) {
+    let config = &gates.loaded.config.tools.anomaly;
+    if !config.enabled {
+        return off();
+    }
+    if !config.auto_block {
+        return (
+            Says::Allow,
+            "tells of tools that fail too often, and blocks none".to_owned(),
+        );
+    }
+    let (window, threshold) = (config.window_size, config.failure_threshold);
+    let words = format!(
+        "blocks a tool of whose last {window} calls in the session {:.0} % failed; how many did shows when it is called",
+        threshold * 100.0
+    );
+    (Says::WhenCalled, words)
+}
+
+fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (Says, String) {
+    let config = &gates.loaded.config.tools.utility;
+    if !config.enabled {
+        return off();
+    }
+    if Utility::new(config.clone()).spares(tool, nature) {
+        return (
+            Says::Allow,
+            "it changes something, or its tool is exempt".to_owned(),
+        );
+    }
+    let threshold = config.threshold;
+    let words = format!(
+        "a call of the model is left out that scores below {threshold:.2}, which shows when it is called; a person's own runs"
+    );
+    (Says::WhenCalled, words)
+}
+
+/// What the tool itself refuses. What a command may not read is said with the blocklist.
+fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(Says, String)> {
+    let refused = match &subject.url {
+        Some(url) => web::refusal(&gates.loaded.config.tools.scrape, &url.given)?,
+        None if subject.paths.is_empty() => None,
+        None => {
+            let sandbox = known_sandbox(&gates.loaded, &gates.env)?;
+            let mut paths = subject.paths.iter();
+            let refused =
+                paths.find_map(|path| sandbox.refusal(&path.given, path.role, path.is_entry()));
+            refused.map(|error| error.to_string())
+        }
+    };
+    Ok(match refused {
+        Some(why) => (Says::Deny, why),
+        None => (
+            Says::Allow,
+            "nothing that shows before it is called".to_owned(),
+        ),
+    })
+}

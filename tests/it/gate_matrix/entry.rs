@@ -1,0 +1,280 @@
+//! A call through an entry point of the built binary, and what is seen of it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::case::{Call, Case, Entry, MARK, Say};
+use crate::rig::{Audit, Home, OpenAi, Reply, Request, audit};
+use crate::terminal::Terminal;
+
+/// What the model says when it calls nothing more.
+const END: &str = "That is all.";
+/// The session of calls that are a process each.
+const SESSION: &str = "matrix";
+
+/// What was seen of a call.
+pub(super) struct Seen {
+    /// The entries of the trail since the home was prepared.
+    pub(super) entries: Vec<Audit>,
+    /// What the model reads, where one does.
+    pub(super) model: Option<String>,
+    /// What the person reads, on one line.
+    pub(super) person: String,
+    /// The category of the failure that a program reads, where one does: `Some(None)` is none.
+    pub(super) category: Option<Option<String>>,
+    pub(super) code: Option<i32>,
+    /// Whether the file is there that the call makes.
+    pub(super) file: bool,
+}
+
+/// Makes the calls of a row through an entry point.
+#[track_caller]
+pub(super) fn run(case: &Case, entry: Entry) -> Seen {
+    let home = Arc::new(Home::new());
+    home.write("a.txt", &format!("{MARK}\n"));
+    let server = server(case, entry, &home);
+    let provider = format!(
+        "[[llm.providers]]\nname = \"local\"\ntype = \"openai\"\nmodel = \"test-model\"\nbase_url = \"{}\"\n",
+        server.url()
+    );
+    home.config(&format!(
+        "{}\n[llm.retry]\nmax_attempts = 1\n{provider}",
+        case.config
+    ));
+    if let Some(prepare) = case.prepare {
+        prepare(&home);
+    }
+    let prepared = entries(&home).len();
+    let mut seen = match entry {
+        Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
+        Entry::Text | Entry::Json | Entry::Stream => one_shot(case, entry, &home),
+        Entry::ToolsCall | Entry::ToolsCallJson => tools_call(case, entry, &home),
+        Entry::ToolsRun => tools_run(case, &home),
+    };
+    if entry.has_model() {
+        seen.model = server.requests().last().and_then(read_last);
+    }
+    seen.entries = entries(&home).split_off(prepared);
+    seen.file = home.has("ran");
+    seen
+}
+
+/// What the last result of a request says.
+fn read_last(request: &Request) -> Option<String> {
+    let messages = request.messages();
+    let mut results = messages
+        .iter()
+        .rev()
+        .filter(|message| message["role"] == "tool");
+    Some(results.next()?["content"].as_str()?.to_owned())
+}
+
+fn entries(home: &Home) -> Vec<Audit> {
+    match home.database().exists() {
+        true => audit(&home.database()),
+        false => Vec::new(),
+    }
+}
+
+/// The model that makes the calls one after the other, the judge, and who puts arguments right.
+fn server(case: &Case, entry: Entry, home: &Arc<Home>) -> OpenAi {
+    let (judge, reformat, meanwhile) = (case.judge, case.reformat, case.meanwhile);
+    let (before, call, home) = (case.before.clone(), case.call.clone(), Arc::clone(home));
+    OpenAi::start(move |_, request| {
+        let messages = request.messages();
+        let is_about = |word: &str| {
+            messages[0]["content"]
+                .as_str()
+                .is_some_and(|text| text.contains(word))
+        };
+        let none = || Reply::error(418, "no_reply", "the row has no such answer");
+        if request.json().get("tools").is_none() {
+            return match is_about("DENY") {
+                true => judge.map_or_else(none, |judge| judge()),
+                false => reformat.map_or_else(none, |reformat| reformat()),
+            };
+        }
+        let made = messages
+            .iter()
+            .filter(|message| message["role"] == "tool")
+            .count();
+        match before.get(made) {
+            _ if request.json()["tool_choice"] == "none" => Reply::text(END),
+            Some(call) => reply(made, call),
+            None if made == before.len() && entry.has_model() => {
+                if let Some(change) = meanwhile {
+                    change(&home);
+                }
+                reply(made, &call)
+            }
+            None => Reply::text(END),
+        }
+    })
+}
+
+/// An answer with a call. Arguments that are a text are sent as that.
+fn reply(made: usize, (tool, params): &Call) -> Reply {
+    let raw = match params {
+        Value::String(text) => text.clone(),
+        params => params.to_string(),
+    };
+    Reply::raw_calls(&made.to_string(), &[(*tool, raw)])
+}
+
+/// The arguments of a run.
+fn args(case: &Case, entry: Entry) -> Vec<&'static str> {
+    let is_asked = entry == Entry::Terminal;
+    let agreed = case.say == Some(Say::Yes) && !is_asked;
+    case.args
+        .iter()
+        .copied()
+        .chain(agreed.then_some("--yes"))
+        .collect()
+}
+
+#[track_caller]
+fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
+    let mut terminal = Terminal::start(home, &args(case, entry));
+    if case.expected(entry).no_start.is_none() {
+        terminal.prompts("");
+        if entry.has_model() || !case.before.is_empty() {
+            terminal.type_keys("go\r");
+            if let (Some(say), Entry::Terminal) = (case.say, entry) {
+                terminal.shows("[1] once");
+                terminal.type_keys(match say {
+                    Say::Yes => "1",
+                    Say::No => "4",
+                });
+            }
+            terminal.shows(END);
+            terminal.prompts("");
+        }
+        if entry == Entry::Typed {
+            if let Some(change) = case.meanwhile {
+                change(home);
+            }
+            let command = format!("!{}", case.call.1["command"].as_str().unwrap());
+            terminal.type_keys(&format!("{command}\r"));
+            terminal.shows(&command);
+            terminal.prompts("");
+        }
+    }
+    for word in &case.expected(entry).person {
+        terminal.until(word, |text| one_line(text).contains(word));
+    }
+    let shown = terminal.text();
+    if case.expected(entry).no_start.is_none() {
+        terminal.type_keys("\x04");
+    }
+    let (status, _) = terminal.ends();
+    seen(shown, status.code())
+}
+
+#[track_caller]
+fn one_shot(case: &Case, entry: Entry, home: &Home) -> Seen {
+    let format = match entry {
+        Entry::Json => "json",
+        Entry::Stream => "stream-json",
+        _ => "text",
+    };
+    let output = home
+        .zeph(["-p", "go", "--output-format", format])
+        .args(args(case, entry))
+        .run();
+    let starts = case.expected(entry).no_start.is_none();
+    let category = |call: &Value| call["error_category"].as_str().map(str::to_owned);
+    let category = match entry {
+        Entry::Json if starts => {
+            let object = output.json();
+            let calls = object["tool_calls"].as_array().unwrap();
+            calls.last().map(category)
+        }
+        Entry::Stream if starts => {
+            let events = output.json_lines();
+            let ended = |event: &&Value| event["type"] == "tool_finished";
+            events.iter().rev().find(ended).map(category)
+        }
+        _ => None,
+    };
+    let mut seen = seen(format!("{}\n{}", output.stdout, output.stderr), output.code);
+    seen.category = category;
+    seen
+}
+
+#[track_caller]
+fn tools_call(case: &Case, entry: Entry, home: &Home) -> Seen {
+    let call = |(tool, params): &Call| {
+        let params = match params {
+            Value::String(text) => text.clone(),
+            params => params.to_string(),
+        };
+        let json = (entry == Entry::ToolsCallJson).then_some("--json");
+        home.zeph(["tools", "call", tool, &params, "--session", SESSION])
+            .args(args(case, entry))
+            .args(json)
+            .run()
+    };
+    for made in &case.before {
+        call(made);
+    }
+    if let Some(change) = case.meanwhile {
+        change(home);
+    }
+    let output = call(&case.call);
+    let starts = case.expected(entry).no_start.is_none();
+    let form = (entry == Entry::ToolsCallJson && starts).then(|| output.json());
+    let mut seen = seen(output.stderr.clone(), output.code);
+    match form {
+        Some(form) => {
+            seen.category = Some(form["error_category"].as_str().map(str::to_owned));
+            seen.model = form["data"].as_str().map(str::to_owned);
+        }
+        None => seen.model = Some(output.stdout),
+    }
+    seen
+}
+
+#[track_caller]
+fn tools_run(case: &Case, home: &Home) -> Seen {
+    let line = |(tool, params): &Call| json!({ "tool": tool, "params": params }).to_string();
+    let run = home
+        .zeph(["tools", "run"])
+        .args(args(case, Entry::ToolsRun));
+    if case.expected(Entry::ToolsRun).no_start.is_some() {
+        let output = run.stdin(line(&case.call)).run();
+        return seen(output.stderr, output.code);
+    }
+    let mut running = run.open_stdin("").start();
+    for made in &case.before {
+        running.say(&line(made));
+        running.next_line().expect("each call has a result");
+    }
+    if let Some(change) = case.meanwhile {
+        change(home);
+    }
+    running.say(&line(&case.call));
+    let form: Value = serde_json::from_str(&running.next_line().expect("a result")).unwrap();
+    running.hush();
+    let output = running.wait();
+    let mut seen = seen(output.stderr, output.code);
+    seen.category = Some(form["error_category"].as_str().map(str::to_owned));
+    seen.model = form["data"].as_str().map(str::to_owned);
+    seen
+}
+
+/// Words as they follow each other, wherever lines break.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn seen(person: String, code: Option<i32>) -> Seen {
+    Seen {
+        entries: Vec::new(),
+        model: None,
+        person: one_line(&person),
+        category: None,
+        code,
+        file: false,
+    }
+}

@@ -1,0 +1,244 @@
+//! Rows of the gates that stand further in: anomaly, permission, utility, and what the executors
+//! refuse themselves.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use super::case::{
+    Call, Case, Entry, Expect, MARK, ONE_CALL, OWN, Outcome, Say, bash, read, write,
+};
+use super::outer::allowing;
+use crate::rig::Home;
+
+pub(super) fn anomaly() -> Vec<Case> {
+    let case = |outcome, what| Case::new("anomaly", outcome, what);
+    vec![
+        case(Outcome::Allowed, "a window that is not full")
+            .config("[tools.anomaly]\nwindow_size = 2")
+            .before(read("missing.txt"))
+            .call(read("a.txt"))
+            .expect(Expect::runs()),
+        case(Outcome::Allowed, "it is told alone")
+            .config("[tools.anomaly]\nwindow_size = 1\nauto_block = false")
+            .before(read("missing.txt"))
+            .call(read("a.txt"))
+            .expect(Expect::runs().tells_person(&["read fails too often"]))
+            .not_at(&ONE_CALL, "it looks at the calls of one process"),
+        case(Outcome::Denied, "a tool that failed too often")
+            .config("[tools.anomaly]\nwindow_size = 1")
+            .before(read("missing.txt"))
+            .call(read("a.txt"))
+            .expect(
+                Expect::blocked()
+                    .tells_model(&["read is blocked in this session"])
+                    .tells_person(&["read fails too often"]),
+            )
+            .not_at(&ONE_CALL, "it looks at the calls of one process"),
+        case(Outcome::Fault, "a threshold that is no share")
+            .config(allowing!("[tools.anomaly]\nfailure_threshold = 1.5"))
+            .expect(Expect::no_start(&["config.toml:2", "failure_threshold"])),
+    ]
+}
+
+/// Keeps these bytes as what was agreed to for good.
+fn keep(home: &Home, text: &str) {
+    let file = home.home().join(".config/zeph/policies.json");
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Agrees for good to the call that is looked at.
+fn agree(home: &Home) {
+    let text = r#"{ "version": 1, "rules": [ { "tool": "bash", "pattern": "touch ran", "scope": "global", "added": "2026-01-02T03:04:05Z" } ] }"#;
+    keep(home, text);
+}
+
+/// Its file becomes one that is none.
+fn spoil(home: &Home) {
+    keep(home, "{ \"version\": 1, \"rules\": [ {");
+}
+
+/// The two rows of something that asks.
+fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
+    let [no, yes] = what;
+    let case = |what| make(Case::new("permission", Outcome::Asked, what));
+    let typed = Expect::runs().by("user");
+    [
+        case(no)
+            .say(Say::No)
+            .expect(Expect::unasked().tells_model(&["--yes allows every question once"]))
+            .at(
+                &[Entry::Terminal],
+                &Expect::blocked().tells_model(&["the user refused this call"]),
+            )
+            .at(&[Entry::Typed], &typed),
+        case(yes)
+            .say(Say::Yes)
+            .expect(Expect::runs().by("user"))
+            .at(&[Entry::Typed], &typed),
+    ]
+}
+
+pub(super) fn permission() -> Vec<Case> {
+    let case = |outcome, what| Case::new("permission", outcome, what);
+    let typed = Expect::runs().by("user");
+    let mut cases = vec![
+        case(Outcome::Allowed, "a rule that allows")
+            .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"")
+            .expect(
+                Expect::runs()
+                    .by("policy")
+                    .matched("tools.permissions.bash[0]"),
+            ),
+        case(Outcome::Allowed, "a reader needs no question")
+            .call(read("a.txt"))
+            .expect(Expect::runs().by("auto").tells_model(&[MARK])),
+        case(Outcome::Allowed, "a change of a file in mode auto-edit")
+            .args(&["--mode", "auto-edit"])
+            .call(write())
+            .expect(Expect::runs().by("auto")),
+        case(Outcome::Allowed, "mode full")
+            .args(&["--mode", "full", "--unsandboxed"])
+            .expect(Expect::runs().by("auto")),
+        case(Outcome::Allowed, "what was agreed to for good")
+            .prepare(agree)
+            .expect(
+                Expect::runs()
+                    .by("remembered")
+                    .matched("remembered bash \"touch ran\""),
+            )
+            .at(&[Entry::Typed], &typed),
+        case(Outcome::Denied, "a rule that denies, whoever agrees")
+            .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
+            .args(&["--yes"])
+            .prepare(agree)
+            .expect(
+                Expect::blocked()
+                    .tells_model(&["says deny"])
+                    .matched("tools.permissions.bash[0]"),
+            ),
+        case(Outcome::Denied, "mode plan")
+            .config(allowing!(""))
+            .args(&["--yes", "--mode", "plan"])
+            .expect(Expect::blocked().tells_model(&["plan"])),
+        case(Outcome::Denied, "a hidden tool")
+            .config("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"deny\"")
+            .args(&["--yes"])
+            .expect(Expect::blocked().matched("tools.permissions.bash[0]")),
+        case(Outcome::Fault, "a rule that is none")
+            .config("[[tools.permissions.write]]\npattern = \"[\"\naction = \"deny\"")
+            .expect(Expect::no_start(&[
+                "config.toml:2",
+                "tools.permissions.write[0]",
+            ])),
+        case(Outcome::Fault, "a tool that is none")
+            .config("[[tools.permissions.bsh]]\npattern = \"*\"\naction = \"deny\"")
+            .expect(Expect::no_start(&["config.toml:2", "bsh"])),
+        case(Outcome::Fault, "what was agreed to cannot be read")
+            .prepare(spoil)
+            .expect(Expect::no_start(&["policies.json:1"])),
+        case(Outcome::Fault, "others may write what was agreed to")
+            .prepare(|home| {
+                agree(home);
+                let file = home.home().join(".config/zeph/policies.json");
+                std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            })
+            .expect(Expect::no_start(&["policies.json", "others may write it"])),
+        case(
+            Outcome::Fault,
+            "it can no longer be read while the session runs",
+        )
+        .prepare(agree)
+        .before(read("a.txt"))
+        .meanwhile(spoil)
+        .say(Say::No)
+        .expect(Expect::unasked())
+        .at(
+            &[Entry::Terminal],
+            &Expect::blocked().tells_model(&["the user refused this call"]),
+        )
+        .at(&[Entry::Typed], &typed)
+        .at(&ONE_CALL, &Expect::no_start(&["policies.json:1"])),
+    ];
+    cases.extend(asks(["a command: no", "a command: yes"], |case| case));
+    cases.extend(asks(
+        ["a change of a file: no", "a change of a file: yes"],
+        |case| case.call(write()),
+    ));
+    cases.extend(asks(
+        ["a rule that asks: no", "a rule that asks: yes"],
+        |case| case.config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"ask\""),
+    ));
+    cases.extend(asks(
+        [
+            "a target of a redirection: no",
+            "a target of a redirection: yes",
+        ],
+        |case| case.config(allowing!("")).call(bash("echo x > ran")),
+    ));
+    cases
+}
+
+pub(super) fn utility() -> Vec<Case> {
+    let case = |outcome, what| Case::new("utility", outcome, what);
+    const STRICT: &str = allowing!("[tools.utility]\nenabled = true\nthreshold = 1.0");
+    vec![
+        case(Outcome::Allowed, "a call that is of use")
+            .config("[tools.utility]\nenabled = true")
+            .call(read("a.txt"))
+            .expect(Expect::runs()),
+        case(
+            Outcome::Allowed,
+            "a call that changes something, whatever its score",
+        )
+        .config(STRICT)
+        .expect(Expect::runs()),
+        case(Outcome::Denied, "below the threshold")
+            .config(STRICT)
+            .call(read("a.txt"))
+            .expect(
+                Expect::blocked()
+                    .tells_model(&["skipped, for its utility is", "below 1.00"])
+                    .hides(&[MARK]),
+            )
+            .at(&OWN, &Expect::runs()),
+        case(Outcome::Fault, "a threshold that is no number")
+            .config(allowing!(
+                "[tools.utility]\nenabled = true\nthreshold = nan"
+            ))
+            .expect(Expect::no_start(&["config.toml:3", "threshold"])),
+    ]
+}
+
+/// What the executors refuse themselves, whatever the layers let through.
+pub(super) fn executors() -> Vec<Case> {
+    let case = |outcome, what| Case::new("executors", outcome, what);
+    let refused = |words| Expect::blocked().tells_model(words);
+    let fetch = |url: &str| -> Call { ("fetch", json!({ "url": url })) };
+    vec![
+        case(Outcome::Allowed, "a file in the sandbox")
+            .call(read("a.txt"))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "a file outside of the sandbox")
+            .args(&["--yes"])
+            .call(read("/etc/hostname"))
+            .expect(refused(&["outside"])),
+        case(Outcome::Denied, "a file that may not be read")
+            .config("[tools.file]\ndeny_read = [\"**/a.txt\"]")
+            .args(&["--yes"])
+            .call(read("a.txt"))
+            .expect(refused(&["deny_read"]).hides(&[MARK])),
+        case(Outcome::Denied, "an address of this machine")
+            .args(&["--yes"])
+            .call(fetch("https://127.0.0.1:9/"))
+            .expect(refused(&["127.0.0.1"])),
+        case(Outcome::Fault, "a snapshot that cannot be made")
+            .config(allowing!(
+                "[tools.shell]\ntransactional = true\nsnapshot_required = true\nmax_snapshot_bytes = 1"
+            ))
+            .call(bash("cp a.txt ran"))
+            .expect(Expect::fails("permanent_failure").tells_model(&["the snapshot"]))
+            .at(&OWN, &Expect::runs()),
+    ]
+}

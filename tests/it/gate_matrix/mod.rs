@@ -1,0 +1,387 @@
+//! Every gate, at every entry point, for everything that it may decide: what it denies, asks about
+//! or fails at does not run, and leaves its audit entry.
+//!
+//! [`GATES`] is the table: the rows of a gate are in `outer` and `inner`, what a gate never decides
+//! stands there with the reason. A gate of the stack that the table does not know fails a test,
+//! and so does a command of the program that it does not.
+
+mod case;
+mod entry;
+mod inner;
+mod outer;
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use case::{Case, Entry, Expect, MARK, Outcome};
+use entry::{Seen, run};
+
+use crate::rig::Home;
+
+/// A gate: its name in the stack, its rows, and what it never decides, with the reason.
+struct Gate {
+    name: &'static str,
+    cases: fn() -> Vec<Case>,
+    never: &'static [(Outcome, &'static str)],
+}
+
+const GATES: [Gate; 11] = [
+    Gate {
+        name: "audit",
+        cases: outer::audit,
+        never: &[
+            (
+                Outcome::Denied,
+                "it refuses alone what it cannot record, which is its fault",
+            ),
+            (Outcome::Asked, "no answer makes up for an entry"),
+        ],
+    },
+    Gate {
+        name: "reputation",
+        cases: outer::reputation,
+        never: &[
+            (Outcome::Denied, "it counts; the utility decides"),
+            (Outcome::Asked, "it counts"),
+            (Outcome::Fault, "it counts in memory, and reads nothing"),
+        ],
+    },
+    Gate {
+        name: "known",
+        cases: outer::known,
+        never: &[(Outcome::Asked, "it asks a model, and no person")],
+    },
+    Gate {
+        name: "quota",
+        cases: outer::quota,
+        never: &[(Outcome::Asked, "a limit is not asked about")],
+    },
+    Gate {
+        name: "blocklist",
+        cases: outer::blocklist,
+        never: &[],
+    },
+    Gate {
+        name: "policy",
+        cases: outer::policy,
+        never: &[(Outcome::Asked, "its rules allow and deny alone")],
+    },
+    Gate {
+        name: "adversarial",
+        cases: outer::adversarial,
+        never: &[(Outcome::Asked, "it asks a model, and no person")],
+    },
+    Gate {
+        name: "anomaly",
+        cases: inner::anomaly,
+        never: &[(Outcome::Asked, "the person lifts it by `/tools unblock`")],
+    },
+    Gate {
+        name: "permission",
+        cases: inner::permission,
+        never: &[],
+    },
+    Gate {
+        name: "utility",
+        cases: inner::utility,
+        never: &[(Outcome::Asked, "it skips, and says so")],
+    },
+    Gate {
+        name: "executors",
+        cases: inner::executors,
+        never: &[(
+            Outcome::Asked,
+            "what a command's words hide is asked as a row of the blocklist",
+        )],
+    },
+];
+
+/// The layers that decide about no call, and why they have no row.
+const NO_GATES: [(&str, &str); 5] = [
+    ("filter", "looks on"),
+    ("cache", "answers what the gates let through"),
+    ("retry", "makes again what they let through"),
+    ("overflow", "stores what came of it"),
+    ("redact", "takes secrets out of what came of it"),
+];
+
+/// The commands of the program that call no tool.
+const NO_CALLS: [&str; 11] = [
+    "sessions",
+    "overflow",
+    "filter",
+    "audit",
+    "policy",
+    "undo",
+    "config",
+    "doctor",
+    "completions",
+    "man",
+    "help",
+];
+
+/// Those that do. `run` is `-p` (`piped.rs`), `demo` a conversation of its own (`demo.rs`).
+const CALLS: [&str; 3] = ["run", "tools", "demo"];
+
+/// Runs every cell of a gate's rows.
+#[track_caller]
+fn holds(name: &str) {
+    let gate = GATES.iter().find(|gate| gate.name == name).unwrap();
+    let mut wrong = Vec::new();
+    let mut cells = 0;
+    let mut told = BTreeSet::new();
+    for case in (gate.cases)() {
+        let forms = told.insert(case.outcome);
+        for entry in Entry::ALL {
+            if case.why_not(entry).is_some() || (entry.is_form() && !forms) {
+                continue;
+            }
+            cells += 1;
+            let expect = case.expected(entry);
+            let seen = run(&case, entry);
+            if let Err(fault) = check(&case, entry, expect, &seen) {
+                let Seen {
+                    entries,
+                    model,
+                    person,
+                    code,
+                    ..
+                } = &seen;
+                wrong.push(format!(
+                    "{name}, {:?}, {}, at {entry:?}: {fault}\n  exit {code:?}, model {model:?}\n  person {person:?}\n  {entries:#?}",
+                    case.outcome, case.what
+                ));
+            }
+        }
+    }
+    eprintln!("{name}: {cells} cells");
+    assert!(
+        wrong.is_empty(),
+        "{} of {cells} cells:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Whether what was seen is what has to be.
+fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), String> {
+    let is = |what: &str, found: bool| match found {
+        true => Ok(()),
+        false => Err(what.to_owned()),
+    };
+    let told = seen.model.as_deref().unwrap_or_default();
+    is("a panic", !seen.person.contains("panicked"))?;
+    if let Some(code) = expect.no_start {
+        is("it started", seen.code == Some(code))?;
+        is("it ran", !seen.file)?;
+        let made = if entry.is_one_call() {
+            case.before.len()
+        } else {
+            0
+        };
+        is("there is an entry", seen.entries.len() == made)?;
+        return has(&seen.person, &expect.person);
+    }
+    let (tool, params) = &case.call;
+    match *tool {
+        "read" => is(
+            "what was read",
+            !entry.has_model() && seen.model.is_none() || told.contains(MARK) == expect.ran,
+        )?,
+        "fetch" => {}
+        _ => is("whether it ran", seen.file == expect.ran)?,
+    }
+    if entry.has_model() || entry.is_one_call() || entry == Entry::ToolsRun {
+        has(told, &expect.model)?;
+        for word in &expect.hidden {
+            is(
+                &format!("{word:?} was told to the model"),
+                !told.contains(word),
+            )?;
+        }
+        if let (Some(category), false) = (expect.category, told.is_empty()) {
+            has(told, &[category])?;
+        }
+    }
+    has(&seen.person, &expect.person)?;
+    if let Some(category) = &seen.category {
+        is(
+            "the category that a program reads",
+            category.as_deref() == expect.category,
+        )?;
+    }
+    let code = match entry {
+        Entry::Terminal | Entry::Typed | Entry::ToolsRun => 0,
+        Entry::Text | Entry::Json | Entry::Stream => expect.turn_code,
+        Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
+            None => 0,
+            Some("policy_blocked" | "confirmation_required") => 3,
+            Some(_) => 1,
+        },
+    };
+    is("the exit code", seen.code == Some(code))?;
+    let Some(result) = expect.result else {
+        return is("there is an entry", seen.entries.len() == case.before.len());
+    };
+    is(
+        "one entry for each call",
+        seen.entries.len() == case.before.len() + 1,
+    )?;
+    let last = seen.entries.last().ok_or("no entry")?;
+    is("the entry's tool", last.tool == *tool)?;
+    let is_whole = last.repairs == json!([]) && params.is_object();
+    if is_whole && case.gate != "audit" && *tool != "write" {
+        is("the entry's arguments", last.call == *params)?;
+    }
+    is("the entry's result", last.result == result)?;
+    is(
+        "the entry's category",
+        last.error_category.as_deref() == expect.category,
+    )?;
+    if case.gate != "executors" && case.outcome != Outcome::Asked {
+        is(
+            "how often it was executed",
+            (last.attempts > 0) == expect.ran,
+        )?;
+    }
+    if let Some(by) = expect.approved_by {
+        is("who let it run", last.approved_by == by)?;
+    }
+    let judged = last.adversarial_policy_decision.as_deref();
+    is("what was judged", judged == expect.judged)?;
+    if let Some(rule) = expect.matched {
+        let found = last.policy_match.as_deref().unwrap_or_default();
+        is(&format!("{rule:?} is not the rule"), found.contains(rule))?;
+    }
+    Ok(())
+}
+
+fn has(text: &str, words: &[&str]) -> Result<(), String> {
+    match words.iter().find(|word| !text.contains(**word)) {
+        None => Ok(()),
+        Some(word) => Err(format!("{word:?} is not told")),
+    }
+}
+
+/// Proves EXE-20: what the table says of a gate is said of each that stands in the stack when all
+/// are switched on, and each may decide what rows or reasons stand there for.
+#[test]
+fn the_table_knows_every_gate() {
+    let home = Home::new();
+    home.config(
+        "[tools]\nmax_tool_calls_per_session = 9\n[tools.policy]\nenabled = true\n[tools.utility]\nenabled = true\n\
+         [tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n",
+    );
+    let output = home.zeph(["doctor"]).run().stdout;
+    let layers = output
+        .lines()
+        .find_map(|line| line.split("layers: ").nth(1))
+        .unwrap();
+    let found: Vec<&str> = layers.split(" → ").collect();
+    let known = GATES
+        .iter()
+        .map(|gate| gate.name)
+        .filter(|name| *name != "executors");
+    let known: Vec<&str> = known.chain(NO_GATES.map(|(name, _)| name)).collect();
+    assert_eq!(found, known, "the stack, from the outside in");
+    for gate in &GATES {
+        let cases = (gate.cases)();
+        assert!(cases.iter().all(|case| case.gate == gate.name));
+        for outcome in Outcome::ALL {
+            let rows = cases.iter().filter(|case| case.outcome == outcome).count();
+            let why = gate
+                .never
+                .iter()
+                .filter(|(never, _)| *never == outcome)
+                .count();
+            assert_eq!(usize::from(rows > 0) + why, 1, "{}: {outcome:?}", gate.name);
+        }
+        // Each entry point is reached with a gate in front that lets something through.
+        let allowed = || cases.iter().filter(|case| case.outcome == Outcome::Allowed);
+        for entry in Entry::ALL {
+            let reached = allowed().any(|case| case.why_not(entry).is_none());
+            let person = entry == Entry::Typed && allowed().all(|case| case.call.0 != "bash");
+            assert!(reached || person, "{}: {entry:?}", gate.name);
+        }
+    }
+}
+
+/// Proves EXE-20: there is no way to a tool that the table leaves out.
+#[test]
+fn the_table_knows_every_command() {
+    let help = Home::new().zeph(["--help"]).code(0).stdout;
+    let commands = help.split("Commands:\n").nth(1).unwrap();
+    let commands = commands.lines().take_while(|line| !line.trim().is_empty());
+    let found: BTreeSet<&str> = commands
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    let known: BTreeSet<&str> = NO_CALLS.iter().chain(&CALLS).copied().collect();
+    assert_eq!(found, known);
+}
+
+/// Proves EXE-20, EXE-21, OUT-51.
+#[test]
+fn audit() {
+    holds("audit");
+}
+
+/// Proves EXE-20, EXE-21.
+#[test]
+fn reputation() {
+    holds("reputation");
+}
+
+/// Proves EXE-20, EXE-21, ERR-21.
+#[test]
+fn known() {
+    holds("known");
+}
+
+/// Proves EXE-20, EXE-21, PERM-40, CLI-3.
+#[test]
+fn quota() {
+    holds("quota");
+}
+
+/// Proves EXE-20, EXE-21, PERM-2.
+#[test]
+fn blocklist() {
+    holds("blocklist");
+}
+
+/// Proves EXE-20, EXE-21, PERM-10, PERM-11, PERM-12.
+#[test]
+fn policy() {
+    holds("policy");
+}
+
+/// Proves EXE-20, EXE-21, PERM-20.
+#[test]
+fn adversarial() {
+    holds("adversarial");
+}
+
+/// Proves EXE-20, EXE-21, PERM-41.
+#[test]
+fn anomaly() {
+    holds("anomaly");
+}
+
+/// Proves EXE-20, EXE-21, PERM-1, PERM-2, PERM-6, PERM-7, PERM-8.
+#[test]
+fn permission() {
+    holds("permission");
+}
+
+/// Proves EXE-20, EXE-21, PERM-42.
+#[test]
+fn utility() {
+    holds("utility");
+}
+
+/// Proves EXE-20, EXE-21.
+#[test]
+fn executors() {
+    holds("executors");
+}

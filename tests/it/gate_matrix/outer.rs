@@ -1,0 +1,368 @@
+//! Rows of the gates that stand outside: audit, reputation, known, quota, blocklist, policy,
+//! adversarial.
+
+use serde_json::{Value, json};
+
+use super::case::{Case, Entry, Expect, ONE_CALL, OWN, Outcome, Say, bash, read, touch};
+use crate::rig::{Home, Reply, execute};
+
+/// Commands are allowed, so that the gate in question alone decides.
+macro_rules! allowing {
+    ($config:literal) => {
+        concat!(
+            $config,
+            "\n[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n"
+        )
+    };
+}
+pub(super) use allowing;
+
+/// What a model is told of a denial by policy, and nothing more.
+const DENIED: &str = "policy denied this call";
+
+/// Makes the database.
+fn open(home: &Home) {
+    home.zeph(["tools", "list"]).code(0);
+}
+
+pub(super) fn audit() -> Vec<Case> {
+    let case = |outcome, what| Case::new("audit", outcome, what);
+    let blocked = Expect::blocked()
+        .tells_model(&["leaves no audit entry"])
+        .tells_person(&["bash did not run"]);
+    vec![
+        case(Outcome::Allowed, "a sink that takes the entry")
+            .config(allowing!("[tools.audit]\nrequired = true"))
+            .expect(Expect::runs()),
+        case(Outcome::Fault, "one of two required sinks cannot be written")
+            .config(allowing!(
+                "[tools.audit]\nrequired = true\njsonl = true\npath = \"/dev/full\""
+            ))
+            .expect(blocked.clone()),
+        case(Outcome::Fault, "the one required sink cannot be written")
+            .config(allowing!("[tools.audit]\nrequired = true"))
+            .prepare(|home| {
+                open(home);
+                execute(
+                    &home.database(),
+                    "CREATE TRIGGER no BEFORE INSERT ON tool_audit_intent BEGIN SELECT RAISE(ABORT, 'no'); END; \
+                     CREATE TRIGGER never BEFORE INSERT ON tool_audit BEGIN SELECT RAISE(ABORT, 'no'); END",
+                );
+            })
+            .expect(blocked.without_entry()),
+    ]
+}
+
+pub(super) fn reputation() -> Vec<Case> {
+    vec![
+        Case::new(
+            "reputation",
+            Outcome::Allowed,
+            "a tool that was called wrong",
+        )
+        .config(allowing!(""))
+        .before(("bash", json!({ "cmd_wrong": 1 })))
+        .reformat(|| Reply::text("null"))
+        .expect(Expect::runs()),
+    ]
+}
+
+pub(super) fn known() -> Vec<Case> {
+    let case = |outcome, what| Case::new("known", outcome, what).config(allowing!(""));
+    let misfit = || ("bash", json!({ "comand_line": ["touch ran"] }));
+    let reformatted = || Reply::text(r#"{"command": "touch ran"}"#);
+    let unfit = Expect::fails("invalid_parameters").tells_model(&["category: invalid_parameters"]);
+    vec![
+        case(Outcome::Allowed, "arguments that fit").expect(Expect::runs()),
+        case(Outcome::Allowed, "an alias with repaired arguments")
+            .call(("bash", json!({ "cmd": "touch ran" })))
+            .not_at(&[Entry::Typed], "what a person types is the command")
+            .expect(Expect::runs()),
+        case(Outcome::Allowed, "arguments that a model put right")
+            .call(misfit())
+            .reformat(reformatted)
+            .expect(Expect::runs().tells_model(&["the arguments did not fit"]))
+            .not_at(&[Entry::Typed], "what a person types is the command")
+            .at(&OWN, &unfit),
+        case(Outcome::Denied, "no such tool")
+            .call(("bahs", json!({ "command": "touch ran" })))
+            .expect(Expect::fails("tool_not_found").tells_model(&["did you mean bash?"])),
+        case(Outcome::Denied, "arguments that do not fit")
+            .call(misfit())
+            .reformat(|| Reply::text("null"))
+            .not_at(&[Entry::Typed], "what a person types is the command")
+            .expect(unfit.clone()),
+        case(Outcome::Denied, "arguments that are no JSON")
+            .call(("bash", Value::String("touch ran".to_owned())))
+            .reformat(|| Reply::text("null"))
+            .expect(unfit.clone()),
+        Case::new(
+            "known",
+            Outcome::Denied,
+            "arguments put right, which rules deny",
+        )
+        .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
+        .call(misfit())
+        .reformat(reformatted)
+        .expect(Expect::blocked().tells_model(&["says deny"]))
+        .not_at(&[Entry::Typed], "what a person types is the command")
+        .at(&OWN, &unfit),
+        case(Outcome::Fault, "who should put them right fails")
+            .call(misfit())
+            .reformat(|| Reply::error(500, "oops", "broken"))
+            .not_at(&OWN, "a person's own arguments are put right by nobody")
+            .expect(unfit.clone()),
+        case(Outcome::Fault, "who should put them right talks")
+            .call(misfit())
+            .reformat(|| Reply::text("Sure! I would run touch ran."))
+            .not_at(&OWN, "a person's own arguments are put right by nobody")
+            .expect(unfit),
+    ]
+}
+
+pub(super) fn quota() -> Vec<Case> {
+    let case = |outcome, what| Case::new("quota", outcome, what);
+    let blocked = Expect::blocked().turn_ends(4);
+    let uncounted = Expect::blocked().tells_model(&["cannot be counted"]);
+    vec![
+        case(Outcome::Allowed, "the last call that fits")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 2"))
+            .before(("list_tasks", json!({})))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "none is allowed")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 0"))
+            .expect(blocked.clone().tells_model(&["quota_blocked: 0 of 0"])),
+        case(Outcome::Denied, "one was made already")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 1"))
+            .before(("list_tasks", json!({})))
+            .expect(blocked.tells_model(&["quota_blocked: 1 of 1"])),
+        case(Outcome::Fault, "the count is gone")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
+            .prepare(|home| {
+                open(home);
+                execute(&home.database(), "DROP TABLE call_quota");
+            })
+            .expect(uncounted.clone()),
+        case(Outcome::Fault, "the count goes while the session runs")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
+            .before(("list_tasks", json!({})))
+            .meanwhile(|home| execute(&home.database(), "DROP TABLE call_quota"))
+            .expect(uncounted.clone()),
+        case(Outcome::Fault, "the count cannot be written")
+            .config(allowing!("[tools]\nmax_tool_calls_per_session = 9"))
+            .prepare(|home| {
+                open(home);
+                execute(
+                    &home.database(),
+                    "CREATE TRIGGER a BEFORE INSERT ON call_quota BEGIN SELECT RAISE(ABORT, 'no'); END; \
+                     CREATE TRIGGER b BEFORE UPDATE ON call_quota BEGIN SELECT RAISE(ABORT, 'no'); END",
+                );
+            })
+            .expect(uncounted),
+    ]
+}
+
+pub(super) fn blocklist() -> Vec<Case> {
+    let case = |outcome, what| Case::new("blocklist", outcome, what);
+    let refused = Expect::blocked().tells_model(&["the shell's blocklist refuses this command"]);
+    let typed = Expect::runs().by("user");
+    vec![
+        case(Outcome::Allowed, "an ordinary command")
+            .config(allowing!(""))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "a part on the list")
+            .config(allowing!(""))
+            .args(&["--yes"])
+            .call(bash("touch ran; sudo true"))
+            .expect(refused.clone().tells_model(&["`sudo` is on the blocklist"])),
+        case(Outcome::Denied, "the configuration's own")
+            .config(allowing!("[tools.shell]\nblocked_commands = [\"touch\"]"))
+            .args(&["--yes"])
+            .expect(refused.clone()),
+        case(Outcome::Asked, "a word that is not known: no")
+            .config(allowing!(""))
+            .call(bash("X=touch; $X ran"))
+            .say(Say::No)
+            .expect(Expect::unasked())
+            .at(
+                &[Entry::Terminal],
+                &Expect::blocked().tells_model(&["the user refused this call"]),
+            )
+            .at(&[Entry::Typed], &typed),
+        case(Outcome::Asked, "a word that is not known: yes")
+            .config(allowing!(""))
+            .call(bash("X=touch; $X ran"))
+            .say(Say::Yes)
+            .expect(Expect::runs().by("user"))
+            .at(&[Entry::Typed], &typed),
+        case(Outcome::Fault, "a command that cannot be read")
+            .config(allowing!(""))
+            .args(&["--yes"])
+            .call(bash("touch ran; \"open"))
+            .expect(refused.tells_model(&["a command that cannot be read is not run"])),
+        case(Outcome::Fault, "an entry that is none")
+            .config(allowing!("[tools.shell]\nblocked_commands = [\"\"]"))
+            .expect(Expect::no_start(&["blocked_commands"])),
+    ]
+}
+
+pub(super) fn policy() -> Vec<Case> {
+    let case = |outcome, what| Case::new("policy", outcome, what);
+    let denied = Expect::blocked()
+        .tells_model(&[DENIED])
+        .hides(&["tools.policy", "config.toml", "touch"])
+        .tells_person(&["the policy did not let bash run", "config.toml"]);
+    vec![
+        case(Outcome::Allowed, "a rule that allows")
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\"] }]"
+            ))
+            .expect(Expect::runs().matched("tools.policy.rules[0]")),
+        case(Outcome::Denied, "a rule that denies, whoever agrees")
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\ndefault_effect = \"allow\"\n\
+                 rules = [{ effect = \"deny\", tools = [\"bash\"], args_match = \"touch\" }]"
+            ))
+            .args(&["--yes"])
+            .expect(denied.clone().matched("tools.policy.rules[0]")),
+        case(Outcome::Denied, "a rule of authorization")
+            .config(allowing!(
+                "[tools.authorization]\nenabled = true\n\
+                 rules = [{ action = \"deny\", tool = \"bash\", paths = [\"**/ran\"] }]"
+            ))
+            .call(bash("touch ./ran"))
+            .args(&["--mode", "auto-edit"])
+            .expect(denied.matched("tools.authorization.rules[0]")),
+        case(Outcome::Denied, "no rule is about it")
+            .config(allowing!("[tools.policy]\nenabled = true"))
+            .expect(
+                Expect::blocked()
+                    .tells_model(&[DENIED])
+                    .hides(&["default_effect"])
+                    .matched("default_effect"),
+            ),
+        case(Outcome::Fault, "a glob that is none")
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\nrules = [{ effect = \"allow\", tools = [\"bash\"], paths = [\"[\"] }]"
+            ))
+            .expect(Expect::no_start(&["config.toml:3", "tools.policy.rules[0]"])),
+        case(Outcome::Fault, "an expression that is none")
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\nrules = [{ effect = \"deny\", tools = [\"bash\"], args_match = \"(\" }]"
+            ))
+            .expect(Expect::no_start(&["config.toml:3", "tools.policy.rules[0]"])),
+        case(Outcome::Fault, "the file of its rules goes while the session runs")
+            .config(allowing!(
+                "[tools.policy]\nenabled = true\ndefault_effect = \"allow\"\n\
+                 rules = [{ effect = \"deny\", tools = [\"bash\"] }]"
+            ))
+            .before(read("a.txt"))
+            .meanwhile(|home| std::fs::remove_file(home.config_file()).unwrap())
+            .expect(Expect::blocked().tells_model(&[DENIED]).matched("tools.policy.rules[0]"))
+            .not_at(&ONE_CALL, "each call reads the rules anew"),
+    ]
+}
+
+/// What a judge does that gives no verdict, with the word for it in the trail.
+type Failure = (&'static str, fn() -> Reply, &'static str, &'static str);
+
+const FAILURES: [Failure; 4] = [
+    (
+        "the judge talks",
+        || Reply::text("Sure, that is fine: ALLOW"),
+        "deny (fail_closed: no_answer)",
+        "allow (fail_open: no_answer)",
+    ),
+    (
+        "the judge fails",
+        || Reply::error(500, "oops", "broken"),
+        "deny (fail_closed: error)",
+        "allow (fail_open: error)",
+    ),
+    (
+        "the judge says nothing that can be read",
+        || Reply::raw(200, "text/event-stream", "nonsense\n\n"),
+        "deny (fail_closed: error)",
+        "allow (fail_open: error)",
+    ),
+    (
+        "the judge does not answer",
+        Reply::hang,
+        "deny (fail_closed: timeout)",
+        "allow (fail_open: timeout)",
+    ),
+];
+
+pub(super) fn adversarial() -> Vec<Case> {
+    const ON: &str = allowing!(
+        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\ntimeout_ms = 300"
+    );
+    const OPEN: &str = allowing!(
+        "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\ntimeout_ms = 300\nfail_open = true"
+    );
+    let case = |outcome, what| Case::new("adversarial", outcome, what).config(ON);
+    let denied = Expect::blocked()
+        .tells_model(&[DENIED])
+        .hides(&["adversarial"]);
+    let mut cases = vec![
+        case(Outcome::Allowed, "the judge allows")
+            .judge(|| Reply::text("ALLOW"))
+            .expect(Expect::runs().judged("allow")),
+        case(Outcome::Allowed, "an exempt tool")
+            .config(allowing!(
+                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nexempt_tools = [\"bash\"]"
+            ))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "the judge denies, whoever agrees")
+            .args(&["--yes"])
+            .judge(|| Reply::text("DENY"))
+            .expect(
+                denied
+                    .clone()
+                    .judged("deny")
+                    .tells_person(&["the adversarial policy denied it"]),
+            ),
+        case(Outcome::Fault, "there is no such judge")
+            .config(allowing!(
+                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nprovider = \"locl\""
+            ))
+            .expect(Expect::no_start(&["config.toml:4", "there is no provider called"])),
+        case(Outcome::Fault, "the judge has no key")
+            .config(allowing!(
+                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\nprovider = \"judge\"\n\
+                 [[llm.providers]]\nname = \"judge\"\ntype = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\n\
+                 api_key_env = \"NO_SUCH_KEY\"\n[llm]\ndefault = \"local\""
+            ))
+            .expect(denied.clone().judged("deny (fail_closed: unavailable)")),
+    ];
+    for (what, judge, closed, open) in FAILURES {
+        cases.push(
+            case(Outcome::Fault, what)
+                .judge(judge)
+                .args(&["--yes"])
+                .expect(
+                    denied
+                        .clone()
+                        .judged(closed)
+                        .tells_person(&["the adversarial policy could not be applied"]),
+                ),
+        );
+        cases.push(
+            case(Outcome::Fault, what)
+                .config(OPEN)
+                .judge(judge)
+                .expect(Expect::runs().judged(open).tells_person(&["runs unjudged"])),
+        );
+    }
+    cases.push(
+        case(Outcome::Denied, "the judge allows what rules deny")
+            .config(concat!(
+                "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\n",
+                "[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"\n"
+            ))
+            .call(touch())
+            .judge(|| Reply::text("ALLOW"))
+            .expect(Expect::blocked().judged("allow").tells_model(&["says deny"])),
+    );
+    cases
+}
