@@ -151,9 +151,12 @@ impl Terminal {
             self.before,
             "the terminal's mode is as it was"
         );
-        let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
-        let (on, off) = (raw.rfind("\x1b[?2004h"), raw.rfind("\x1b[?2004l"));
-        assert!(on < off || on.is_none(), "bracketed paste is off again");
+        // What it wrote last is read a little after it is gone.
+        let raw = wait_for("the end of bracketed paste", || {
+            let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
+            let (on, off) = (raw.rfind("\x1b[?2004h"), raw.rfind("\x1b[?2004l"));
+            (on < off || on.is_none()).then_some(raw)
+        });
         (status, raw)
     }
 

@@ -15,7 +15,7 @@ use zeph_tools::gate::policy::{
     AuthorizationConfig, OneOrMore, Policy, PolicyConfig, PolicyEffect, PolicyRule, Surroundings,
 };
 use zeph_tools::gate::rule::Place;
-use zeph_tools::gate::utility::Utility;
+use zeph_tools::gate::utility::{Utility, UtilityConfig};
 use zeph_tools::gate::{
     Action, CallLimits, Circumstances, Effect, PermissionRule, Places, Rule, RuleOrigin, RuleSet,
     ToolRules, decide, subject_of,
@@ -163,7 +163,11 @@ impl World {
             parts.permissions.rules = Arc::new(rules(&self.defs, &self.places));
             parts.limits = CallLimits {
                 anomalies: Some(Arc::new(Anomalies::new(Default::default()))),
-                utility: Some(Arc::new(Utility::new(Default::default()))),
+                // So that none is left out, however often it is made.
+                utility: Some(Arc::new(Utility::new(UtilityConfig {
+                    threshold: -1.0,
+                    ..UtilityConfig::default()
+                }))),
                 ..CallLimits::default()
             };
         } else {

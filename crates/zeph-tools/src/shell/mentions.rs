@@ -1,6 +1,7 @@
 //! The paths that a command names, for the policy: what looks like a path anywhere in it, words that
 //! name existing files, the files that patterns stand for, and what is written to.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::parts::{FREE, STREAMS};
@@ -30,6 +31,7 @@ pub(crate) fn read(command: &CommandSubject, start: &Path, places: &Places) -> M
         places,
         dots,
         mentions,
+        asked: HashMap::new(),
     };
     for named in &named {
         reader.named(named);
@@ -42,6 +44,8 @@ struct Reader<'p> {
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
     mentions: Mentions,
+    /// What was asked of the disk.
+    asked: HashMap<PathBuf, bool>,
 }
 
 impl Reader<'_> {
@@ -168,11 +172,20 @@ impl Reader<'_> {
         }
     }
 
-    fn is_there(&self, text: &str, named: &Named) -> bool {
+    fn is_there(&mut self, text: &str, named: &Named) -> bool {
         let given = self.at_home(text);
+        let (places, asked) = (self.places, &mut self.asked);
+        let mut ask = |path: PathBuf| match asked.get(&path) {
+            Some(there) => *there,
+            None => {
+                let there = places.is_there(&path);
+                asked.insert(path, there);
+                there
+            }
+        };
         named.places.iter().any(|place| match place {
-            Some(place) => self.places.is_there(&place.join(&given)),
-            None => given.is_absolute() && self.places.is_there(&given),
+            Some(place) => ask(place.join(&given)),
+            None => given.is_absolute() && ask(given.clone()),
         })
     }
 }
