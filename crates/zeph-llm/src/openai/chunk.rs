@@ -84,19 +84,23 @@ pub(super) struct WireUsage {
 struct PromptDetails {
     #[serde(default)]
     cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
 }
 
 impl From<WireUsage> for Usage {
     fn from(wire: WireUsage) -> Self {
+        let details = wire.prompt_tokens_details.as_ref();
         Self {
             input_tokens: wire.prompt_tokens.unwrap_or(0),
             output_tokens: wire.completion_tokens.unwrap_or(0),
-            cached_tokens: wire
-                .prompt_tokens_details
+            cached_tokens: details
                 .and_then(|details| details.cached_tokens)
                 .or(wire.prompt_cache_hit_tokens)
                 .unwrap_or(0),
-            cache_write_tokens: 0,
+            cache_write_tokens: details
+                .and_then(|details| details.cache_write_tokens)
+                .unwrap_or(0),
         }
     }
 }

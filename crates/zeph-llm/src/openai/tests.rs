@@ -235,13 +235,13 @@ fn text_answer(body: &str) -> (String, StopReason, Usage) {
 #[test]
 fn texts_stops_and_usage() {
     let say = |text: &str| json!({"index": 0, "delta": {"content": text}});
-    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":8}}}\n\ndata: [DONE]\n\n";
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":8,\"cache_write_tokens\":1}}}\n\ndata: [DONE]\n\n";
     let body = stream(&[say("Hel"), say("lo"), finish("stop")]) + usage;
     let counted = Usage {
         input_tokens: 9,
         output_tokens: 3,
         cached_tokens: 8,
-        cache_write_tokens: 0,
+        cache_write_tokens: 1,
     };
     assert_eq!(
         text_answer(&body),

@@ -76,6 +76,8 @@ struct WireUsage {
 struct Details {
     #[serde(default)]
     cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
 }
 
 impl From<&WireUsage> for Usage {
@@ -85,7 +87,7 @@ impl From<&WireUsage> for Usage {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cached_tokens: details.and_then(|it| it.cached_tokens).unwrap_or(0),
-            cache_write_tokens: 0,
+            cache_write_tokens: details.and_then(|it| it.cache_write_tokens).unwrap_or(0),
         }
     }
 }

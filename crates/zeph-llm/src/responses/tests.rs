@@ -239,12 +239,12 @@ fn stops_and_usage() {
     let end = |kind: &str, response: Value| {
         stream(&[say("a"), json!({"type": kind, "response": response})])
     };
-    let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8}, "output_tokens": 3});
+    let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 1}, "output_tokens": 3});
     let counted = Usage {
         input_tokens: 9,
         output_tokens: 3,
         cached_tokens: 8,
-        cache_write_tokens: 0,
+        cache_write_tokens: 1,
     };
     for (body, expect) in [
         (
