@@ -1,5 +1,6 @@
 //! A home directory with a project in it, and nothing of the machine's own configuration.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -123,8 +124,8 @@ impl Home {
         self.zeph(["sessions", "export", session]).run().json()
     }
 
-    /// Waits until no process works in any directory of this home: the agent's supervisor and the
-    /// commands end a little after the agent itself was killed.
+    /// Waits until no process works in any directory of this home, nor was started with it: the
+    /// agent's supervisor and the commands end a little after the agent itself was killed.
     #[track_caller]
     pub(crate) fn wait_until_alone(&self) {
         super::wait_for("the end of all processes", || {
@@ -136,9 +137,15 @@ impl Home {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return false;
         };
+        let root = self.root.path();
+        let name = root.as_os_str().as_bytes();
         entries.flatten().any(|entry| {
             let place = std::fs::read_link(entry.path().join("cwd"));
-            place.is_ok_and(|place| place.starts_with(self.root.path()))
+            let started_with = || {
+                std::fs::read(entry.path().join("environ"))
+                    .is_ok_and(|environ| environ.windows(name.len()).any(|part| part == name))
+            };
+            place.is_ok_and(|place| place.starts_with(root)) || started_with()
         })
     }
 

@@ -210,12 +210,26 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
 fn outcome(result: &ToolResult) -> AuditResult {
     match result {
         Ok(_) => AuditResult::Success,
-        Err(error) if error.is_refusal() => AuditResult::Blocked,
+        Err(error) if error.is_refusal() || was_confined(error) => AuditResult::Blocked,
         Err(error) => match error.category() {
             Category::Cancelled => AuditResult::Cancelled,
             Category::Timeout => AuditResult::Timeout,
             _ => AuditResult::Error,
         },
+    }
+}
+
+/// Whether a command ran and the system's sandbox kept it from something. Exit 126 is a file that
+/// cannot be executed, whoever says so.
+fn was_confined(error: &ToolError) -> bool {
+    match error {
+        ToolError::Noted { error, .. } => was_confined(error),
+        ToolError::Shell {
+            exit_code: Some(code),
+            category: Category::PolicyBlocked,
+            ..
+        } => *code != 126,
+        _ => false,
     }
 }
 
