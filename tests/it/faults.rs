@@ -67,7 +67,7 @@ fn garbage_is_named() {
     );
     fails(
         &Reply::raw(200, "text/event-stream", "data: {]\n\n"),
-        &["no chunk of an answer"],
+        &["no part of an answer"],
         1,
     );
     fails(

@@ -24,6 +24,25 @@ fn in_pieces(secrets: &Arc<Secrets>, text: &str, cuts: &[usize]) -> String {
     out + &stream.finish()
 }
 
+/// Proves OUT-21: wherever one cut falls, also between a backslash and the quote that it escapes.
+#[test]
+fn one_cut_anywhere_changes_nothing() {
+    let secrets = Arc::new(Secrets::default());
+    let value = ["k3Vq", "9Zt1aa77", "Qz0P"].concat();
+    for text in [
+        format!(r#"{{"out": "{{\"secret\": \"{value}\"}}"}}"#),
+        format!(r#"{{"out": "{{\\\"api_key\\\" : \\\"{value}\\\"}}"}}"#),
+        format!("machine a login b password {value} --token {value} x"),
+        format!("DB_PASSWORD = '{value}' and https://user:{value}@host/x"),
+    ] {
+        let whole = in_pieces(&secrets, &text, &[]);
+        assert_ne!(whole, text);
+        for cut in 0..text.len() {
+            assert_eq!(in_pieces(&secrets, &text, &[cut]), whole, "{cut} in {text}");
+        }
+    }
+}
+
 /// Texts in which secrets, parts of them and what looks like them follow each other.
 fn texts() -> impl Strategy<Value = String> {
     let parts = prop_oneof![

@@ -312,20 +312,23 @@ impl CompiledRule {
     fn matched(&self, call: &Call<'_>) -> Option<Vec<Matched>> {
         let mut tools = self.tools.iter();
         let (written, _) = tools.find(|(_, pattern)| pattern.matches(&call.tool))?;
-        let mut matched = vec![Matched::Tool(written.clone())];
-        if let Some(expression) = &self.arguments {
-            if !self.finds(expression, call) {
-                return None;
-            }
-            matched.push(Matched::Arguments(expression.as_str().to_owned()));
-        }
-        if !self.paths.is_empty() {
-            matched.push(match self.effect {
-                PolicyEffect::Deny => self.any_path(call)?,
-                PolicyEffect::Allow => self.every_path(call)?,
-            });
-        }
-        Some(matched)
+        let arguments = match &self.arguments {
+            Some(expression) if !self.finds(expression, call) => return None,
+            Some(expression) => Some(Matched::Arguments(expression.as_str().to_owned())),
+            None => None,
+        };
+        let paths = match self.effect {
+            _ if self.paths.is_empty() => None,
+            PolicyEffect::Deny => Some(self.any_path(call)?),
+            PolicyEffect::Allow => Some(self.every_path(call)?),
+        };
+        let tool = Matched::Tool(written.clone());
+        Some(
+            [Some(tool), arguments, paths]
+                .into_iter()
+                .flatten()
+                .collect(),
+        )
     }
 
     /// Whether the expression is found in the arguments. What is denied is found however it is
