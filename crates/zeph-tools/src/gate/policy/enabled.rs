@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use regex::{Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
 
 use super::config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};
 use super::decision::{Matched, PolicyDecision, Trace};
@@ -27,6 +27,8 @@ const FOREIGN: &str = "mcp_";
 #[derive(Debug, Clone)]
 pub struct Policy {
     rules: Vec<CompiledRule>,
+    /// The expressions of all rules that have one, to look at a text once for all of them.
+    expressions: RegexSet,
     default_effect: PolicyEffect,
     default_origin: RuleOrigin,
 }
@@ -42,6 +44,8 @@ pub struct CompiledRule {
     tools: Vec<(String, Pattern)>,
     paths: Vec<(String, Pattern)>,
     arguments: Option<Regex>,
+    /// The number of the expression among those of all rules; `None` for a rule by itself.
+    expression: Option<usize>,
     /// Whether all variables are set.
     has_environment: bool,
 }
@@ -80,8 +84,10 @@ impl Policy {
             return Err(errors);
         }
         let enabled = policy.enabled || authorization.enabled;
+        let expressions = all_expressions(&mut rules);
         Ok(enabled.then(|| Self {
             rules,
+            expressions,
             default_effect: policy.default_effect,
             default_origin: (around.origin)(DEFAULT_EFFECT),
         }))
@@ -126,7 +132,10 @@ impl Policy {
     /// Decides about a call: by the first rule that is about it, else by the default.
     #[must_use]
     pub fn decide(&self, subject: &CallSubject<'_>, trust: TrustLevel) -> PolicyDecision<'_> {
-        let call = Call::new(subject);
+        let call = Call {
+            expressions: Some(&self.expressions),
+            ..Call::new(subject)
+        };
         for rule in &self.rules {
             let holds = match (rule.effect, rule.written.trust_level) {
                 (_, None) => true,
@@ -169,6 +178,10 @@ struct Call<'c> {
     mentions: OnceCell<Mentions>,
     json: OnceCell<String>,
     texts: OnceCell<Vec<Cow<'c, str>>>,
+    /// The expressions of all rules, where all rules are looked at.
+    expressions: Option<&'c RegexSet>,
+    found_in_json: OnceCell<SetMatches>,
+    found_in_texts: OnceCell<Vec<bool>>,
 }
 
 impl<'c> Call<'c> {
@@ -179,7 +192,38 @@ impl<'c> Call<'c> {
             mentions: OnceCell::new(),
             json: OnceCell::new(),
             texts: OnceCell::new(),
+            expressions: None,
+            found_in_json: OnceCell::new(),
+            found_in_texts: OnceCell::new(),
         }
+    }
+
+    /// Whether an expression is found in the arguments as JSON.
+    fn json_has(&self, rule: &CompiledRule, expression: &Regex) -> bool {
+        match (self.expressions, rule.expression) {
+            (Some(all), Some(number)) => self
+                .found_in_json
+                .get_or_init(|| all.matches(self.json()))
+                .matched(number),
+            _ => expression.is_match(self.json()),
+        }
+    }
+
+    /// Whether an expression is found in one of [`Self::texts`].
+    fn texts_have(&self, rule: &CompiledRule, expression: &Regex) -> bool {
+        let (Some(all), Some(number)) = (self.expressions, rule.expression) else {
+            return self.texts().iter().any(|text| expression.is_match(text));
+        };
+        let found = self.found_in_texts.get_or_init(|| {
+            let mut found = vec![false; all.len()];
+            for text in self.texts() {
+                for number in &all.matches(text) {
+                    found[number] = true;
+                }
+            }
+            found
+        });
+        found.get(number).copied().unwrap_or(true)
     }
 
     /// Every string of the arguments, and the parts of the command: with what is assigned in front of
@@ -279,6 +323,7 @@ impl CompiledRule {
             tools_key: format!("{key}.{tools_name}"),
             paths: globs("paths", &rule.paths, PatternKind::Path)?,
             arguments,
+            expression: None,
             has_environment: names.clone().all(|name| (around.is_set)(name)),
             origin: (around.origin)(&key),
             written: rule.clone(),
@@ -334,13 +379,8 @@ impl CompiledRule {
     /// Whether the expression is found in the arguments. What is denied is found however it is
     /// written: with escapes in JSON, with quotes in a command.
     fn finds(&self, expression: &Regex, call: &Call<'_>) -> bool {
-        if expression.is_match(call.json()) {
-            return true;
-        }
-        if self.effect == PolicyEffect::Allow {
-            return false;
-        }
-        call.texts().iter().any(|text| expression.is_match(text))
+        call.json_has(self, expression)
+            || (self.effect == PolicyEffect::Deny && call.texts_have(self, expression))
     }
 
     fn any_path(&self, call: &Call<'_>) -> Option<Matched> {
@@ -378,6 +418,24 @@ impl CompiledRule {
         }
         (!given.is_empty()).then_some(Matched::Paths(given))
     }
+}
+
+/// The expressions of all rules as one, and the number of each in it. Where they are too large
+/// together, each rule is compared by itself.
+fn all_expressions(rules: &mut [CompiledRule]) -> RegexSet {
+    let with = rules.iter_mut().filter(|rule| rule.arguments.is_some());
+    let with: Vec<&mut CompiledRule> = with.collect();
+    let texts = with.iter().filter_map(|rule| rule.arguments.as_ref());
+    let set = RegexSetBuilder::new(texts.map(Regex::as_str))
+        .size_limit(EXPRESSION_BYTES.saturating_mul(with.len()))
+        .build();
+    let Ok(set) = set else {
+        return RegexSet::empty();
+    };
+    for (number, rule) in with.into_iter().enumerate() {
+        rule.expression = Some(number);
+    }
+    set
 }
 
 fn expression(text: &str) -> Result<Regex, String> {
