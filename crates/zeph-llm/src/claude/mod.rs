@@ -42,21 +42,14 @@ pub(crate) fn provider(
     retry: RetryConfig,
     api_key: Option<SecretString>,
 ) -> Result<RemoteProvider<Messages>, LlmError> {
-    let images = config.takes_images();
-    let limits = Limits {
-        context_window: config
-            .context_window
-            .unwrap_or_else(|| context_window(&config.model)),
-        images,
-        tools: config.uses_tools(),
-    };
+    let limits = Limits::of(config, context_window(&config.model));
     let wire = Messages {
         model: config.model.clone(),
         max_output_tokens: config
             .max_output_tokens
             .unwrap_or_else(|| max_output_tokens(&config.model)),
         anthropic: config.is_vendor(),
-        images,
+        images: limits.images,
     };
     RemoteProvider::new(config, retry, api_key, limits, wire)
 }

@@ -44,18 +44,12 @@ pub(crate) fn provider(
     retry: RetryConfig,
     api_key: Option<SecretString>,
 ) -> Result<RemoteProvider<OllamaChat>, LlmError> {
-    let images = config.takes_images();
-    let context_window = config.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
-    let limits = Limits {
-        context_window,
-        images,
-        tools: config.uses_tools(),
-    };
+    let limits = Limits::of(config, DEFAULT_CONTEXT_WINDOW);
     let wire = OllamaChat {
         model: config.model.clone(),
-        context_window,
+        context_window: limits.context_window,
         max_output_tokens: config.max_output_tokens,
-        images,
+        images: limits.images,
     };
     RemoteProvider::new(config, retry, api_key, limits, wire)
 }

@@ -64,6 +64,17 @@ pub(crate) struct Limits {
     pub(crate) tools: bool,
 }
 
+impl Limits {
+    /// As configured; `window` where no window is.
+    pub(crate) fn of(config: &ProviderConfig, window: usize) -> Self {
+        Self {
+            context_window: config.context_window.unwrap_or(window),
+            images: config.takes_images(),
+            tools: config.uses_tools(),
+        }
+    }
+}
+
 /// A server that speaks the API `W`.
 pub(crate) struct RemoteProvider<W: Wire> {
     name: String,

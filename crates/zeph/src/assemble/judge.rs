@@ -6,7 +6,7 @@ use zeph_core::{ModelJudge, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_tools::gate::adversarial::{AdversarialGate, PolicyJudge};
 
-use super::provider::{choose_provider, has_provider, named_provider};
+use super::provider::{chosen_config, named_provider, with_substitutes};
 use crate::config::{Environment, Loaded};
 
 /// The adversarial gate, where it is switched on. The judge is the very provider of the
@@ -55,8 +55,11 @@ pub(crate) fn judge(
     model: Option<&str>,
 ) -> Result<Arc<dyn LlmProvider>, String> {
     let provider = match loaded.config.tools.adversarial_policy.provider.as_str() {
-        "" if !has_provider(loaded, env) => return Err("no provider is configured".to_owned()),
-        "" => choose_provider(loaded, env, model),
+        "" => {
+            let config = chosen_config(loaded, env, model);
+            let config = config.map_err(|_| "no provider is configured".to_owned())?;
+            with_substitutes(&config, loaded, env)
+        }
         name => named_provider(loaded, env, name),
     };
     provider.map_err(|error| format!("{error:#}"))

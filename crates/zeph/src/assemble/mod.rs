@@ -53,7 +53,9 @@ pub(crate) use judge::judge;
 use limits::limits;
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
-pub(crate) use provider::{choose_provider, chosen_config, reformatter, substitutes};
+pub(crate) use provider::{
+    choose_provider, chosen_config, reformatter, substitutes, with_substitutes,
+};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};

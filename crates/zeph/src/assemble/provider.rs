@@ -90,7 +90,19 @@ pub(crate) fn choose_provider(
     model: Option<&str>,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
     let config = chosen_config(loaded, env, model)?;
-    let first = build(&config, loaded, env)?;
+    with_substitutes(&config, loaded, env)
+}
+
+/// Builds the provider that was chosen, with those that stand in for it.
+///
+/// # Errors
+/// What is wrong with it, or with one that stands in for it.
+pub(crate) fn with_substitutes(
+    config: &ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<Arc<dyn LlmProvider>> {
+    let first = build(config, loaded, env)?;
     let others: Vec<_> = substitutes(loaded)
         .map(|config| build(config, loaded, env))
         .collect::<anyhow::Result<_>>()?;
@@ -121,11 +133,6 @@ pub(super) fn named_provider(
     let config = providers.iter().find(|config| config.name == name);
     let config = config.with_context(|| format!("there is no provider called {name:?}"))?;
     build(config, loaded, env)
-}
-
-/// Whether there is a provider to choose.
-pub(super) fn has_provider(loaded: &Loaded, env: &Environment) -> bool {
-    chosen_config(loaded, env, None).is_ok()
 }
 
 /// Who puts arguments right that do not fit: the provider that `[tools.retry]` names, or `primary`. Its

@@ -10,7 +10,7 @@ use zeph_llm::{ProviderConfig, ProviderKind};
 use super::super::args::GlobalArgs;
 use super::super::with_causes;
 use super::{Check, Verdict, check};
-use crate::assemble::{choose_provider, chosen_config, ollama_lacks, reformatter, substitutes};
+use crate::assemble::{chosen_config, ollama_lacks, reformatter, substitutes, with_substitutes};
 use crate::config::{Environment, Loaded};
 
 /// How long a connection to a provider may take.
@@ -20,7 +20,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> Vec<Check> {
     let model = global.model.as_deref();
     let built = chosen_config(loaded, env, model).and_then(|config| {
-        let provider = choose_provider(loaded, env, model)?;
+        let provider = with_substitutes(&config, loaded, env)?;
         reformatter(loaded, env, &provider, &Arc::default())?;
         Ok(config)
     });

@@ -36,7 +36,7 @@ pub(super) struct Beside {
 }
 
 /// What the gates beside the rules would do about a call. Nothing is asked of a model, of the database
-/// or of the network.
+/// or of the network; a judge is looked for on this machine where no provider is configured.
 ///
 /// # Errors
 /// Directories that cannot be reached.
