@@ -48,6 +48,7 @@ mod retry;
 mod secrets;
 mod seen;
 mod terminal;
+mod text_tools;
 mod together;
 mod tools_call;
 mod tools_params;

@@ -128,6 +128,11 @@ fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
         "ollama_answer" => text(&[
             "{\"message\":{\"content\":\"hi\",\"thinking\":\"a\"}}\n{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"x\",\"arguments\":\"{}\"}}]}}\n{\"done\":true}\n",
         ]),
+        "text_calls" => text(&[
+            "I look.\n```bash\nls\n```\n> ```bash\n> a\n> ```\n````md\n```scrape\n{}\n```\n````\n<!--\n-->\n1. a\n   ~~~\n",
+            "```json\n{\"tool_id\": \"read\", \"params\": {\"path\": \"a\nb\"}}\n```<|im_end|>",
+            "<think>\n</think>\n{\"name\": \"bash\", \"arguments\": {}",
+        ]),
         "params" => text(&[
             "{\"path\":\"a\",\"offset\":\"3\",\"mode\":\"a\"}",
             "{\"tasks\":\"[{\\\"text\\\":1}]\"}",

@@ -10,6 +10,7 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::provider::LlmProvider;
 use crate::remote::endpoint::{Endpoint, Place};
 use crate::scripted::ScriptedProvider;
+use crate::text_tools::TextTools;
 
 /// Which wire a provider speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +67,7 @@ pub struct ProviderConfig {
     /// Whether the model takes images. Without a value, those of Anthropic and OpenAI are taken to and those of a server named by `base_url` not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether the model calls tools. `false` sends it none. Without a value, it does.
+    /// Whether the model calls tools by the API. With `false` it is told of them in the system prompt, and calls them by blocks in its text. Without a value, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use: Option<bool>,
     /// The scenario file of a `scripted` provider.
@@ -162,7 +163,6 @@ impl ProviderConfig {
             ("base_url", self.base_url.is_some()),
             ("api_key_env", self.api_key_env.is_some()),
             ("images", self.images.is_some()),
-            ("tool_use", self.tool_use.is_some()),
             ("model", !self.model.is_empty()),
         ];
         match (&self.scenario, set.iter().find(|(_, is_set)| *is_set)) {
@@ -221,7 +221,8 @@ impl ProviderConfig {
     }
 }
 
-/// Builds the provider that a configuration describes. `api_key` is the value of the variable
+/// Builds the provider that a configuration describes; one whose model calls no tools gets them by
+/// text ([`TextTools`]). `api_key` is the value of the variable
 /// that [`ProviderConfig::key_env`] names; this crate reads no environment.
 ///
 /// # Errors
@@ -232,7 +233,7 @@ pub fn build_provider(
     api_key: Option<SecretString>,
 ) -> Result<Arc<dyn LlmProvider>, LlmError> {
     config.validate()?;
-    Ok(match config.kind {
+    let provider: Arc<dyn LlmProvider> = match config.kind {
         ProviderKind::Claude => Arc::new(crate::claude::provider(config, retry, api_key)?),
         ProviderKind::Openai => match config.api {
             Some(OpenaiApi::Responses) => {
@@ -244,7 +245,8 @@ pub fn build_provider(
         },
         ProviderKind::Ollama => Arc::new(crate::ollama::provider(config, retry, api_key)?),
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
-    })
+    };
+    Ok(TextTools::where_needed(provider))
 }
 
 /// Retry of requests to providers (`[llm.retry]`).
@@ -338,13 +340,6 @@ type = "ollama"
 model = "m"
 base_url = "http://127.0.0.1:11434/v1/""#,
                 "which is not Ollama's own API",
-            ),
-            (
-                r#"name = "a"
-type = "scripted"
-scenario = "x"
-tool_use = false"#,
-                "`tool_use` has no meaning",
             ),
             (
                 r#"name = "a"

@@ -1,4 +1,8 @@
-//! The readers of answers as the fuzz targets drive them; no part of the public interface.
+//! What reads answers as the fuzz targets drive it; no part of the public interface.
+
+use std::ops::Range;
+
+use serde_json::Value;
 
 use crate::claude::wire::Messages;
 use crate::ollama::wire::OllamaChat;
@@ -6,6 +10,7 @@ use crate::openai::wire::ChatCompletions;
 use crate::provider::{ChatResponse, StreamEvent};
 use crate::remote::probe::read;
 use crate::responses::wire::Responses;
+use crate::text_tools::parse::calls;
 
 /// An API whose answers are read.
 #[derive(Debug, Clone, Copy)]
@@ -34,4 +39,15 @@ pub fn read_answer<'a>(
         Api::Ollama => read::<OllamaChat>(pieces),
     };
     (answer.ok(), events)
+}
+
+/// The calls in the text of an answer, each with its tool, its arguments and its place. The tools
+/// are `bash`, `web_scrape` and `read`.
+#[must_use]
+pub fn text_calls(answer: &str) -> Vec<(String, Value, Range<usize>)> {
+    let offers = |name: &str| ["bash", "web_scrape", "read"].contains(&name);
+    let calls = calls(answer, offers).calls.into_iter();
+    calls
+        .map(|call| (call.name, call.input, call.span))
+        .collect()
 }

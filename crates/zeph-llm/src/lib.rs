@@ -26,6 +26,7 @@ pub mod responses;
 pub mod retry;
 pub mod scripted;
 pub mod sse;
+pub mod text_tools;
 pub mod tool;
 
 pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_provider};
@@ -35,4 +36,5 @@ pub use message::{Message, MessagePart, Role};
 pub use provider::{
     ChatRequest, ChatResponse, HistoryId, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
 };
+pub use text_tools::TextTools;
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

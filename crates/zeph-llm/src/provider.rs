@@ -31,8 +31,8 @@ pub struct ChatRequest<'a> {
     /// The most tokens that the answer may have, where less than the provider allows.
     pub max_output_tokens: Option<u32>,
     /// Names a history that only grows. A caller that gives the same id again promises that
-    /// `messages` is what it was, with messages appended and at most the last one replaced. A
-    /// provider may then keep what it has already written of it, so that the time a request takes
+    /// `messages` is what it was, with messages appended and at most the last one replaced by
+    /// another of its role. A provider may then keep what it has already written of it, so that the time a request takes
     /// does not grow with the conversation.
     pub history: Option<HistoryId>,
 }

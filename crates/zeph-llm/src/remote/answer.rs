@@ -305,7 +305,7 @@ impl Answer {
             let free = |id: &str| !id.is_empty() && !id_taken(id) && !ids.iter().any(|i| i == id);
             let mut id = call.id;
             while !free(&id) {
-                id = new_id();
+                id = new_id("call_");
             }
             ids.push(id.clone());
             parts.push(MessagePart::ToolUse(ToolUseRequest {
@@ -336,6 +336,9 @@ pub(crate) fn arguments(raw: &str) -> Value {
 }
 
 /// An id for a call that came without one.
-fn new_id() -> String {
-    format!("call_{:016x}", RandomState::new().build_hasher().finish())
+pub(crate) fn new_id(prefix: &str) -> String {
+    format!(
+        "{prefix}{:016x}",
+        RandomState::new().build_hasher().finish()
+    )
 }

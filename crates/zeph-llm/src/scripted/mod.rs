@@ -37,6 +37,7 @@ pub struct ScriptedProvider {
     name: String,
     scenario: Scenario,
     context_window: usize,
+    tool_use: bool,
     state: Mutex<State>,
 }
 
@@ -77,6 +78,7 @@ impl ScriptedProvider {
             name: name.into(),
             scenario,
             context_window: DEFAULT_CONTEXT_WINDOW,
+            tool_use: true,
             state: Mutex::new(state),
         }
     }
@@ -85,6 +87,13 @@ impl ScriptedProvider {
     #[must_use]
     pub fn with_context_window(mut self, tokens: usize) -> Self {
         self.context_window = tokens;
+        self
+    }
+
+    /// The same as a provider that does not call tools.
+    #[must_use]
+    pub fn without_tool_use(mut self) -> Self {
+        self.tool_use = false;
         self
     }
 
@@ -98,8 +107,25 @@ impl ScriptedProvider {
         let path = config.scenario.as_deref().unwrap_or("".as_ref());
         let scenario = Scenario::load(path, BTreeMap::new())
             .map_err(|message| LlmError::new(LlmErrorKind::Scenario, &config.name, message))?;
+        let calls = |step: &Step| !step.calls.is_empty();
+        if let Some(at) = scenario
+            .steps
+            .iter()
+            .position(calls)
+            .filter(|_| !config.uses_tools())
+        {
+            let message = format!(
+                "step {} has `calls`, which a provider with `tool_use = false` does not make: write them as blocks in its `text`",
+                at + 1
+            );
+            return Err(LlmError::new(LlmErrorKind::Scenario, &config.name, message));
+        }
         let window = config.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
-        Ok(Self::new(&config.name, scenario).with_context_window(window))
+        let provider = Self::new(&config.name, scenario).with_context_window(window);
+        Ok(match config.uses_tools() {
+            true => provider,
+            false => provider.without_tool_use(),
+        })
     }
 
     /// Checks the request against the next step, moves on, and fills in the step's answer.
@@ -214,6 +240,10 @@ impl LlmProvider for ScriptedProvider {
 
     fn model(&self) -> &str {
         "scripted"
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        self.tool_use
     }
 
     fn supports_images(&self) -> bool {

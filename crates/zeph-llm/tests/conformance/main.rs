@@ -10,6 +10,7 @@ mod faults;
 mod requests;
 mod scripted;
 mod server;
+mod text_tools;
 mod wire;
 
 use std::sync::Arc;

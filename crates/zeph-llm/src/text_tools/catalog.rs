@@ -1,0 +1,162 @@
+//! What a model is told of the tools that it is to call by text. Short, as small models have small
+//! windows, and the same bytes for the same tools.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::{BASH, RESULT, SCRAPE};
+use crate::tool::ToolDefinition;
+
+/// The system prompt with the tools at its end; as it is without tools.
+pub(super) fn with_tools(system: &str, tools: &[ToolDefinition]) -> String {
+    if tools.is_empty() {
+        return system.to_owned();
+    }
+    let mut out = system.trim_end().to_owned();
+    if !out.is_empty() {
+        out.push_str("\n\n");
+    }
+    out.push_str(
+        "# Calling tools\n\
+         A call is a fenced block in your answer. Its fences begin their lines. \
+         When your answer ends, its calls run in their order, and you get their results. Never write results yourself.\n",
+    );
+    let offers = |name: &str| tools.iter().any(|tool| tool.name == name);
+    if offers(BASH) {
+        out.push_str("\nA shell command:\n```bash\ngit status --short\n```\n");
+    }
+    if offers(SCRAPE) {
+        out.push_str(
+            "\nParts of a web page, by web_scrape:\n```scrape\n{\"url\": \"https://example.org\", \"select\": \"h1\"}\n```\n",
+        );
+    }
+    if let Some(tool) = example(tools) {
+        let params = sample(&tool.parameters);
+        let _ = write!(
+            out,
+            "\nAny tool:\n```json\n{{\"tool_id\": \"{}\", \"params\": {params}}}\n```\n",
+            tool.name
+        );
+    }
+    out.push_str(
+        "\nWhat is only to be shown stands in quotes (> ), or in a block with another tag, as sh. \
+         A block that holds ``` has longer fences (````). An answer without a call ends your work.\n",
+    );
+    if offers(BASH) {
+        let _ = write!(
+            out,
+            "\nExample:\n\
+             User: How long is notes.txt?\n\
+             You: I count its lines.\n```bash\nwc -l notes.txt\n```\n\
+             User: {RESULT}{BASH}]\n12 notes.txt\n\
+             You: It has 12 lines.\n"
+        );
+    }
+    out.push_str("\n# Tools (? marks what may be left out)\n");
+    for tool in tools {
+        let _ = write!(out, "- {}(", tool.name);
+        parameters(&mut out, &tool.parameters);
+        let _ = writeln!(out, "): {}", tool.description.trim());
+    }
+    out
+}
+
+/// The tool that the example of JSON calls: one that has no block of its own, and wants something.
+fn example(tools: &[ToolDefinition]) -> Option<&ToolDefinition> {
+    let wants = |tool: &&ToolDefinition| !required(&tool.parameters).is_empty();
+    let mut other = tools
+        .iter()
+        .filter(|tool| ![BASH, SCRAPE].contains(&&*tool.name));
+    let read = other.clone().find(|tool| tool.name == "read");
+    read.or_else(|| other.clone().find(wants))
+        .or_else(|| other.next())
+        .or(tools.first())
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    let names = schema.get("required").and_then(Value::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+/// Arguments for the example.
+fn sample(schema: &Value) -> String {
+    let required = required(schema);
+    let value = |name: &str| {
+        let property = &schema["properties"][name];
+        if let Some(first) = property["enum"].get(0) {
+            return first.clone();
+        }
+        match property["type"].as_str() {
+            Some("integer" | "number") => Value::from(1),
+            Some("boolean") => Value::from(true),
+            Some("array") => Value::Array(Vec::new()),
+            Some("object") => Value::Object(Map::new()),
+            _ if name == "path" => Value::from("src/main.rs"),
+            _ => Value::from("..."),
+        }
+    };
+    let fields = required
+        .iter()
+        .map(|name| ((*name).to_owned(), value(name)));
+    spaced(&Value::Object(fields.collect()))
+}
+
+/// One line of JSON, with a space after each colon and comma between fields.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("{}: {}", Value::from(name.as_str()), spaced(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The properties of an object schema: `path: string, limit?: integer`.
+fn parameters(out: &mut String, schema: &Value) {
+    let required = required(schema);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (at, (name, property)) in properties.into_iter().flatten().enumerate() {
+        let between = if at > 0 { ", " } else { "" };
+        let mark = if required.contains(&&**name) { "" } else { "?" };
+        let _ = write!(out, "{between}{name}{mark}: ");
+        kind(out, property);
+        if let Some(words) = property.get("description").and_then(Value::as_str) {
+            let _ = write!(out, " ({})", words.trim());
+        }
+    }
+}
+
+/// What a value may be; a schema that has no short form stands there as it is.
+fn kind(out: &mut String, schema: &Value) {
+    if let Some(choices) = schema.get("enum").and_then(Value::as_array) {
+        let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
+        out.push_str(&choices.join("|"));
+        return;
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => {
+            match schema.get("items") {
+                Some(items) => kind(out, items),
+                None => out.push_str("any"),
+            }
+            out.push_str("[]");
+        }
+        Some("object") if schema.get("properties").is_some() => {
+            out.push('{');
+            parameters(out, schema);
+            out.push('}');
+        }
+        Some(name) => out.push_str(name),
+        None => {
+            let _ = write!(out, "{schema}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The history as texts alone: what a model reads that knows neither calls nor results.
+//!
+//! An answer stays as it was said; a call of a provider that calls tools natively, which stands in
+//! no text, is written out. Results are said by the user. Messages of one role in a row become
+//! one, as the templates of many models want them to alternate.
+
+use serde_json::{Value, json};
+
+use super::{BASH, ID, RESULT, SCRAPE};
+use crate::message::{Message, MessagePart, Role};
+use crate::provider::HistoryId;
+use crate::remote::wire::IMAGE_LEFT_OUT;
+use crate::tool::ToolUseRequest;
+
+/// A history as texts, kept from one request to the next.
+#[derive(Debug)]
+pub(super) struct Texts {
+    history: Option<HistoryId>,
+    /// How many messages of the history are in `messages`.
+    taken: usize,
+    pub(super) messages: Vec<Message>,
+    /// How the last one of the history is taken out again, which may be replaced.
+    undo: Undo,
+}
+
+#[derive(Debug, Default)]
+enum Undo {
+    #[default]
+    Nothing,
+    /// It is the last of `messages`.
+    Pop,
+    /// It is part of the last of `messages`, which was this before.
+    Restore(Message),
+}
+
+impl Texts {
+    /// The texts of a history; `kept` are those of the request before, if there was one.
+    pub(super) fn of(
+        history: Option<HistoryId>,
+        all: &[Message],
+        images: bool,
+        kept: Option<Self>,
+    ) -> Self {
+        let fits = |kept: &Self| kept.history == history && kept.taken <= all.len();
+        let mut texts = kept.filter(fits).unwrap_or(Self {
+            history,
+            taken: 0,
+            messages: Vec::new(),
+            undo: Undo::Nothing,
+        });
+        match std::mem::take(&mut texts.undo) {
+            Undo::Nothing => {}
+            Undo::Pop => {
+                texts.messages.pop();
+            }
+            Undo::Restore(message) => {
+                texts.messages.pop();
+                texts.messages.push(message);
+            }
+        }
+        texts.taken = texts.taken.saturating_sub(1);
+        for (at, message) in all.iter().enumerate().skip(texts.taken) {
+            let parts = match message.role {
+                Role::User => of_user(&message.parts, &all[..at], images),
+                Role::Assistant => of_model(&message.parts),
+            };
+            texts.push(message.role, parts, at + 1 == all.len());
+        }
+        texts.taken = all.len();
+        texts
+    }
+
+    fn push(&mut self, role: Role, parts: Vec<MessagePart>, is_last: bool) {
+        if parts.is_empty() {
+            return;
+        }
+        match self.messages.last_mut().filter(|last| last.role == role) {
+            Some(last) => {
+                if is_last {
+                    self.undo = Undo::Restore(last.clone());
+                }
+                for part in parts {
+                    add(&mut last.parts, part);
+                }
+            }
+            None => {
+                if is_last {
+                    self.undo = Undo::Pop;
+                }
+                self.messages.push(Message { role, parts });
+            }
+        }
+    }
+}
+
+/// Appends a part; texts in a row become one.
+fn add(parts: &mut Vec<MessagePart>, part: MessagePart) {
+    match (parts.last_mut(), part) {
+        (_, MessagePart::Text { text }) if text.is_empty() => {}
+        (Some(MessagePart::Text { text }), MessagePart::Text { text: more }) => {
+            text.push_str("\n\n");
+            text.push_str(&more);
+        }
+        (_, part) => parts.push(part),
+    }
+}
+
+fn text(text: String) -> MessagePart {
+    MessagePart::Text { text }
+}
+
+fn of_user(parts: &[MessagePart], before: &[Message], images: bool) -> Vec<MessagePart> {
+    let mut texts = Vec::new();
+    let mut pictures = 0;
+    let mut result = None;
+    for part in parts {
+        match part {
+            MessagePart::ToolResult {
+                tool_use_id,
+                content,
+                is_error,
+            } => {
+                let name = tool_name(before, tool_use_id).unwrap_or(tool_use_id);
+                let failed = if *is_error { ", failed" } else { "" };
+                result = Some(name);
+                add(
+                    &mut texts,
+                    text(format!("{RESULT}{name}{failed}]\n{content}")),
+                );
+            }
+            MessagePart::Image { .. } if images => {
+                pictures += 1;
+                if let Some(name) = result {
+                    let words = format!("Image {pictures} is of the result of {name}.");
+                    add(&mut texts, text(words));
+                }
+                texts.push(part.clone());
+            }
+            MessagePart::Image { .. } => add(&mut texts, text(IMAGE_LEFT_OUT.to_owned())),
+            MessagePart::Text { .. } => {
+                result = None;
+                add(&mut texts, part.clone());
+            }
+            MessagePart::ToolUse(_) | MessagePart::Reasoning { .. } => {}
+        }
+    }
+    texts
+}
+
+fn of_model(parts: &[MessagePart]) -> Vec<MessagePart> {
+    let mut texts = Vec::new();
+    for part in parts {
+        match part {
+            // It stands in the text.
+            MessagePart::ToolUse(call) if call.id.starts_with(ID) => {}
+            MessagePart::ToolUse(call) => add(&mut texts, text(written(call))),
+            part => add(&mut texts, part.clone()),
+        }
+    }
+    texts
+}
+
+/// The name of the tool that the newest call of this id asked for.
+fn tool_name<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
+    let mut calls = before.iter().rev().flat_map(Message::tool_uses);
+    calls.find(|call| call.id == id).map(|call| &*call.name)
+}
+
+/// A call as the model would have written it.
+fn written(call: &ToolUseRequest) -> String {
+    let command = match &call.input {
+        Value::Object(input) if call.name == BASH && input.len() == 1 => input.get("command"),
+        _ => None,
+    };
+    match (command.and_then(Value::as_str), &call.input) {
+        (Some(command), _) => fenced("bash", command),
+        (None, input @ Value::Object(_)) if call.name == SCRAPE => {
+            fenced("scrape", &input.to_string())
+        }
+        (None, input) => {
+            let call = json!({ "tool_id": call.name, "params": input });
+            fenced("json", &call.to_string())
+        }
+    }
+}
+
+/// A block with a fence that is longer than any in its body.
+fn fenced(tag: &str, body: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for byte in body.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(3.max(longest + 1));
+    format!("{fence}{tag}\n{body}\n{fence}")
+}

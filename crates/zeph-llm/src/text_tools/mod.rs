@@ -1,0 +1,226 @@
+//! Tools for models that do not call any: the calls stand in the text.
+//!
+//! [`TextTools`] is around a provider that calls no tools. The model is told of the tools in the
+//! system prompt ([`catalog`]), reads the history as texts ([`history`]), and the blocks of its
+//! answer are the calls ([`parse`], [`markdown`]). Whoever asks it sees calls as from any other
+//! provider; the text stays as it was said, blocks included.
+
+mod catalog;
+mod history;
+mod markdown;
+pub(crate) mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::MessagePart;
+use crate::provider::{
+    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink,
+};
+use crate::remote::answer::new_id;
+use crate::tool::{ToolChoice, ToolUseRequest};
+use history::Texts;
+use parse::Call;
+
+/// The tool of the blocks that are commands.
+const BASH: &str = "bash";
+/// The tool of the blocks tagged `scrape`.
+const SCRAPE: &str = "web_scrape";
+/// How a result begins, in front of the tool's name.
+const RESULT: &str = "[tool result: ";
+/// How the ids of calls begin that stand in the text.
+const ID: &str = "text_";
+/// The most calls of one answer.
+const MAX_CALLS: usize = 1024;
+
+/// A provider that calls no tools, with tools.
+#[derive(Debug)]
+pub struct TextTools {
+    inner: Arc<dyn LlmProvider>,
+    /// The last history that was asked with.
+    kept: Mutex<Option<Texts>>,
+}
+
+impl TextTools {
+    /// `provider` as it is when it calls tools natively, else with tools by text.
+    #[must_use]
+    pub fn where_needed(provider: Arc<dyn LlmProvider>) -> Arc<dyn LlmProvider> {
+        if provider.supports_tool_use() {
+            return provider;
+        }
+        Arc::new(Self {
+            inner: provider,
+            kept: Mutex::default(),
+        })
+    }
+
+    fn texts(&self, request: &ChatRequest<'_>) -> Texts {
+        let kept = request.history.and_then(|_| {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.take()
+        });
+        let images = self.inner.supports_images();
+        Texts::of(request.history, request.messages, images, kept)
+    }
+
+    fn keep(&self, texts: Texts) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Some(texts);
+    }
+
+    /// The answer with its calls.
+    fn with_calls(
+        &self,
+        response: ChatResponse,
+        request: &ChatRequest<'_>,
+        seams: &Seams,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        let ChatResponse::Text {
+            mut parts,
+            stop,
+            usage,
+        } = response
+        else {
+            return Ok(response);
+        };
+        let text = joined(&parts);
+        let found = parse::calls(&text, |name| {
+            request.tools.iter().any(|tool| tool.name == name)
+        });
+        let was_cut = matches!(stop, StopReason::MaxTokens | StopReason::Refusal);
+        let notice = |what: &str| StreamEvent::Notice(what.to_owned());
+        if found.unclosed {
+            sink(notice(
+                "the block of a call was not closed; it does not run",
+            ));
+        }
+        if found.calls.len() > MAX_CALLS {
+            let message = format!("the answer asks for more than {MAX_CALLS} calls");
+            return Err(LlmError::new(LlmErrorKind::Protocol, self.name(), message));
+        }
+        for Call { name, input, span } in found.calls {
+            // The end of the text may be missing.
+            if was_cut && !input.is_object() && span.end == text.trim_end().len() {
+                sink(notice(
+                    "the output limit or a filter cut off a call; it is dropped",
+                ));
+                continue;
+            }
+            if seams.cut(&span, text.len()) {
+                sink(notice(
+                    "the connection broke inside of a call; it is dropped",
+                ));
+                continue;
+            }
+            sink(StreamEvent::ToolUseStarted { name: name.clone() });
+            sink(StreamEvent::ToolInputDelta(match &input {
+                Value::String(raw) => raw.clone(),
+                input => input.to_string(),
+            }));
+            parts.push(MessagePart::ToolUse(ToolUseRequest {
+                id: new_id(ID),
+                name,
+                input,
+            }));
+        }
+        Ok(ChatResponse::from_parts(parts, stop, usage))
+    }
+}
+
+/// The texts of an answer. Only what thoughts stand between makes it more than one.
+fn joined(parts: &[MessagePart]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        MessagePart::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// Where a stream broke off that was then continued: a call never goes across such a place.
+#[derive(Debug, Default)]
+struct Seams {
+    shown: usize,
+    places: Vec<usize>,
+}
+
+impl Seams {
+    fn watch(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::TextDelta(text) => self.shown += text.len(),
+            StreamEvent::Notice(_) => self.places.push(self.shown),
+            _ => {}
+        }
+    }
+
+    /// Whether the stream broke inside. Where more was shown than the answer has, it was begun anew.
+    fn cut(&self, span: &std::ops::Range<usize>, length: usize) -> bool {
+        self.shown <= length
+            && self
+                .places
+                .iter()
+                .any(|at| span.start < *at && *at < span.end)
+    }
+}
+
+#[async_trait]
+impl LlmProvider for TextTools {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        false
+    }
+
+    fn supports_images(&self) -> bool {
+        self.inner.supports_images()
+    }
+
+    fn context_window(&self) -> usize {
+        self.inner.context_window()
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        let texts = self.texts(&request);
+        let system = catalog::with_tools(request.system, request.tools);
+        let may_call = !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto;
+        let mut seams = Seams::default();
+        let mut watch = |event: StreamEvent| {
+            seams.watch(&event);
+            sink(event);
+        };
+        let asked = ChatRequest {
+            system: &system,
+            messages: &texts.messages,
+            // A schema of the answer leaves no room for calls.
+            response_schema: request.response_schema.filter(|_| !may_call),
+            ..request
+        };
+        let response = self.inner.chat_stream(asked, &mut watch).await;
+        if request.history.is_some() {
+            self.keep(texts);
+        }
+        match response {
+            Ok(response) if may_call => self.with_calls(response, &request, &seams, sink),
+            response => response,
+        }
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+        self.inner.embed(texts).await
+    }
+}
