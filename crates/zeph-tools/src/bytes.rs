@@ -15,11 +15,15 @@ pub(crate) fn find(bytes: &[u8], class: impl Fn(u64) -> u64) -> Option<usize> {
             return Some(index * 8 + first(found));
         }
     }
-    // It is filled up with zeros; what is found there does not count.
-    let last = rest.iter().rev();
-    let last = last.fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let found = first(class(last));
+    // What is found behind the end does not count.
+    let found = first(class(filled(rest)));
     (found < rest.len()).then_some(words.len() * 8 + found)
+}
+
+/// Fewer than nine bytes as a word, zeros behind them.
+pub(crate) fn filled(bytes: &[u8]) -> u64 {
+    let bytes = bytes.iter().rev();
+    bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 fn first(found: u64) -> usize {
@@ -35,8 +39,13 @@ pub(crate) fn packed(bytes: &[u8]) -> u64 {
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         return u64::from(last) << 32 | u64::from(first);
     }
-    let bytes = bytes.iter().rev();
-    bytes.fold(0, |word, byte| word << 8 | u64::from(*byte))
+    filled(bytes)
+}
+
+/// The highest bit of each byte of a word, next to each other.
+pub(crate) fn bits(high: u64) -> u64 {
+    // Each bit is moved to its place in the highest byte; no two of them meet.
+    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// The bytes from `least` to `most`, both ASCII.

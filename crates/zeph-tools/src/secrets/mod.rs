@@ -115,7 +115,7 @@ impl Secrets {
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut redacted = String::new();
         let mut at = 0;
-        while let Some(range) = self.known.find(text, at) {
+        while let Some(range) = self.known.find(text.as_bytes(), at) {
             redacted.push_str(&text[at..range.start]);
             redacted.push_str("[redacted:");
             redacted.push_str(self.name(Kind::KNOWN));
@@ -133,7 +133,9 @@ impl Secrets {
     fn is_clean(&self, text: &str) -> bool {
         self.extras.is_empty()
             && !view::is_needed_anywhere(text)
-            && scan::Candidates::new(self, text).place(0).is_none()
+            && scan::Candidates::new(self, text.as_bytes())
+                .place(0)
+                .is_none()
     }
 
     /// The line that tells of what a result held; `None` when there is nothing to tell.

@@ -77,7 +77,14 @@ struct Prefilter {
 struct Group {
     packed: Option<Searcher>,
     automaton: Option<AhoCorasick>,
-    families: Vec<Family>,
+    literals: Vec<(Family, &'static str)>,
+}
+
+/// What is looked for of a literal: of a run with which it begins the last byte alone. Lines are full of dashes.
+fn sought(literal: &str) -> &str {
+    let bytes = literal.as_bytes();
+    let run = bytes.iter().zip(&bytes[1..]).take_while(|(a, b)| a == b);
+    &literal[run.count()..]
 }
 
 static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
@@ -97,55 +104,68 @@ static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
 });
 
 impl Group {
-    fn new(literals: &[(Family, &str)]) -> Self {
-        let (families, literals): (Vec<Family>, Vec<&str>) = literals.iter().copied().unzip();
+    fn new(literals: &[(Family, &'static str)]) -> Self {
+        let sought = literals.iter().map(|(_, literal)| sought(literal));
+        let sought: Vec<&str> = sought.collect();
         let packed = packed::Config::new()
             .match_kind(packed::MatchKind::LeftmostFirst)
             .builder()
-            .extend(&literals)
+            .extend(&sought)
             .build();
         let automaton = match packed {
             Some(_) => None,
             None => AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostFirst)
-                .build(&literals)
+                .build(&sought)
                 .ok(),
         };
         Self {
             packed,
             automaton,
-            families,
+            literals: literals.to_vec(),
         }
     }
 
     /// The first literal behind a place.
-    fn find(&self, text: &str, from: usize) -> Option<(usize, Family)> {
-        let (at, pattern) = match (&self.packed, &self.automaton) {
-            (Some(packed), _) => {
-                let found = packed.find_in(text.as_bytes(), (from..text.len()).into())?;
-                (found.start(), found.pattern())
+    fn find(&self, text: &[u8], from: usize) -> Option<(usize, Family)> {
+        let mut at = from;
+        loop {
+            let (found, pattern) = match (&self.packed, &self.automaton) {
+                (Some(packed), _) => {
+                    let found = packed.find_in(text, (at..text.len()).into())?;
+                    (found.start(), found.pattern())
+                }
+                (None, Some(automaton)) => {
+                    let found = automaton.find(&text[at..])?;
+                    (at + found.start(), found.pattern())
+                }
+                (None, None) => return None,
+            };
+            let (family, literal) = self.literals[pattern.as_usize()];
+            let before = literal.len() - sought(literal).len();
+            let start = found.checked_sub(before).filter(|start| *start >= from);
+            match start {
+                Some(start) if before == 0 || text[start..].starts_with(literal.as_bytes()) => {
+                    return Some((start, family));
+                }
+                _ => at = found + 1,
             }
-            (None, Some(automaton)) => {
-                let found = automaton.find(&text.as_bytes()[from..])?;
-                (from + found.start(), found.pattern())
-            }
-            (None, None) => return None,
-        };
-        Some((at, self.families[pattern.as_usize()]))
+        }
     }
 }
 
 /// Goes through the candidates of a text.
 pub(super) struct Candidates<'t> {
     secrets: &'t Secrets,
-    text: &'t str,
+    text: &'t [u8],
     /// For each group what it found last; `None` before.
     next: [Option<Option<(usize, Family)>>; GROUPS],
     known: Option<Option<usize>>,
 }
 
 impl<'t> Candidates<'t> {
-    pub(super) fn new(secrets: &'t Secrets, text: &'t str) -> Self {
+    /// `text` is UTF-8.
+    pub(super) fn new(secrets: &'t Secrets, text: &'t [u8]) -> Self {
         Self {
             secrets,
             text,
@@ -193,7 +213,10 @@ impl<'t> Candidates<'t> {
         if self.known(range.start).is_some_and(|at| at < range.end) {
             return false;
         }
-        let line = Line::new(&self.text[range.clone()], true);
+        let Ok(line) = str::from_utf8(&self.text[range.clone()]) else {
+            return false;
+        };
+        let line = Line::new(line, true);
         let mut at = range.start;
         while let Some((place, family)) = self.literal(at)
             && place < range.end
@@ -208,7 +231,7 @@ impl<'t> Candidates<'t> {
 
     /// Where the first line behind a place, at which a line begins, is that needs a closer look.
     pub(super) fn suspect(&mut self, from: usize) -> Option<usize> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.text;
         let mut from = from;
         loop {
             let place = self.place(from)?;
@@ -376,7 +399,7 @@ fn literal_findings(
         decided: text.len(),
         ..Scanned::default()
     };
-    let mut candidates = Candidates::new(secrets, text);
+    let mut candidates = Candidates::new(secrets, text.as_bytes());
     let mut at = from;
     while let Some((start, family)) = candidates.literal(at) {
         line.reset();
@@ -409,7 +432,7 @@ fn literal_findings(
         }
     }
     let mut at = from;
-    while let Some(range) = secrets.known.find(text, at) {
+    while let Some(range) = secrets.known.find(text.as_bytes(), at) {
         at = range.end;
         scanned.findings.push(Finding {
             range,

@@ -38,7 +38,7 @@ pub struct StreamRedactor {
     kinds: Kinds,
     out: String,
     /// Lines as they are shown; its memory is used again.
-    shown: String,
+    shown: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl StreamRedactor {
             state: State::Plain,
             kinds: Kinds::default(),
             out: String::new(),
-            shown: String::new(),
+            shown: Vec::new(),
         }
     }
 
@@ -166,7 +166,7 @@ impl StreamRedactor {
     /// as it is, and is not copied yet. Returns whether that holds of all of `text`.
     fn lines(&mut self, text: &str, start: usize, same: bool) -> bool {
         let secrets = Arc::clone(&self.secrets);
-        let mut candidates = Candidates::new(&secrets, text);
+        let mut candidates = Candidates::new(&secrets, text.as_bytes());
         let (mut special, mut suspect) = (None, None);
         let mut at = start;
         // What is before that is handed out.
@@ -217,7 +217,7 @@ impl StreamRedactor {
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         // Where each line is, in what is shown and in the text.
-        let mut lines = Vec::new();
+        let mut lines = Vec::with_capacity(range.len() / 64);
         let mut at = range.start;
         for end in memchr_iter(b'\n', &text.as_bytes()[range.clone()]) {
             let next = range.start + end + 1;
@@ -225,8 +225,8 @@ impl StreamRedactor {
             view::add_shown(&text[at..next], &mut shown);
             lines.push((start..shown.len(), at..next));
             // The line break may be a part of an escape.
-            if !shown.ends_with('\n') {
-                shown.push('\n');
+            if shown.last() != Some(&b'\n') {
+                shown.push(b'\n');
             }
             at = next;
         }

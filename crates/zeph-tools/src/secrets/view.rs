@@ -30,16 +30,41 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
-/// Adds a line as a terminal shows it to `text`.
-pub(super) fn add_shown(line: &str, text: &mut String) {
-    let start = text.len();
-    for part in Parts::of(line) {
-        match part {
-            Part::Shown(_, shown) => text.push_str(shown),
-            Part::Backspace if text.len() > start => drop(text.pop()),
-            Part::Backspace => {}
+/// Adds a line as a terminal shows it to `shown`, which stays UTF-8.
+pub(super) fn add_shown(line: &str, shown: &mut Vec<u8>) {
+    let bytes = line.as_bytes();
+    let start = shown.len();
+    let mut endless = false;
+    let mut at = 0;
+    while at < bytes.len() {
+        at += add_plain(&bytes[at..], shown);
+        match bytes.get(at) {
+            Some(&ESC) => at += escape(&line[at..], &mut endless),
+            Some(&BACKSPACE) => {
+                at += 1;
+                while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
+            }
+            Some(_) => at += 1,
+            None => {}
         }
     }
+}
+
+/// Adds what is before the first control character; returns how many bytes that were.
+fn add_plain(bytes: &[u8], shown: &mut Vec<u8>) -> usize {
+    const BLOCK: usize = 16;
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    for (index, block) in blocks.iter().enumerate() {
+        // Runs are short: a block is copied before it is known how much of it counts.
+        shown.extend_from_slice(block);
+        if let Some(plain) = find(block, controls) {
+            shown.truncate(shown.len() - BLOCK + plain);
+            return index * BLOCK + plain;
+        }
+    }
+    let plain = find(rest, controls).unwrap_or(rest.len());
+    shown.extend_from_slice(&rest[..plain]);
+    blocks.len() * BLOCK + plain
 }
 
 /// What a line is made of.
@@ -146,14 +171,11 @@ fn escape(text: &str, endless: &mut bool) -> usize {
     let is = |byte: &u8, range: std::ops::RangeInclusive<u8>| range.contains(byte);
     let end = match bytes.get(1) {
         Some(b'[') => {
-            let body = bytes[2..]
-                .iter()
-                .take_while(|byte| is(byte, 0x20..=0x3f))
-                .count();
-            let last = bytes
-                .get(2 + body)
-                .is_some_and(|byte| is(byte, 0x40..=0x7e));
-            2 + body + usize::from(last)
+            let body = bytes[2..].iter();
+            let body = body.take_while(|byte| is(byte, 0x20..=0x3f)).count();
+            let last = bytes.get(2 + body);
+            // All of it is ASCII.
+            return 2 + body + usize::from(last.is_some_and(|byte| is(byte, 0x40..=0x7e)));
         }
         Some(b']' | b'P' | b'X' | b'^' | b'_') => {
             let is_end = |at: &usize| bytes[*at] == BELL || bytes.get(at + 1) == Some(&b'\\');

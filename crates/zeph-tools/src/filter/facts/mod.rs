@@ -198,16 +198,60 @@ impl<'r> Told<'r> {
 /// The words of a line, without the punctuation that sets them apart; those without a letter or
 /// a digit do not count.
 fn words_of(line: &str) -> impl Iterator<Item = &str> {
-    line.split_whitespace()
-        .map(|word| {
-            word.trim_matches(|c: char| {
-                matches!(
-                    c,
-                    ',' | ';' | '(' | ')' | '[' | ']' | '`' | '\'' | '"' | ':' | '.'
-                )
-            })
-        })
-        .filter(|word| word.chars().any(char::is_alphanumeric))
+    let is_ascii = line.is_ascii();
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        loop {
+            let word = match is_ascii {
+                true => next_in_ascii(&mut rest),
+                false => next_word(&mut rest),
+            };
+            let word = unpunctuated(word?);
+            let counts = match is_ascii {
+                true => word.bytes().any(|byte| byte.is_ascii_alphanumeric()),
+                false => word.chars().any(char::is_alphanumeric),
+            };
+            if counts {
+                return Some(word);
+            }
+        }
+    })
+}
+
+/// Takes the next word from a text.
+fn next_word<'t>(rest: &mut &'t str) -> Option<&'t str> {
+    let text = rest.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    let (word, more) = text.split_at(end);
+    *rest = more;
+    (!word.is_empty()).then_some(word)
+}
+
+/// The same of ASCII.
+fn next_in_ascii<'t>(rest: &mut &'t str) -> Option<&'t str> {
+    let is_blank = |byte: u8| matches!(byte, b'\t'..=b'\r' | b' ');
+    let bytes = rest.as_bytes();
+    let start = bytes.iter().position(|byte| !is_blank(*byte))?;
+    let end = bytes[start..].iter().position(|byte| is_blank(*byte));
+    let end = end.map_or(bytes.len(), |end| start + end);
+    let word = &rest[start..end];
+    *rest = &rest[end..];
+    Some(word)
+}
+
+/// A word without the punctuation around it.
+fn unpunctuated(word: &str) -> &str {
+    let sets_apart = |byte: &u8| {
+        matches!(
+            byte,
+            b',' | b';' | b'(' | b')' | b'[' | b']' | b'`' | b'\'' | b'"' | b':' | b'.'
+        )
+    };
+    let bytes = word.as_bytes();
+    let start = bytes.iter().take_while(|byte| sets_apart(byte)).count();
+    let end = bytes[start..].iter().rev();
+    let end = bytes.len() - end.take_while(|byte| sets_apart(byte)).count();
+    &word[start..end]
 }
 
 #[cfg(test)]

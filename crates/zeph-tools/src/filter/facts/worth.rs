@@ -2,13 +2,15 @@
 //!
 //! Of each word four bytes are looked for. Four tables say of a byte which of them it fits at the first,
 //! the second, the third, the fourth place, a bit for each: where what they say of four bytes in a row
-//! has a bit in common, a pattern looks at the line.
+//! has a bit in common, a pattern looks at the line. Before, the same is asked of pairs of bytes, of five
+//! bits of each: every second pair is enough, for one of any two begins within the four bytes.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use super::shape::build;
+use crate::bytes::filled;
 
 /// The words. What is a fact has one of them.
 const WORDS: &str = r"(?i)error|fail|panic|fatal|exception|conflict|abort|not ok|✖|-->|\*\*\*|segmentation|summary|test result|passed|undefined|traceback|could not|cannot|denied|no such file|killed|timed? ?out|fehler|erreur|plan: |^---- |\[ERR|✕|✗|×|●";
@@ -80,11 +82,81 @@ static FITS: [[u32; 256]; 4] = {
     tables
 };
 
+/// Bits of a byte that count in a pair: those that do not tell the case.
+const FEW: u8 = 0x1f;
+
+/// For each pair of bytes, [`FEW`] bits of each, which rows of [`STEMS`] it fits: in the lower half those that
+/// begin with it, in the upper half those that have it behind their first byte.
+static BEGINS: [u64; 1024] = fitting([0, 1]);
+/// The same of the pair behind: the last two bytes of the row, in the upper half the last one.
+static ENDS: [u64; 1024] = fitting([2, 3]);
+
+/// Rows that begin with any two bytes: these may stand before the line.
+const BEFORE: u64 = {
+    let table = fitting([0, 1]);
+    table[0] & table[1023]
+};
+
+/// Which rows fit a pair of bytes at two places that follow one another, and at the next two.
+const fn fitting(places: [usize; 2]) -> [u64; 1024] {
+    let mut table = [0; 1024];
+    let mut row = 0;
+    while row < STEMS.len() {
+        let mut stem = 0;
+        while stem < STEMS[row].len() {
+            let stem_bytes = STEMS[row][stem];
+            let mut pair = 0;
+            while pair < 1024 {
+                let mut half = 0;
+                while half < 2 {
+                    let first = fits_few(stem_bytes, places[0] + half, pair & 0x1f);
+                    let second = fits_few(stem_bytes, places[1] + half, pair >> 5);
+                    if first && second {
+                        table[pair] |= 1 << (row + 32 * half);
+                    }
+                    half += 1;
+                }
+                pair += 1;
+            }
+            stem += 1;
+        }
+        row += 1;
+    }
+    table
+}
+
+/// Whether a byte with these bits may stand at a place of a stem; behind it anything may.
+const fn fits_few(stem: &[u8; 4], place: usize, bits: usize) -> bool {
+    place > 3 || stem[place] == b'?' || (stem[place] & FEW) as usize == bits
+}
+
 /// Whether a line has one of the words.
 pub(super) fn is_worth_a_look(text: &str) -> bool {
     let bytes = text.as_bytes();
-    (bytes.starts_with(b"----") || has_stem(bytes))
+    (bytes.starts_with(b"----") || (may_have_stem(bytes) && has_stem(bytes)))
         && PATTERN.as_ref().is_none_or(|words| words.is_match(text))
+}
+
+/// Whether one of [`STEMS`] may be found.
+fn may_have_stem(bytes: &[u8]) -> bool {
+    let mut begun = BEFORE;
+    let mut found = 0;
+    let mut look = |eight: u64| {
+        // Each pair as a number of ten bits, sixteen bits apart.
+        let first = u64::from(FEW) * 0x0001_0001_0001_0001;
+        let pairs = (eight & first) | (eight & first << 8) >> 3;
+        for shift in [0, 16, 32, 48] {
+            let pair = (pairs >> shift) as usize & 0x3ff;
+            found |= begun & ENDS[pair];
+            begun = BEGINS[pair];
+        }
+    };
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    for chunk in chunks {
+        look(u64::from_le_bytes(*chunk));
+    }
+    look(filled(rest));
+    found != 0
 }
 
 /// Whether one of [`STEMS`] is found.

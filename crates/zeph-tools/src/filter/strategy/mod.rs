@@ -10,6 +10,7 @@ mod chain;
 mod dedup;
 mod docker_build;
 mod excerpt;
+mod forms;
 mod git_diff;
 mod git_log;
 mod git_status;
@@ -17,6 +18,7 @@ mod group_by_rule;
 mod keep_matching;
 mod listing;
 mod mask;
+mod names;
 mod package_notes;
 mod places;
 mod search_hits;
@@ -28,6 +30,7 @@ mod test_summary;
 #[cfg(test)]
 mod testing;
 mod truncate;
+mod words;
 
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};

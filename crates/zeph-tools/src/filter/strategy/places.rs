@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use foldhash::HashMap;
 use memchr::{memchr_iter, memrchr};
 
+use super::names::Names;
+
 /// Folders that are told apart while paths come in.
 const MOST_GROUPS: usize = 2000;
 /// Bytes of names that are remembered.
@@ -105,7 +107,7 @@ struct Group {
     /// Paths in it, and below it what has no line of its own.
     count: u64,
     /// The first names.
-    names: Vec<String>,
+    names: Names,
     /// The last name, where [`Self::names`] has not all.
     last: String,
     endings: Counts,
@@ -224,7 +226,7 @@ impl Places {
         }
         if room {
             self.bytes += name.len() + size_of::<String>();
-            group.names.push(name.to_owned());
+            group.names.push(name);
         } else {
             group.last.clear();
             group.last.push_str(name);
@@ -308,7 +310,7 @@ impl Group {
         match below {
             Some(below) => self.add_below(below, other.count),
             None => {
-                self.names.extend(other.names);
+                self.names.extend(&other.names);
                 self.last = other.last;
                 self.uncounted += other.uncounted;
                 for (name, count) in other.below.sorted() {
@@ -363,7 +365,7 @@ impl Group {
             let _ = write!(line, " … +{} more", self.count - told);
             let last = match self.names.last().filter(|_| self.last.is_empty()) {
                 Some(last) if listed.len() < self.names.len() => last,
-                _ => &self.last,
+                _ => self.last.as_str(),
             };
             if !last.is_empty() {
                 line.push_str(", last ");
@@ -375,7 +377,7 @@ impl Group {
     }
 
     /// As many names as `room`: those with a rare ending, and the first.
-    fn listed(&self, room: usize) -> Vec<&String> {
+    fn listed(&self, room: usize) -> Vec<&str> {
         if room >= self.names.len() {
             return self.names.iter().collect();
         }
@@ -385,7 +387,7 @@ impl Group {
         };
         let mut rare = room / 2;
         let mut shown: Vec<bool> = Vec::with_capacity(self.names.len());
-        for name in &self.names {
+        for name in self.names.iter() {
             let show = rare > 0 && is_rare(name);
             rare -= usize::from(show);
             shown.push(show);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::dedup::Dedup;
-use super::mask::{Mask, shape};
+use super::forms::Forms;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::facts::{Shape, Shapes};
 use crate::filter::line::{End, Held, Line, Sink};
@@ -64,7 +64,7 @@ impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Template {
             min_lines: self.min_lines,
-            min_words: self.min_words,
+            forms: Forms::new(self.min_words),
             dedup: self.dedup,
             early: Vec::new(),
             grouping: false,
@@ -133,27 +133,6 @@ impl Kind {
     }
 }
 
-/// Whether a line has that many words: runs of three letters and more, without digits.
-fn has_words(text: &str, least: usize) -> bool {
-    let mut words = 0;
-    // Of the run that has begun.
-    let (mut letters, mut digits) = (0, false);
-    for byte in text.bytes().chain([b' ']) {
-        if words == least {
-            return true;
-        }
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' => letters += 1,
-            b'0'..=b'9' => digits = true,
-            _ => {
-                words += usize::from(letters > 2 && !digits);
-                (letters, digits) = (0, false);
-            }
-        }
-    }
-    words >= least
-}
-
 fn warns(text: &str) -> bool {
     const WORDS: [&[u8]; 6] = [b"warn", b"fail", b"error", b"panic", b"fatal", b"exception"];
     let bytes = text.as_bytes();
@@ -194,7 +173,7 @@ struct Shown {
 
 struct Template {
     min_lines: usize,
-    min_words: usize,
+    forms: Forms,
     dedup: bool,
     /// The first lines, until there are enough of them.
     early: Vec<Held>,
@@ -230,11 +209,14 @@ impl Template {
     }
 
     fn group(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        if self.belongs_to_error(line.text) || !has_words(line.text, self.min_words) {
+        if self.belongs_to_error(line.text) {
             self.show(line, None, out);
             return;
         }
-        let shape = shape(line.text, Mask::Shape);
+        let Some(shape) = self.forms.shape(line.text) else {
+            self.show(line, None, out);
+            return;
+        };
         let Some(&at) = self.index.get(&shape) else {
             self.open(shape, line, out);
             return;

@@ -18,23 +18,23 @@ const MOST_NAMES: usize = 160;
 
 /// A group, to be printed.
 #[derive(Debug, Default)]
-pub(super) struct Block {
+pub(super) struct Block<'t> {
     /// The line where it belongs.
     pub(super) number: u64,
     /// What it says, in any case.
     pub(super) head: Vec<String>,
     /// What it says behind the places.
     pub(super) foot: Vec<String>,
-    /// All places as the tool prints them.
-    pub(super) full: Vec<String>,
+    /// All places as the tool prints them; `None`: as `short` has them.
+    pub(super) full: Option<Vec<String>>,
     /// The same places, the name of a file told once.
-    pub(super) short: Vec<Piece>,
+    pub(super) short: Vec<Piece<'t>>,
 }
 
 /// A line of places in one file.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
-    pub(super) file: String,
+pub(super) struct Piece<'t> {
+    pub(super) file: &'t str,
     pub(super) count: usize,
     pub(super) text: String,
 }
@@ -49,17 +49,31 @@ fn size<'t>(lines: impl IntoIterator<Item = &'t String>) -> usize {
     lines.into_iter().map(|line| line.len() + 1).sum()
 }
 
-impl Block {
+impl Block<'_> {
     fn head_size(&self) -> usize {
         size(&self.head) + size(&self.foot)
     }
 
     fn full_size(&self) -> usize {
-        self.head_size() + size(&self.full)
+        match &self.full {
+            Some(full) => self.head_size() + size(full),
+            None => self.short_size(),
+        }
     }
 
     fn short_size(&self) -> usize {
         self.head_size() + size(self.short.iter().map(|piece| &piece.text))
+    }
+
+    fn say_full(&self, out: &mut dyn Sink) {
+        match &self.full {
+            Some(full) => self.say(full, out),
+            None => self.say_short(out),
+        }
+    }
+
+    fn say_short(&self, out: &mut dyn Sink) {
+        self.say(self.short.iter().map(|piece| &piece.text), out);
     }
 
     fn say(&self, body: impl IntoIterator<Item = impl AsRef<str>>, out: &mut dyn Sink) {
@@ -78,7 +92,7 @@ impl Block {
     fn say_cut(&self, room: usize, out: &mut dyn Sink) {
         let room = room.saturating_sub(self.head_size() + MOST_NAMES + 40);
         let mut used = 0;
-        let fits = |piece: &&Piece| {
+        let fits = |piece: &&Piece<'_>| {
             used += piece.text.len() + 1;
             used <= room
         };
@@ -92,10 +106,10 @@ impl Block {
 }
 
 /// How many places are left out, and the names of some of their files.
-fn note(left: &[Piece]) -> Option<String> {
+fn note(left: &[Piece<'_>]) -> Option<String> {
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
     for piece in left.iter().filter(|piece| piece.count > 0) {
-        *files.entry(&piece.file).or_default() += piece.count;
+        *files.entry(piece.file).or_default() += piece.count;
     }
     let count: usize = files.values().sum();
     if count == 0 {
@@ -120,12 +134,12 @@ fn note(left: &[Piece]) -> Option<String> {
 impl Budget {
     /// Hands on groups: whole where there is room, else those that are long with shorter places, and as
     /// many of these as fit.
-    pub(super) fn tell(&mut self, blocks: &[Block], out: &mut dyn Sink) {
+    pub(super) fn tell(&mut self, blocks: &[Block<'_>], out: &mut dyn Sink) {
         let full: Vec<usize> = blocks.iter().map(Block::full_size).collect();
         let room = MOST_TOLD.saturating_sub(self.told).max(LEAST);
         self.told += full.iter().sum::<usize>().min(room);
         if full.iter().sum::<usize>() <= room {
-            blocks.iter().for_each(|block| block.say(&block.full, out));
+            blocks.iter().for_each(|block| block.say_full(out));
             return;
         }
         // Who takes less than a fair share is told whole; the others share the rest.
@@ -140,9 +154,9 @@ impl Budget {
         let rest = share(room - taken, &wants.collect::<Vec<_>>());
         for (at, block) in blocks.iter().enumerate() {
             if whole(at) {
-                block.say(&block.full, out);
+                block.say_full(out);
             } else if rest[at] == short[at] {
-                block.say(block.short.iter().map(|piece| &piece.text), out);
+                block.say_short(out);
             } else {
                 block.say_cut(rest[at], out);
             }
@@ -151,8 +165,8 @@ impl Budget {
 }
 
 /// The places of a group by file: `src/a.py:3:5 17:1`.
-pub(super) fn by_file(places: &[String]) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+pub(super) fn by_file(places: &[String]) -> Vec<Piece<'_>> {
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
     for place in places {
         let (file, position) = split(place);
         match pieces.last_mut() {
@@ -162,7 +176,7 @@ pub(super) fn by_file(places: &[String]) -> Vec<Piece> {
                 last.text.push_str(position);
             }
             _ => pieces.push(Piece {
-                file: file.to_owned(),
+                file,
                 count: 1,
                 text: format!("  {place}"),
             }),
@@ -189,27 +203,31 @@ mod tests {
     use super::super::super::testing::Texts;
     use super::*;
 
-    fn block(name: &str, files: usize, places: usize) -> Block {
+    fn places(files: usize, places: usize) -> Vec<String> {
         let place = |n: usize| format!("src/folder/file{}.py:{}:1", n / places, n % places);
-        let places: Vec<String> = (0..files * places).map(place).collect();
+        (0..files * places).map(place).collect()
+    }
+
+    fn block<'t>(name: &str, places: &'t [String]) -> Block<'t> {
         Block {
             number: 1,
             head: vec![format!("{name} ×{}", places.len())],
             foot: vec!["  help".to_owned()],
-            full: places.iter().map(|place| format!("  {place}")).collect(),
-            short: by_file(&places),
+            full: Some(places.iter().map(|place| format!("  {place}")).collect()),
+            short: by_file(places),
         }
     }
 
     /// Proves OUT-7d.
     #[test]
     fn every_group_is_told_with_its_number() {
-        let blocks = [
-            block("small", 2, 3),
-            block("dense", 3, 600),
-            block("huge", 900, 9),
-            block("last", 1, 1),
+        let groups = [
+            ("small", places(2, 3)),
+            ("dense", places(3, 600)),
+            ("huge", places(900, 9)),
+            ("last", places(1, 1)),
         ];
+        let blocks = groups.each_ref().map(|(name, places)| block(name, places));
         let mut out = Texts::default();
         Budget::default().tell(&blocks, &mut out);
         let text = out.0.join("\n");
@@ -234,7 +252,7 @@ mod tests {
     #[test]
     fn what_fits_stays_as_it_is() {
         let mut out = Texts::default();
-        Budget::default().tell(&[block("small", 2, 3)], &mut out);
+        Budget::default().tell(&[block("small", &places(2, 3))], &mut out);
         assert_eq!(out.0.len(), 8);
     }
 }

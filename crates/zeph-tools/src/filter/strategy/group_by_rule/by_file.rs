@@ -39,6 +39,10 @@ pub(super) struct Remarks {
     /// Of the last message; their memory is used again.
     form: String,
     parts: Vec<Range<usize>>,
+    /// Files and places, behind one another.
+    texts: String,
+    /// The last file that a remark had.
+    file: Range<usize>,
     bytes: usize,
     seen: bool,
     budget: Budget,
@@ -59,8 +63,14 @@ struct Form {
     /// The first message, and what it has where the others differ.
     message: String,
     parts: Vec<String>,
-    /// Files, and the places in each with what differs there.
-    files: Vec<(String, Vec<String>)>,
+    places: Vec<Place>,
+}
+
+/// Where it is said, and what differs there: ranges of [`Remarks::texts`].
+#[derive(Debug)]
+struct Place {
+    file: Range<usize>,
+    text: Range<usize>,
 }
 
 impl Remarks {
@@ -96,7 +106,12 @@ impl Remarks {
                 self.groups.len() - 1
             }
         };
-        self.bytes += self.groups[index].add(remark, &mut self.form, &mut self.parts);
+        if self.texts[self.file.clone()] != *remark.file {
+            self.file = push(&mut self.texts, remark.file);
+        }
+        read_form(remark.message, &mut self.form, &mut self.parts);
+        let group = &mut self.groups[index];
+        self.bytes += group.add(remark, &self.form, &self.parts, &self.file, &mut self.texts);
         if self.bytes > MOST_BYTES {
             self.tell(out);
         }
@@ -104,59 +119,71 @@ impl Remarks {
 
     /// Tells all, and begins anew.
     pub(super) fn tell(&mut self, out: &mut dyn Sink) {
-        let blocks: Vec<Block> = self.groups.drain(..).map(Group::block).collect();
-        self.budget.tell(&blocks, out);
+        let texts = &self.texts;
+        let blocks = self.groups.iter().map(|group| group.block(texts));
+        self.budget.tell(&blocks.collect::<Vec<_>>(), out);
+        self.groups.clear();
         self.by_key.clear();
+        self.texts.clear();
+        self.file = 0..0;
         self.bytes = 0;
     }
 }
 
+/// Adds a text to others; returns where it is.
+fn push(texts: &mut String, text: &str) -> Range<usize> {
+    let start = texts.len();
+    texts.push_str(text);
+    start..texts.len()
+}
+
 impl Group {
-    /// How many bytes more there are.
+    /// Takes a remark with a message of this form; returns how many bytes more there are.
     fn add(
         &mut self,
         remark: Remark<'_>,
-        form: &mut String,
-        parts: &mut Vec<Range<usize>>,
+        form: &str,
+        parts: &[Range<usize>],
+        file: &Range<usize>,
+        texts: &mut String,
     ) -> usize {
         self.count += 1;
-        read_form(remark.message, form, parts);
         let parts = || parts.iter().map(|part| &remark.message[part.clone()]);
         let mut bytes = 48 + remark.place.len();
         let index = match self.by_form.get(form) {
             Some(index) => *index,
             None => {
                 bytes += form.len() + remark.message.len() + 200;
-                self.by_form.insert(form.clone(), self.forms.len());
+                self.by_form.insert(form.to_owned(), self.forms.len());
                 self.forms.push(Form {
                     message: remark.message.to_owned(),
                     parts: parts().map(str::to_owned).collect(),
-                    files: Vec::new(),
+                    places: Vec::new(),
                 });
                 self.forms.len() - 1
             }
         };
         let form = &mut self.forms[index];
-        let mut place = remark.place.to_owned();
+        let is_same = |last: &Place| last.file == *file || texts[last.file.clone()] == *remark.file;
+        if !form.places.last().is_some_and(is_same) {
+            bytes += remark.file.len() + 64;
+        }
+        let mut text = push(texts, remark.place);
         for (first, part) in form.parts.iter().zip(parts()) {
             if first != part {
-                place.push(' ');
-                place.push_str(part);
+                texts.push(' ');
+                texts.push_str(part);
                 bytes += part.len() + 1;
             }
         }
-        match form.files.last_mut() {
-            Some((file, places)) if file == remark.file => places.push(place),
-            _ => {
-                bytes += remark.file.len() + 64;
-                form.files.push((remark.file.to_owned(), vec![place]));
-            }
-        }
+        text.end = texts.len();
+        let file = file.clone();
+        form.places.push(Place { file, text });
         bytes
     }
 
-    /// As it is printed.
-    fn block(self) -> Block {
+    /// As it is printed; `texts`: [`Remarks::texts`].
+    fn block<'t>(&'t self, texts: &'t str) -> Block<'t> {
         let mut head = format!("{} {}", self.level, self.code);
         if self.code.is_empty() {
             head.pop();
@@ -172,10 +199,13 @@ impl Group {
         if !one {
             block.head.push(head.clone());
         }
-        for form in self.forms {
-            if let (1, [(file, places)]) = (self.count, form.files.as_slice()) {
-                let place = places.join(" ");
-                let at = format!("{file} {place}");
+        for form in &self.forms {
+            if let (1, [place]) = (self.count, form.places.as_slice()) {
+                let at = format!(
+                    "{} {}",
+                    &texts[place.file.clone()],
+                    &texts[place.text.clone()]
+                );
                 let line = format!("{head}: {}  {}", form.message, at.trim_ascii());
                 block.head.push(line);
                 continue;
@@ -188,34 +218,40 @@ impl Group {
                 }),
             }
             // Files of which one form is told in turns are told once.
-            for (file, places) in form.files {
-                push_places(&file, &places, &mut block.short);
+            let alike = |a: &Place, b: &Place| {
+                a.file == b.file || texts[a.file.clone()] == texts[b.file.clone()]
+            };
+            for places in form.places.chunk_by(alike) {
+                push_places(places, texts, &mut block.short);
             }
         }
-        block.full = block.short.iter().map(|piece| piece.text.clone()).collect();
         block
     }
 }
 
 /// The places of one file, in as many lines as it takes.
-fn push_places(file: &str, places: &[String], pieces: &mut Vec<Piece>) {
+fn push_places<'t>(places: &[Place], texts: &'t str, pieces: &mut Vec<Piece<'t>>) {
+    let Some(first) = places.first() else { return };
+    let file = &texts[first.file.clone()];
+    let places = || places.iter().map(|place| &texts[place.text.clone()]);
     // Where a place has more than a number, it has to be seen where the next begins.
-    let between = match places.iter().any(|place| place.contains(' ')) {
+    let between = match places().any(|place| memchr(b' ', place.as_bytes()).is_some()) {
         true => "; ",
         false => " ",
     };
-    let new = |text| Piece {
-        file: file.to_owned(),
+    let new = |start: &str| Piece {
+        file,
         count: 0,
-        text,
+        text: start.to_owned(),
     };
-    let mut piece = new(format!("  {file}"));
-    for place in places {
+    let mut piece = new("  ");
+    piece.text.push_str(file);
+    for place in places() {
         if piece.count > 0 {
             piece.text.push_str(between);
             if piece.text.len() + place.len() > WIDTH {
                 piece.text.truncate(piece.text.trim_ascii_end().len());
-                pieces.push(std::mem::replace(&mut piece, new("    ".to_owned())));
+                pieces.push(std::mem::replace(&mut piece, new("    ")));
             }
         } else if !file.is_empty() {
             piece.text.push(' ');

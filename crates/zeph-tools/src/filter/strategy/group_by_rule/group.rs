@@ -4,6 +4,7 @@ use foldhash::HashMap;
 
 use super::budget::{Block, Budget, Piece, by_file};
 use super::{Diagnostic, Held, Line, Sink};
+use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
@@ -111,8 +112,9 @@ impl Groups {
 
     /// Prints all groups, and what comes behind them.
     pub(super) fn flush(&mut self, out: &mut dyn Sink) {
-        let blocks: Vec<Block> = self.groups.drain(..).map(Group::block).collect();
+        let blocks: Vec<Block<'_>> = self.groups.iter().map(Group::block).collect();
         self.budget.tell(&blocks, out);
+        self.groups.clear();
         for held in self.after.drain(..) {
             out.keep(held.line());
         }
@@ -135,18 +137,21 @@ impl Groups {
 fn form(level: &str, message: &str, form: &mut String) {
     form.push_str(level);
     form.push(':');
+    let bytes = message.as_bytes();
     let mut quoted = false;
     // Up to here everything is in the form.
     let mut done = 0;
-    for (at, byte) in message.bytes().enumerate() {
-        match byte {
-            b'`' if quoted => form.push('`'),
-            b'`' => form.push_str(&message[done..at]),
-            b'0'..=b'9' if !quoted => form.push_str(&message[done..at]),
-            _ => continue,
+    let marks = |word| between(word, b'0', b'9') | equal(word, b'`');
+    while let Some(next) = find(&bytes[done..], marks) {
+        let at = done + next;
+        match (bytes[at] == b'`', quoted) {
+            (true, true) => form.push('`'),
+            (_, false) => form.push_str(&message[done..at]),
+            // What is quoted is left out anyway.
+            (false, true) => {}
         }
         done = at + 1;
-        quoted ^= byte == b'`';
+        quoted ^= bytes[at] == b'`';
     }
     match quoted {
         true => form.push('`'),
@@ -192,7 +197,7 @@ impl Group {
     }
 
     /// As it is printed.
-    fn block(self) -> Block {
+    fn block(&self) -> Block<'_> {
         let mut block = Block {
             number: self.number,
             ..Block::default()
@@ -212,6 +217,7 @@ impl Group {
         if self.count == 1 && self.messages.len() == 1 {
             return block;
         }
+        let mut full = Vec::new();
         for (index, message) in self.messages.iter().enumerate() {
             // An error can be looked for by the words that the tool has for it.
             let said = match (index, self.level.starts_with("error")) {
@@ -219,13 +225,14 @@ impl Group {
                 (_, true) => format!(" {}: {}", self.level, message.text),
                 (_, false) => format!(" {}", message.text),
             };
-            push_places(&message.places, &said, &mut block.full);
+            push_places(&message.places, &said, &mut full);
             let mut pieces = by_file(&message.places);
             if let Some(Piece { text, .. }) = pieces.last_mut() {
                 text.push_str(&said);
             }
             block.short.append(&mut pieces);
         }
+        block.full = Some(full);
         block
     }
 }

@@ -5,7 +5,10 @@
 //! path is looked at more closely: timestamps, UUIDs, hexadecimal ids and durations are masked
 //! always, numbers and paths where [`Mask::Shape`] is asked for.
 
+mod time;
+
 use crate::bytes::{between, find, packed};
+use time::{duration, is_size, number_end, timestamp, unit};
 
 /// What is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,27 @@ const CLASS: [u8; 256] = {
     table
 };
 
+/// What a byte of a word is.
+const WORDY_DIGIT: u8 = 1;
+const WORDY_HEX: u8 = 2;
+const WORDY_OTHER: u8 = 4;
+
+/// What every byte is within a word; 0: in none.
+const WORDY: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'0'..=b'9' => WORDY_DIGIT,
+            b'a'..=b'f' | b'A'..=b'F' => WORDY_HEX,
+            b'g'..=b'z' | b'G'..=b'Z' | b'_' => WORDY_OTHER,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
 /// Marks in place of what is masked.
 const NUMBER: u64 = 0x11;
 const TIME: u64 = 0x12;
@@ -54,12 +78,16 @@ const SEED: u64 = 0x243f_6a88_85a3_08d3;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A hash that is the same in every run: eight bytes a step.
-struct Hash(u64);
+struct Hash {
+    value: u64,
+    /// It is another one with other digits.
+    by_digits: bool,
+}
 
 impl Hash {
     fn mark(&mut self, mark: u64) {
-        self.0 = (self.0 ^ mark).wrapping_mul(FACTOR);
-        self.0 ^= self.0 >> 29;
+        self.value = (self.value ^ mark).wrapping_mul(FACTOR);
+        self.value ^= self.value >> 29;
     }
 
     fn text(&mut self, text: &[u8]) {
@@ -79,8 +107,16 @@ impl Hash {
 
 /// The hash of a line's shape. Lines of one shape have one hash, in every run.
 pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
+    shape_by(text, mask).0
+}
+
+/// The same, and whether the shape is another one with other digits in place of some.
+pub(super) fn shape_by(text: &str, mask: Mask) -> (u64, bool) {
     let bytes = text.as_bytes();
-    let mut hash = Hash(SEED);
+    let mut hash = Hash {
+        value: SEED,
+        by_digits: mask == Mask::Ids,
+    };
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
@@ -104,7 +140,7 @@ pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
         }
     }
     hash.text(&bytes[done..]);
-    hash.0
+    (hash.value, hash.by_digits)
 }
 
 /// Where the first digit or slash is.
@@ -190,18 +226,17 @@ fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -
             return end;
         }
     }
-    let rest = bytes[start..].iter();
-    let length = rest
-        .take_while(|byte| matches!(CLASS[usize::from(**byte)], LETTER | DIGIT))
-        .count();
-    let end = start + length;
-    let text = &bytes[start..end];
-    if is_id(text, mask) {
+    let text = Word::at(&bytes[start..]);
+    let end = start + text.bytes.len();
+    hash.by_digits |= text.bytes.get(1) == Some(&b'x');
+    if text.is_id(mask) {
         hash.mark(ID);
         return end;
     }
-    if mask == Mask::Ids || (start == digit && is_code(bytes, start, end)) {
-        hash.text(text);
+    let may_be_code = mask == Mask::Shape && start == digit && end - start <= 3;
+    let code = may_be_code && is_code(bytes, start, end, hash);
+    if mask == Mask::Ids || code {
+        hash.text(text.bytes);
         hash.mark(NUMBER);
         return end;
     }
@@ -235,32 +270,58 @@ fn uuid(bytes: &[u8], at: usize) -> Option<usize> {
     (fits && !is_wordy(bytes, at + 36)).then_some(at + 36)
 }
 
-/// Hexadecimal of a length that no number and no word has; or letters and digits mixed, long.
-fn is_id(text: &[u8], mask: Mask) -> bool {
-    if text.starts_with(b"0x") && text.len() > 4 {
-        return true;
+/// A word: letters and digits.
+struct Word<'t> {
+    bytes: &'t [u8],
+    digits: usize,
+    /// Nothing but hexadecimal digits.
+    hex: bool,
+}
+
+impl<'t> Word<'t> {
+    /// The word with which `bytes` begin.
+    fn at(bytes: &'t [u8]) -> Self {
+        let (mut length, mut digits, mut kinds) = (0, 0, 0);
+        for byte in bytes {
+            let kind = WORDY[usize::from(*byte)];
+            if kind == 0 {
+                break;
+            }
+            length += 1;
+            digits += usize::from(kind & WORDY_DIGIT);
+            kinds |= kind;
+        }
+        Self {
+            bytes: &bytes[..length],
+            digits,
+            hex: kinds & WORDY_OTHER == 0,
+        }
     }
-    if text.len() < 7 {
-        return false;
+
+    /// Hexadecimal of a length that no number and no word has; or letters and digits mixed, long.
+    fn is_id(&self, mask: Mask) -> bool {
+        let length = self.bytes.len();
+        if self.bytes.starts_with(b"0x") && length > 4 {
+            return true;
+        }
+        if length < 7 {
+            return false;
+        }
+        if self.hex {
+            return self.digits < length || length >= 10;
+        }
+        mask == Mask::Shape && length >= 16 && self.digits >= 3
     }
-    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).count();
-    if text.iter().all(u8::is_ascii_hexdigit) {
-        return digits < text.len() || text.len() >= 10;
-    }
-    mask == Mask::Shape && text.len() >= 16 && digits >= 3
 }
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
-fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
-    if end - start > 3 {
-        return false;
-    }
+fn is_code(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> bool {
     let before = &bytes[start.saturating_sub(14)..start];
-    let bad = end - start == 3 && matches!(bytes[start], b'4' | b'5');
     let told = |name: &[u8]| before.windows(name.len()).any(|window| window == name);
-    (bad && (before.ends_with(b"\" ") || told(b"tatus") || told(b"code")))
-        || told(b"level")
-        || told(b"exit")
+    let level = told(b"level") || told(b"exit");
+    let status = end - start == 3 && (before.ends_with(b"\" ") || told(b"tatus") || told(b"code"));
+    hash.by_digits |= level || status;
+    level || status && matches!(bytes[start], b'4' | b'5')
 }
 
 /// Letters as they are, and a mark for each number; sizes have a mark of their own.
@@ -277,7 +338,7 @@ fn numbers(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> usize {
             continue;
         }
         let after = number_end(bytes, at);
-        if let Some(after) = unit(bytes, after, SIZES) {
+        if let Some(after) = unit(bytes, after, is_size) {
             hash.mark(SIZE);
             return after;
         }
@@ -292,147 +353,6 @@ fn numbers(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> usize {
         }
     }
     end.max(at)
-}
-
-/// The end of a number: digits, with points or commas between them.
-fn number_end(bytes: &[u8], at: usize) -> usize {
-    let mut at = at;
-    loop {
-        while is_digit(bytes, at) {
-            at += 1;
-        }
-        let point = matches!(bytes.get(at), Some(b'.' | b','));
-        if !(point && is_digit(bytes, at + 1)) {
-            return at;
-        }
-        at += 1;
-    }
-}
-
-const DURATIONS: &[&str] = &[
-    "ms", "ns", "us", "µs", "μs", "s", "m", "h", "d", "min", "mins", "sec", "secs",
-];
-const SIZES: &[&str] = &[
-    "B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "K", "k", "M", "G", "T",
-];
-
-/// The end of one of `units` at `at`, where no other word goes on.
-fn unit(bytes: &[u8], at: usize, units: &[&str]) -> Option<usize> {
-    let rest = bytes.get(at..)?;
-    if !rest
-        .first()
-        .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte > 0x7f)
-    {
-        return None;
-    }
-    let found = units
-        .iter()
-        .find(|unit| rest.starts_with(unit.as_bytes()) && class(rest, unit.len()) != LETTER)?;
-    Some(at + found.len())
-}
-
-/// The end of a duration such as `12ms`, `1.5 s`, `1m 3s`, `2h3m`.
-fn duration(bytes: &[u8], at: usize) -> Option<usize> {
-    let one = |at: usize| {
-        let number = number_end(bytes, at);
-        let spaced = (bytes.get(number) == Some(&b' ')).then_some(number + 1);
-        unit(bytes, number, DURATIONS).or_else(|| unit(bytes, spaced?, &["ms", "µs", "ns", "s"]))
-    };
-    let mut end = one(at)?;
-    loop {
-        let next = end + usize::from(bytes.get(end) == Some(&b' '));
-        if !is_digit(bytes, next) {
-            return Some(end);
-        }
-        match one(next) {
-            Some(further) => end = further,
-            None => return Some(end),
-        }
-    }
-}
-
-/// The end of a date, a time or both: `2026-05-01T10:00:00.123+02:00`, `10:00:00,123`,
-/// `01/May/2026:10:00:00 +0200`.
-fn timestamp(bytes: &[u8], at: usize) -> Option<usize> {
-    let Some(after) = date(bytes, at) else {
-        return time(bytes, at);
-    };
-    let joined = matches!(bytes.get(after), Some(b'T' | b't' | b' ' | b':' | b'_'));
-    Some(match joined.then(|| time(bytes, after + 1)).flatten() {
-        Some(end) => end,
-        None => after,
-    })
-}
-
-fn date(bytes: &[u8], at: usize) -> Option<usize> {
-    let digits = |at: usize| {
-        bytes[at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
-    };
-    let first = digits(at);
-    if !matches!(first, 1 | 2 | 4) {
-        return None;
-    }
-    let sign = *bytes.get(at + first)?;
-    if !matches!(sign, b'-' | b'/' | b'.') {
-        return None;
-    }
-    let middle = at + first + 1;
-    // A number, or the name of a month.
-    let second = bytes
-        .get(middle..)?
-        .iter()
-        .take_while(|byte| byte.is_ascii_alphanumeric())
-        .count();
-    let named = second == 3 && bytes[middle].is_ascii_uppercase();
-    if !(named || (second == 2 || second == 1) && digits(middle) == second)
-        || bytes.get(middle + second) != Some(&sign)
-    {
-        return None;
-    }
-    let last = middle + second + 1;
-    let third = digits(last);
-    let lengths = (first == 4 && third == 2) || (first <= 2 && third == 4);
-    (lengths && bytes.get(last + third) != Some(&sign)).then_some(last + third)
-}
-
-fn time(bytes: &[u8], at: usize) -> Option<usize> {
-    let two =
-        |at: usize| is_digit(bytes, at) && is_digit(bytes, at + 1) && !is_digit(bytes, at + 2);
-    let hours = if two(at) { 2 } else { 1 };
-    if !is_digit(bytes, at) || bytes.get(at + hours) != Some(&b':') || !two(at + hours + 1) {
-        return None;
-    }
-    let mut end = at + hours + 3;
-    if bytes.get(end) == Some(&b':') && two(end + 1) {
-        end += 3;
-    } else if hours == 1 {
-        // `1:23` is rather a place than a time.
-        return None;
-    }
-    if matches!(bytes.get(end), Some(b'.' | b',')) && is_digit(bytes, end + 1) {
-        end += 1;
-        while is_digit(bytes, end) {
-            end += 1;
-        }
-    }
-    if bytes.get(end) == Some(&b'Z') && !is_wordy(bytes, end + 1) {
-        return Some(end + 1);
-    }
-    let zone = end + usize::from(bytes.get(end) == Some(&b' '));
-    if matches!(bytes.get(zone), Some(b'+' | b'-'))
-        && is_digit(bytes, zone + 1)
-        && is_digit(bytes, zone + 2)
-    {
-        let mut after = zone + 3;
-        after += usize::from(bytes.get(after) == Some(&b':') && is_digit(bytes, after + 1));
-        if is_digit(bytes, after) && is_digit(bytes, after + 1) && !is_digit(bytes, after + 2) {
-            return Some(after + 2);
-        }
-    }
-    Some(end)
 }
 
 #[cfg(test)]
