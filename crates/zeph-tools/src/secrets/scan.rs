@@ -415,6 +415,10 @@ fn literal_findings(
         at = start + 1;
         match found {
             Some(Found::Key(key)) => {
+                // What follows on the line may be its end.
+                if !complete {
+                    scanned.decided = key.at;
+                }
                 scanned.key = Some(key);
                 break;
             }

@@ -1,6 +1,6 @@
 //! Redaction of a text that comes in pieces.
 //!
-//! What is handed out does not depend on how the text is cut into pieces, lines with escapes of
+//! What is handed out does not depend on how the text is cut into pieces, lines with escapes or keys of
 //! more than some kilobytes apart. A piece is held back as long as what follows it decides what
 //! it is: at most a value of the greatest length, or a line with escapes.
 
@@ -16,6 +16,7 @@ use super::line::LOOK_BACK;
 use super::private_key::{Key, Part};
 use super::scan::{Candidates, KeyBegins, Scanned, Use, scan};
 use super::view::{self, View};
+use crate::bytes::{controls, find};
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
 const LONGEST: usize = 64 * 1024;
@@ -146,6 +147,9 @@ impl StreamRedactor {
         if same {
             self.out.clear();
         }
+        if !same {
+            self.out.reserve(text.len());
+        }
         let end = memrchr(b'\n', &text.as_bytes()[start..]).map_or(start, |at| start + at + 1);
         let same = self.lines(&text[..end], start, same);
         self.line.push_str(&text[end..]);
@@ -199,7 +203,7 @@ impl StreamRedactor {
             }
             let end =
                 memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |place| at + place + 1);
-            self.out.push_str(&text[copied..at]);
+            self.copy(text, copied..at);
             self.complete(&text[at..end], 0);
             (at, copied) = (end, end);
         }
@@ -208,6 +212,14 @@ impl StreamRedactor {
         }
         self.out.push_str(&text[copied..]);
         false
+    }
+
+    /// Hands out a part of `text`, most of which will follow.
+    fn copy(&mut self, text: &str, part: Range<usize>) {
+        if self.out.is_empty() {
+            self.out.reserve(text.len());
+        }
+        self.out.push_str(&text[part]);
     }
 
     /// Takes the whole lines of `text` in a range, in which nothing but what a terminal does not show
@@ -242,7 +254,7 @@ impl StreamRedactor {
             if candidates.is_clean(shown) {
                 continue;
             }
-            self.out.push_str(&text[*copied..line.start]);
+            self.copy(text, *copied..line.start);
             self.complete(&text[line.clone()], 0);
             *copied = line.end;
             if !matches!(self.state, State::Plain) {
@@ -258,17 +270,26 @@ impl StreamRedactor {
     fn partial(&mut self) {
         loop {
             let held = self.line.len() - self.done;
-            let special = next_special(&self.line, 0).is_some();
+            // A carriage return may end the line.
+            let begun = self.line.strip_suffix('\r').unwrap_or(&self.line);
+            let special = find(begun.as_bytes(), controls).is_some();
             let closed =
                 special || !self.secrets.extras.is_empty() || !matches!(self.state, State::Plain);
             if !closed {
-                let scanned = scan(&self.secrets, &self.line, self.done, false, Use::All);
+                let scanned = scan(&self.secrets, begun, self.done, false, Use::All);
+                let held = self.line.len() - scanned.decided;
+                let cut = self.line.floor_char_boundary(scanned.decided + LONGEST);
                 let line = std::mem::take(&mut self.line);
                 self.emit(&line, self.done, scanned.decided, &scanned);
                 self.line = line;
                 self.done = scanned.decided;
-                self.forget();
-                return;
+                if held <= LONGEST {
+                    self.forget();
+                    return;
+                }
+                // A key that does not end: what there is of it is left out, and what follows belongs to it.
+                self.complete_until(cut);
+                continue;
             }
             let progress = (held > PROGRESS)
                 .then(|| next_return(&self.line, self.done + PROGRESS))
@@ -278,11 +299,16 @@ impl StreamRedactor {
                 None if held > LONGEST => self.line.floor_char_boundary(self.done + LONGEST),
                 None => return,
             };
-            let rest = self.line.split_off(cut);
-            let line = std::mem::replace(&mut self.line, rest);
-            self.complete(&line, self.done);
-            self.done = 0;
+            self.complete_until(cut);
         }
+    }
+
+    /// Takes the line up to `cut` as if it ended there.
+    fn complete_until(&mut self, cut: usize) {
+        let rest = self.line.split_off(cut);
+        let line = std::mem::replace(&mut self.line, rest);
+        self.complete(&line, self.done);
+        self.done = 0;
     }
 
     /// Of a line that is long only so much is kept as patterns look back.

@@ -29,17 +29,42 @@ fn in_pieces(secrets: &Arc<Secrets>, text: &str, cuts: &[usize]) -> String {
 fn one_cut_anywhere_changes_nothing() {
     let secrets = Arc::new(Secrets::default());
     let value = ["k3Vq", "9Zt1aa77", "Qz0P"].concat();
+    let begin = || ["-----BEGIN ", "PRIVATE ", "KEY"].concat();
+    let body = Random(7).alphanumeric(64);
     for text in [
         format!(r#"{{"out": "{{\"secret\": \"{value}\"}}"}}"#),
         format!(r#"{{"out": "{{\\\"api_key\\\" : \\\"{value}\\\"}}"}}"#),
         format!("machine a login b password {value} --token {value} x"),
         format!("DB_PASSWORD = '{value}' and https://user:{value}@host/x"),
+        // A key whose line goes on: what is behind it tells whether it is whole.
+        format!("{}----{body}}} and more\n", begin()),
+        format!("{}----{body}{{s://:{value}@host", begin()),
+        format!("{}-----+`\n{body}\n", begin()),
+        // What stands before a carriage return or a bell may go on behind it.
+        format!("--token {value}\r{value} x"),
+        format!("--token {value}\u{7}\u{1b}[m{value} x"),
     ] {
         let whole = in_pieces(&secrets, &text, &[]);
         assert_ne!(whole, text);
         for cut in 0..text.len() {
             assert_eq!(in_pieces(&secrets, &text, &[cut]), whole, "{cut} in {text}");
         }
+    }
+}
+
+/// Proves OUT-21: a key that is written on one line and never ends is left out, however long it is, and little of
+/// it is held.
+#[test]
+fn an_endless_key_is_left_out() {
+    let secrets = Arc::new(Secrets::default());
+    let body = Random(3).alphanumeric(200_000);
+    let begin = ["-----BEGIN ", "PRIVATE ", "KEY-----"].concat();
+    for between in ["", "}"] {
+        let text = format!("{begin}{}{between}{}", &body[..100], &body[100..]);
+        let cuts: Vec<usize> = (0..text.len()).step_by(1000).collect();
+        let redacted = in_pieces(&secrets, &text, &cuts);
+        assert!(redacted.len() < 1000, "{} bytes are left", redacted.len());
+        assert!(redacted.starts_with("[redacted:private_key]"), "{redacted}");
     }
 }
 
@@ -51,6 +76,16 @@ fn texts() -> impl Strategy<Value = String> {
             samples[at % samples.len()].text.clone()
         }),
         2 => "[ -~\n\r\t]{0,30}",
+        1 => any::<u64>().prop_map(|seed| {
+            let mut r = Random(seed);
+            let samples = samples(seed % 40);
+            let text = &samples[r.below(samples.len())].text;
+            // A part of one, with something else in it.
+            let at = text.floor_char_boundary(r.below(text.len()));
+            let end = text.ceil_char_boundary(at + r.below(text.len() - at + 1));
+            let between = r.pick(&["\r", "\u{7}", "\u{1b}[1m", "\n", "}", "\\", "", " "]);
+            format!("{}{between}{}", &text[..at], &text[end..])
+        }),
         1 => "(password|token|api_key|Bearer |://|sk-|eyJ|=|: |\"|'|\\\\|\n|-----BE|GIN |PRIVATE KEY-----|x1Y2z3W4){0,8}",
         1 => "[a-zä€\u{1b}\u{8}\\[m;]{0,8}",
     ];
