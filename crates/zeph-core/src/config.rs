@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeph_tools::schema_filter::ToolFilterConfig;
 
 /// The limits of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +20,8 @@ pub struct AgentConfig {
     /// Tokens that the conversation may take; empty means the model's window. The turn stops at 80 %.
     #[schemars(range(min = 1))]
     pub context_budget_tokens: Option<usize>,
+    /// Which tools the model is offered.
+    pub tool_filter: ToolFilterConfig,
 }
 
 impl Default for AgentConfig {
@@ -28,6 +31,7 @@ impl Default for AgentConfig {
             max_calls_per_iteration: 15,
             max_parallel_calls: 8,
             context_budget_tokens: None,
+            tool_filter: ToolFilterConfig::default(),
         }
     }
 }

@@ -10,11 +10,13 @@
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
 //! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
+//! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
 
 pub mod audit;
+pub mod completed;
 pub mod config;
 pub mod conversation;
 pub mod error;
@@ -32,6 +34,7 @@ pub use audit::head::{Head, Heads};
 pub use audit::{
     AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, verify_database, verify_file,
 };
+pub use completed::SqliteCompleted;
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;

@@ -108,6 +108,7 @@ impl Store {
     pub async fn clear_window(&self, id: &str) -> Result<(), StoreError> {
         self.forget_seen(id).await?;
         self.forget_calls(id).await?;
+        self.forget_completed(id).await?;
         let update = query(
             "UPDATE session SET window_start =
                  (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = session.number)

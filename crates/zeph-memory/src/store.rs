@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0006_audit_chain.sql"),
     include_str!("../migrations/0007_filter_gain.sql"),
     include_str!("../migrations/0008_call_quota.sql"),
+    include_str!("../migrations/0009_completed_tools.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

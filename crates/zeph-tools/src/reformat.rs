@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::def::ToolDef;
+use crate::tafc::{Stripped, strip_tafc_fields};
 
 /// Arguments that do not fit.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +42,8 @@ pub enum Reformatted {
     To(Value),
 }
 
-/// The arguments in an answer: the text is one JSON object, or one in a fence.
+/// The arguments in an answer: the text is one JSON object, or one in a fence. What a model reasoned in
+/// them is taken out.
 #[must_use]
 pub fn arguments(answer: &str) -> Option<Value> {
     let answer = answer.trim();
@@ -51,7 +53,11 @@ pub fn arguments(answer: &str) -> Option<Value> {
         Some(rest) => rest.strip_suffix("```")?.split_once('\n')?.1,
     };
     let value: Value = serde_json::from_str(inner).ok()?;
-    value.is_object().then_some(value)
+    let value = value.is_object().then_some(value)?;
+    match strip_tafc_fields(value) {
+        Stripped::Arguments(arguments) => Some(arguments),
+        Stripped::OnlyReasoning => None,
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ struct Gate {
     never: &'static [(Outcome, &'static str)],
 }
 
-const GATES: [Gate; 11] = [
+const GATES: [Gate; 12] = [
     Gate {
         name: "audit",
         cases: outer::audit,
@@ -66,6 +66,14 @@ const GATES: [Gate; 11] = [
         name: "policy",
         cases: outer::policy,
         never: &[(Outcome::Asked, "its rules allow and deny alone")],
+    },
+    Gate {
+        name: "dependencies",
+        cases: outer::dependencies,
+        never: &[(
+            Outcome::Asked,
+            "no answer makes up for what has not succeeded",
+        )],
     },
     Gate {
         name: "adversarial",
@@ -271,7 +279,7 @@ fn the_table_knows_every_gate() {
     let home = Home::new();
     home.config(
         "[tools]\nmax_tool_calls_per_session = 9\n[tools.policy]\nenabled = true\n[tools.utility]\nenabled = true\n\
-         [tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n",
+         [tools.dependencies]\nenabled = true\n[tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n",
     );
     let output = home.zeph(["doctor"]).run().stdout;
     let layers = output
@@ -354,6 +362,12 @@ fn blocklist() {
 #[test]
 fn policy() {
     holds("policy");
+}
+
+/// Proves EXE-20, EXE-21, PERM-20.
+#[test]
+fn dependencies() {
+    holds("dependencies");
 }
 
 /// Proves EXE-20, EXE-21, PERM-20.

@@ -293,6 +293,54 @@ const FAILURES: [Failure; 4] = [
     ),
 ];
 
+pub(super) fn dependencies() -> Vec<Case> {
+    let case = |outcome, what| Case::new("dependencies", outcome, what);
+    let unmet =
+        Expect::blocked().tells_model(&["bash needs a successful call of list_tasks first"]);
+    let unknown = Expect::blocked().tells_model(&["it cannot be known which tools succeeded"]);
+    vec![
+        case(Outcome::Allowed, "what it requires succeeded")
+            .config(allowing!(
+                "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
+            ))
+            .before(("list_tasks", json!({})))
+            .expect(Expect::runs()),
+        case(Outcome::Denied, "what it requires was not called")
+            .config(allowing!(
+                "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
+            ))
+            .expect(unmet.clone()),
+        case(Outcome::Denied, "what it requires failed")
+            .config(allowing!(
+                "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"read\"]"
+            ))
+            .before(read("missing.txt"))
+            .expect(Expect::blocked().tells_model(&["a successful call of read first"])),
+        case(Outcome::Fault, "what succeeded cannot be read")
+            .config(allowing!(
+                "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
+            ))
+            .prepare(|home| {
+                open(home);
+                execute(&home.database(), "DROP TABLE completed_tools");
+            })
+            .expect(unknown),
+        case(Outcome::Fault, "what succeeds cannot be kept")
+            .config(allowing!(
+                "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.bash]\nrequires = [\"list_tasks\"]"
+            ))
+            .prepare(|home| {
+                open(home);
+                execute(
+                    &home.database(),
+                    "CREATE TRIGGER a BEFORE INSERT ON completed_tools BEGIN SELECT RAISE(ABORT, 'no'); END",
+                );
+            })
+            .before(("list_tasks", json!({})))
+            .expect(unmet),
+    ]
+}
+
 pub(super) fn adversarial() -> Vec<Case> {
     const ON: &str = allowing!(
         "[tools.adversarial_policy]\nenabled = true\npolicies = [\"Nothing is touched.\"]\ntimeout_ms = 300"

@@ -5,9 +5,12 @@ pub mod commands;
 pub mod dispatch;
 pub mod history;
 pub mod limits;
+mod offer;
 mod permissions;
 pub mod prompt;
+mod reasoned;
 pub mod reformat;
+mod results;
 pub mod tokens;
 pub mod turn;
 
@@ -23,6 +26,7 @@ use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::Given;
 use zeph_tools::reformat::Reformat;
+use zeph_tools::tafc::TafcConfig;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolCall, ToolRegistry, Undo,
     UndoError, Undone, content_for_llm,
@@ -35,6 +39,7 @@ use crate::side_usage::SideUsage;
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
+use offer::Offer;
 use turn::TurnOutcome;
 
 /// A line of `/status`: what it is of, and what it says now of a session.
@@ -44,6 +49,8 @@ pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
 pub struct AgentParts {
     /// `[agent]`.
     pub config: AgentConfig,
+    /// `[tools.tafc]`.
+    pub tafc: TafcConfig,
     /// The model.
     pub provider: Arc<dyn LlmProvider>,
     /// In which form the model reads results.
@@ -102,6 +109,7 @@ pub struct Agent {
     store: Store,
     project: PathBuf,
     system: String,
+    offer: Offer,
     tools: Vec<ToolDefinition>,
     reload: Option<Arc<dyn ConfigReload>>,
     response_schema: Option<Value>,
@@ -147,6 +155,7 @@ impl Agent {
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter);
         Ok(Self {
+            offer: Offer::new(parts.config.tool_filter.clone(), parts.tafc),
             config: parts.config,
             provider: parts.provider,
             executor: parts.executor,
@@ -232,6 +241,10 @@ impl Agent {
                 self.history.clear().await?;
                 self.follow_window();
                 self.permissions.grants.clear(self.history.session());
+                self.offer.forget();
+                if let Some(dependencies) = &self.limits.dependencies {
+                    dependencies.forget(self.history.session());
+                }
                 "The conversation starts over; what was said stays in the store.".to_owned()
             }
             Command::Status => self.status().await,
@@ -331,7 +344,7 @@ impl Agent {
              context     about {} of {budget} tokens, {} messages\n\
              limits      {} rounds of calls a turn, {} calls a round{}\n\
              cache       {}\n\
-             {}database    {}",
+             {}{}database    {}",
             self.history.session(),
             self.project.display(),
             self.provider.model(),
@@ -343,6 +356,7 @@ impl Agent {
             self.quota_status().await,
             self.cache_status(),
             self.more_status(),
+            self.offer.status(self.provider.as_ref()),
             self.store.path().display(),
         )
     }

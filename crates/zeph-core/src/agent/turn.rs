@@ -8,20 +8,22 @@
 //!
 //! The turn ends with an answer without calls, at a limit, by a cancel, or with an error.
 
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{
-    ChatRequest, ChatResponse, LlmError, Message, MessagePart, Role, StopReason, StreamEvent,
-    ToolChoice, ToolDefinition, ToolUseRequest, Usage,
+    ChatRequest, ChatResponse, LlmError, Message, StopReason, StreamEvent, ToolChoice,
+    ToolUseRequest, Usage,
 };
-use zeph_tools::{OutputMetadata, ToolError, ToolRegistry, ToolResult, content_for_llm};
+use zeph_tools::ToolRegistry;
 
 use super::Agent;
-use super::dispatch::{Batch, Dispatcher};
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step};
+use super::reasoned::without_reasoning;
 use crate::channel::AgentEvent;
 
 /// Why a turn ended.
@@ -63,18 +65,8 @@ pub struct TurnOutcome {
     pub message: Option<String>,
 }
 
-/// What is left of a result that was stored.
-struct Stored {
-    /// What the model reads of it.
-    content: String,
-    /// Whether a gate refused the call.
-    refused: bool,
-    /// Calls used and allowed, when the quota refused it.
-    over_quota: Option<(u64, u64)>,
-}
-
 /// What stops a turn from within.
-enum Stop {
+pub(super) enum Stop {
     End(TurnEnd, String),
     Cancelled,
 }
@@ -123,7 +115,7 @@ impl Agent {
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
         self.dispatcher.refresh().await;
-        let registry = self.refresh_tools();
+        let registry = self.refresh_tools(text).await;
         self.history.mend().await?;
         let first = self.history.messages().is_empty();
         self.history.push(Message::user(text), None).await?;
@@ -138,13 +130,14 @@ impl Agent {
                 Some(Limit::Context) => {
                     return Err(Stop::End(TurnEnd::ContextBudget, self.over_budget(&limits)));
                 }
-                Some(limit) => return self.sum_up(limit, cancel, outcome).await,
+                Some(limit) => return self.sum_up(limit, &registry, cancel, outcome).await,
             }
             self.channel.emit(AgentEvent::Requesting {
                 iteration: limits.iterations() + 1,
             });
+            self.offer_tools(&registry).await;
             let response = self.ask(ToolChoice::Auto, cancel, outcome).await?;
-            let requests = self.store_answer(response, outcome).await?;
+            let (requests, skipped) = self.store_answer(response, &registry, outcome).await?;
             if requests.is_empty() {
                 if refused && outcome.text.trim().is_empty() {
                     return Err(Stop::End(
@@ -155,7 +148,9 @@ impl Agent {
                 return Ok(());
             }
             outcome.tool_calls += requests.len();
-            let results = self.run_calls(&requests, &registry, cancel).await?;
+            let results = self
+                .run_calls(&requests, &skipped, &registry, cancel)
+                .await?;
             refused = results.iter().all(|result| result.refused);
             if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
                 limits.over_quota(used, max);
@@ -185,6 +180,7 @@ impl Agent {
     async fn sum_up(
         &mut self,
         limit: Limit,
+        registry: &ToolRegistry,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
@@ -217,7 +213,7 @@ impl Agent {
         );
         self.history.push(Message::user(words), None).await?;
         let response = self.ask(ToolChoice::None, cancel, outcome).await?;
-        let requests = self.store_answer(response, outcome).await?;
+        let (requests, _) = self.store_answer(response, registry, outcome).await?;
         if !requests.is_empty() {
             let results = self.dispatcher.refuse_all(&requests, cancel, reason).await;
             for (request, result) in requests.iter().zip(results) {
@@ -314,12 +310,14 @@ impl Agent {
         error.to_string()
     }
 
-    /// Stores the answer and returns its calls.
+    /// Stores the answer, without what was reasoned in its calls, and returns these, and the ids of
+    /// those that held nothing else.
     async fn store_answer(
         &mut self,
         response: ChatResponse,
+        registry: &ToolRegistry,
         outcome: &mut TurnOutcome,
-    ) -> Result<Vec<ToolUseRequest>, Stop> {
+    ) -> Result<(Vec<ToolUseRequest>, HashSet<String>), Stop> {
         if let ChatResponse::Text { stop, .. } = &response {
             match stop {
                 StopReason::MaxTokens => self.channel.emit(AgentEvent::Notice(
@@ -332,85 +330,17 @@ impl Agent {
             }
         }
         let usage = response.usage();
-        let message = response.into_message();
+        let (message, skipped) = without_reasoning(response.into_message(), registry);
         outcome.text = message.text();
         let requests: Vec<_> = message.tool_uses().cloned().collect();
         if message.parts.is_empty() {
             self.channel.emit(AgentEvent::Notice(
                 "the model gave an empty answer".to_owned(),
             ));
-            return Ok(requests);
+            return Ok((requests, skipped));
         }
         self.history.push(message, Some(usage)).await?;
-        Ok(requests)
-    }
-
-    /// Runs the calls of one answer and stores each result.
-    async fn run_calls(
-        &mut self,
-        requests: &[ToolUseRequest],
-        registry: &ToolRegistry,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<Stored>, Stop> {
-        let batch = Batch::of(requests, registry, &self.config);
-        self.follow_window();
-        let dispatcher = std::sync::Arc::clone(&self.dispatcher);
-        let mut stored = Vec::with_capacity(requests.len());
-        if Dispatcher::may_run_together(requests, registry) {
-            let start = Instant::now();
-            let results = dispatcher.run_together(requests, &batch, cancel).await;
-            let took = start.elapsed();
-            for (request, result) in requests.iter().zip(results) {
-                stored.push(self.store_result(request, result, took).await?);
-            }
-        } else {
-            for (at, request) in requests.iter().enumerate() {
-                let start = Instant::now();
-                let result = dispatcher.run_one_of(at, request, &batch, cancel).await;
-                // A result that cannot be stored ends the batch: no further mutation begins.
-                let took = start.elapsed();
-                stored.push(self.store_result(request, result, took).await?);
-            }
-        }
-        Ok(stored)
-    }
-
-    /// Stores a result.
-    async fn store_result(
-        &mut self,
-        request: &ToolUseRequest,
-        result: ToolResult,
-        took: Duration,
-    ) -> Result<Stored, Stop> {
-        let content = content_for_llm(&result);
-        let metadata = OutputMetadata {
-            execution_time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            data_size_bytes: content.len() as u64,
-            timestamp: jiff::Timestamp::now().as_millisecond(),
-        };
-        let refused = result.as_ref().is_err_and(ToolError::is_refusal);
-        let over_quota = match &result {
-            Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
-            _ => None,
-        };
-        let mut parts = vec![MessagePart::ToolResult {
-            tool_use_id: request.id.clone(),
-            content: self.result_format.content(&result, metadata),
-            is_error: result.is_err(),
-        }];
-        // An image belongs to the result before it.
-        let image = result.ok().and_then(|output| output.image);
-        parts.extend(image.map(|image| MessagePart::Image {
-            media_type: image.media_type,
-            data: image.data,
-        }));
-        let role = Role::User;
-        self.history.push(Message { role, parts }, None).await?;
-        Ok(Stored {
-            content,
-            refused,
-            over_quota,
-        })
+        Ok((requests, skipped))
     }
 
     /// Notes in the store what the session is about and which model answers.
@@ -430,18 +360,32 @@ impl Agent {
         Ok(())
     }
 
-    /// Asks the executors anew what they offer.
-    pub(super) fn refresh_tools(&mut self) -> ToolRegistry {
+    /// Asks the executors anew which tools there are; `query` is what the user said.
+    async fn refresh_tools(&mut self, query: &str) -> ToolRegistry {
         let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
-        self.tools = registry
-            .tools()
-            .iter()
-            .map(|def| ToolDefinition {
-                name: def.id.to_string(),
-                description: def.description.to_string(),
-                parameters: std::sync::Arc::clone(&def.parameters),
-            })
-            .collect();
+        if let Some(dependencies) = &self.limits.dependencies {
+            dependencies.begin_turn(self.history.session(), query);
+        }
+        let provider = Arc::clone(&self.provider);
+        self.offer
+            .begin_turn(query, &registry, provider.as_ref())
+            .await;
         registry
+    }
+
+    /// Finds out what the next request offers.
+    async fn offer_tools(&mut self, registry: &ToolRegistry) {
+        let dependencies = self.limits.dependencies.clone();
+        let offered = self.offer.definitions(
+            self.history.session(),
+            registry,
+            self.provider.as_ref(),
+            dependencies.as_deref(),
+        );
+        let (tools, warning) = offered.await;
+        self.tools = tools;
+        if let Some(warning) = warning {
+            self.channel.emit(AgentEvent::Notice(warning));
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::anomaly::Anomalies;
+use super::dependencies::Dependencies;
 use super::quota::Quota;
 use super::reputation::Reputations;
 use super::utility::Utility;
@@ -19,4 +20,6 @@ pub struct CallLimits {
     pub reputations: Arc<Reputations>,
     /// What skips calls that are of no use.
     pub utility: Option<Arc<Utility>>,
+    /// Which tools need others to succeed first.
+    pub dependencies: Option<Arc<Dependencies>>,
 }

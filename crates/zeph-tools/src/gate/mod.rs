@@ -9,13 +9,15 @@
 //! question shows of it.
 //!
 //! What limits calls: [`quota`] (how many), [`anomaly`] (tools that fail too often), [`utility`] (calls
-//! of no use, by [`reputation`] and what is known already); [`limits`] holds them together.
+//! of no use, by [`reputation`] and what is known already), [`dependencies`] (tools that need others first);
+//! [`limits`] holds them together.
 
 pub mod about;
 pub mod adversarial;
 pub mod anomaly;
 pub mod config;
 pub mod decision;
+pub mod dependencies;
 mod glob;
 pub mod limits;
 pub mod offer;

@@ -9,6 +9,7 @@ pub mod audit;
 #[cfg(feature = "shell")]
 pub mod blocklist;
 pub mod cache;
+pub mod dependencies;
 #[cfg(feature = "shell")]
 pub mod filter;
 pub mod grants;

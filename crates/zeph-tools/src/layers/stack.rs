@@ -10,6 +10,7 @@
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
 //! | policy | before anybody is asked: what it denies runs in no mode, whoever agrees |
+//! | dependencies | a tool that is not offered yet does not run either, whoever asks for it; before any model or person is asked |
 //! | adversarial | after the gates that cost nothing, so that no model is asked about what they refuse; before any question, so that a person is not asked about what is denied anyway |
 //! | anomaly | before the question: nobody is asked about a tool that is blocked; it sees what became of each call that the gates within let through |
 //! | permission | the last word on whether a call may run; whatever stands further in has been allowed |
@@ -31,6 +32,7 @@ use super::adversarial::AdversarialLayer;
 use super::anomaly::AnomalyLayer;
 use super::audit::AuditLayer;
 use super::cache::CacheLayer;
+use super::dependencies::DependencyLayer;
 use super::known::KnownLayer;
 use super::overflow::OverflowLayer;
 use super::permission::{PermissionLayer, Permissions};
@@ -108,6 +110,10 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         let places = Arc::clone(&parts.permissions.places);
         let layer = PolicyLayer::new(policy, places, Arc::clone(&registry));
         layers.push(Arc::new(layer));
+    }
+    if let Some(dependencies) = limits.dependencies {
+        let registry = Arc::clone(&registry);
+        layers.push(Arc::new(DependencyLayer::new(dependencies, registry)));
     }
     if let Some(gate) = parts.adversarial {
         let (registry, secrets) = (Arc::clone(&registry), Arc::clone(&parts.secrets));

@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
-use zeph_memory::{SqliteQuota, Store};
+use zeph_memory::{SqliteCompleted, SqliteQuota, Store};
+use zeph_tools::ToolRegistry;
+use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Anomalies;
+use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::gate::quota::Quota;
 use zeph_tools::gate::utility::Utility;
 
 use crate::config::Loaded;
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
 /// The limits of `loaded`, for all sessions of this process. The quota is counted in the database, so
 /// that it goes on over processes.
-pub(super) fn limits(loaded: &Loaded, store: &Store) -> CallLimits {
+pub(super) fn limits(loaded: &Loaded, store: &Store, quiet: bool) -> CallLimits {
     let tools = &loaded.config.tools;
     let quota = |max| Quota {
         max,
@@ -24,6 +29,58 @@ pub(super) fn limits(loaded: &Loaded, store: &Store) -> CallLimits {
         quota: tools.max_tool_calls_per_session.map(quota),
         anomalies: tools.anomaly.enabled.then(anomalies),
         utility: tools.utility.enabled.then(utility),
+        dependencies: dependencies(loaded, store, quiet),
         ..CallLimits::default()
+    }
+}
+
+/// The requirements of tools. Those of a cycle are cleared, and told of.
+fn dependencies(loaded: &Loaded, store: &Store, quiet: bool) -> Option<Arc<Dependencies>> {
+    let dependencies = &loaded.config.tools.dependencies;
+    if !dependencies.enabled {
+        return None;
+    }
+    let (graph, cycles) = ToolDependencyGraph::new(dependencies);
+    for cycle in cycles {
+        let members = cycle.join(", ");
+        warn(
+            &format!(
+                "[tools.dependencies]: {members} require each other, so that none could ever be called; \
+                 their `requires` do not hold"
+            ),
+            quiet,
+        );
+    }
+    Some(Arc::new(Dependencies::new(
+        graph,
+        dependencies.mode,
+        loaded.config.agent.tool_filter.always_on.clone(),
+        Arc::new(SqliteCompleted::new(store.clone())),
+    )))
+}
+
+/// Tells of tools that requirements name and that there are not.
+pub(super) fn warn_of_unknown(limits: &CallLimits, registry: &ToolRegistry, quiet: bool) {
+    let Some(dependencies) = &limits.dependencies else {
+        return;
+    };
+    let unknown = dependencies
+        .graph()
+        .unknown(|id| registry.tools().iter().any(|def| def.id == id));
+    for tool in unknown {
+        let near = registry.near(&tool);
+        let near = near.first().map(|near| format!("; did you mean {near}?"));
+        let near = near.unwrap_or_default();
+        warn(
+            &format!("[tools.dependencies.rules]: there is no tool {tool:?}{near}"),
+            quiet,
+        );
+    }
+}
+
+fn warn(text: &str, quiet: bool) {
+    tracing::warn!("{text}");
+    if !quiet {
+        stderr_line(&clean(&format!("warning: {text}")));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 pub(crate) use judge::judge;
-use limits::limits;
+use limits::{limits, warn_of_unknown};
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
 pub(crate) use provider::{
@@ -162,7 +162,7 @@ impl Assembly {
         let sandbox = Arc::new(sandbox);
         let undo = FileUndo::new(Arc::clone(&sandbox), trail.clone());
         let caches = result_caches(&loaded, &shell);
-        let limits = limits(&loaded, &store);
+        let limits = limits(&loaded, &store, global.quiet);
         let gate = judge::gate(
             &loaded,
             &env,
@@ -191,6 +191,7 @@ impl Assembly {
             permissions.clone(),
         )?;
         let registry = stack.registry();
+        warn_of_unknown(&limits, &registry, global.quiet);
         let kind = |tool: &str| Some(registry.get(tool)?.about.pattern_kind());
         let checked = policies.check(kind, &loaded.places);
         checked.map_err(|error| ConfigErrors::from(ConfigError::general(error.to_string())))?;

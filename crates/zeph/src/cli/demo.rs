@@ -167,6 +167,7 @@ async fn work(
     let open = open_session(&assembly.store, &SessionChoice::New, project).await?;
     let mut agent = Agent::open(AgentParts {
         config: assembly.loaded.config.agent.clone(),
+        tafc: assembly.loaded.config.tools.tafc.clone(),
         provider: Arc::new(ScriptedProvider::new("demo", scenario)),
         reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,

@@ -166,6 +166,7 @@ async fn turn_of(
     }
     let mut agent = Agent::open(AgentParts {
         config: assembly.agent_config(provider.context_window()),
+        tafc: assembly.loaded.config.tools.tafc.clone(),
         provider,
         reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,
@@ -364,6 +365,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
     )));
     let mut agent = Agent::open(AgentParts {
         config: assembly.agent_config(provider.context_window()),
+        tafc: assembly.loaded.config.tools.tafc.clone(),
         provider: Arc::clone(&provider),
         reformatter: assembly.reformatter.clone(),
         executor: Arc::clone(&assembly.stack) as _,

@@ -49,6 +49,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     check.blocklist(shell);
     check.adversarial(config);
     check.anomaly(&config.tools);
+    check.boosts(&config.tools);
     if config.tools.audit.required && config.tools.audit.is_off() {
         check.error(
             "tools.audit.required",
@@ -212,6 +213,23 @@ impl Check<'_> {
                 format!("`tools.anomaly.failure_threshold` is {threshold}, and has to be more than 0 and at most 1"),
                 "0.7 means: 7 of 10 calls failed",
             );
+        }
+    }
+
+    fn boosts(&mut self, tools: &ToolsConfig) {
+        let config = &tools.dependencies;
+        let boosts = [
+            ("tools.dependencies.boost_per_dep", config.boost_per_dep),
+            ("tools.dependencies.max_total_boost", config.max_total_boost),
+        ];
+        for (key, boost) in boosts {
+            if !(0.0..=1.0).contains(&boost) {
+                self.error(
+                    key,
+                    format!("`{key}` is {boost}, and has to be from 0 to 1"),
+                    "0.15 means: as if it were that much nearer to what was said",
+                );
+            }
         }
     }
 

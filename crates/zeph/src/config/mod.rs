@@ -31,6 +31,7 @@ use zeph_core::AgentConfig;
 use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
+use zeph_tools::dependency_graph::DependencyConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::gate::PermissionRule;
@@ -41,6 +42,7 @@ use zeph_tools::gate::utility::UtilityConfig;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::shell::ShellConfig;
+use zeph_tools::tafc::TafcConfig;
 use zeph_tools::undo::UndoConfig;
 use zeph_tools::web::ScrapeConfig;
 use zeph_tools::{AuditConfig, Mode, ResultFormat};
@@ -141,6 +143,10 @@ pub(crate) struct ToolsConfig {
     pub(crate) anomaly: AnomalyConfig,
     /// Calls that are of no use.
     pub(crate) utility: UtilityConfig,
+    /// Tools that need others to have succeeded first.
+    pub(crate) dependencies: DependencyConfig,
+    /// Tools that ask the model to think first.
+    pub(crate) tafc: TafcConfig,
     /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
 }

@@ -234,9 +234,9 @@ fn scalar(shape: &Shape, value: &DeValue<'_>) -> Option<Value> {
                 DeValue::Float(value) => value.as_str().parse().ok()?,
                 _ => return None,
             };
-            (*min..=*max)
-                .contains(&value)
-                .then_some(Value::Float(value))
+            // Where there are no bounds, what reads it says what is no number, too.
+            let unbounded = min.is_infinite() && max.is_infinite();
+            (unbounded || (*min..=*max).contains(&value)).then_some(Value::Float(value))
         }
         (Shape::Text, DeValue::String(value)) => Some(Value::String(value.to_string())),
         (Shape::Choice(names), DeValue::String(value)) => names

@@ -45,6 +45,23 @@ const RULES: &[(&str, Rule)] = &[
     ("agent.max_calls_per_iteration", Rule::Lower),
     ("agent.max_parallel_calls", Rule::Lower),
     ("agent.context_budget_tokens", Rule::Lower),
+    // They say what the model is told of, not what it may do.
+    ("agent.tool_filter.enabled", Rule::Free),
+    ("agent.tool_filter.top_k", Rule::Free),
+    ("agent.tool_filter.min_description_words", Rule::Free),
+    // What is always offered is also free of requirements.
+    ("agent.tool_filter.always_on", Rule::Fewer),
+    ("tools.tafc.enabled", Rule::Free),
+    ("tools.tafc.complexity_threshold", Rule::Free),
+    // It may switch the user's requirements on, and change none.
+    (
+        "tools.dependencies.enabled",
+        Rule::Towards(&["false", "true"]),
+    ),
+    ("tools.dependencies.mode", Rule::Free),
+    ("tools.dependencies.boost_per_dep", Rule::Free),
+    ("tools.dependencies.max_total_boost", Rule::Free),
+    ("tools.dependencies.rules", Rule::Never),
     // It chooses among the user's own providers.
     ("llm.default", Rule::Free),
     ("llm.fallback", Rule::Free),

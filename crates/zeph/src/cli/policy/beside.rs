@@ -1,7 +1,10 @@
 //! The gates that do not decide by rules alone: what they would do about a call, as far as that can be
 //! known without making it.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
+use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::gate::CallSubject;
 use zeph_tools::gate::utility::Utility;
 use zeph_tools::{Annotations, ToolCall, web};
@@ -48,6 +51,7 @@ pub(super) fn of(
     let beside = |gate, (says, reason)| Beside { gate, says, reason };
     Ok(vec![
         beside("quota", quota(gates)),
+        beside("dependencies", dependencies(gates, &call.tool)),
         beside("adversarial", adversarial(gates, &call.tool)),
         beside("anomaly", anomaly(gates)),
         beside("utility", utility(gates, &call.tool, &subject.nature)),
@@ -71,6 +75,31 @@ fn quota(gates: &Gates) -> (Says, String) {
             ),
         ),
     }
+}
+
+fn dependencies(gates: &Gates, tool: &str) -> (Says, String) {
+    let config = &gates.loaded.config.tools.dependencies;
+    if !config.enabled {
+        return off();
+    }
+    let (graph, _) = ToolDependencyGraph::new(config);
+    let requires = graph.unmet(tool, &HashSet::new());
+    if requires.is_empty() {
+        return (Says::Allow, format!("{tool} requires nothing"));
+    }
+    if loaded_always(gates, tool) {
+        return (Says::Allow, format!("{tool} is among `always_on`"));
+    }
+    let requires = requires.join(", ");
+    let words = format!(
+        "{tool} requires a successful call of {requires} in the session; what succeeded shows when it is called"
+    );
+    (Says::WhenCalled, words)
+}
+
+fn loaded_always(gates: &Gates, tool: &str) -> bool {
+    let always = &gates.loaded.config.agent.tool_filter.always_on;
+    always.iter().any(|id| id == tool)
 }
 
 fn adversarial(gates: &Gates, tool: &str) -> (Says, String) {

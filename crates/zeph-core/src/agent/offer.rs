@@ -1,0 +1,208 @@
+//! What a model is offered: all tools, or those that the schema filter and the dependency rules leave.
+//!
+//! What was offered once stays until the window is cleared, in its place, and more is appended: the
+//! provider's cache of the prompt survives.
+
+use std::collections::{HashMap, HashSet};
+
+use zeph_llm::{LlmProvider, ToolDefinition};
+use zeph_tools::gate::dependencies::Dependencies;
+use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter};
+use zeph_tools::tafc::{self, TafcConfig};
+use zeph_tools::{ToolDef, ToolRegistry};
+
+/// See the module.
+pub(super) struct Offer {
+    filter: ToolSchemaFilter,
+    tafc: TafcConfig,
+    /// The vectors of texts that tools are described by.
+    embeddings: HashMap<String, Vec<f32>>,
+    /// Whether the last scores came from embeddings.
+    by_embedding: bool,
+    /// What the filter made of the turn's words; `None` where it is off.
+    filtered: Option<ToolFilterResult>,
+    query: String,
+    /// What was offered, in the order in which it came.
+    offered: Vec<String>,
+}
+
+impl Offer {
+    pub(super) fn new(filter: ToolFilterConfig, tafc: TafcConfig) -> Self {
+        Self {
+            filter: ToolSchemaFilter::new(filter, HashMap::new()),
+            tafc,
+            embeddings: HashMap::new(),
+            by_embedding: false,
+            filtered: None,
+            query: String::new(),
+            offered: Vec::new(),
+        }
+    }
+
+    /// The tools of `registry` as a provider may see them: with a field to think in, where they are
+    /// complex and the provider calls tools natively.
+    fn augmented(&self, registry: &ToolRegistry, provider: &dyn LlmProvider) -> Vec<ToolDef> {
+        let mut tools = registry.tools().to_vec();
+        if self.tafc.enabled && provider.supports_tool_use() {
+            let threshold = tafc::sound_threshold(self.tafc.complexity_threshold);
+            for def in &mut tools {
+                if tafc::schema_complexity(&def.parameters) >= threshold
+                    && let Some(schema) = tafc::augment(&def.parameters)
+                {
+                    def.parameters = std::sync::Arc::new(schema);
+                }
+            }
+        }
+        tools
+    }
+
+    /// The user said `query`: what is near to it is found out. Providers that do not call tools
+    /// natively are offered all.
+    pub(super) async fn begin_turn(
+        &mut self,
+        query: &str,
+        registry: &ToolRegistry,
+        provider: &dyn LlmProvider,
+    ) {
+        query.clone_into(&mut self.query);
+        self.filtered = None;
+        if !self.filter.config().enabled || !provider.supports_tool_use() {
+            return;
+        }
+        let tools = self.augmented(registry, provider);
+        let embedding = self.embed(query, &tools, provider).await;
+        self.by_embedding = embedding.is_some();
+        let result = match embedding {
+            Some(embedding) => self.filter.filter(query, Some(&embedding), &tools),
+            None => self.filter.filter_by_words(query, &tools),
+        };
+        for (tool, reason) in &result.reasons {
+            tracing::debug!(%tool, ?reason, score = result.scores.get(tool), "offered");
+        }
+        tracing::debug!(excluded = ?result.excluded, "not near enough");
+        self.filtered = Some(result);
+    }
+
+    /// The embedding of `query`, with those of all tools in the filter; `None` where the provider has
+    /// none.
+    async fn embed(
+        &mut self,
+        query: &str,
+        tools: &[ToolDef],
+        provider: &dyn LlmProvider,
+    ) -> Option<Vec<f32>> {
+        let described =
+            |def: &ToolDef| format!("{}: {}", def.id.replace('_', " "), def.description);
+        let texts: Vec<String> = tools.iter().map(described).collect();
+        let new: Vec<&str> = texts
+            .iter()
+            .map(String::as_str)
+            .filter(|text| !self.embeddings.contains_key(*text))
+            .collect();
+        let mut asked = vec![query];
+        asked.extend(&new);
+        let mut vectors = match provider.embed(&asked).await {
+            Ok(vectors) => vectors?.into_iter(),
+            Err(error) => {
+                tracing::warn!(%error, "tools are compared by words: the provider gave no embeddings");
+                return None;
+            }
+        };
+        let query = vectors.next()?;
+        for (text, vector) in new.into_iter().zip(vectors) {
+            self.embeddings.insert(text.to_owned(), vector);
+        }
+        let known = tools.iter().zip(&texts).filter_map(|(def, text)| {
+            let vector = self.embeddings.get(text)?;
+            Some((def.id.to_string(), vector.clone()))
+        });
+        self.filter = ToolSchemaFilter::new(self.filter.config().clone(), known.collect());
+        Some(query)
+    }
+
+    /// What the next request offers. The second is a warning, once a turn.
+    pub(super) async fn definitions(
+        &mut self,
+        session: &str,
+        registry: &ToolRegistry,
+        provider: &dyn LlmProvider,
+        dependencies: Option<&Dependencies>,
+    ) -> (Vec<ToolDefinition>, Option<String>) {
+        let tools = self.augmented(registry, provider);
+        let hiding = dependencies.filter(|dependencies| dependencies.hides());
+        if self.filtered.is_none() && hiding.is_none() {
+            self.offered.clear();
+            return (tools.iter().map(definition).collect(), None);
+        }
+        let mut result = match &self.filtered {
+            Some(result) => result.clone(),
+            None => self.filter.everything(&self.query, &tools),
+        };
+        let mut warning = None;
+        if let Some(dependencies) = hiding {
+            let ids = tools.iter().map(|def| def.id.as_ref());
+            match dependencies.gated(session, ids).await {
+                Ok(gated) => {
+                    let completed = dependencies.completed(session).await.unwrap_or_default();
+                    let top_k = self.filter.config().top_k;
+                    let graph = dependencies.graph();
+                    graph.apply(&mut result, top_k, &completed, &gated.exclusions);
+                    for exclusion in &result.dependency_exclusions {
+                        tracing::debug!(tool = %exclusion.tool, unmet = ?exclusion.unmet, "left out");
+                    }
+                    warning = gated.warning;
+                }
+                // A call is refused all the same: the layer cannot know either.
+                Err(error) => warning = Some(error.to_string()),
+            }
+        }
+        self.keep(&result.included, &tools);
+        let by_id: HashMap<&str, &ToolDef> =
+            tools.iter().map(|def| (def.id.as_ref(), def)).collect();
+        let offered = self.offered.iter();
+        let offered = offered.filter_map(|id| by_id.get(id.as_str()).copied());
+        (offered.map(definition).collect(), warning)
+    }
+
+    /// Appends what is new of `included`, in the order of `tools`.
+    fn keep(&mut self, included: &HashSet<String>, tools: &[ToolDef]) {
+        let known: HashSet<String> = self.offered.iter().cloned().collect();
+        let new = tools.iter().map(|def| def.id.as_ref());
+        let new = new.filter(|id| included.contains(*id) && !known.contains(*id));
+        self.offered.extend(new.map(str::to_owned));
+    }
+
+    /// The window was cleared: what is offered may begin anew.
+    pub(super) fn forget(&mut self) {
+        self.offered.clear();
+    }
+
+    /// A line of `/status`; nothing where the filter is off.
+    pub(super) fn status(&self, provider: &dyn LlmProvider) -> String {
+        let config = self.filter.config();
+        if !config.enabled {
+            return String::new();
+        }
+        let how = if !provider.supports_tool_use() {
+            " (not in use: the model does not call tools natively)"
+        } else if self.by_embedding || self.filtered.is_none() {
+            ""
+        } else {
+            " (compared by words, BM25: the provider gives no embeddings)"
+        };
+        format!(
+            "Filter: top_k={}, always_on={}, embeddings={}{how}\n",
+            config.top_k,
+            config.always_on.len(),
+            self.filter.embedded(),
+        )
+    }
+}
+
+fn definition(def: &ToolDef) -> ToolDefinition {
+    ToolDefinition {
+        name: def.id.to_string(),
+        description: def.description.to_string(),
+        parameters: std::sync::Arc::clone(&def.parameters),
+    }
+}

@@ -1,0 +1,111 @@
+//! The calls of one answer: they run, and what came of each is stored.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
+use zeph_tools::{
+    OutputMetadata, ToolError, ToolOutput, ToolRegistry, ToolResult, content_for_llm,
+};
+
+use super::Agent;
+use super::dispatch::{Batch, Dispatcher};
+use super::reasoned::ONLY_REASONING;
+use super::turn::Stop;
+
+/// What is left of a result that was stored.
+pub(super) struct Stored {
+    /// What the model reads of it.
+    pub(super) content: String,
+    /// Whether a gate refused the call.
+    pub(super) refused: bool,
+    /// Calls used and allowed, when the quota refused it.
+    pub(super) over_quota: Option<(u64, u64)>,
+}
+
+impl Agent {
+    /// Runs the calls of one answer and stores each result, in their order. Those that are `skipped` are
+    /// not run, and their results say why.
+    pub(super) async fn run_calls(
+        &mut self,
+        requests: &[ToolUseRequest],
+        skipped: &HashSet<String>,
+        registry: &ToolRegistry,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Stored>, Stop> {
+        let runs = requests.iter().filter(|one| !skipped.contains(&one.id));
+        let runs: Vec<ToolUseRequest> = runs.cloned().collect();
+        let batch = Batch::of(&runs, registry, &self.config);
+        self.follow_window();
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let mut together = None;
+        if Dispatcher::may_run_together(&runs, registry) {
+            let start = Instant::now();
+            let results = dispatcher.run_together(&runs, &batch, cancel).await;
+            together = Some((results.into_iter(), start.elapsed()));
+        }
+        let mut stored = Vec::with_capacity(requests.len());
+        let mut at = 0;
+        for request in requests {
+            let (result, took) = if skipped.contains(&request.id) {
+                (Ok(ToolOutput::text(ONLY_REASONING)), Duration::ZERO)
+            } else {
+                let start = Instant::now();
+                at += 1;
+                match &mut together {
+                    Some((results, took)) => {
+                        let Some(result) = results.next() else { break };
+                        (result, *took)
+                    }
+                    None => {
+                        let result = dispatcher.run_one_of(at - 1, request, &batch, cancel).await;
+                        (result, start.elapsed())
+                    }
+                }
+            };
+            // A result that cannot be stored ends the batch: no further mutation begins.
+            stored.push(self.store_result(request, result, took).await?);
+        }
+        Ok(stored)
+    }
+
+    /// Stores a result.
+    pub(super) async fn store_result(
+        &mut self,
+        request: &ToolUseRequest,
+        result: ToolResult,
+        took: Duration,
+    ) -> Result<Stored, Stop> {
+        let content = content_for_llm(&result);
+        let metadata = OutputMetadata {
+            execution_time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            data_size_bytes: content.len() as u64,
+            timestamp: jiff::Timestamp::now().as_millisecond(),
+        };
+        let refused = result.as_ref().is_err_and(ToolError::is_refusal);
+        let over_quota = match &result {
+            Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
+            _ => None,
+        };
+        let mut parts = vec![MessagePart::ToolResult {
+            tool_use_id: request.id.clone(),
+            content: self.result_format.content(&result, metadata),
+            is_error: result.is_err(),
+        }];
+        // An image belongs to the result before it.
+        let image = result.ok().and_then(|output| output.image);
+        parts.extend(image.map(|image| MessagePart::Image {
+            media_type: image.media_type,
+            data: image.data,
+        }));
+        let role = Role::User;
+        self.history.push(Message { role, parts }, None).await?;
+        Ok(Stored {
+            content,
+            refused,
+            over_quota,
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! Which tools a model is offered for what the user said: the schema filter.
+//!
+//! Pure: scores come in as embeddings, or are made of words ([`lexical`]). What a model is offered
+//! over a session (it only grows) is seen to by the agent.
+
+mod config;
+pub mod lexical;
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+pub use config::ToolFilterConfig;
+
+use crate::def::ToolDef;
+use crate::dependency_graph::DependencyExclusion;
+
+/// Why a tool is offered. In this order: the first that holds is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InclusionReason {
+    /// The configuration says so.
+    AlwaysOn,
+    /// The user named it.
+    NameMentioned,
+    /// Its description says too little to be compared.
+    ShortDescription,
+    /// It has no embedding to compare.
+    NoEmbedding,
+    /// It is among the nearest.
+    SimilarityRank,
+    /// Nothing is filtered: there is nothing to compare with, or the filter is off.
+    Unfiltered,
+}
+
+/// What was decided of a set of tools.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolFilterResult {
+    /// The ids that are offered.
+    pub included: HashSet<String>,
+    /// The ids that are not, in the order of the tools.
+    pub excluded: Vec<String>,
+    /// Why each is offered, in the order of the tools.
+    pub reasons: Vec<(String, InclusionReason)>,
+    /// How near each compared tool is, in [-1, 1].
+    pub scores: HashMap<String, f32>,
+    /// What the dependency graph left out.
+    pub dependency_exclusions: Vec<DependencyExclusion>,
+}
+
+impl ToolFilterResult {
+    /// Why `tool` is offered; `None` when it is not.
+    #[must_use]
+    pub fn reason(&self, tool: &str) -> Option<InclusionReason> {
+        let found = self.reasons.iter().find(|(id, _)| id == tool);
+        found.map(|(_, reason)| *reason)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSchemaFilter {
+    config: ToolFilterConfig,
+    embeddings: HashMap<String, Vec<f32>>,
+}
+
+impl ToolSchemaFilter {
+    /// A filter that knows the embeddings of tools' descriptions, by id.
+    #[must_use]
+    pub fn new(config: ToolFilterConfig, embeddings: HashMap<String, Vec<f32>>) -> Self {
+        Self { config, embeddings }
+    }
+
+    /// Which of `tools` to offer for `query`, whose embedding is compared with theirs. Without one
+    /// nothing is filtered.
+    #[must_use]
+    pub fn filter(
+        &self,
+        query: &str,
+        query_embedding: Option<&[f32]>,
+        tools: &[ToolDef],
+    ) -> ToolFilterResult {
+        let Some(query_embedding) = query_embedding else {
+            return self.everything(query, tools);
+        };
+        let embedded = tools.iter().filter_map(|def| {
+            let embedding = self.embeddings.get(def.id.as_ref())?;
+            Some((def.id.to_string(), cosine(query_embedding, embedding)?))
+        });
+        self.select(query, embedded.collect(), tools)
+    }
+
+    /// The same by the words of `query` and of the tools. Where they have none in common, nothing is
+    /// filtered.
+    #[must_use]
+    pub fn filter_by_words(&self, query: &str, tools: &[ToolDef]) -> ToolFilterResult {
+        match lexical::scores(query, tools) {
+            Some(scores) => self.select(query, scores, tools),
+            None => self.everything(query, tools),
+        }
+    }
+
+    /// All of `tools`; those that are always on or named are told as such.
+    #[must_use]
+    pub fn everything(&self, query: &str, tools: &[ToolDef]) -> ToolFilterResult {
+        let mut result = ToolFilterResult::default();
+        for def in tools {
+            let reason = self
+                .by_name(query, def)
+                .unwrap_or(InclusionReason::Unfiltered);
+            result.included.insert(def.id.to_string());
+            result.reasons.push((def.id.to_string(), reason));
+        }
+        result
+    }
+
+    fn by_name(&self, query: &str, def: &ToolDef) -> Option<InclusionReason> {
+        if self.config.always_on.iter().any(|id| *id == def.id) {
+            Some(InclusionReason::AlwaysOn)
+        } else if mentions(query, &def.id) {
+            Some(InclusionReason::NameMentioned)
+        } else {
+            None
+        }
+    }
+
+    fn select(
+        &self,
+        query: &str,
+        scores: HashMap<String, f32>,
+        tools: &[ToolDef],
+    ) -> ToolFilterResult {
+        let words = |def: &ToolDef| def.description.split_whitespace().count();
+        let settled = |def: &ToolDef| {
+            self.by_name(query, def).or_else(|| {
+                if words(def) < self.config.min_description_words {
+                    Some(InclusionReason::ShortDescription)
+                } else if !scores.contains_key(def.id.as_ref()) {
+                    Some(InclusionReason::NoEmbedding)
+                } else {
+                    None
+                }
+            })
+        };
+        let reasons: Vec<Option<InclusionReason>> = tools.iter().map(settled).collect();
+        let open = tools.iter().zip(&reasons);
+        let open = open.filter(|(_, reason)| reason.is_none());
+        let near = nearest(
+            open.map(|(def, _)| def.id.as_ref()),
+            &scores,
+            self.config.top_k,
+        );
+        let mut result = ToolFilterResult::default();
+        for (def, reason) in tools.iter().zip(reasons) {
+            let ranked = || near.contains(def.id.as_ref());
+            let reason = reason.or_else(|| ranked().then_some(InclusionReason::SimilarityRank));
+            match reason {
+                Some(reason) => {
+                    result.included.insert(def.id.to_string());
+                    result.reasons.push((def.id.to_string(), reason));
+                }
+                None => result.excluded.push(def.id.to_string()),
+            }
+        }
+        result.scores = scores;
+        result
+    }
+
+    /// `[agent.tool_filter]`.
+    #[must_use]
+    pub fn config(&self) -> &ToolFilterConfig {
+        &self.config
+    }
+
+    /// How many tools have an embedding.
+    #[must_use]
+    pub fn embedded(&self) -> usize {
+        self.embeddings.len()
+    }
+}
+
+/// The `most` of `ids` with the highest scores; of equal ones the first.
+pub(crate) fn nearest<'a>(
+    ids: impl Iterator<Item = &'a str>,
+    scores: &HashMap<String, f32>,
+    most: usize,
+) -> HashSet<String> {
+    let score = |id: &str| scores.get(id).copied().unwrap_or(f32::NEG_INFINITY);
+    let mut ranked: Vec<&str> = ids.collect();
+    ranked.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    ranked.into_iter().take(most).map(str::to_owned).collect()
+}
+
+/// Whether `text` names `tool`, as a whole word and without case.
+#[must_use]
+pub fn mentions(text: &str, tool: &str) -> bool {
+    let inside = |byte: Option<&u8>| byte.is_some_and(|byte| is_word(*byte));
+    let (text, tool) = (text.as_bytes(), tool.as_bytes());
+    if tool.is_empty() || text.len() < tool.len() {
+        return false;
+    }
+    text.windows(tool.len()).enumerate().any(|(at, window)| {
+        window.eq_ignore_ascii_case(tool)
+            && !inside(at.checked_sub(1).and_then(|before| text.get(before)))
+            && !inside(text.get(at + tool.len()))
+    })
+}
+
+/// Letters, digits, `_` and whatever is no ASCII.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+/// The cosine of the angle between two vectors; `None` where it has none: they differ in length, one
+/// is null, or a number is not finite.
+fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
+    if a.len() != b.len() {
+        return None;
+    }
+    let dot = |a: &[f32], b: &[f32]| {
+        let products = a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b));
+        products.sum::<f64>()
+    };
+    let cosine = dot(a, b) / (dot(a, a).sqrt() * dot(b, b).sqrt());
+    #[allow(clippy::cast_possible_truncation)] // within [-1, 1]
+    cosine.is_finite().then_some(cosine as f32)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,327 @@
+//! Think-augmented function calling: a tool with a complex schema gets one more field, in which the
+//! model reasons about the arguments before it writes them. What it wrote there is taken out of a
+//! call before the call exists: it reaches no executor, no audit entry, no history.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+
+/// The field that a schema gains. Every field whose name begins like it is taken out again.
+pub const THINK_FIELD: &str = "_tafc_think";
+
+/// What a model reads of the field.
+const DESCRIPTION: &str =
+    "Think step by step about the parameters: what each must be, and why. Write this first.";
+
+/// The threshold where none, or no number, is configured.
+const DEFAULT_THRESHOLD: f64 = 0.6;
+
+/// Configuration: `[tools.tafc]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TafcConfig {
+    /// Whether tools with complex parameters ask the model to reason about them first.
+    pub enabled: bool,
+    /// How complex the parameters have to be, from 0 (every tool) to 1; a number beyond counts as the nearest of these.
+    #[serde(deserialize_with = "threshold")]
+    pub complexity_threshold: f64,
+}
+
+impl Default for TafcConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            complexity_threshold: DEFAULT_THRESHOLD,
+        }
+    }
+}
+
+fn threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    f64::deserialize(deserializer).map(sound_threshold)
+}
+
+/// `threshold` within [0, 1]; what is no finite number becomes 0.6.
+#[must_use]
+pub fn sound_threshold(threshold: f64) -> f64 {
+    if threshold.is_finite() {
+        threshold.clamp(0.0, 1.0)
+    } else {
+        DEFAULT_THRESHOLD
+    }
+}
+
+/// How hard the arguments of a tool are to get right, in [0, 1], of its parameters' JSON Schema.
+///
+/// Three things count: required parameters (at all depths; eight or more count in full, for 0.4), how
+/// deep objects and lists are nested below the first level (three levels count in full, for 0.3), and the values that enums
+/// offer (sixteen count in full, for 0.3).
+#[must_use]
+pub fn schema_complexity(parameters: &Value) -> f64 {
+    let mut found = Counts::default();
+    found.add(parameters, 0);
+    let part = |count: usize, full: u32| {
+        (f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / f64::from(full)).min(1.0)
+    };
+    0.4 * part(found.required, 8)
+        + 0.3 * part(found.depth.saturating_sub(1), 3)
+        + 0.3 * part(found.variants, 16)
+}
+
+#[derive(Default)]
+struct Counts {
+    required: usize,
+    depth: usize,
+    variants: usize,
+}
+
+/// Schemas are not looked at below this depth: it counts in full long before.
+const DEEPEST: usize = 32;
+
+impl Counts {
+    fn add(&mut self, schema: &Value, depth: usize) {
+        let Value::Object(object) = schema else {
+            return;
+        };
+        if depth > DEEPEST {
+            return;
+        }
+        self.depth = self.depth.max(depth);
+        if let Some(Value::Array(required)) = object.get("required") {
+            self.required += required.len();
+        }
+        if let Some(Value::Array(values)) = object.get("enum") {
+            self.variants += values.len();
+        }
+        for keyword in ["properties", "$defs", "definitions"] {
+            if let Some(Value::Object(properties)) = object.get(keyword) {
+                properties.values().for_each(|one| self.add(one, depth + 1));
+            }
+        }
+        for keyword in ["items", "additionalProperties", "not"] {
+            if let Some(inner) = object.get(keyword) {
+                self.add(inner, depth + 1);
+            }
+        }
+        for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+            if let Some(Value::Array(choices)) = object.get(keyword) {
+                choices.iter().for_each(|one| self.add(one, depth));
+            }
+        }
+    }
+}
+
+/// The schema with the field to think in, placed first; `None` where the schema is none of an object.
+#[must_use]
+pub fn augment(parameters: &Value) -> Option<Value> {
+    let mut schema = parameters.as_object()?.clone();
+    let mut properties = Map::new();
+    properties.insert(
+        THINK_FIELD.to_owned(),
+        json!({ "type": "string", "description": DESCRIPTION }),
+    );
+    if let Some(Value::Object(known)) = schema.get("properties") {
+        properties.extend(known.clone());
+    }
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    Some(Value::Object(schema))
+}
+
+/// What is left of arguments without their reasoning.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stripped {
+    /// Arguments: as they came, or without the fields that held reasoning.
+    Arguments(Value),
+    /// Nothing: the arguments held reasoning alone.
+    OnlyReasoning,
+}
+
+/// Stands for arguments that are no JSON and name the field: nobody can tell where it ends.
+const UNREADABLE: &str = "(arguments that were no JSON object)";
+
+/// Takes every field out whose name begins with [`THINK_FIELD`], at any depth.
+///
+/// Arguments that are a text (they were no JSON) and name the field are replaced as a whole.
+#[must_use]
+pub fn strip_tafc_fields(mut arguments: Value) -> Stripped {
+    match &mut arguments {
+        Value::Object(object) => {
+            let before = object.len();
+            strip(object);
+            if before > 0 && object.is_empty() {
+                return Stripped::OnlyReasoning;
+            }
+        }
+        Value::String(text) if text.contains(THINK_FIELD) => {
+            UNREADABLE.clone_into(text);
+        }
+        other => strip_below(other),
+    }
+    Stripped::Arguments(arguments)
+}
+
+fn strip(object: &mut Map<String, Value>) {
+    object.retain(|name, _| !name.starts_with(THINK_FIELD));
+    object.values_mut().for_each(strip_below);
+}
+
+fn strip_below(value: &mut Value) {
+    match value {
+        Value::Object(object) => strip(object),
+        Value::Array(values) => values.iter_mut().for_each(strip_below),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Proves TAFC-1.
+    #[test]
+    fn a_threshold_is_within_its_bounds() {
+        let check = |given: &str, expect: f64| {
+            let config: TafcConfig =
+                toml::from_str(&format!("complexity_threshold = {given}")).unwrap();
+            assert_eq!(config.complexity_threshold, expect, "{given}");
+        };
+        check("0.25", 0.25);
+        check("-3.0", 0.0);
+        check("1.5", 1.0);
+        check("nan", 0.6);
+        check("-nan", 0.6);
+        check("inf", 0.6);
+        check("-inf", 0.6);
+        assert_eq!(TafcConfig::default().complexity_threshold, 0.6);
+        assert!(!TafcConfig::default().enabled);
+    }
+
+    fn object(properties: &Value, required: &[&str]) -> Value {
+        json!({ "type": "object", "properties": properties, "required": required })
+    }
+
+    /// Proves TAFC-2.
+    #[test]
+    fn what_is_harder_to_fill_is_more_complex() {
+        let string = json!({ "type": "string" });
+        let none = object(&json!({}), &[]);
+        let one = object(&json!({ "a": string }), &["a"]);
+        let optional = object(&json!({ "a": string }), &[]);
+        let three = object(
+            &json!({ "a": string, "b": string, "c": string }),
+            &["a", "b", "c"],
+        );
+        let deep = object(&json!({ "a": { "type": "array", "items": one } }), &["a"]);
+        let chosen = object(&json!({ "a": { "enum": ["x", "y", "z", "w"] } }), &["a"]);
+        let values: Vec<Value> = (0..40).map(Value::from).collect();
+        let names: Vec<String> = (0..12).map(|at| format!("p{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let level = |inner: Value| object(&json!({ "a": inner }), &["a"]);
+        let worst = object(
+            &json!({ "a": level(level(level(string.clone()))), "b": { "enum": values } }),
+            &names,
+        );
+        let of = schema_complexity;
+        assert_eq!(of(&none), 0.0);
+        assert_eq!(of(&json!(true)), 0.0);
+        assert_eq!(of(&optional), of(&none));
+        assert!(of(&none) < of(&one) && of(&one) < of(&three));
+        assert!(of(&one) < of(&deep) && of(&one) < of(&chosen));
+        assert!((of(&worst) - 1.0).abs() < 1e-9, "{}", of(&worst));
+    }
+
+    /// Proves TAFC-2.
+    #[test]
+    fn the_field_stands_first_and_nothing_else_changes() {
+        let schema = object(
+            &json!({ "b": { "type": "string" }, "a": { "type": "integer" } }),
+            &["b"],
+        );
+        let augmented = augment(&schema).unwrap();
+        let properties = augmented["properties"].as_object().unwrap();
+        let names: Vec<&str> = properties.keys().map(String::as_str).collect();
+        assert_eq!(names, [THINK_FIELD, "b", "a"]);
+        assert_eq!(augmented["required"], json!(["b"]));
+        assert_eq!(properties[THINK_FIELD]["type"], "string");
+        let mut back = augmented.clone();
+        back["properties"]
+            .as_object_mut()
+            .unwrap()
+            .shift_remove(THINK_FIELD);
+        assert_eq!(back, schema);
+        assert_eq!(augment(&json!(true)), None);
+    }
+
+    /// Proves TAFC-3.
+    #[test]
+    fn reasoning_is_taken_out() {
+        let check = |given: Value, expect: Stripped| {
+            assert_eq!(strip_tafc_fields(given.clone()), expect, "{given}");
+        };
+        let kept = Stripped::Arguments;
+        check(json!({}), kept(json!({})));
+        check(json!({ "a": 1 }), kept(json!({ "a": 1 })));
+        check(
+            json!({ "_tafc_think": "x", "a": 1 }),
+            kept(json!({ "a": 1 })),
+        );
+        check(
+            json!({ "_tafc_thinking_2": "x", "a": 1 }),
+            kept(json!({ "a": 1 })),
+        );
+        check(json!({ "_tafc_think": "x" }), Stripped::OnlyReasoning);
+        check(
+            json!({ "_tafc_think": "x", "_tafc_think_more": {} }),
+            Stripped::OnlyReasoning,
+        );
+        check(
+            json!({ "a": [{ "_tafc_think": "x", "b": "_tafc_think" }] }),
+            kept(json!({ "a": [{ "b": "_tafc_think" }] })),
+        );
+        check(json!("no object"), kept(json!("no object")));
+        check(
+            json!("{\"_tafc_think\": \"secret reasons"),
+            kept(json!(UNREADABLE)),
+        );
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            "[a-z_]{0,12}".prop_map(Value::from),
+        ];
+        let key = prop_oneof![
+            Just("_tafc_think".to_owned()),
+            "_tafc_think[a-z_0-9]{0,4}",
+            "[a-z_]{0,14}",
+        ];
+        leaf.prop_recursive(4, 40, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::hash_map(key.clone(), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Proves TAFC-3.
+        #[test]
+        fn no_such_field_is_left(value in any_json()) {
+            if let Stripped::Arguments(left) = strip_tafc_fields(value.clone()) {
+                prop_assert!(!left.to_string().contains("\"_tafc_think\":"));
+                // What was taken away is all that is missing.
+                prop_assert_eq!(strip_tafc_fields(left.clone()), Stripped::Arguments(left));
+            } else {
+                let fields = value.as_object().map(|object| object.keys());
+                let all = fields.is_some_and(|mut names| names.all(|name| name.starts_with(THINK_FIELD)));
+                prop_assert!(all);
+            }
+            prop_assert!((0.0..=1.0).contains(&schema_complexity(&value)));
+        }
+    }
+}
