@@ -23,6 +23,8 @@ pub enum ProviderKind {
     Openai,
     /// Ollama's own API.
     Ollama,
+    /// A model in this process, on the CPU, in a build with the feature `candle`.
+    Candle,
     /// Replays a scenario file; no model is asked.
     Scripted,
 }
@@ -70,6 +72,9 @@ pub struct ProviderConfig {
     /// Whether the model calls tools by the API. With `false` it is told of them in the system prompt, and calls them by blocks in its text. Without a value, it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use: Option<bool>,
+    /// Whether a `candle` model computes on all cores. Without a value it computes on one: many are slow where other programs run too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_cores: Option<bool>,
     /// The scenario file of a `scripted` provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<std::path::PathBuf>,
@@ -83,6 +88,7 @@ impl ProviderKind {
             Self::Claude => "claude",
             Self::Openai => "openai",
             Self::Ollama => "ollama",
+            Self::Candle => "candle",
             Self::Scripted => "scripted",
         }
     }
@@ -92,7 +98,7 @@ impl ProviderKind {
         match self {
             Self::Claude => Some("ANTHROPIC_API_KEY"),
             Self::Openai => Some("OPENAI_API_KEY"),
-            Self::Ollama | Self::Scripted => None,
+            Self::Ollama | Self::Candle | Self::Scripted => None,
         }
     }
 }
@@ -112,6 +118,7 @@ impl ProviderConfig {
             max_output_tokens: None,
             images: None,
             tool_use: None,
+            all_cores: None,
             scenario: None,
         }
     }
@@ -139,11 +146,19 @@ impl ProviderConfig {
             kind if kind != ProviderKind::Openai && self.api.is_some() => {
                 foreign("api", kind.as_str())
             }
+            kind if kind != ProviderKind::Candle && self.all_cores.is_some() => {
+                foreign("all_cores", kind.as_str())
+            }
             ProviderKind::Scripted => self.fault_of_scripted(foreign),
+            ProviderKind::Candle if self.model.trim().is_empty() => Some(
+                "`model` is missing: name a model that `zeph models pull` fetched, or the path of one"
+                    .to_owned(),
+            ),
             _ if self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
             kind if self.scenario.is_some() => foreign("scenario", kind.as_str()),
+            ProviderKind::Candle => self.fault_of_candle(foreign),
             ProviderKind::Ollama if self.names_compatible_api() => Some(
                 "`base_url` ends in /v1, which is not Ollama's own API: remove that, or use `type = \"openai\"`"
                     .to_owned(),
@@ -172,6 +187,17 @@ impl ProviderConfig {
         }
     }
 
+    fn fault_of_candle(&self, foreign: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+        let set = [
+            ("base_url", self.base_url.is_some()),
+            ("api_key_env", self.api_key_env.is_some()),
+            ("images", self.images.is_some()),
+            ("tool_use", self.tool_use.is_some()),
+        ];
+        let (field, _) = set.iter().find(|(_, is_set)| *is_set)?;
+        foreign(field, "candle")
+    }
+
     /// Whether the address is that of the API which Ollama has in common with other servers.
     fn names_compatible_api(&self) -> bool {
         let base_url = self.base_url.as_deref().unwrap_or_default();
@@ -185,7 +211,7 @@ impl ProviderConfig {
             (ProviderKind::Openai, Some(OpenaiApi::Responses)) => Some(crate::responses::PLACE),
             (ProviderKind::Openai, _) => Some(crate::openai::PLACE),
             (ProviderKind::Ollama, _) => Some(crate::ollama::PLACE),
-            (ProviderKind::Scripted, _) => None,
+            (ProviderKind::Candle | ProviderKind::Scripted, _) => None,
         }
     }
 
@@ -214,7 +240,7 @@ impl ProviderConfig {
     #[must_use]
     pub fn key_env(&self) -> Option<&str> {
         match (self.kind, &self.api_key_env) {
-            (ProviderKind::Scripted, _) => None,
+            (ProviderKind::Candle | ProviderKind::Scripted, _) => None,
             (_, Some(variable)) => Some(variable),
             (kind, None) => kind.vendor_key_env().filter(|_| self.is_vendor()),
         }
@@ -244,6 +270,7 @@ pub fn build_provider(
             }
         },
         ProviderKind::Ollama => Arc::new(crate::ollama::provider(config, retry, api_key)?),
+        ProviderKind::Candle => crate::candle::provider(config)?,
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     };
     Ok(TextTools::where_needed(provider))
@@ -340,6 +367,25 @@ type = "ollama"
 model = "m"
 base_url = "http://127.0.0.1:11434/v1/""#,
                 "which is not Ollama's own API",
+            ),
+            (
+                r#"name = "a"
+type = "candle""#,
+                "a model that `zeph models pull` fetched",
+            ),
+            (
+                r#"name = "a"
+type = "candle"
+model = "m"
+base_url = "http://h""#,
+                "`base_url` has no meaning for `type = \"candle\"`",
+            ),
+            (
+                r#"name = "a"
+type = "ollama"
+model = "m"
+all_cores = true"#,
+                "`all_cores` has no meaning",
             ),
             (
                 r#"name = "a"

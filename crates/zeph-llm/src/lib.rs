@@ -9,6 +9,11 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(feature = "candle")]
+pub mod candle;
+#[cfg(not(feature = "candle"))]
+#[path = "candle/disabled.rs"]
+mod candle;
 pub mod claude;
 pub mod config;
 pub mod error;

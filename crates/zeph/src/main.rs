@@ -3,6 +3,7 @@
 mod assemble;
 mod cli;
 mod config;
+mod models;
 mod output;
 mod terminal;
 

@@ -54,6 +54,7 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
         (ProviderKind::Openai, key("OPENAI_API_KEY")),
         (ProviderKind::Openai, key("OPENAI_API_KEY")),
         (ProviderKind::Ollama, None),
+        (ProviderKind::Candle, None),
         (ProviderKind::Openai, None),
         (ProviderKind::Openai, key("VLLM_KEY")),
         (ProviderKind::Openai, None),

@@ -12,6 +12,8 @@ use zeph_tools::reformat::Reformat;
 
 use super::ollama;
 use crate::config::{Environment, Loaded};
+#[cfg(feature = "candle")]
+use crate::models::ModelStore;
 
 /// The keys that make their vendor the provider when none is configured, in this order, with the
 /// model that is asked unless `--model` names another, and the variable that names another server.
@@ -62,7 +64,7 @@ impl Vendor {
 }
 
 /// The provider that the configuration chooses; without any, the one whose key is in the
-/// environment, or an Ollama on this machine.
+/// environment, an Ollama on this machine, or a model that was fetched.
 ///
 /// # Errors
 /// The ways to go on when there is none.
@@ -76,7 +78,28 @@ pub(crate) fn chosen_config<'a>(
     }
     let vendor = VENDORS.iter().find_map(|it| it.provider(env, model));
     let found = vendor.or_else(|| ollama::find(env, model));
+    let found = found.or_else(|| fetched(loaded, model));
     found.map(Cow::Owned).context(NO_PROVIDER)
+}
+
+/// The first model that was fetched and chats, or the one that is named.
+#[cfg(feature = "candle")]
+fn fetched(loaded: &Loaded, model: Option<&str>) -> Option<ProviderConfig> {
+    let store = ModelStore::of(&loaded.paths.data_dir);
+    let name = match model {
+        Some(name) => store.find(name).ok()?.1.name,
+        None => store.that_chats()?.name,
+    };
+    Some(ProviderConfig {
+        model: name,
+        ..ProviderConfig::new("local", ProviderKind::Candle)
+    })
+}
+
+/// This build has no models of its own.
+#[cfg(not(feature = "candle"))]
+fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
+    None
 }
 
 /// Builds the provider that is asked, with those that stand in for it.
@@ -159,6 +182,38 @@ pub(crate) fn reformatter(
     Ok((!time.is_zero()).then(reformatter))
 }
 
+/// The configuration of a model in this process with the path of the model, which may be named as it
+/// was fetched.
+#[cfg(feature = "candle")]
+fn local<'a>(
+    config: &'a ProviderConfig,
+    loaded: &Loaded,
+    env: &Environment,
+) -> anyhow::Result<Cow<'a, ProviderConfig>> {
+    if config.kind != ProviderKind::Candle || config.model.trim().is_empty() {
+        return Ok(Cow::Borrowed(config));
+    }
+    let store = ModelStore::of(&loaded.paths.data_dir);
+    let path = store.resolve(&config.model, env)?;
+    let model = path
+        .to_str()
+        .context("the model's path is not valid UTF-8")?;
+    Ok(Cow::Owned(ProviderConfig {
+        model: model.to_owned(),
+        ..config.clone()
+    }))
+}
+
+/// Models in this process are not part of this build, which [`zeph_llm`] says.
+#[cfg(not(feature = "candle"))]
+fn local<'a>(
+    config: &'a ProviderConfig,
+    _: &Loaded,
+    _: &Environment,
+) -> anyhow::Result<Cow<'a, ProviderConfig>> {
+    Ok(Cow::Borrowed(config))
+}
+
 /// Builds a configured provider with its key.
 fn build(
     config: &ProviderConfig,
@@ -182,5 +237,6 @@ fn build(
         },
     };
     let retry = loaded.config.llm.retry;
-    Ok(zeph_llm::config::build_provider(config, retry, key)?)
+    let config = local(config, loaded, env)?;
+    Ok(zeph_llm::config::build_provider(&config, retry, key)?)
 }

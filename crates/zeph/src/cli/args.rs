@@ -198,6 +198,11 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Models that run in this process: fetch, list, remove
+    Models {
+        #[command(subcommand)]
+        command: super::models::ModelsCommand,
+    },
     /// See the agent work on a sample project, offline, with scripted model lines
     Demo {
         /// Lay the sample project out here and leave it; the directory must not exist

@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod filter;
 mod generate;
+mod models;
 mod overflow;
 mod policy;
 mod run;
@@ -101,6 +102,7 @@ async fn dispatch(cli: Cli) -> Exit {
         }
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
+        Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Filter(args)) => report(filter::run(&global, args).await),
         Some(Command::Audit { command }) => report(audit::run(&global, command).await),

@@ -32,6 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.max_output_tokens", "8192"),
     ("llm.providers.images", "true"),
     ("llm.providers.tool_use", "false"),
+    ("llm.providers.all_cores", "true"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
     ("tools.max_tool_calls_per_session", "200"),

@@ -41,6 +41,9 @@ async fn one(name: &'static str, config: &ProviderConfig) -> Check {
         _ => config.model.as_str(),
     };
     let named = format!("{} ({model})", config.name);
+    if config.kind == ProviderKind::Candle {
+        return check(name, Verdict::Ok, format!("{named}, in this process"));
+    }
     let Some(url) = server(config) else {
         return check(name, Verdict::Ok, named);
     };

@@ -1,0 +1,200 @@
+//! Models that run in the process itself, on the CPU (feature `candle`).
+//!
+//! A provider of this kind answers in text and calls no tools by itself
+//! ([`LlmProvider::supports_tool_use`] is false). When tools are offered all the same, the text is
+//! watched over while it is written: a `json` fence that it opens is a call of one of them,
+//! `{"tool_id": NAME, "params": {…}}` with arguments that fit its schema.
+
+mod cores;
+mod embedder;
+mod engine;
+mod gguf;
+mod grammar;
+mod network;
+mod prompt;
+pub mod quantize;
+mod safetensors;
+mod source;
+mod template;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod testing;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests;
+mod text;
+mod vocabulary;
+mod worker;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use self::cores::Cores;
+use self::engine::{Failure, Question};
+use self::grammar::Form;
+use self::source::Source;
+use self::worker::{Job, Reply};
+use crate::config::ProviderConfig;
+use crate::error::{LlmError, LlmErrorKind};
+use crate::message::MessagePart;
+use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
+use crate::tool::ToolChoice;
+
+/// The most tokens of an answer where nothing is configured. Small models do not always stop by
+/// themselves.
+const DEFAULT_MAX_OUTPUT: u32 = 1024;
+
+/// A model in this process.
+#[derive(Debug)]
+pub struct CandleProvider {
+    name: String,
+    model: String,
+    window: usize,
+    max_output: u32,
+    embeds: bool,
+    jobs: Sender<Job>,
+}
+
+/// The provider that a configuration describes. `model` is the path of a GGUF file, or of a
+/// directory with one called `model.gguf`, or with `config.json`, `tokenizer.json` and
+/// `*.safetensors`. It is looked at now, and loaded at the first request.
+///
+/// # Errors
+/// `Config`, where the model is missing or of a kind that is not known.
+pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmError> {
+    let path = Path::new(&config.model);
+    let fault = |error: String| {
+        LlmError::new(
+            LlmErrorKind::Config,
+            &config.name,
+            format!("the model at {} cannot be used: {error}", path.display()),
+        )
+    };
+    let source = Source::look(path).map_err(fault)?;
+    let configured = config.context_window.unwrap_or(source.context);
+    let window = configured.min(source.context);
+    let embeds = source.embeds();
+    let cores = match config.all_cores {
+        Some(true) => Cores::All,
+        Some(false) | None => Cores::One,
+    };
+    let jobs = worker::start(source, window, cores).map_err(|error| fault(error.to_string()))?;
+    let shown = match path.file_name().and_then(|name| name.to_str()) {
+        Some("model.gguf") => path.parent().and_then(Path::file_name),
+        _ => path.file_stem(),
+    };
+    let shown = shown.map(|name| name.to_string_lossy().into_owned());
+    Ok(Arc::new(CandleProvider {
+        name: config.name.clone(),
+        model: shown.unwrap_or_else(|| config.model.clone()),
+        window,
+        max_output: config.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT),
+        embeds,
+        jobs,
+    }))
+}
+
+/// What an error says, without where in the code it came from.
+fn words(error: impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+impl CandleProvider {
+    fn error(&self, failure: Failure) -> LlmError {
+        let (kind, message) = match failure {
+            Failure::Error(kind, message) => (kind, message),
+            Failure::Cancelled => (
+                LlmErrorKind::StreamCut,
+                "the request was dropped".to_owned(),
+            ),
+        };
+        LlmError::new(kind, &self.name, message)
+    }
+
+    fn ended(&self) -> LlmError {
+        let message = "the local model's thread has ended: start again";
+        LlmError::new(LlmErrorKind::Protocol, &self.name, message)
+    }
+}
+
+/// What the answer to a request may be.
+fn form(request: &ChatRequest<'_>) -> Form {
+    match (request.response_schema, request.tool_choice) {
+        (Some(schema), _) => Form::Document(schema.clone()),
+        (None, _) if request.json_object => Form::Document(json!({ "type": "object" })),
+        (None, _) if request.tools.is_empty() => Form::Free,
+        (None, ToolChoice::Auto) => Form::Calls(request.tools.to_vec()),
+        (None, ToolChoice::None) => Form::Calls(Vec::new()),
+    }
+}
+
+#[async_trait]
+impl LlmProvider for CandleProvider {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        false
+    }
+
+    fn context_window(&self) -> usize {
+        self.window
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        if self.embeds {
+            return Err(self.error(worker::no_answers()));
+        }
+        let most = request.max_output_tokens.unwrap_or(u32::MAX);
+        let question = Question {
+            chat: prompt::conversation(request.system, request.messages),
+            form: form(&request),
+            most: most.min(self.max_output).max(1) as usize,
+        };
+        // Whoever drops the future drops this, and the thread stops at the next token.
+        let (sender, mut replies) = tokio::sync::mpsc::unbounded_channel();
+        let job = Job::Answer(question, sender);
+        self.jobs.send(job).map_err(|_| self.ended())?;
+        let mut text = String::new();
+        while let Some(reply) = replies.recv().await {
+            match reply {
+                Reply::Text(delta) => {
+                    text.push_str(&delta);
+                    sink(StreamEvent::TextDelta(delta));
+                }
+                Reply::Done(result) => {
+                    let ended = result.map_err(|failure| self.error(failure))?;
+                    let parts = vec![MessagePart::Text { text }];
+                    return Ok(ChatResponse::from_parts(parts, ended.stop, ended.usage));
+                }
+            }
+        }
+        Err(self.ended())
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+        if !self.embeds {
+            return Ok(None);
+        }
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
+        let (sender, reply) = tokio::sync::oneshot::channel();
+        let job = Job::Embed(texts, sender);
+        self.jobs.send(job).map_err(|_| self.ended())?;
+        let vectors = reply.await.map_err(|_| self.ended())?;
+        vectors.map(Some).map_err(|failure| self.error(failure))
+    }
+}

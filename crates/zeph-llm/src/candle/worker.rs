@@ -1,0 +1,109 @@
+//! The thread that holds a model. It loads the model at the first request, answers one request
+//! after the other, and ends with its provider.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::cores::Cores;
+use super::engine::{Ended, Failure, Question, greedy};
+use super::source::{Loaded, Source};
+use crate::error::LlmErrorKind;
+
+/// What comes of a question, in order; the last one is `Done`.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// More of the answer.
+    Text(String),
+    /// How it ended.
+    Done(Result<Ended, Failure>),
+}
+
+/// What the thread is asked for.
+#[derive(Debug)]
+pub(super) enum Job {
+    Answer(Question, UnboundedSender<Reply>),
+    Embed(
+        Vec<String>,
+        tokio::sync::oneshot::Sender<Result<Vec<Vec<f32>>, Failure>>,
+    ),
+}
+
+/// Starts the thread. It ends when the sender is dropped and the request at hand is done with.
+///
+/// # Errors
+/// The system gives no thread.
+pub(super) fn start(source: Source, window: usize, cores: Cores) -> std::io::Result<Sender<Job>> {
+    let (sender, jobs) = channel();
+    std::thread::Builder::new()
+        .name("local model".to_owned())
+        .spawn(move || work(&source, window, cores, &jobs))?;
+    Ok(sender)
+}
+
+fn work(source: &Source, window: usize, cores: Cores, jobs: &Receiver<Job>) {
+    let mut model = None;
+    while let Ok(job) = jobs.recv() {
+        cores.run(|| serve(job, &mut model, source, window));
+    }
+}
+
+fn serve(job: Job, model: &mut Option<Loaded>, source: &Source, window: usize) {
+    match job {
+        Job::Answer(question, replies) => {
+            let show = &mut |text: String| {
+                let sent = text.is_empty() || replies.send(Reply::Text(text)).is_ok();
+                sent && !replies.is_closed()
+            };
+            let result = guarded(model, source, window, |model| match model {
+                _ if replies.is_closed() => Err(Failure::Cancelled),
+                Loaded::Chat(engine) => engine.answer(question, &mut greedy, show),
+                Loaded::Embeddings(_) => Err(no_answers()),
+            });
+            // Nobody waits any more, perhaps.
+            let _ = replies.send(Reply::Done(result));
+        }
+        Job::Embed(texts, reply) => {
+            let result = guarded(model, source, window, |model| match model {
+                _ if reply.is_closed() => Err(Failure::Cancelled),
+                Loaded::Embeddings(embedder) => embedder
+                    .embed(&texts, &mut || !reply.is_closed())
+                    .map_err(|error| Failure::Error(LlmErrorKind::Protocol, error)),
+                Loaded::Chat(_) => Ok(Vec::new()),
+            });
+            let _ = reply.send(result);
+        }
+    }
+}
+
+/// The answer of a model that has none.
+pub(super) fn no_answers() -> Failure {
+    let message = "the model makes embeddings and cannot answer: choose one that chats";
+    Failure::Error(LlmErrorKind::Config, message.to_owned())
+}
+
+/// Uses the model, which is loaded if it is not yet. What panics with it is an error of this
+/// request, and the model is loaded anew for the next.
+fn guarded<T>(
+    model: &mut Option<Loaded>,
+    source: &Source,
+    window: usize,
+    run: impl FnOnce(&mut Loaded) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let loaded = match model.take() {
+            Some(loaded) => loaded,
+            None => source.load(window).map_err(|error| {
+                let message = format!("the model could not be loaded: {error}");
+                Failure::Error(LlmErrorKind::Config, message)
+            })?,
+        };
+        run(model.insert(loaded))
+    }));
+    result.unwrap_or_else(|_| {
+        *model = None;
+        let message = "the local model failed; it is loaded anew for the next request";
+        Err(Failure::Error(LlmErrorKind::Protocol, message.to_owned()))
+    })
+}

@@ -1,0 +1,72 @@
+//! `zeph models …`: models that run in this process.
+
+use std::fmt::Write as _;
+
+use clap::Subcommand;
+
+use super::args::GlobalArgs;
+use super::{Exit, load_config, print};
+use crate::models::{Manifest, ModelStore};
+
+/// `zeph models …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// What was fetched
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Where one is
+    Path {
+        /// Its name
+        name: String,
+    },
+    /// Remove some
+    Rm {
+        /// Their names
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+/// Runs one of the commands.
+pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::Result<Exit> {
+    let (loaded, _) = load_config(global)?;
+    let store = ModelStore::of(&loaded.paths.data_dir);
+    match command {
+        ModelsCommand::List { json: true } => {
+            print(&serde_json::to_string_pretty(&store.list()?)?)?;
+        }
+        ModelsCommand::List { json: false } => print(&list(&store.list()?))?,
+        ModelsCommand::Path { name } => {
+            print(&store.find(&name)?.0.display().to_string())?;
+        }
+        ModelsCommand::Rm { names } => {
+            for name in names {
+                store.remove(&name)?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(models: &[Manifest]) -> String {
+    if models.is_empty() {
+        return "no model was fetched: zeph models pull".to_owned();
+    }
+    let mut text = String::new();
+    for model in models {
+        let _ = writeln!(
+            text,
+            "{:<24} {:<10} {:>7.1} MB  {}  {}  {}",
+            model.name,
+            model.purpose.as_str(),
+            model.bytes as f64 / 1e6,
+            model.license.as_deref().unwrap_or("-"),
+            model.fetched.get(..10).unwrap_or_default(),
+            model.source,
+        );
+    }
+    text.trim_end().to_owned()
+}
