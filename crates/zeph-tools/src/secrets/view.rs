@@ -224,6 +224,14 @@ mod tests {
 
     proptest! {
         #[test]
+        fn lines_are_shown_alike(line in "(\x1b|\\[|\\]|m|;|1|abcdefghijklmnopq|ä|\u{8}|\r|\\\\|\u{7}|\u{0}){0,40}") {
+            let mut shown = b"x".to_vec();
+            add_shown(&line, &mut shown);
+            let expect = View::new(&line).text;
+            prop_assert_eq!(&shown[1..], expect.as_bytes());
+        }
+
+        #[test]
         fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
             let view = View::new(&line);
             for (at, c) in view.text.char_indices() {

@@ -112,14 +112,14 @@ fn long_name(line: &str) -> Option<&str> {
         rest = skip_word(rest)?;
     }
     // `05:42 name`, or `22 05:42 name`.
-    let (word, after) = rest.split_once(' ')?;
-    let timed = word.contains(':');
+    let (word, after) = cut_word(rest)?;
+    let timed = word.bytes().any(|byte| byte == b':');
     let rest = if timed {
         after
     } else {
         skip_word(rest).unwrap_or(after)
     };
-    let rest = match rest.split_once(' ') {
+    let rest = match cut_word(rest) {
         // `05:42:01.000 +0100 name`
         Some((zone, after)) if zone.len() == 5 && zone.starts_with(['+', '-']) => after,
         Some((time, after)) if !timed && is_time_or_year(time) => after,
@@ -146,6 +146,12 @@ fn is_mode(line: &str) -> bool {
             .iter()
             .all(|byte| matches!(byte, b'r' | b'w' | b'x' | b's' | b'S' | b't' | b'T' | b'-'))
         && matches!(bytes[10], b' ' | b'.' | b'+' | b'@')
+}
+
+/// A word, and what comes after the space behind it. Words are short: no machinery finds their end sooner.
+fn cut_word(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|byte| byte == b' ')?;
+    Some((&text[..end], &text[end + 1..]))
 }
 
 /// What comes after a word and the spaces behind it.

@@ -21,9 +21,9 @@ impl Table {
             self.open = true;
             return true;
         }
+        self.open &= text.contains('|');
         let mut columns = text.split('|');
-        let Some(name) = columns.next().filter(|_| self.open && text.contains('|')) else {
-            self.open = false;
+        let Some(name) = self.open.then(|| columns.next()).flatten() else {
             return false;
         };
         let full = columns.take(4).all(|column| column.trim_ascii() == "100");
