@@ -18,6 +18,9 @@ const LONGEST_CLAIM: usize = 1024;
 /// punctuation behind a word do not belong to it; blanks inside of quotes do.
 #[must_use]
 pub fn extract_paths(text: &str) -> Vec<String> {
+    if !text.contains('/') {
+        return Vec::new();
+    }
     let mut paths: Vec<String> = Vec::new();
     let mut seen: HashSet<String> = HashSet::new();
     for word in words(text) {

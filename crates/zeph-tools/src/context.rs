@@ -9,6 +9,7 @@ use crate::cache::CacheKey;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::gate::adversarial::Decision;
+use crate::gate::command::LastRead;
 use crate::gate::quota::BatchSeats;
 use crate::reformat::{Reformat, Reformatted};
 use crate::secrets::Kinds;
@@ -132,6 +133,7 @@ pub struct CallContext {
     pub shown: Option<[u8; 32]>,
     redirects: Vec<JudgeRedirect>,
     events: Arc<dyn EventSink>,
+    last_read: Arc<LastRead>,
     trace: Arc<Mutex<CallTrace>>,
 }
 
@@ -164,6 +166,7 @@ impl CallContext {
             shown: None,
             redirects: Vec::new(),
             events,
+            last_read: Arc::default(),
             trace: Arc::default(),
         }
     }
@@ -266,6 +269,11 @@ impl CallContext {
     #[must_use]
     pub fn events(&self) -> Arc<dyn EventSink> {
         Arc::clone(&self.events)
+    }
+
+    /// The command that a gate read last.
+    pub(crate) fn last_read(&self) -> &LastRead {
+        &self.last_read
     }
 
     /// The notes on the call.

@@ -1,10 +1,10 @@
 //! Whether a call may run: pure deciders on one parsed view of it.
 //!
-//! [`about`] names the parameters that matter, [`subject`] is that view: the paths, the parts of the command, the URL of a call. [`pattern`] compiles
+//! [`about`] names the parameters that matter, [`subject`] is that view: the paths, the parts of the command ([`command`]), the URL of a call. [`pattern`] compiles
 //! what rules say of them (`path_pattern` of paths, `glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
 //! would have allowed it. [`policy`] decides before, about whole calls. [`places`] is where paths are made
-//! real; nothing else here looks at a disk. [`adversarial`] is what a model is asked about a call, and
+//! real ([`followed`]: for one decision); nothing else here looks at a disk. [`adversarial`] is what a model is asked about a call, and
 //! what its answer means. [`remembered`] is what a person agreed to for more than one call, [`offer`] what a
 //! question shows of it.
 //!
@@ -15,9 +15,11 @@
 pub mod about;
 pub mod adversarial;
 pub mod anomaly;
+pub mod command;
 pub mod config;
 pub mod decision;
 pub mod dependencies;
+pub mod followed;
 mod glob;
 pub mod limits;
 pub mod offer;
@@ -42,7 +44,9 @@ pub(crate) mod symbols {
 }
 
 pub use about::{About, PathParam, PathRole};
+pub use command::{CommandPart, CommandSubject, PartKind, ReadCommand};
 pub use decision::{By, Decision, Effect, Judged, Piece};
+pub use followed::Followed;
 pub use limits::CallLimits;
 pub use offer::{Offer, ShownPiece};
 pub use pattern::{PatternError, PatternKind};
@@ -52,4 +56,4 @@ pub use places::{Disk, Places};
 pub(crate) use policy::{Mention, Mentions};
 pub use remembered::{Grant, Proposal, propose};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
-pub use subject::{CallSubject, CommandPart, CommandSubject, PartKind, SubjectPath, subject_of};
+pub use subject::{CallSubject, SubjectPath, subject_of};

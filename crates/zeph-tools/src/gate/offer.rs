@@ -4,12 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::command::PartKind;
 use super::decision::{By, Decision, Effect, Piece};
 use super::path_pattern::{escape, rooted};
 use super::pattern::{Pattern, PatternKind, Reach};
 use super::places::Places;
 use super::remembered::{Grant, Proposal, covers, propose};
-use super::subject::{CallSubject, PartKind, subject_of};
+use super::subject::{CallSubject, subject_of};
 use crate::call::ToolCall;
 use crate::def::ToolDef;
 

@@ -11,9 +11,10 @@
 //! The blocklist and the policy come before, and no rule here changes what they refuse.
 
 use super::about::PathRole;
+use super::command::CommandSubject;
 use super::decision::{By, Decision, Effect, Judged, Piece};
 use super::rule::{Action, Fit, Rule, RuleSet, ToolRules};
-use super::subject::{CallSubject, CommandSubject};
+use super::subject::CallSubject;
 use crate::call::Phase;
 use crate::def::{Annotations, Risk};
 use crate::mode::Mode;

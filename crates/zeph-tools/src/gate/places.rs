@@ -16,8 +16,29 @@ pub trait Disk: Send + Sync {
     fn link(&self, path: &Path) -> Option<PathBuf>;
     /// Whether something is at `path` (absolute), if only a link that leads nowhere.
     fn is_there(&self, path: &Path) -> bool;
+    /// What is at `path` (absolute).
+    fn entry(&self, path: &Path) -> Entry;
     /// Whether a directory is there.
     fn is_directory(&self, path: &Path) -> bool;
+    /// Whether something is at a path relative to `directory`, as [`Disk::is_there`] says, to be asked often.
+    fn inside<'d>(&'d self, directory: &Path) -> Inside<'d> {
+        let directory = directory.to_owned();
+        Box::new(move |name| self.is_there(&directory.join(name)))
+    }
+}
+
+/// Whether something is at a path relative to a directory.
+pub type Inside<'d> = Box<dyn Fn(&str) -> bool + 'd>;
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Nothing that can be seen.
+    Missing,
+    /// A link.
+    Link,
+    /// Something else.
+    Other,
 }
 
 /// The file system of this machine.
@@ -43,6 +64,30 @@ impl Disk for RealDisk {
 
     fn is_directory(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    fn entry(&self, path: &Path) -> Entry {
+        match path.symlink_metadata() {
+            Ok(entry) if entry.is_symlink() => Entry::Link,
+            Ok(_) => Entry::Other,
+            Err(_) => Entry::Missing,
+        }
+    }
+
+    /// Through a handle: the way to the directory is walked once.
+    #[cfg(all(target_os = "linux", feature = "file"))]
+    fn inside<'d>(&'d self, directory: &Path) -> Inside<'d> {
+        use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match open(directory, flags, Mode::empty()) {
+            Ok(handle) => {
+                Box::new(move |name| statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+            }
+            Err(_) => {
+                let directory = directory.to_owned();
+                Box::new(move |name| self.is_there(&directory.join(name)))
+            }
+        }
     }
 }
 
@@ -133,11 +178,27 @@ impl Places {
         self.disk.is_directory(path)
     }
 
+    /// What is at `path` (absolute).
+    pub(super) fn entry(&self, path: &Path) -> Entry {
+        self.disk.entry(path)
+    }
+
+    /// Whether something is at a relative path in `directory`, to be asked often.
+    #[must_use]
+    pub fn inside<'p>(&'p self, directory: &Path) -> Inside<'p> {
+        self.disk.inside(directory)
+    }
+
+    /// Whether no path that is as long leads anywhere.
+    pub(super) fn is_too_long(path: &Path) -> bool {
+        path.as_os_str().len() > LONGEST_PATH
+    }
+
     /// Where `path` (absolute) really leads, also when it does not exist yet: links that lead
     /// nowhere are followed. `None` where that cannot be said.
     #[must_use]
     pub fn leads_to(&self, path: &Path) -> Option<PathBuf> {
-        if path.as_os_str().len() > LONGEST_PATH {
+        if Self::is_too_long(path) {
             return None;
         }
         self.follow(path, MOST_LINKS)
@@ -209,11 +270,11 @@ pub(crate) mod tests {
     /// What exists: directories and files as they are, links with what they lead to.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Table {
-        entries: BTreeMap<PathBuf, Entry>,
+        entries: BTreeMap<PathBuf, At>,
     }
 
     #[derive(Debug, Clone, PartialEq, Eq)]
-    enum Entry {
+    enum At {
         Directory,
         File,
         Link(PathBuf),
@@ -223,16 +284,16 @@ pub(crate) mod tests {
         /// `a/` is a directory, `a -> b` a link, anything else a file; all absolute.
         pub(crate) fn of(entries: &[&str]) -> Self {
             let mut table = Self::default();
-            table.entries.insert("/".into(), Entry::Directory);
+            table.entries.insert("/".into(), At::Directory);
             for entry in entries {
                 let (path, entry) = match entry.split_once(" -> ") {
-                    Some((path, target)) => (path, Entry::Link(target.into())),
-                    None if entry.ends_with('/') => (entry.trim_end_matches('/'), Entry::Directory),
-                    None => (*entry, Entry::File),
+                    Some((path, target)) => (path, At::Link(target.into())),
+                    None if entry.ends_with('/') => (entry.trim_end_matches('/'), At::Directory),
+                    None => (*entry, At::File),
                 };
                 for above in Path::new(path).ancestors().skip(1) {
                     let above = above.to_owned();
-                    table.entries.entry(above).or_insert(Entry::Directory);
+                    table.entries.entry(above).or_insert(At::Directory);
                 }
                 table.entries.insert(path.into(), entry);
             }
@@ -249,7 +310,7 @@ pub(crate) mod tests {
                     Component::Normal(name) => {
                         let next = here.join(name);
                         here = match self.entries.get(&next)? {
-                            Entry::Link(target) => {
+                            At::Link(target) => {
                                 self.walk(&here.join(target), fuel.checked_sub(1)?)?
                             }
                             _ => next,
@@ -269,7 +330,7 @@ pub(crate) mod tests {
 
         fn link(&self, path: &Path) -> Option<PathBuf> {
             match self.entries.get(path) {
-                Some(Entry::Link(target)) => Some(target.clone()),
+                Some(At::Link(target)) => Some(target.clone()),
                 _ => None,
             }
         }
@@ -278,9 +339,19 @@ pub(crate) mod tests {
             self.real(path).is_some() || self.link(path).is_some()
         }
 
+        fn entry(&self, path: &Path) -> Entry {
+            let real = path.parent().zip(path.file_name());
+            let real = real.and_then(|(above, name)| Some(self.real(above)?.join(name)));
+            match real.and_then(|real| self.entries.get(&real).cloned()) {
+                Some(At::Link(_)) => Entry::Link,
+                Some(_) => Entry::Other,
+                None => Entry::Missing,
+            }
+        }
+
         fn is_directory(&self, path: &Path) -> bool {
             let real = self.real(path);
-            real.is_some_and(|path| self.entries.get(&path) == Some(&Entry::Directory))
+            real.is_some_and(|path| self.entries.get(&path) == Some(&At::Directory))
         }
     }
 

@@ -16,7 +16,8 @@ use super::path_pattern::escape;
 use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
 use super::places::Places;
 use super::rule::{Action, Fit, PermissionRule, Place, Rule, RuleOrigin};
-use super::subject::{CallSubject, CommandPart, PartKind, SubjectPath, canonical_json};
+use super::subject::{CallSubject, SubjectPath, canonical_json};
+use super::{CommandPart, Followed, PartKind};
 
 /// The tool whose grants hold for what redirections write to.
 const WRITE: &str = "write";
@@ -390,7 +391,7 @@ fn part_pattern(part: &CommandPart) -> String {
     words.join(" ")
 }
 
-fn path_pattern(path: &SubjectPath, places: &Places) -> Result<String, String> {
+fn path_pattern(path: &SubjectPath, places: &Followed<'_>) -> Result<String, String> {
     let canonical = path.forms(places).canonical.as_deref();
     let text = canonical.and_then(Path::to_str);
     text.map(escape)
@@ -448,7 +449,7 @@ fn matches(kind: PatternKind, grant: &Grant, text: &Text, places: &Places) -> bo
     Pattern::new(kind, &grant.pattern, places).is_ok_and(|pattern| pattern.matches(text))
 }
 
-fn covers_path(grant: &Grant, path: &SubjectPath, places: &Places) -> bool {
+fn covers_path(grant: &Grant, path: &SubjectPath, places: &Followed<'_>) -> bool {
     let canonical = path.forms(places).canonical.as_deref();
     let Some(text) = canonical.and_then(Path::to_str) else {
         return false;

@@ -9,9 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::about::About;
+use super::command::CommandPart;
 use super::pattern::{Pattern, PatternError, PatternKind, Reach};
 use super::places::Places;
-use super::subject::{CallSubject, CommandPart, PathForms, SubjectUrl};
+use super::subject::{CallSubject, PathForms, SubjectUrl};
 use crate::gate::glob::Text;
 
 /// What becomes of what a rule matches.

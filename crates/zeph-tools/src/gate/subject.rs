@@ -3,11 +3,12 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::about::{About, PathRole};
+use super::command::{CommandSubject, LastRead};
+use super::followed::Followed;
 use super::glob::{HOLE, Text, fold};
 use super::places::{Places, normal};
 use crate::call::ToolCall;
@@ -28,7 +29,7 @@ pub struct CallSubject<'c> {
     pub command: Option<CommandSubject>,
     /// The URL, of a tool that asks for one.
     pub url: Option<SubjectUrl>,
-    places: &'c Places,
+    places: Followed<'c>,
     arguments: OnceCell<Text>,
 }
 
@@ -82,66 +83,20 @@ pub struct SubjectUrl {
     pub(super) normal_text: Option<Text>,
 }
 
-/// What a part of a command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PartKind {
-    /// A command that does its own work.
-    Simple,
-    /// One that runs another: `env`, `timeout`, `xargs`, `find -exec`, `npx`.
-    Wrapper,
-    /// A shell or an interpreter: what it runs is no command.
-    Interpreter,
-    /// An assignment alone, which holds for what follows.
-    Assignment,
-}
-
-/// A simple command at any depth.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandPart {
-    /// `NAME=value` in front of it; `None` for a value that cannot be known.
-    pub assignments: Vec<(String, Option<String>)>,
-    /// Its words after quote removal; what cannot be known is a `…` at the end of a word.
-    pub words: Vec<String>,
-    /// Assignments and words, joined by blanks.
-    pub text: String,
-    /// Whether all of it is known before it runs.
-    pub known: bool,
-    /// What it is.
-    pub kind: PartKind,
-    /// In how many others it is nested.
-    pub depth: usize,
-    /// As an allow rule sees it: blanks inside words are none between them.
-    pub(crate) strict: Text,
-    /// As other rules see it: with assignments, without, and with the file name alone.
-    pub(crate) loose: Vec<Text>,
-    /// What it may come to: without options in front, and what it may run.
-    pub(crate) perhaps: Vec<Text>,
-}
-
-/// A command.
-#[derive(Debug, Default)]
-pub struct CommandSubject {
-    /// The text.
-    pub text: String,
-    /// Where it starts; absolute.
-    pub start: PathBuf,
-    /// The same as it was given, where it was.
-    pub cwd: Option<String>,
-    /// Every simple command at every depth, those that others run as well, in order.
-    pub parts: Vec<CommandPart>,
-    /// What redirections write to, wherever that may be.
-    pub writes: Vec<SubjectPath>,
-    /// Whether something is written that cannot be known.
-    pub unknown_writes: bool,
-    /// What about it cannot be known before it runs; `None` when all of it can.
-    pub unknown: Option<String>,
-    pub(super) whole: Text,
-}
-
 /// What `call`, whose arguments fit the schema of `def`, is about.
 #[must_use]
 pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) -> CallSubject<'c> {
+    subject_after(call, def, places, &LastRead::default())
+}
+
+/// The same where the command may have been read before.
+#[must_use]
+pub(crate) fn subject_after<'c>(
+    call: &'c ToolCall,
+    def: &'c ToolDef,
+    places: &'c Places,
+    last: &LastRead,
+) -> CallSubject<'c> {
     let text = |name: &str| call.params.get(name).and_then(Value::as_str);
     let mut subject = CallSubject {
         tool: &def.id,
@@ -150,7 +105,7 @@ pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) 
         paths: Vec::new(),
         command: None,
         url: None,
-        places,
+        places: Followed::new(places),
         arguments: OnceCell::new(),
     };
     match def.about {
@@ -173,13 +128,8 @@ pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) 
                 Some(cwd) => places.cwd().join(cwd),
                 None => places.cwd().to_owned(),
             };
-            let command = text(command).unwrap_or_default();
-            let command = command_subject(command, &start, places);
-            subject.command = Some(CommandSubject {
-                cwd: text(cwd).map(str::to_owned),
-                start,
-                ..command
-            });
+            let read = last.read(text(command).unwrap_or_default(), start, places.home());
+            subject.command = Some(CommandSubject::new(read, text(cwd)));
         }
     }
     subject
@@ -198,37 +148,11 @@ pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<To
     Some(call)
 }
 
-#[cfg(feature = "shell")]
-fn command_subject(text: &str, start: &Path, places: &Places) -> CommandSubject {
-    let mut subject = CommandSubject::of(text);
-    crate::shell::parts::read(&mut subject, start, places.home());
-    subject
-}
-
-/// Without the shell there is no parser: nothing is known of a command.
-#[cfg(not(feature = "shell"))]
-fn command_subject(text: &str, _start: &Path, _places: &Places) -> CommandSubject {
-    CommandSubject {
-        unknown: Some("commands are not read in this build".to_owned()),
-        ..CommandSubject::of(text)
-    }
-}
-
-impl CommandSubject {
-    fn of(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            whole: Text::of(text.trim()),
-            ..Self::default()
-        }
-    }
-}
-
 impl CallSubject<'_> {
     /// Where its paths begin.
     #[must_use]
-    pub fn places(&self) -> &Places {
-        self.places
+    pub fn places(&self) -> &Followed<'_> {
+        &self.places
     }
 
     /// The arguments as canonical JSON, for rules.
@@ -317,11 +241,11 @@ impl SubjectPath {
     }
 
     /// What it is called and where it really lies; the first call asks the disk.
-    pub fn forms(&self, places: &Places) -> &PathForms {
+    pub fn forms(&self, places: &Followed<'_>) -> &PathForms {
         self.forms.get_or_init(|| self.resolve(places))
     }
 
-    fn resolve(&self, places: &Places) -> PathForms {
+    fn resolve(&self, places: &Followed<'_>) -> PathForms {
         let named = normal(&self.absolute);
         let leads = places.leads_to(&self.absolute);
         let canonical = if self.entry {

@@ -18,7 +18,7 @@ use crate::feedback::ToolResult;
 use crate::gate::decision::as_toml;
 use crate::gate::offer::shown_pieces;
 use crate::gate::remembered::apply;
-use crate::gate::subject::{SubjectUrl, redirected};
+use crate::gate::subject::{SubjectUrl, redirected, subject_after};
 use crate::gate::{
     About, Action, By, CallSubject, Circumstances, Decision, Effect, Grant, Offer, Places, RuleSet,
     decide, subject_of,
@@ -124,7 +124,9 @@ impl PermissionLayer {
         cx: &CallContext,
         path: CallPath,
     ) -> Result<Pass, ToolError> {
-        let subject = subject_of(call, def, &self.permissions.places);
+        let subject = subject_after(call, def, &self.permissions.places, cx.last_read());
+        // This is the last gate that looks at it.
+        cx.last_read().forget();
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
         if let Some(rule) = decision.policy_match() {

@@ -12,8 +12,8 @@ use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::policy::{Policy, PolicyEffect};
-use crate::gate::subject::redirected;
-use crate::gate::{About, Places, subject_of};
+use crate::gate::subject::{redirected, subject_after};
+use crate::gate::{About, Places};
 
 /// What the model reads of a denied call.
 pub const DENIED: &str = "policy denied this call";
@@ -43,7 +43,7 @@ impl PolicyLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked(DENIED));
         };
-        let subject = subject_of(call, def, &self.places);
+        let subject = subject_after(call, def, &self.places, cx.last_read());
         let trust = cx.trace().trust;
         let decision = self.policy.decide(&subject, trust);
         cx.trace().note_match(&decision.to_string());

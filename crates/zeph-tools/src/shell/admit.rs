@@ -100,7 +100,11 @@ impl Admission {
         params: &BashParams,
         cx: &CallContext,
     ) -> Result<Verdict, ToolError> {
-        match self.decide(params) {
+        let start = self.start_of(params);
+        let parsed = cx
+            .last_read()
+            .parsed(&params.command, start.home.as_deref());
+        match self.policy.load().decide_parsed(&parsed, &start) {
             Verdict::Block { what } => {
                 cx.trace().claim_source = claim::of_command(&params.command);
                 Err(ToolError::blocked(format!(

@@ -1,18 +1,24 @@
 //! The paths that a command names, for the policy: what looks like a path anywhere in it, words that
 //! name existing files, the files that patterns stand for, and what is written to.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::parts::{FREE, STREAMS};
-use super::policy::{Named, Role, ShellPolicy, Start, extract_paths};
+use super::policy::{Named, Role, extract_paths};
 use super::words::{expand, parts, tokens};
 use crate::file::rules::plain_base;
-use crate::gate::subject::{CommandSubject, SubjectPath};
-use crate::gate::{Mention, Mentions, PathRole, Places};
+use crate::gate::places::Inside;
+use crate::gate::subject::SubjectPath;
+use crate::gate::{Mention, Mentions, PathRole, Places, ReadCommand};
 
-/// What `command`, which starts in `start`, names.
-pub(crate) fn read(command: &CommandSubject, start: &Path, places: &Places) -> Mentions {
+/// How many directories are kept open while a command is looked at.
+const MOST_OPEN: usize = 16;
+
+/// What `command` names.
+pub(crate) fn read(command: &ReadCommand, places: &Places) -> Mentions {
     let mut mentions = Mentions::default();
     if let Some(why) = &command.unknown {
         mentions.unknown = Some(why.clone());
@@ -20,36 +26,49 @@ pub(crate) fn read(command: &CommandSubject, start: &Path, places: &Places) -> M
     if command.unknown_writes {
         mentions.unknown = Some("where it writes".to_owned());
     }
-    let start = Start {
-        cwd: start.to_owned(),
-        home: places.home().map(Path::to_owned),
-        roots: Vec::new(),
-    };
-    let named = ShellPolicy::open().named(&command.text, &start);
+    let named = &command.named;
     let dots = named.iter().any(|named| named.word.prefix() == "dotglob");
     let mut reader = Reader {
         places,
         dots,
         mentions,
+        noted: HashMap::new(),
         asked: HashMap::new(),
     };
-    for named in &named {
-        reader.named(named);
+    // The same word from the same directories says nothing new.
+    let mut seen = HashSet::new();
+    for named in named {
+        let Named { word, role, places } = named;
+        let known = word
+            .known()
+            .map(|text| (text, *role, Arc::as_ptr(places).addr()));
+        if known.is_none_or(|known| seen.insert(known)) {
+            reader.named(named);
+        }
     }
     reader.mentions
 }
 
-struct Reader<'p> {
+struct Reader<'p, 'c> {
     places: &'p Places,
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
     mentions: Mentions,
-    /// What was asked of the disk.
-    asked: HashMap<PathBuf, bool>,
+    /// The places of what was noted.
+    noted: HashMap<PathBuf, usize>,
+    /// What was asked of the disk, by directory.
+    asked: HashMap<&'c Path, Asked<'p, 'c>>,
 }
 
-impl Reader<'_> {
-    fn named(&mut self, named: &Named) {
+/// What was asked about a directory.
+struct Asked<'p, 'c> {
+    /// The way to ask; `None` where too many are open.
+    inside: Option<Inside<'p>>,
+    names: HashMap<&'c str, bool>,
+}
+
+impl<'c> Reader<'_, 'c> {
+    fn named(&mut self, named: &'c Named) {
         let word = &named.word;
         match (word.known(), word.pattern()) {
             (Some(text), _) => self.text(text, named),
@@ -67,7 +86,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, named: &Named) {
+    fn text(&mut self, text: &'c str, named: &'c Named) {
         // What is written is a path, whatever it looks like.
         if named.role == Role::Target {
             self.path(text, named, true);
@@ -97,7 +116,7 @@ impl Reader<'_> {
     /// Notes `text` as a path, from everywhere that it may count from.
     fn path(&mut self, text: &str, named: &Named, certain: bool) {
         let given = self.at_home(text);
-        for place in &named.places {
+        for place in named.places.iter() {
             let absolute = match place {
                 _ if given.is_absolute() => given.clone(),
                 Some(place) if place.is_absolute() => place.join(&given),
@@ -113,21 +132,21 @@ impl Reader<'_> {
             };
             let certain = certain && !FREE.contains(&text) && !STREAMS.contains(&text);
             let known = &mut self.mentions.paths;
-            match known
-                .iter_mut()
-                .find(|mention| mention.path.absolute() == absolute)
-            {
+            match self.noted.get(&absolute).and_then(|at| known.get_mut(*at)) {
                 Some(mention) => mention.certain |= certain,
-                None => known.push(Mention {
-                    path: SubjectPath::new(text, role, absolute),
-                    certain,
-                }),
+                None => {
+                    self.noted.insert(absolute.clone(), known.len());
+                    known.push(Mention {
+                        path: SubjectPath::new(text, role, absolute),
+                        certain,
+                    });
+                }
             }
         }
     }
 
     /// Notes the files that a pattern stands for; another set may be there when it runs.
-    fn pattern(&mut self, pattern: &str, named: &Named) {
+    fn pattern(&mut self, pattern: &'c str, named: &'c Named) {
         if !pattern.contains(['*', '?', '[']) {
             return self.text(pattern, named);
         }
@@ -141,7 +160,7 @@ impl Reader<'_> {
         let Some(base) = base.to_str().map(|base| self.at_home(base)) else {
             return;
         };
-        for place in &named.places {
+        for place in named.places.iter() {
             let base = match place {
                 _ if base.is_absolute() => base.clone(),
                 Some(place) if place.is_absolute() => place.join(&base),
@@ -172,20 +191,28 @@ impl Reader<'_> {
         }
     }
 
-    fn is_there(&mut self, text: &str, named: &Named) -> bool {
+    /// Whether something is, or may be, at `text`, from one of the directories that it may count from.
+    fn is_there(&mut self, text: &'c str, named: &'c Named) -> bool {
         let given = self.at_home(text);
-        let (places, asked) = (self.places, &mut self.asked);
-        let mut ask = |path: PathBuf| match asked.get(&path) {
-            Some(there) => *there,
-            None => {
-                let there = places.is_there(&path);
-                asked.insert(path, there);
-                there
-            }
+        if given.is_absolute() {
+            return self.places.is_there(&given);
+        }
+        // Where the command may be working anywhere, any word may name a file; what runs is looked for elsewhere.
+        let anywhere = named.role != Role::Command && named.places.contains(&None);
+        let mut directories = named.places.iter().flatten();
+        anywhere || directories.any(|directory| self.is_inside(directory, text))
+    }
+
+    fn is_inside(&mut self, directory: &'c Path, name: &'c str) -> bool {
+        let (places, open) = (self.places, self.asked.len());
+        let asked = self.asked.entry(directory).or_insert_with(|| Asked {
+            inside: (open < MOST_OPEN).then(|| places.inside(directory)),
+            names: HashMap::new(),
+        });
+        let ask = || match &asked.inside {
+            Some(inside) => inside(name),
+            None => places.is_there(&directory.join(name)),
         };
-        named.places.iter().any(|place| match place {
-            Some(place) => ask(place.join(&given)),
-            None => given.is_absolute() && ask(given.clone()),
-        })
+        *asked.names.entry(name).or_insert_with(ask)
     }
 }

@@ -1,13 +1,17 @@
 //! The parts of a command as rules see them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 
+use foldhash::fast::RandomState;
+
 use super::policy::{
-    Part, Start, Verdict, Word, kind_of, name_of, normal, runs_any, tree::Assignment, visit_from,
+    Parsed, Part, Start, Verdict, Word, kind_of, name_of, normal, runs_any, tree::Assignment,
+    visit_from,
 };
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
-use crate::gate::{CommandPart, CommandSubject, PartKind, PathRole, SubjectPath};
+use crate::gate::{CommandPart, PartKind, ReadCommand};
 
 /// Files that take what is written to them nowhere.
 pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
@@ -18,23 +22,30 @@ pub(super) const STREAMS: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd/1",
 /// In front of how many words a command is looked for in another one's arguments.
 const MOST_OPTIONS: usize = 32;
 
-/// Fills in what the command of `subject`, which starts in `start`, is made of.
-pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Path>) {
+/// Fills in what `command` is made of, and what it names.
+pub(crate) fn read(command: &mut ReadCommand, parsed: &Parsed, home: Option<PathBuf>) {
     let start = Start {
-        cwd: start.to_owned(),
-        home: home.map(Path::to_owned),
+        cwd: command.start.clone(),
+        home,
         roots: Vec::new(),
     };
-    let (parts, writes) = (&mut subject.parts, &mut subject.writes);
-    // What is looked at more than once is one part.
-    let mut seen = HashSet::new();
+    let (parts, targets) = (&mut command.parts, &mut command.targets);
+    // What is looked at more than once is one part; here are the places of those with the same text.
+    let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();
+    let hasher = RandomState::default();
     let mut add = |part: CommandPart| {
-        if seen.insert((part.words.clone(), part.strict.clone(), part.depth)) {
+        let is_same = |at: &usize| {
+            let other: &CommandPart = &parts[*at];
+            other.depth == part.depth && other.words == part.words && other.strict == part.strict
+        };
+        let same = seen.entry(hasher.hash_one(&part.text)).or_default();
+        if !same.iter().any(is_same) {
+            same.push(parts.len());
             parts.push(part);
         }
     };
     let (mut unknown_writes, mut reopens, mut opens) = (false, false, false);
-    let verdict = visit_from(&subject.text, &start, &mut |part| match part {
+    let (verdict, named) = visit_from(parsed, &start, &mut |part| match part {
         Part::Command {
             words,
             assignments,
@@ -44,15 +55,16 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
             add(simple(&[], assignments, depth));
         }
         Part::Redirection { target, places } => {
-            let written = written(target, places, writes);
+            let written = written(target, places, targets);
             unknown_writes |= written == Written::Unknown;
             reopens |= written == Written::Stream;
         }
         Part::Source(source) => opens |= source.known().is_none_or(|file| !FREE.contains(&file)),
         Part::Output(_) => {}
     });
-    subject.unknown_writes = unknown_writes || (reopens && opens);
-    subject.unknown = match verdict {
+    command.named = named;
+    command.unknown_writes = unknown_writes || (reopens && opens);
+    command.unknown = match verdict {
         Verdict::Allow => None,
         Verdict::Ask { why } => Some(why),
         Verdict::Block { what } => Some(what),
@@ -60,7 +72,11 @@ pub(crate) fn read(subject: &mut CommandSubject, start: &Path, home: Option<&Pat
 }
 
 /// Notes what a redirection writes to, unless that is a stream or cannot be known.
-fn written(target: &Word, places: &[Option<PathBuf>], writes: &mut Vec<SubjectPath>) -> Written {
+fn written(
+    target: &Word,
+    places: &[Option<PathBuf>],
+    targets: &mut Vec<(String, PathBuf)>,
+) -> Written {
     let Some(given) = target.known() else {
         return Written::Unknown;
     };
@@ -85,9 +101,8 @@ fn written(target: &Word, places: &[Option<PathBuf>], writes: &mut Vec<SubjectPa
             known = Written::Unknown;
             continue;
         }
-        let there = |write: &SubjectPath| write.absolute() == path;
-        if !writes.iter().any(there) {
-            writes.push(SubjectPath::new(given, PathRole::Write, path));
+        if !targets.iter().any(|(_, target)| *target == path) {
+            targets.push((given.to_owned(), path));
         }
     }
     known
@@ -202,7 +217,8 @@ fn vanishes(word: &Word) -> bool {
 }
 
 fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Text {
-    let mut text = Vec::new();
+    let length = words.iter().map(|word| word.prefix().len() + 1).sum();
+    let mut text = Vec::with_capacity(length);
     let apart = form == Form::Strict;
     let separate = |text: &mut Vec<Symbol>| {
         if !text.is_empty() {

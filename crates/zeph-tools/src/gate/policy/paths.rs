@@ -63,7 +63,7 @@ pub(super) fn strings<'v>(value: &'v Value, each: &mut dyn FnMut(&'v str)) {
 
 #[cfg(feature = "shell")]
 fn command_paths(subject: &CallSubject<'_>, command: &crate::gate::CommandSubject) -> Mentions {
-    let mut mentions = crate::shell::mentions::read(command, &command.start, subject.places());
+    let mut mentions = crate::shell::mentions::read(command, subject.places());
     if let Some(cwd) = &command.cwd {
         mentions.paths.push(Mention {
             path: SubjectPath::new(cwd, PathRole::Read, command.start.clone()),

@@ -1,8 +1,10 @@
 //! What is compiled from the configuration: the words that are blocked, the constructs that are
 //! admitted.
 
+use std::borrow::Cow;
+
 use super::decide::{Decider, Start, Verdict};
-use super::parse::parse;
+use super::parse::Parsed;
 use super::tree::Construct;
 use super::word::Word;
 use crate::shell::config::ShellConfig;
@@ -121,9 +123,13 @@ impl ShellPolicy {
     /// Decides about a command that starts at `start`.
     #[must_use]
     pub fn decide(&self, command: &str, start: &Start) -> Verdict {
-        let home = start.home.as_deref().and_then(|home| home.to_str());
-        match parse(command, home) {
-            Ok(list) => Decider::new(self, start).decide(&list),
+        self.decide_parsed(&Parsed::of(command, start.home.as_deref()), start)
+    }
+
+    /// The same about one that was parsed with the home of `start`.
+    pub(in crate::shell) fn decide_parsed(&self, command: &Parsed, start: &Start) -> Verdict {
+        match command.tree() {
+            Ok(list) => Decider::new(self, start).decide(list),
             Err(error) => Verdict::Block {
                 what: format!("a command that cannot be read is not run: {error}"),
             },
@@ -211,11 +217,11 @@ pub(in crate::shell) fn name_of(word: &str) -> &str {
 }
 
 /// Names as the system that runs them compares them.
-pub(super) fn fold(name: &str) -> String {
+pub(super) fn fold(name: &str) -> Cow<'_, str> {
     if cfg!(target_os = "macos") {
-        name.to_lowercase()
+        name.to_lowercase().into()
     } else {
-        name.to_owned()
+        name.into()
     }
 }
 

@@ -1,16 +1,17 @@
 //! What a command names: every word at every depth, with the directories from which it counts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::blocklist::ShellPolicy;
 use super::decide::{Around, Decider, Input, Start};
-use super::parse::parse;
+use super::parse::Parsed;
 use super::shells::takes_programs;
 use super::word::Word;
 
 /// What a word is to its command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::shell) enum Role {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
     /// What runs.
     Command,
     /// An argument, a file that is read, a value.
@@ -23,23 +24,23 @@ pub(in crate::shell) enum Role {
 
 /// A word that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::shell) struct Named {
+pub(crate) struct Named {
     pub(in crate::shell) word: Word,
     pub(in crate::shell) role: Role,
-    /// The directories from which it may count; `None` is any.
-    pub(in crate::shell) places: Vec<Option<PathBuf>>,
+    /// The directories from which it may count; `None` is any. Words that count from the same share them.
+    pub(in crate::shell) places: Arc<[Option<PathBuf>]>,
 }
 
 impl ShellPolicy {
     /// What a command that starts at `start` names. A command that cannot be read names nothing.
     pub(in crate::shell) fn named(&self, command: &str, start: &Start) -> Vec<Named> {
-        let home = start.home.as_deref().and_then(|home| home.to_str());
-        let Ok(list) = parse(command, home) else {
+        let parsed = Parsed::of(command, start.home.as_deref());
+        let Ok(list) = parsed.tree() else {
             return Vec::new();
         };
         let mut decider = Decider::new(self, start);
         decider.named = Some(Vec::new());
-        decider.walk(&list);
+        decider.walk(list);
         decider.named.unwrap_or_default()
     }
 }
@@ -47,14 +48,18 @@ impl ShellPolicy {
 impl Decider<'_> {
     pub(super) fn name(&mut self, role: Role, words: &[Word]) {
         let Some(named) = &mut self.named else { return };
-        let mut places = self.places.now().to_vec();
-        if self.later > 0 && !places.contains(&None) {
-            places.push(None);
-        }
+        let now = self.places.now();
+        let anywhere = (self.later > 0 && !now.contains(&None)).then_some(None);
+        let same = |places: &Arc<[Option<PathBuf>]>| places.iter().eq(now.iter().chain(&anywhere));
+        let last = named.last().map(|named| Arc::clone(&named.places));
+        let places = match last.filter(same) {
+            Some(places) => places,
+            None => now.iter().cloned().chain(anywhere).collect(),
+        };
         named.extend(words.iter().map(|word| Named {
             word: word.clone(),
             role,
-            places: places.clone(),
+            places: Arc::clone(&places),
         }));
     }
 

@@ -1,6 +1,8 @@
 //! Reads the commands of bash: a strict recursive descent. What it does not know is an error, so
 //! that nothing runs which was understood differently here than by the shell.
 
+use std::path::{Path, PathBuf};
+
 use super::compound::COMPOUND;
 use super::cursor::{Budget, Cursor, SyntaxError, ends_word};
 use super::quote::RawWord;
@@ -28,6 +30,35 @@ pub fn parse(text: &str, home: Option<&str>) -> Result<List, SyntaxError> {
     let mut list = parse_nested(text, home, 0, budget.clone())?;
     list.signs = budget.signs();
     Ok(list)
+}
+
+/// A command that was read, for all who look at it.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    text: String,
+    home: Option<PathBuf>,
+    tree: Result<List, SyntaxError>,
+}
+
+impl Parsed {
+    /// Reads a command.
+    pub(crate) fn of(text: &str, home: Option<&Path>) -> Self {
+        Self {
+            text: text.to_owned(),
+            home: home.map(Path::to_owned),
+            tree: parse(text, home.and_then(Path::to_str)),
+        }
+    }
+
+    /// Whether it is this command, read with this home.
+    pub(crate) fn is_of(&self, text: &str, home: Option<&Path>) -> bool {
+        self.text == text && self.home.as_deref() == home
+    }
+
+    /// Its tree, or why it has none.
+    pub(super) fn tree(&self) -> Result<&List, &SyntaxError> {
+        self.tree.as_ref()
+    }
 }
 
 /// Reads a text that stands inside of another one, `depth` levels deep.

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::blocklist::ShellPolicy;
 use super::decide::{Decider, Start, Verdict};
-use super::parse::parse;
+use super::named::Named;
+use super::parse::Parsed;
 use super::tree::Assignment;
 use super::word::Word;
 
@@ -53,21 +54,38 @@ pub(in crate::shell) fn visit(command: &str, visit: Visit<'_>) -> Verdict {
         home: Some("/home".into()),
         ..Start::default()
     };
-    visit_from(command, &start, visit)
+    walk(
+        &Parsed::of(command, start.home.as_deref()),
+        &start,
+        visit,
+        false,
+    )
+    .0
 }
 
-/// The same of a command that starts at `start`.
-pub(in crate::shell) fn visit_from(command: &str, start: &Start, visit: Visit<'_>) -> Verdict {
-    let home = start.home.as_deref().and_then(|home| home.to_str());
-    match parse(command, home) {
+/// The same of a command that starts at `start`, and every word that it names; one that cannot be read
+/// names nothing.
+pub(in crate::shell) fn visit_from(
+    command: &Parsed,
+    start: &Start,
+    visit: Visit<'_>,
+) -> (Verdict, Vec<Named>) {
+    walk(command, start, visit, true)
+}
+
+fn walk(command: &Parsed, start: &Start, visit: Visit<'_>, names: bool) -> (Verdict, Vec<Named>) {
+    match command.tree() {
         Ok(list) => {
             let policy = ShellPolicy::open();
             let mut decider = Decider::new(&policy, start);
             decider.visit = Some(visit);
-            decider.decide(&list)
+            decider.named = names.then(Vec::new);
+            decider.walk(list);
+            (decider.verdict, decider.named.unwrap_or_default())
         }
-        Err(error) => Verdict::Block {
-            what: error.to_string(),
-        },
+        Err(error) => {
+            let what = error.to_string();
+            (Verdict::Block { what }, Vec::new())
+        }
     }
 }

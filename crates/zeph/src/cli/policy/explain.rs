@@ -8,7 +8,7 @@ use zeph_tools::gate::decision::as_toml;
 use zeph_tools::gate::path_pattern::escape;
 use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect};
 use zeph_tools::gate::rule::Place;
-use zeph_tools::gate::{By, CallSubject, Effect, Judged, RuleOrigin, SubjectPath};
+use zeph_tools::gate::{By, CallSubject, Effect, Followed, Judged, RuleOrigin, SubjectPath};
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
 
@@ -100,7 +100,7 @@ impl Explained<'_> {
     }
 
     fn path(&self, path: &SubjectPath) -> Value {
-        let forms = path.forms(&self.gates.loaded.places);
+        let forms = path.forms(&Followed::new(&self.gates.loaded.places));
         json!({
             "given": path.given,
             "role": path.role,
@@ -263,7 +263,7 @@ impl Explained<'_> {
     }
 
     fn path_text(&self, path: &SubjectPath) -> String {
-        let forms = path.forms(&self.gates.loaded.places);
+        let forms = path.forms(&Followed::new(&self.gates.loaded.places));
         let canonical = forms.canonical.as_ref().map_or_else(
             || "leads nowhere".to_owned(),
             |path| path.display().to_string(),
@@ -353,7 +353,7 @@ impl Explained<'_> {
             .paths
             .iter()
             .map(|path| {
-                let forms = path.forms(&self.gates.loaded.places);
+                let forms = path.forms(&Followed::new(&self.gates.loaded.places));
                 let relative = forms.canonical_relative.clone();
                 let absolute = || Some(forms.canonical.as_ref()?.to_str()?.to_owned());
                 Some(quoted(&escape(&relative.or_else(absolute)?)))
