@@ -31,6 +31,7 @@ mod interrupt;
 mod jobs;
 mod limits;
 mod loops;
+mod memory;
 mod models;
 mod offer;
 mod one_shot;

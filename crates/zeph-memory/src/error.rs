@@ -67,6 +67,19 @@ pub enum StoreError {
         /// The newest version known here.
         known: i64,
     },
+    /// A fact to keep is empty.
+    #[error("there is nothing to keep: `content` is empty")]
+    EmptyMemory,
+    /// A fact to keep is too long.
+    #[error(
+        "a fact of {bytes} bytes is too long to be kept (limit {max}): keep what matters of it"
+    )]
+    LongMemory {
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        max: usize,
+    },
     /// An older program made the tables, and they are only to be read.
     #[error(
         "the database {path} was written by an older Zeph (its version is {found}): any command that \

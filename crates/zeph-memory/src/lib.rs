@@ -11,6 +11,7 @@
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
 //! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
 //! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
+//! - [`memories`]: facts that outlive their session.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
@@ -22,6 +23,7 @@ pub mod conversation;
 pub mod error;
 pub mod filter_gain;
 pub mod lock;
+pub mod memories;
 pub mod messages;
 pub mod overflow;
 pub mod quota;
@@ -40,6 +42,7 @@ pub use conversation::{SessionInfo, new_session_id};
 pub use error::StoreError;
 pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
+pub use memories::Memory;
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;

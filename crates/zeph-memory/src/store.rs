@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007_filter_gain.sql"),
     include_str!("../migrations/0008_call_quota.sql"),
     include_str!("../migrations/0009_completed_tools.sql"),
+    include_str!("../migrations/0010_memory.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -377,7 +377,7 @@ impl Agent {
     async fn offer_tools(&mut self, registry: &ToolRegistry) {
         let dependencies = self.limits.dependencies.clone();
         let offered = self.offer.definitions(
-            self.history.session(),
+            &self.history,
             registry,
             self.provider.as_ref(),
             dependencies.as_deref(),

@@ -1,6 +1,7 @@
 //! Tools that belong to the agent itself.
 
 pub mod clock;
+pub mod memory;
 pub mod tasks;
 
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use zeph_tools::ToolSet;
 pub fn native_tools(store: &Store) -> ToolSet {
     ToolSet::new(vec![
         Arc::new(clock::GetCurrentTime::default()),
+        Arc::new(memory::MemorySave::new(store.clone())),
+        Arc::new(memory::MemorySearch::new(store.clone())),
         Arc::new(tasks::AddTask::new(store.clone())),
         Arc::new(tasks::ListTasks::new(store.clone())),
         Arc::new(tasks::UpdateTask::new(store.clone())),

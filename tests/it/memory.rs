@@ -1,0 +1,120 @@
+//! What is known beyond a session: `memory_save`, `memory_search`.
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, assert_has, results_of};
+
+fn call(home: &Home, session: &str, tool: &str, params: &Value, code: i32) -> String {
+    let params = params.to_string();
+    let args = ["tools", "call", tool, &params, "--session", session];
+    let output = home.zeph(args).code(code);
+    match code {
+        0 => output.stdout,
+        _ => output.stderr,
+    }
+}
+
+/// Proves NAT-1: without a question, over sessions and processes, with date and session.
+#[test]
+fn what_is_kept_is_found_in_a_later_session() {
+    let home = Home::new();
+    let keep = |content: &str| {
+        let params = json!({ "content": content });
+        call(&home, "first", "memory_save", &params, 0)
+    };
+    let kept = keep("The staging database listens on port 5433.");
+    assert_has(&kept, &["Kept as memory_1."]);
+    keep("Ann reviews changes of the parser.");
+    keep("Größenangaben stehen in Pixeln.");
+    keep("構成ファイルは settings.toml です");
+    let find = |query: &str| {
+        let params = json!({ "query": query });
+        call(&home, "second", "memory_search", &params, 0)
+    };
+    let found = find("which port does the staging db use?");
+    let year = jiff::Timestamp::now().strftime("%Y-").to_string();
+    assert_has(&found, &["memory_1 (", &year, "session first", "port 5433"]);
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert_has(&find("reviewed by whom in the parsers"), &["Ann reviews"]);
+    assert_has(&find("größenangaben"), &["Pixeln"]);
+    assert_has(&find("ファイル"), &["settings.toml"]);
+    assert_has(&find("nothing like it xyzzy"), &["Nothing that is kept"]);
+    // Words of the query language are words.
+    assert_has(&find("port\" OR NEAR(* -staging ^"), &["port 5433"]);
+    assert_has(&find("'; DROP TABLE memory; --"), &["Nothing that is kept"]);
+    assert_has(&find("%"), &["Nothing that is kept"]);
+    assert_has(&find("staging"), &["port 5433"]);
+}
+
+/// Proves NAT-1: the best first, as many as asked, none twice.
+#[test]
+fn the_best_come_first() {
+    let home = Home::new();
+    let lines = (0..12)
+        .map(|at| format!("Note {at} is about the cache."))
+        .chain([
+            "The cache of the parser is cleared by the parser itself.".to_owned(),
+            "The cache of the parser is cleared by the parser itself.".to_owned(),
+        ])
+        .map(|content| {
+            json!({ "tool": "memory_save", "params": { "content": content } }).to_string()
+        });
+    let lines: Vec<String> = lines.collect();
+    home.zeph(["tools", "run", "-"])
+        .stdin(lines.join("\n"))
+        .code(0);
+    let find = |params: Value| call(&home, "s", "memory_search", &params, 0);
+    let found = find(json!({ "query": "parser cache" }));
+    assert_eq!(found.lines().count(), 10, "{found}");
+    assert!(found.starts_with("memory_13 "), "{found}");
+    assert_eq!(found.matches("parser itself").count(), 1, "{found}");
+    let found = find(json!({ "query": "cache", "limit": 3 }));
+    assert_eq!(found.lines().count(), 3, "{found}");
+    let found = find(json!({ "query": "cache", "limit": 50 }));
+    assert_eq!(found.lines().count(), 13, "{found}");
+}
+
+/// Proves NAT-1: what cannot be kept is refused with the reason.
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let home = Home::new();
+    let refuse = |content: &str, words: &[&str]| {
+        let told = call(&home, "s", "memory_save", &json!({ "content": content }), 1);
+        assert_has(&told, words);
+    };
+    refuse(" \n", &["nothing to keep"]);
+    refuse(&"x".repeat(20_000), &["20000 bytes", "16384"]);
+    let params = json!({ "query": "x", "limit": 0 });
+    let told = call(&home, "s", "memory_search", &params, 1);
+    assert_has(&told, &["limit"]);
+}
+
+/// Proves NAT-1: in a conversation; a fact outlives the session that kept it.
+#[test]
+fn a_model_keeps_and_finds() {
+    let server = OpenAi::replies([
+        Reply::calls(
+            "a",
+            &[(
+                "memory_save",
+                json!({ "content": "Tests run with `make check`." }),
+            )],
+        ),
+        Reply::text("Kept."),
+        Reply::calls(
+            "b",
+            &[("memory_search", json!({ "query": "how to run the tests" }))],
+        ),
+        Reply::text("With make check."),
+    ]);
+    let home = Home::openai(&server);
+    let output = home.zeph(["-p", "remember", "--output-format", "json"]);
+    let session = output.code(0).json()["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    home.zeph(["sessions", "rm", &session]).code(0);
+    home.zeph(["-p", "how do I test?"]).code(0);
+    let results = results_of(&server.last().messages());
+    assert_has(&results[0].1, &["make check", &session]);
+}
