@@ -27,6 +27,7 @@ mod filters;
 mod gate_matrix;
 mod help;
 mod images;
+mod instructions;
 mod interrupt;
 mod jobs;
 mod limits;

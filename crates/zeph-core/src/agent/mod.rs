@@ -73,6 +73,8 @@ pub struct AgentParts {
     pub permissions: Permissions,
     /// More lines of `/status`: what they are of, and what they say.
     pub more_status: Vec<StatusLine>,
+    /// What the project says to agents, in the system prompt; empty where it says nothing.
+    pub instructions: String,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -136,7 +138,7 @@ impl Agent {
     /// # Errors
     /// [`HistoryError`] when it cannot be read back.
     pub async fn open(parts: AgentParts) -> Result<Self, HistoryError> {
-        let system = prompt::system_prompt(&parts.project);
+        let system = prompt::system_prompt(&parts.project, &parts.instructions);
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
         let fixed_bytes = system.len() + definition_bytes(&registry);
         let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;

@@ -6,6 +6,7 @@
 mod audit;
 mod executors;
 mod filters;
+mod instructions;
 mod judge;
 mod limits;
 mod ollama;
@@ -49,6 +50,7 @@ use executors::executors;
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
+use instructions::Instructions;
 pub(crate) use judge::judge;
 use limits::{limits, warn_of_unknown};
 pub(crate) use ollama::lacks as ollama_lacks;
@@ -83,6 +85,8 @@ pub(crate) struct Assembly {
     pub(crate) reformatter: Option<Arc<dyn Reformat>>,
     /// What decides whether a call may run.
     pub(crate) permissions: Permissions,
+    /// What the project says to agents; read for a conversation only.
+    pub(crate) instructions: Instructions,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -203,9 +207,19 @@ impl Assembly {
             caches.clone(),
         );
         expire_overflow(store.clone(), &loaded.config.tools.overflow);
+        let instructions = match provider {
+            Some(_) => Instructions::read(&env),
+            None => Instructions::default(),
+        };
+        if !global.quiet {
+            for notice in &instructions.notices {
+                stderr_line(&clean(notice));
+            }
+        }
         Ok(Self {
             loaded,
             env,
+            instructions,
             store,
             stack: Arc::new(stack),
             caches,
@@ -237,7 +251,9 @@ impl Assembly {
     pub(crate) fn more_status(&self) -> Vec<StatusLine> {
         let filters = Arc::clone(self.shell.filters());
         let reputations = Arc::clone(&self.limits.reputations);
+        let instructions = self.instructions.summary();
         vec![
+            ("instructions", Arc::new(move |_| clean(&instructions))),
             ("filters", Arc::new(move |_| filter_status(&filters))),
             (
                 "reputation",

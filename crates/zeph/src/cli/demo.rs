@@ -179,6 +179,7 @@ async fn work(
         result_format: assembly.loaded.config.tools.result_format,
         permissions: assembly.permissions.clone(),
         more_status: assembly.more_status(),
+        instructions: String::new(),
         store: assembly.store.clone(),
         session: open.id.clone(),
         project: project.clone(),

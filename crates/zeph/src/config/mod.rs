@@ -53,7 +53,9 @@ pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use load::{Loaded, check_file, load, reload};
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
-pub(crate) use paths::{PROJECT_FILTERS, Paths, of_project, project_directory, project_root};
+pub(crate) use paths::{
+    PROJECT_FILTERS, Paths, of_project, project_directories, project_directory, project_root,
+};
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;

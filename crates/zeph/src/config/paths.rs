@@ -101,6 +101,21 @@ pub(crate) fn of_project(env: &Environment, name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The directories of the project, from the working directory up to the one that holds `.git`, and never
+/// the home directory or one above it; and whether there is such a one.
+pub(crate) fn project_directories(env: &Environment) -> (Vec<PathBuf>, bool) {
+    let home = env.home();
+    let mut found = Vec::new();
+    let above = env.cwd.ancestors();
+    for directory in above.take_while(|directory| home.as_deref() != Some(directory)) {
+        found.push(directory.to_owned());
+        if is_there(&directory.join(".git")) {
+            return (found, true);
+        }
+    }
+    (found, false)
+}
+
 fn is_there(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(_) => true,

@@ -1,0 +1,142 @@
+//! What a project says to agents: `ZEPH.md`, `AGENTS.md` and `CLAUDE.md`, from its root down to the working
+//! directory.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::config::{Environment, project_directories};
+
+/// The names, in the order in which they are read of one directory.
+const NAMES: [&str; 3] = ["ZEPH.md", "AGENTS.md", "CLAUDE.md"];
+
+/// The most bytes of one file.
+const MOST_OF_ONE: usize = 64 * 1024;
+
+/// The most bytes of all.
+const MOST: usize = 128 * 1024;
+
+/// The instructions of a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Instructions {
+    /// What the model reads; empty where there are none.
+    pub(crate) text: String,
+    /// The files, as they are called from the working directory's root, with their bytes.
+    pub(crate) files: Vec<(PathBuf, usize)>,
+    /// What was left out, and why.
+    pub(crate) notices: Vec<String>,
+}
+
+impl Instructions {
+    /// Reads the files above the working directory and in it, the outermost first. Of two that say
+    /// the same one is read, such as a link from one name to another.
+    pub(crate) fn read(env: &Environment) -> Self {
+        let mut found = Self::default();
+        let mut texts: Vec<String> = Vec::new();
+        let (directories, bounded) = project_directories(env);
+        let Some(outermost) = directories.last() else {
+            return found;
+        };
+        for directory in directories.iter().rev() {
+            for name in NAMES {
+                let file = directory.join(name);
+                match read(&file, outermost, bounded) {
+                    Ok(None) => {}
+                    Ok(Some(text)) if text.trim().is_empty() || texts.contains(&text) => {}
+                    Ok(Some(text)) => {
+                        found.add(&file, &text);
+                        texts.push(text);
+                    }
+                    Err(error) => {
+                        let file = file.display();
+                        let notice = format!("{file} was not read as instructions: {error}");
+                        found.notices.push(notice);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, file: &Path, text: &str) {
+        let room = MOST.saturating_sub(self.text.len()).min(MOST_OF_ONE);
+        let kept = &text[..text.floor_char_boundary(room)];
+        let name = file.display();
+        if kept.len() < text.len() {
+            self.notices.push(format!(
+                "{name} is too long to be read whole as instructions: {} of {} bytes are",
+                kept.len(),
+                text.len()
+            ));
+        }
+        if kept.is_empty() {
+            return;
+        }
+        let end = if kept.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(self.text, "\nInstructions of {name}:\n\n{kept}{end}");
+        self.files.push((file.to_owned(), kept.len()));
+    }
+
+    /// A line of `/status`.
+    pub(crate) fn summary(&self) -> String {
+        if self.files.is_empty() {
+            return "none (ZEPH.md, AGENTS.md, CLAUDE.md)".to_owned();
+        }
+        let files = self.files.iter();
+        let files = files.map(|(file, bytes)| format!("{} ({bytes} bytes)", file.display()));
+        files.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The text of a file; `None` where there is none. A link has to stay below `root`. Where no repository
+/// says where the project ends, only files of the user (or of root) count: others could have put theirs into a directory above.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it is asked where a link leads, and what is opened is that"
+)]
+fn read(file: &Path, root: &Path, bounded: bool) -> io::Result<Option<String>> {
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why.to_owned()));
+    let target = match fs::canonicalize(file) {
+        Ok(target) => target,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !target.starts_with(fs::canonicalize(root)?) {
+        return refused("it leads out of the project");
+    }
+    // Opening a pipe would wait for its writer.
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(&target)?;
+    let metadata = opened.metadata()?;
+    if !metadata.is_file() {
+        return refused("it is not a regular file");
+    }
+    let owner = metadata.uid();
+    if !bounded && owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return refused(
+            "it belongs to another user, and no repository says that it is of this project",
+        );
+    }
+    let mut bytes = Vec::new();
+    opened
+        .take(MOST_OF_ONE as u64 + 4)
+        .read_to_end(&mut bytes)?;
+    // The cut may have gone through a character.
+    let whole = match std::str::from_utf8(&bytes) {
+        Ok(_) => bytes.len(),
+        Err(error) if error.error_len().is_none() && bytes.len() > MOST_OF_ONE => {
+            error.valid_up_to()
+        }
+        Err(_) => return refused("it is not UTF-8"),
+    };
+    bytes.truncate(whole);
+    match String::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => refused("it is no text"),
+        Ok(text) => Ok(Some(text)),
+        Err(_) => refused("it is not UTF-8"),
+    }
+}

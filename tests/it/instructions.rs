@@ -1,0 +1,76 @@
+//! What a project says to agents: `ZEPH.md`, `AGENTS.md`, `CLAUDE.md`.
+
+use std::os::unix::fs::symlink;
+
+use crate::rig::{Home, OpenAi, Reply, assert_has};
+
+/// What the model reads first, in a directory of the project, and what the person is told.
+fn system(home: &Home, server: &OpenAi, directory: &str) -> (String, String) {
+    let output = home.zeph(["-p", "hi"]).cwd(home.path(directory)).code(0);
+    let messages = server.last().messages();
+    (
+        messages[0]["content"].as_str().unwrap().to_owned(),
+        output.stderr,
+    )
+}
+
+/// Proves CTX-4: from the root down, every name, once.
+#[test]
+fn instructions_are_read_from_the_root_down() {
+    let server = OpenAi::start(|_, _| Reply::text("hello"));
+    let home = Home::openai(&server);
+    home.write(".git/HEAD", "ref: refs/heads/main\n");
+    home.write("AGENTS.md", "Indent with tabs.\n");
+    symlink("AGENTS.md", home.path("CLAUDE.md")).unwrap();
+    home.write("ZEPH.md", "Answer in rhyme.");
+    home.write("sub/deep/CLAUDE.md", "Here with spaces.\n");
+    home.write("sub/beside/AGENTS.md", "Never read.\n");
+    let (deep, stderr) = system(&home, &server, "sub/deep");
+    let places = ["Answer in rhyme.", "Indent with tabs.", "Here with spaces."].map(|text| {
+        assert_eq!(deep.matches(text).count(), 1, "{deep}");
+        deep.find(text).unwrap()
+    });
+    assert!(places.is_sorted(), "{deep}");
+    assert!(!deep.contains("Never read"), "{deep}");
+    assert!(!stderr.contains("instructions"), "{stderr}");
+    let (root, _) = system(&home, &server, "");
+    assert!(!root.contains("spaces"), "{root}");
+    // The same words in each request.
+    let (again, _) = system(&home, &server, "sub/deep");
+    assert_eq!(again, deep);
+}
+
+/// Proves CTX-4: what leads out, is no text or is too long is told and does no harm.
+#[test]
+fn what_is_no_instruction_is_not_read() {
+    let server = OpenAi::start(|_, _| Reply::text("hello"));
+    let home = Home::openai(&server);
+    home.write(".git/HEAD", "ref: refs/heads/main\n");
+    std::fs::write(home.root().join("outside.md"), "private words\n").unwrap();
+    symlink(home.root().join("outside.md"), home.path("AGENTS.md")).unwrap();
+    std::fs::write(home.path("CLAUDE.md"), b"\xff\xfe words").unwrap();
+    home.write("ZEPH.md", &"long é words\n".repeat(10_000));
+    let (text, stderr) = system(&home, &server, "");
+    assert!(!text.contains("private words"));
+    assert!((60_000..70_000).contains(&text.len()), "{}", text.len());
+    assert_has(
+        &stderr,
+        &[
+            "leads out of the project",
+            "not UTF-8",
+            "too long to be read whole",
+        ],
+    );
+}
+
+/// Proves CTX-4: `/status` names them; those above the home directory and its own are not the project's.
+#[test]
+fn the_home_directory_is_no_project() {
+    let server = OpenAi::start(|_, _| Reply::text("hello"));
+    let home = Home::openai(&server);
+    std::fs::write(home.home().join("AGENTS.md"), "words of the home\n").unwrap();
+    home.write("AGENTS.md", "words of the project\n");
+    let (text, _) = system(&home, &server, "");
+    assert_has(&text, &["words of the project"]);
+    assert!(!text.contains("words of the home"), "{text}");
+}
