@@ -125,17 +125,19 @@ fn of_model<S: SerializeSeq>(seq: &mut S, parts: &[MessagePart]) -> Result<(), S
     Ok(())
 }
 
+/// The model's text as an input of its own. Parts of type `output_text` belong to the item of an answer,
+/// whose id and status would have to go with them.
 fn said(text: &str) -> Element<'_> {
     Element::Message {
         role: Role::Assistant,
-        content: vec![Content::OutputText { text }],
+        content: Said::Text(text),
     }
 }
 
 fn asked(content: Vec<Content<'_>>) -> Element<'_> {
     Element::Message {
         role: Role::User,
-        content,
+        content: Said::Parts(content),
     }
 }
 
@@ -144,7 +146,7 @@ fn asked(content: Vec<Content<'_>>) -> Element<'_> {
 enum Element<'a> {
     Message {
         role: Role,
-        content: Vec<Content<'a>>,
+        content: Said<'a>,
     },
     FunctionCall {
         call_id: &'a str,
@@ -155,6 +157,13 @@ enum Element<'a> {
         call_id: &'a str,
         output: &'a str,
     },
+}
+
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Text(&'a str),
+    Parts(Vec<Content<'a>>),
 }
 
 enum Content<'a> {
@@ -168,15 +177,12 @@ enum Content<'a> {
     InputImage {
         image_url: DataUrl<'a>,
     },
-    OutputText {
-        text: &'a str,
-    },
 }
 
 impl Serialize for Content<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
         match self {
             Self::InputText { text } => {
                 map.serialize_entry("type", "input_text")?;
@@ -189,11 +195,8 @@ impl Serialize for Content<'_> {
             }
             Self::InputImage { image_url } => {
                 map.serialize_entry("type", "input_image")?;
+                map.serialize_entry("detail", "auto")?;
                 map.serialize_entry("image_url", &AsText(image_url))?;
-            }
-            Self::OutputText { text } => {
-                map.serialize_entry("type", "output_text")?;
-                map.serialize_entry("text", text)?;
             }
         }
         map.end()

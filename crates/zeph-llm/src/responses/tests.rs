@@ -12,8 +12,8 @@ use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage}
 use crate::remote::body::BodyCache;
 use crate::remote::probe::read;
 use crate::remote::testing::{
-    any_course, body_of, call, check_chunks, check_continued, check_no_prefix_yields_a_call, image,
-    model, reasoning, request, result, text, tools, user,
+    any_course, any_message, body_of, call, check_chunks, check_continued,
+    check_no_prefix_yields_a_call, image, model, reasoning, request, result, text, tools, user,
 };
 use crate::tool::ToolChoice;
 
@@ -494,7 +494,7 @@ fn histories_with_images_and_of_other_providers() {
         ]),
     ];
     let body = body_of(&wire(true), request(&messages, &[]));
-    let image = |data: &str| json!({"type": "input_image", "image_url": format!("data:image/png;base64,{data}")});
+    let image = |data: &str| json!({"type": "input_image", "detail": "auto", "image_url": format!("data:image/png;base64,{data}")});
     let said = |text: &str| json!({"type": "input_text", "text": text});
     assert_eq!(
         body["input"],
@@ -515,7 +515,57 @@ fn histories_with_images_and_of_other_providers() {
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 
+/// Whether an element of `input` has the fields of one of the vendor's types, and no others.
+fn is_of_a_type(element: &Value) -> bool {
+    let fields = |value: &Value, names: &[&str]| {
+        let object = value.as_object().unwrap();
+        object
+            .keys()
+            .all(|key| key == "type" || names.contains(&key.as_str()))
+            && names.iter().all(|name| object.contains_key(*name))
+    };
+    let texts = |value: &Value, names: &[&str]| {
+        fields(value, names) && names.iter().all(|name| value[name].is_string())
+    };
+    match (element["type"].as_str(), element["role"].as_str()) {
+        (Some("message"), Some("assistant")) => texts(element, &["role", "content"]),
+        (Some("message"), Some("user")) => {
+            let parts = element["content"].as_array().unwrap();
+            let is_part = |part: &Value| match part["type"].as_str() {
+                Some("input_text") => texts(part, &["text"]),
+                Some("input_image") => texts(part, &["detail", "image_url"]),
+                _ => false,
+            };
+            fields(element, &["role", "content"]) && !parts.is_empty() && parts.iter().all(is_part)
+        }
+        (Some("function_call"), None) => texts(element, &["call_id", "name", "arguments"]),
+        (Some("function_call_output"), None) => texts(element, &["call_id", "output"]),
+        // As it came.
+        (Some("reasoning"), None) => true,
+        _ => false,
+    }
+}
+
 proptest! {
+    /// Proves LLM-3: reasoning stands before what was said after it, and everything is of a type
+    /// that the API knows.
+    #[test]
+    fn elements_are_of_the_apis_types(messages in proptest::collection::vec(any_message(), 0..8), images: bool) {
+        let wire = Responses { images, ..wire(true) };
+        let body = body_of(&wire, request(&messages, &[]));
+        let input = body["input"].as_array().unwrap();
+        for (at, element) in input.iter().enumerate() {
+            prop_assert!(is_of_a_type(element), "{element}");
+            if element["type"] == "reasoning" {
+                let next = &input[at + 1];
+                let follows = next["role"] == "assistant"
+                    || next["type"] == "function_call"
+                    || next["type"] == "reasoning";
+                prop_assert!(follows, "{next} follows reasoning");
+            }
+        }
+    }
+
     /// Proves LLM-6.
     #[test]
     fn a_continued_body_is_the_body(course in any_course()) {

@@ -202,6 +202,6 @@ pub(super) fn continued(body: &Value) -> (String, String) {
         (&shown["role"], &go_on["role"]),
         (&json!("assistant"), &json!("user"))
     );
-    let text = |item: &Value| item["content"][0]["text"].as_str().unwrap().to_owned();
-    (text(shown), text(go_on))
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&shown["content"]), text(&go_on["content"][0]["text"]))
 }
