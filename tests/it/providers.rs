@@ -438,6 +438,55 @@ fn fallbacks_are_checked() {
     );
 }
 
+/// Proves LLM-2, CFG-5: one that stands in and has no key is passed over, which is told; the one
+/// that is asked needs its own.
+#[test]
+fn a_fallback_without_its_key_is_passed_over() {
+    let busy = OpenAi::start(|_, _| Api::Chat.error(401, "invalid_api_key", "no"));
+    let last = OpenAi::start(|_, _| Api::Chat.text("By the last."));
+    let home = Home::new();
+    let keyless = "[[llm.providers]]\nname = \"keyless\"\ntype = \"claude\"\nmodel = \"m\"\n";
+    let config = |default: &str| {
+        let first = Api::Chat.config("first", &busy.url());
+        let last = Api::Chat.config("last", &last.url());
+        format!(
+            "[llm]\ndefault = \"{default}\"\nfallback = [\"keyless\", \"last\"]\n{first}{keyless}{last}"
+        )
+    };
+    home.config(&config("first"));
+    let warning =
+        "warning: [llm] fallback passes over \"keyless\": it needs a key: export ANTHROPIC_API_KEY";
+    let output = home.zeph(["-p", "go"]).code(0).prints(&["By the last."]);
+    assert_eq!(output.stderr.matches(warning).count(), 1, "{output}");
+    assert_has(&output.stderr, &["last (test-model) is asked in its place"]);
+    let output = home.zeph(["-q", "-p", "go"]).code(0);
+    assert!(!output.stderr.contains("keyless"), "{output}");
+    assert_has(
+        &home.zeph(["doctor"]).code(0).stdout,
+        &[
+            "warn  fallback",
+            "keyless (m) is passed over",
+            "ANTHROPIC_API_KEY",
+            "ok    fallback",
+        ],
+    );
+    // With its key it is built again, and told of no more.
+    let output = home
+        .zeph(["doctor"])
+        .env("ANTHROPIC_API_KEY", "sk-a")
+        .code(0);
+    assert!(!output.stdout.contains("passed over"), "{output}");
+    home.config(&config("keyless"));
+    home.zeph(["-p", "go"])
+        .code(1)
+        .says(&["provider \"keyless\" cannot be asked", "ANTHROPIC_API_KEY"]);
+    // Other mistakes are told.
+    home.config(&config("first").replace("model = \"m\"", "model = \"\""));
+    home.zeph(["-p", "go"])
+        .code(2)
+        .says(&["keyless", "`model` is missing"]);
+}
+
 /// Proves CFG-5: the model that is configured has to be there.
 #[test]
 fn doctor_looks_for_the_model_of_an_ollama() {

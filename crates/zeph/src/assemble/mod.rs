@@ -56,7 +56,7 @@ use limits::{limits, warn_of_unknown};
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
 pub(crate) use provider::{
-    choose_provider, chosen_config, reformatter, substitutes, with_substitutes,
+    choose_provider, chosen_config, missing_key, reformatter, substitutes, with_substitutes,
 };
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;

@@ -11,9 +11,11 @@ use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
 use zeph_tools::reformat::Reformat;
 
 use super::ollama;
+use crate::cli::args::GlobalArgs;
 use crate::config::{Environment, Loaded};
 #[cfg(feature = "candle")]
 use crate::models::ModelStore;
+use crate::output::stderr_line;
 
 /// The keys that make their vendor the provider when none is configured, in this order, with the
 /// model that is asked unless `--model` names another, and the variable that names another server.
@@ -102,7 +104,7 @@ fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
     None
 }
 
-/// Builds the provider that is asked, with those that stand in for it.
+/// Builds the provider that is asked, with those that stand in for it; tells of those that cannot.
 ///
 /// # Errors
 /// The ways to go on when there is none; what is wrong with the one chosen, or with one that
@@ -110,13 +112,23 @@ fn fetched(_: &Loaded, _: Option<&str>) -> Option<ProviderConfig> {
 pub(crate) fn choose_provider(
     loaded: &Loaded,
     env: &Environment,
-    model: Option<&str>,
+    global: &GlobalArgs,
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
-    let config = chosen_config(loaded, env, model)?;
-    with_substitutes(&config, loaded, env)
+    let config = chosen_config(loaded, env, global.model.as_deref())?;
+    let provider = with_substitutes(&config, loaded, env)?;
+    for config in substitutes(loaded).filter(|_| !global.quiet) {
+        if let Some(missing) = missing_key(config, env) {
+            stderr_line(&format!(
+                "warning: [llm] fallback passes over {:?}: {missing}",
+                config.name
+            ));
+        }
+    }
+    Ok(provider)
 }
 
-/// Builds the provider that was chosen, with those that stand in for it.
+/// Builds the provider that was chosen, with those that stand in for it. One whose key is not set is
+/// passed over: which keys there are is a matter of the machine, not of the configuration.
 ///
 /// # Errors
 /// What is wrong with it, or with one that stands in for it.
@@ -127,6 +139,7 @@ pub(crate) fn with_substitutes(
 ) -> anyhow::Result<Arc<dyn LlmProvider>> {
     let first = build(config, loaded, env)?;
     let others: Vec<_> = substitutes(loaded)
+        .filter(|config| missing_key(config, env).is_none())
         .map(|config| build(config, loaded, env))
         .collect::<anyhow::Result<_>>()?;
     Ok(match others.is_empty() {
@@ -141,6 +154,14 @@ pub(crate) fn substitutes(loaded: &Loaded) -> impl Iterator<Item = &ProviderConf
     let first = llm.chosen().map(|config| &config.name);
     let names = llm.fallback.iter().filter(move |name| Some(*name) != first);
     names.filter_map(|name| llm.providers.iter().find(|config| config.name == *name))
+}
+
+/// How to get the key that a provider needs and is not there.
+pub(crate) fn missing_key(config: &ProviderConfig, env: &Environment) -> Option<String> {
+    let name = config.key_env().filter(|name| env.var(name).is_none())?;
+    Some(format!(
+        "it needs a key: export {name}=…, or name another variable with api_key_env"
+    ))
 }
 
 /// Builds the provider of this name.
@@ -230,10 +251,10 @@ fn build(
                     .trim()
                     .to_owned(),
             )),
-            None => bail!(
-                "provider {:?} needs a key: export {name}=…, or name another variable with api_key_env",
-                config.name
-            ),
+            None => {
+                let missing = missing_key(config, env).unwrap_or_default();
+                bail!("provider {:?} cannot be asked: {missing}", config.name)
+            }
         },
     };
     let retry = loaded.config.llm.retry;

@@ -134,7 +134,7 @@ async fn turn_of(
     // Before anything takes time; not before the prompt is there, which Ctrl-C has to end.
     let cancel = CancellationToken::new();
     let _signals = cancel_on_signals(cancel.clone());
-    let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
+    let provider = choose_provider(&loaded, &env, global)?;
     let lines = match turn.output_format {
         OutputFormat::Text => AuditLines::Stdout,
         OutputFormat::Json => AuditLines::Stderr,
@@ -356,7 +356,7 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         );
     }
     let (loaded, env) = load_config(global)?;
-    let provider = choose_provider(&loaded, &env, global.model.as_deref())?;
+    let provider = choose_provider(&loaded, &env, global)?;
     let assembly = Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
     let OpenSession { id, notice, lock } =
         open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;

@@ -10,7 +10,9 @@ use zeph_llm::{ProviderConfig, ProviderKind};
 use super::super::args::GlobalArgs;
 use super::super::with_causes;
 use super::{Check, Verdict, check};
-use crate::assemble::{chosen_config, ollama_lacks, reformatter, substitutes, with_substitutes};
+use crate::assemble::{
+    chosen_config, missing_key, ollama_lacks, reformatter, substitutes, with_substitutes,
+};
 use crate::config::{Environment, Loaded};
 
 /// How long a connection to a provider may take.
@@ -30,17 +32,32 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
     };
     let mut checks = vec![one("provider", &config).await];
     for config in substitutes(loaded) {
-        checks.push(one("fallback", config).await);
+        checks.push(match missing_key(config, env) {
+            Some(missing) => {
+                let detail = format!("{} is passed over: {missing}", named(config));
+                check("fallback", Verdict::Warning, detail)
+            }
+            None => one("fallback", config).await,
+        });
     }
     checks
 }
 
-async fn one(name: &'static str, config: &ProviderConfig) -> Check {
+/// A provider and its model, for people; and that it calls tools by text, if so.
+fn named(config: &ProviderConfig) -> String {
     let model = match config.kind {
         ProviderKind::Scripted => config.kind.as_str(),
         _ => config.model.as_str(),
     };
-    let named = format!("{} ({model})", config.name);
+    let tools = match (config.kind, config.tool_use) {
+        (ProviderKind::Candle, _) | (_, Some(false)) => ", tools by text",
+        _ => "",
+    };
+    format!("{} ({model}{tools})", config.name)
+}
+
+async fn one(name: &'static str, config: &ProviderConfig) -> Check {
+    let named = named(config);
     if config.kind == ProviderKind::Candle {
         return check(name, Verdict::Ok, format!("{named}, in this process"));
     }
@@ -51,8 +68,11 @@ async fn one(name: &'static str, config: &ProviderConfig) -> Check {
         let detail = format!("{named}: {url} cannot be reached: {error}; is the server running?");
         return check(name, Verdict::Failed, detail);
     }
-    if config.kind == ProviderKind::Ollama && ollama_lacks(&url, model) {
-        let detail = format!("{named} at {url} is not there: ollama pull {model}");
+    if config.kind == ProviderKind::Ollama && ollama_lacks(&url, &config.model) {
+        let detail = format!(
+            "{named} at {url} is not there: ollama pull {}",
+            config.model
+        );
         return check(name, Verdict::Failed, detail);
     }
     check(name, Verdict::Ok, format!("{named} at {url}"))
