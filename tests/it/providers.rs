@@ -85,14 +85,14 @@ fn reasoning_goes_back_where_it_came_from() {
     }
 }
 
-/// Proves LLM-6: in twenty requests, of four processes, each begins with the bytes of the one
-/// before, up to what stands behind the messages; on the Messages API but for the breakpoints that
-/// move on.
+/// Proves LLM-6: in twenty turns, each of a process of its own, every request begins with the bytes of
+/// the one before, up to what stands behind the messages; on the Messages API but for the breakpoints
+/// that move on.
 #[test]
-fn twenty_requests_share_their_prefix() {
+fn twenty_turns_share_their_prefix() {
     for api in APIS {
-        let server = OpenAi::start(move |n, _| match n % 5 {
-            4 => api.text(&format!("Done with \"{n}\" — ümläut.")),
+        let server = OpenAi::start(move |n, _| match n % 2 {
+            1 => api.text(&format!("Done with \"{n}\" — ümläut.")),
             _ => {
                 let command = format!("echo {n}");
                 let id = format!("call_{n}");
@@ -100,13 +100,13 @@ fn twenty_requests_share_their_prefix() {
             }
         });
         let home = home(api, &server);
-        for turn in 0..4 {
-            let prompt = format!("turn {turn}\n\tof \"four\"");
+        for turn in 0..20 {
+            let prompt = format!("turn {turn}\n\tof \"twenty\"");
             let again: &[&str] = if turn > 0 { &["--continue"] } else { &[] };
             home.zeph(["--yes", "-p", &prompt]).args(again).code(0);
         }
         let requests = server.requests();
-        assert_eq!(requests.len(), 20, "{api:?}");
+        assert_eq!(requests.len(), 40, "{api:?}");
         let bodies: Vec<String> = requests
             .iter()
             .map(|request| {
@@ -160,6 +160,7 @@ fn the_key_stays_out_of_everything() {
             _ => Reply::raw(200, "text/plain", format!("<html>{KEY}</html>")),
         });
         let home = home(api, &server);
+        home.more_config("[tools.audit]\njsonl = true\n");
         let check = |args: &[&str], code: i32| {
             let output = home.zeph(args).args(["-vvv", "--yes"]).code(code);
             assert!(
@@ -180,10 +181,12 @@ fn the_key_stays_out_of_everything() {
         assert_eq!(server.requests().len(), 5);
         let mut found = Vec::new();
         files(home.root(), &mut found);
-        assert!(
-            found.iter().any(|path| path.ends_with("zeph.db")),
-            "{found:?}"
-        );
+        for name in ["zeph.db", "audit.jsonl"] {
+            assert!(
+                found.iter().any(|path| path.ends_with(name)),
+                "{name}: {found:?}"
+            );
+        }
         for path in found {
             let bytes = std::fs::read(&path).unwrap();
             let is_there = bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes());

@@ -46,7 +46,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// The micro-benchmarks.
 fn micro(project: &Project) -> xshell::Result<()> {
-    project.cargo("bench -p zeph-llm --bench stream").run()?;
+    project
+        .cargo("bench -p zeph-llm --features fuzzing --bench stream --bench request")
+        .run()?;
     project.cargo("bench -p zeph-tools --bench filter").run()?;
     project.cargo("bench -p zeph-tools --bench secrets").run()?;
     project.cargo("bench -p zeph-tools --bench gates").run()

@@ -1,4 +1,4 @@
-//! What reads answers as the fuzz targets drive it; no part of the public interface.
+//! What reads answers as the fuzz targets and the benchmarks drive it; no part of the public interface.
 
 use std::ops::Range;
 
@@ -8,6 +8,7 @@ use crate::claude::wire::Messages;
 use crate::ollama::wire::OllamaChat;
 use crate::openai::wire::ChatCompletions;
 use crate::provider::{ChatResponse, StreamEvent};
+use crate::remote::lines::LineDecoder;
 use crate::remote::probe::read;
 use crate::responses::wire::Responses;
 use crate::text_tools::parse::calls;
@@ -50,4 +51,21 @@ pub fn text_calls(answer: &str) -> Vec<(String, Value, Range<usize>)> {
     calls
         .map(|call| (call.name, call.input, call.span))
         .collect()
+}
+
+/// Hands on the lines of a stream that arrives in `pieces`, up to one that is too long.
+pub fn split_lines<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, mut on_line: impl FnMut(&str)) {
+    let mut decoder = LineDecoder::new(1 << 20);
+    for piece in pieces {
+        let pushed = decoder.push(piece, |line| {
+            on_line(line);
+            Ok(())
+        });
+        if pushed.is_err() {
+            return;
+        }
+    }
+    if let Some(line) = decoder.finish() {
+        on_line(&line);
+    }
 }

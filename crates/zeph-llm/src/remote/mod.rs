@@ -15,7 +15,7 @@ pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
-mod lines;
+pub(crate) mod lines;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod probe;
 pub(crate) mod reader;
