@@ -296,9 +296,10 @@ proptest! {
     /// The calls of the first lines are the first calls.
     #[test]
     fn what_follows_changes_no_call(answer in any_answer(), lines in 0usize..20) {
-        prop_assume!(!answer.contains("think") && !answer.trim_start().starts_with('{'));
-        let first: String = answer.split_inclusive('\n').take(lines).collect();
-        prop_assume!(first.is_empty() || first.ends_with('\n'));
+        // What is thought, and what is JSON as a whole, is read as a whole.
+        let answer = format!("So:\n{}", answer.replace("think", "thing"));
+        let first = answer.split_inclusive('\n').take(lines);
+        let first: String = first.filter(|line| line.ends_with('\n')).collect();
         let (few, all) = (found(&first).calls, found(&answer).calls);
         prop_assert!(all.starts_with(&few), "{few:?} {all:?}");
     }
@@ -333,7 +334,6 @@ proptest! {
     /// A call that is written out is read as what it was.
     #[test]
     fn written_calls_are_read(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
-        prop_assume!(!command.ends_with('\n') && !command.contains("\n\n"));
         let input = if native { json!({"command": command}) } else { json!({"command": command, "timeout_secs": 1}) };
         let history = [Message { role: Role::Assistant, parts: vec![text("I look."), call("call_1", "bash", input.clone())] }];
         let written = Texts::of(None, &history, true, None).messages.remove(0).text();
