@@ -43,6 +43,7 @@ const COMMANDS: &[&str] = &[
     "config check",
     "doctor",
     "models",
+    "models pull",
     "models list",
     "models path",
     "models rm",

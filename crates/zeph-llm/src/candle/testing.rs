@@ -92,7 +92,7 @@ pub(super) fn write_gguf(path: &Path, seed: u64, form: GgmlDType) {
     let text = |text: &str| Value::String(text.to_owned());
     let number = |number: usize| Value::U32(number as u32);
     let kinds = (0..tokens.len()).map(|at| Value::I32(if at + 2 < tokens.len() { 1 } else { 3 }));
-    let merges = ["t h", "th e", "` `", "`` `"].map(|merge| text(merge));
+    let merges = ["t h", "th e", "` `", "`` `"].map(text);
     let metadata = [
         ("general.architecture", text("llama")),
         ("llama.block_count", number(LAYERS)),

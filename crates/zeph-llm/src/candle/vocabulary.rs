@@ -96,10 +96,10 @@ impl Vocabulary {
             .map_err(|error| format!("the bytes of its tokens are not known: {error}"))?;
         let mut ends: Vec<TokenId> = Vec::new();
         for name in end.as_deref().into_iter().chain(ENDS) {
-            if let Some(id) = tokenizer.token_to_id(name) {
-                if !ends.contains(&id) {
-                    ends.push(id);
-                }
+            if let Some(id) = tokenizer.token_to_id(name)
+                && !ends.contains(&id)
+            {
+                ends.push(id);
             }
         }
         let Some(first) = ends.first() else {

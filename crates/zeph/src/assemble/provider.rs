@@ -44,6 +44,9 @@ const NO_PROVIDER: &str = "no model to ask: no provider is configured. Three way
      [[llm.providers]] block: any server that speaks OpenAI's or Anthropic's API will do\n\
   3. zeph demo                                       (offline: see the tools work with scripted model lines)";
 
+/// One more way, where models run in this process.
+const NO_MODEL: &str = "\n  4. zeph models pull                                (a small model in this process; without configuration)";
+
 struct Vendor {
     key: &'static str,
     base_url: &'static str,
@@ -81,7 +84,12 @@ pub(crate) fn chosen_config<'a>(
     let vendor = VENDORS.iter().find_map(|it| it.provider(env, model));
     let found = vendor.or_else(|| ollama::find(env, model));
     let found = found.or_else(|| fetched(loaded, model));
-    found.map(Cow::Owned).context(NO_PROVIDER)
+    found
+        .map(Cow::Owned)
+        .with_context(|| match cfg!(feature = "candle") {
+            true => NO_PROVIDER.replace("Three ways", "Four ways") + NO_MODEL,
+            false => NO_PROVIDER.to_owned(),
+        })
 }
 
 /// The first model that was fetched and chats, or the one that is named.

@@ -6,11 +6,23 @@ use clap::Subcommand;
 
 use super::args::GlobalArgs;
 use super::{Exit, load_config, print};
-use crate::models::{Manifest, ModelStore};
+use crate::models::{Manifest, ModelStore, Wanted, pull};
 
 /// `zeph models …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
+    /// Fetch a model: smollm2 (without a name), minilm, or OWNER/REPO/FILE.gguf of the hub
+    Pull {
+        /// Which one
+        #[arg(value_name = "MODEL")]
+        which: Option<String>,
+        /// The name it gets here
+        #[arg(long)]
+        name: Option<String>,
+        /// The digest it must have
+        #[arg(long, value_name = "HEX")]
+        sha256: Option<String>,
+    },
     /// What was fetched
     List {
         /// Print JSON
@@ -32,9 +44,23 @@ pub(crate) enum ModelsCommand {
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::Result<Exit> {
-    let (loaded, _) = load_config(global)?;
+    let (loaded, env) = load_config(global)?;
     let store = ModelStore::of(&loaded.paths.data_dir);
     match command {
+        ModelsCommand::Pull {
+            which,
+            name,
+            sha256,
+        } => {
+            let wanted = Wanted {
+                model: which,
+                name,
+                sha256,
+            };
+            let retry = loaded.config.llm.retry;
+            let model = pull(&store, &env, &retry, wanted, global.quiet).await?;
+            print(&list(&[model]))?;
+        }
         ModelsCommand::List { json: true } => {
             print(&serde_json::to_string_pretty(&store.list()?)?)?;
         }

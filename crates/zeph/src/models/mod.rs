@@ -1,6 +1,12 @@
 //! Models on this machine: those that `zeph models pull` fetched, each in a directory of its own
 //! under the data directory, with a note of where it came from.
 
+#[cfg(feature = "candle")]
+mod pull;
+#[cfg(not(feature = "candle"))]
+#[path = "pull/disabled.rs"]
+mod pull;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "candle")]
 use crate::config::Environment;
+
+pub(crate) use self::pull::{Wanted, pull};
 
 /// The note in a model's directory.
 const MANIFEST: &str = "manifest.json";

