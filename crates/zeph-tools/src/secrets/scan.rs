@@ -77,7 +77,8 @@ struct Prefilter {
 struct Group {
     packed: Option<Searcher>,
     automaton: Option<AhoCorasick>,
-    literals: Vec<(Family, &'static str)>,
+    /// With how many bytes stand before what is looked for.
+    literals: Vec<(Family, &'static str, usize)>,
 }
 
 /// What is looked for of a literal: of a run with which it begins the last byte alone. Lines are full of dashes.
@@ -119,10 +120,14 @@ impl Group {
                 .build(&sought)
                 .ok(),
         };
+        let literals = literals.iter().map(|(family, literal)| {
+            let before = literal.len() - self::sought(literal).len();
+            (*family, *literal, before)
+        });
         Self {
             packed,
             automaton,
-            literals: literals.to_vec(),
+            literals: literals.collect(),
         }
     }
 
@@ -141,8 +146,7 @@ impl Group {
                 }
                 (None, None) => return None,
             };
-            let (family, literal) = self.literals[pattern.as_usize()];
-            let before = literal.len() - sought(literal).len();
+            let (family, literal, before) = self.literals[pattern.as_usize()];
             let start = found.checked_sub(before).filter(|start| *start >= from);
             match start {
                 Some(start) if before == 0 || text[start..].starts_with(literal.as_bytes()) => {
