@@ -51,6 +51,7 @@ mod remembered;
 mod retry;
 mod secrets;
 mod seen;
+mod spending;
 mod terminal;
 mod text_tools;
 mod together;

@@ -30,7 +30,10 @@ fn json_prints_one_object() {
     assert_eq!(object["text"], "Noted.");
     assert_eq!(object["stop_reason"], "done");
     assert_eq!(object["iterations"], 1);
-    let usage = json!({ "input_tokens": 300, "output_tokens": 15, "cached_tokens": 130 });
+    let usage = json!({
+        "input_tokens": 300, "output_tokens": 15, "cached_tokens": 130, "cache_write_tokens": 0,
+        "cost_usd": 0.0,
+    });
     assert_eq!(object["usage"], usage);
     let calls: Vec<_> = object["tool_calls"].as_array().unwrap().iter().collect();
     assert_eq!(

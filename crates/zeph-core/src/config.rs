@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeph_llm::Usd;
 use zeph_tools::schema_filter::ToolFilterConfig;
 
 /// The limits of a turn.
@@ -20,6 +21,11 @@ pub struct AgentConfig {
     /// Tokens that the conversation may take; empty means the model's window. The turn stops at 80 %.
     #[schemars(range(min = 1))]
     pub context_budget_tokens: Option<usize>,
+    /// What a session may cost in US dollars; empty means anything. Once it cost as much no more is asked, and a model whose price is not known is not asked at all.
+    pub max_cost_usd: Option<Usd>,
+    /// How many tokens a session may take, read and written; empty means any number.
+    #[schemars(range(min = 1))]
+    pub max_tokens_per_session: Option<u64>,
     /// Which tools the model is offered.
     pub tool_filter: ToolFilterConfig,
 }
@@ -31,6 +37,8 @@ impl Default for AgentConfig {
             max_calls_per_iteration: 15,
             max_parallel_calls: 8,
             context_budget_tokens: None,
+            max_cost_usd: None,
+            max_tokens_per_session: None,
             tool_filter: ToolFilterConfig::default(),
         }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice};
 use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
 
-use crate::side_usage::SideUsage;
+use crate::spending::SideUsage;
 
 /// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
 const MOST_TOKENS: u32 = 2048;
@@ -47,7 +47,7 @@ impl PolicyJudge for ModelJudge {
         };
         let answer = self.provider.chat_stream(request, &mut |_| ()).await;
         let answer = answer.map_err(|error| JudgeError::Failed(error.to_string()))?;
-        self.usage.add(answer.usage());
+        self.usage.add(self.provider.as_ref(), answer.usage());
         let fault = match &answer {
             ChatResponse::Text {
                 stop: StopReason::EndTurn,

@@ -13,7 +13,7 @@ pub mod config;
 pub mod judge;
 pub mod native;
 pub mod reload;
-pub mod side_usage;
+pub mod spending;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
@@ -26,4 +26,4 @@ pub use config::AgentConfig;
 pub use judge::ModelJudge;
 pub use native::native_tools;
 pub use reload::{ConfigNews, ConfigReload};
-pub use side_usage::SideUsage;
+pub use spending::{SideUsage, Spending, Spent};

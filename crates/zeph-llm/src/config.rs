@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LlmError, LlmErrorKind};
+use crate::price::Prices;
 use crate::provider::LlmProvider;
 use crate::remote::endpoint::{Endpoint, Place};
 use crate::scripted::ScriptedProvider;
@@ -75,6 +76,10 @@ pub struct ProviderConfig {
     /// Whether a `candle` model computes on all cores. Without a value it computes on one: many are slow where other programs run too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_cores: Option<bool>,
+    /// What the model costs, USD for a million tokens: `input`, `output`, and as `input` without a value `cached_input` (read from the provider's cache) and `cache_write` (written to it). Without `prices` it is the list price of the vendor's own server, as far as that is known, and nothing on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, f64>>")]
+    pub prices: Option<Prices>,
     /// The scenario file of a `scripted` provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<std::path::PathBuf>,
@@ -118,6 +123,7 @@ impl ProviderConfig {
             max_output_tokens: None,
             images: None,
             tool_use: None,
+            prices: None,
             all_cores: None,
             scenario: None,
         }

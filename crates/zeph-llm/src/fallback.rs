@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::error::{LlmError, LlmErrorKind};
+use crate::price::Prices;
 use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
 
 /// How long a provider is passed over that failed.
@@ -110,6 +111,10 @@ impl LlmProvider for Fallback {
 
     fn context_window(&self) -> usize {
         self.now().context_window()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.now().prices()
     }
 
     async fn chat_stream(

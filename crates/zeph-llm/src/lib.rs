@@ -25,6 +25,7 @@ pub mod http;
 pub mod message;
 pub mod ollama;
 pub mod openai;
+pub mod price;
 pub mod provider;
 mod remote;
 pub mod responses;
@@ -38,6 +39,7 @@ pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_pro
 pub use error::{LlmError, LlmErrorKind};
 pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
+pub use price::{Prices, Usd};
 pub use provider::{
     ChatRequest, ChatResponse, HistoryId, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
 };

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::error::LlmError;
 use crate::message::{Message, MessagePart, Role};
+use crate::price::Prices;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
 /// Everything one request says. It borrows: the history is never copied to be sent.
@@ -201,6 +202,11 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
 
     /// Tokens that fit into one request and its answer.
     fn context_window(&self) -> usize;
+
+    /// What its tokens cost; `None` where that is not known.
+    fn prices(&self) -> Option<Prices> {
+        None
+    }
 
     /// Sends a request and streams the answer.
     ///

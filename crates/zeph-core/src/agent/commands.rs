@@ -31,6 +31,8 @@ pub enum Command {
     Clear,
     /// `/status`
     Status,
+    /// `/cost`
+    Cost,
     /// `/tools`
     Tools,
     /// `/tools unblock`, without a name
@@ -63,6 +65,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/status",
         Command::Status,
         "model, session, context, limits",
+    ),
+    (
+        "/cost",
+        Command::Cost,
+        "tokens and money of this session, by model",
     ),
     ("/tools", Command::Tools, "the tools the model is offered"),
     (

@@ -35,7 +35,7 @@ use zeph_tools::{
 use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::reload::{ConfigNews, ConfigReload};
-use crate::side_usage::SideUsage;
+use crate::spending::{SideUsage, Spending};
 use commands::{Command, Input, parse};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
@@ -100,6 +100,8 @@ pub struct Agent {
     caches: Option<Arc<ResultCaches>>,
     limits: CallLimits,
     side_usage: Arc<SideUsage>,
+    /// What the session spent, and what of it is stored.
+    spending: Spending,
     result_format: ResultFormat,
     permissions: Permissions,
     /// What `/permissions` listed, by number.
@@ -142,6 +144,7 @@ impl Agent {
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
         let fixed_bytes = system.len() + definition_bytes(&registry);
         let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;
+        let stored = parts.store.spending(&parts.session).await?;
         let dispatcher = Dispatcher::new(
             Arc::clone(&parts.executor),
             Arc::clone(&parts.channel),
@@ -167,6 +170,7 @@ impl Agent {
             caches: parts.caches,
             limits: parts.limits,
             side_usage: parts.side_usage,
+            spending: Spending::of_stored(stored),
             result_format: parts.result_format,
             permissions: parts.permissions,
             listed: Vec::new(),
@@ -250,6 +254,7 @@ impl Agent {
                 "The conversation starts over; what was said stays in the store.".to_owned()
             }
             Command::Status => self.status().await,
+            Command::Cost => self.cost(),
             Command::Tools => self.tool_list(),
             Command::Unblock => format!("error: {}", self.name_a_tool()),
             Command::Sessions => self.session_list().await?,
@@ -408,6 +413,13 @@ impl Agent {
             [] => "no tool is".to_owned(),
             blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
         }
+    }
+
+    /// What the session spent, and how much of its budget that is.
+    fn cost(&self) -> String {
+        let mut lines = vec![self.spending.report()];
+        lines.extend(self.spending.budget(&self.config));
+        lines.join("\n")
     }
 
     async fn session_list(&self) -> Result<String, HistoryError> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use zeph_llm::{ChatRequest, LlmProvider, Message, ToolChoice};
 use zeph_tools::reformat::{Misfit, Reformat};
 
-use crate::side_usage::SideUsage;
+use crate::spending::SideUsage;
 
 /// The longest arguments that are sent to be put right: the answer has to repeat them.
 const LONGEST_SENT: usize = 8 * 1024;
@@ -67,7 +67,7 @@ impl Reformat for Reformatter {
         let answer = self.provider.chat_with_tools(request);
         match tokio::time::timeout(self.time, answer).await {
             Ok(Ok(response)) => {
-                self.usage.add(response.usage());
+                self.usage.add(self.provider.as_ref(), response.usage());
                 Some(response.into_message().text())
             }
             Ok(Err(error)) => {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmError, Message, StopReason, StreamEvent, ToolChoice,
-    ToolUseRequest, Usage,
+    ToolUseRequest, Usage, Usd,
 };
 use zeph_tools::ToolRegistry;
 
@@ -25,6 +25,7 @@ use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step};
 use super::reasoned::without_reasoning;
 use crate::channel::AgentEvent;
+use crate::spending::Spending;
 
 /// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,6 +41,8 @@ pub enum TurnEnd {
     ContextBudget,
     /// The calls of the session are used up.
     Quota,
+    /// What the session may cost, or take of tokens, is used up.
+    Budget,
     /// It ended on a refusal: the model had nothing more to say after it.
     Refused,
     /// The user cancelled it.
@@ -61,6 +64,8 @@ pub struct TurnOutcome {
     pub tool_calls: usize,
     /// Tokens of all requests.
     pub usage: Usage,
+    /// What they cost; `None` where that is not known of all.
+    pub cost: Option<Usd>,
     /// The error, or what the limit was.
     pub message: Option<String>,
 }
@@ -86,14 +91,12 @@ impl Agent {
             iterations: 0,
             tool_calls: 0,
             usage: Usage::default(),
+            cost: Some(Usd::default()),
             message: None,
         };
         let end = self.turn(text, cancel, &mut outcome).await;
         let beside = self.side_usage.take();
-        if beside != Usage::default() {
-            outcome.usage.add(beside);
-            self.channel.emit(AgentEvent::Usage(beside));
-        }
+        let end = end.and(self.spend(beside, &mut outcome).await);
         match end {
             Ok(()) => {}
             Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
@@ -250,6 +253,9 @@ impl Agent {
             max_output_tokens: None,
             history: Some(self.history.id()),
         };
+        if let Some(over) = self.spending.over_budget(&self.config) {
+            return Err(Stop::End(TurnEnd::Budget, over));
+        }
         let mut shown = String::new();
         let answer = {
             let channel = &self.channel;
@@ -271,9 +277,10 @@ impl Agent {
         match answer {
             Some(Ok(response)) => {
                 let usage = response.usage();
-                outcome.usage.add(usage);
                 self.history.correct(usage);
-                self.channel.emit(AgentEvent::Usage(usage));
+                let mut spent = self.side_usage.take();
+                spent.add(self.provider.as_ref(), usage);
+                self.spend(spent, outcome).await?;
                 Ok(response)
             }
             Some(Err(error)) => {
@@ -288,6 +295,27 @@ impl Agent {
                 Err(Stop::Cancelled)
             }
         }
+    }
+
+    /// Counts what was spent, to the turn and to the session, whatever becomes of the turn.
+    async fn spend(&mut self, spent: Spending, outcome: &mut TurnOutcome) -> Result<(), Stop> {
+        let total = spent.total();
+        if total.requests == 0 {
+            return Ok(());
+        }
+        outcome.usage.add(total.usage);
+        outcome.cost = outcome
+            .cost
+            .zip(total.known_cost())
+            .map(|(before, cost)| before.plus(cost));
+        self.channel.emit(AgentEvent::Usage(total.usage));
+        let rows = spent.to_stored();
+        self.spending.merge(spent);
+        for row in &rows {
+            let stored = self.store.add_spending(self.history.session(), row).await;
+            stored.map_err(HistoryError::from)?;
+        }
+        Ok(())
     }
 
     async fn keep_shown(

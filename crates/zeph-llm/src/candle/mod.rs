@@ -44,6 +44,7 @@ use self::worker::{Job, Reply};
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::MessagePart;
+use crate::price::Prices;
 use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
 use crate::tool::ToolChoice;
 
@@ -59,6 +60,7 @@ pub struct CandleProvider {
     window: usize,
     max_output: u32,
     embeds: bool,
+    prices: Option<Prices>,
     jobs: Sender<Job>,
 }
 
@@ -97,6 +99,7 @@ pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmErro
         window,
         max_output: config.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT),
         embeds,
+        prices: config.known_prices(),
         jobs,
     }))
 }
@@ -152,6 +155,10 @@ impl LlmProvider for CandleProvider {
 
     fn context_window(&self) -> usize {
         self.window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.prices
     }
 
     async fn chat_stream(

@@ -37,6 +37,7 @@ use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::http::{LazyClient, read_capped};
 use crate::message::MessagePart;
+use crate::price::Prices;
 use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamSink};
 use crate::retry::{Retries, parse_retry_after};
 use answer::Answer;
@@ -62,6 +63,8 @@ pub(crate) struct Limits {
     pub(crate) images: bool,
     /// Whether the model calls tools by the API.
     pub(crate) tools: bool,
+    /// What it costs.
+    pub(crate) prices: Option<Prices>,
 }
 
 impl Limits {
@@ -71,6 +74,7 @@ impl Limits {
             context_window: config.context_window.unwrap_or(window),
             images: config.takes_images(),
             tools: config.uses_tools(),
+            prices: config.known_prices(),
         }
     }
 }
@@ -314,6 +318,10 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
 
     fn context_window(&self) -> usize {
         self.limits.context_window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.limits.prices
     }
 
     async fn chat_stream(

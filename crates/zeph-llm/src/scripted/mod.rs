@@ -26,6 +26,7 @@ use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::{Message, MessagePart};
 use crate::openai::DEFAULT_CONTEXT_WINDOW;
+use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
 };
@@ -38,6 +39,7 @@ pub struct ScriptedProvider {
     scenario: Scenario,
     context_window: usize,
     tool_use: bool,
+    prices: Option<Prices>,
     state: Mutex<State>,
 }
 
@@ -79,6 +81,7 @@ impl ScriptedProvider {
             scenario,
             context_window: DEFAULT_CONTEXT_WINDOW,
             tool_use: true,
+            prices: Some(Prices::default()),
             state: Mutex::new(state),
         }
     }
@@ -121,7 +124,10 @@ impl ScriptedProvider {
             return Err(LlmError::new(LlmErrorKind::Scenario, &config.name, message));
         }
         let window = config.context_window.unwrap_or(DEFAULT_CONTEXT_WINDOW);
-        let provider = Self::new(&config.name, scenario).with_context_window(window);
+        let provider = Self {
+            prices: config.known_prices(),
+            ..Self::new(&config.name, scenario).with_context_window(window)
+        };
         Ok(match config.uses_tools() {
             true => provider,
             false => provider.without_tool_use(),
@@ -252,6 +258,10 @@ impl LlmProvider for ScriptedProvider {
 
     fn context_window(&self) -> usize {
         self.context_window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.prices
     }
 
     async fn chat_stream(

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::MessagePart;
+use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink,
 };
@@ -188,6 +189,10 @@ impl LlmProvider for TextTools {
 
     fn context_window(&self) -> usize {
         self.inner.context_window()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.inner.prices()
     }
 
     async fn chat_stream(

@@ -267,5 +267,14 @@ fn build(
     };
     let retry = loaded.config.llm.retry;
     let config = local(config, loaded, env)?;
-    Ok(zeph_llm::config::build_provider(&config, retry, key)?)
+    let provider = zeph_llm::config::build_provider(&config, retry, key)?;
+    if loaded.config.agent.max_cost_usd.is_some() && provider.prices().is_none() {
+        bail!(
+            "`[agent] max_cost_usd` is set, and what {} ({}) costs is not known: add prices = {{ input = …, output = … }} \
+             (USD for a million tokens) to its [[llm.providers]] block, or use max_tokens_per_session instead",
+            config.name,
+            config.model
+        );
+    }
+    Ok(provider)
 }

@@ -48,9 +48,11 @@ impl From<TurnEnd> for Exit {
     fn from(end: TurnEnd) -> Self {
         match end {
             TurnEnd::Done => Self::Done,
-            TurnEnd::IterationCap | TurnEnd::DoomLoop | TurnEnd::ContextBudget | TurnEnd::Quota => {
-                Self::Limit
-            }
+            TurnEnd::IterationCap
+            | TurnEnd::DoomLoop
+            | TurnEnd::ContextBudget
+            | TurnEnd::Quota
+            | TurnEnd::Budget => Self::Limit,
             TurnEnd::Refused => Self::Refused,
             TurnEnd::Cancelled => Self::Interrupted,
             TurnEnd::Error => Self::Failed,

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, AgentParts, Channel, Reply, TurnEnd, TurnOutcome};
-use zeph_llm::Usage;
+use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::signals::cancel_on_signals;
@@ -219,6 +219,7 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
         iterations: 0,
         tool_calls: 0,
         usage: Usage::default(),
+        cost: Some(Usd::default()),
         message: None,
     }
 }
@@ -281,12 +282,14 @@ async fn structured(
         "{text}\n\nYour final answer must be JSON alone, without a fence, following this JSON Schema:\n{}",
         schema.schema
     );
-    let mut total = Usage::default();
+    let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
     let mut attempt = 0;
     loop {
         let mut outcome = agent.run_turn(&prompt, cancel).await;
         total.add(outcome.usage);
         outcome.usage = total;
+        cost = cost.zip(outcome.cost).map(|(sum, cost)| sum.plus(cost));
+        outcome.cost = cost;
         if outcome.end != TurnEnd::Done {
             return outcome;
         }

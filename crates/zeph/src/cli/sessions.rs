@@ -5,8 +5,9 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use zeph_core::Spending;
 use zeph_llm::MessagePart;
-use zeph_memory::{SessionInfo, Store, StoredMessage};
+use zeph_memory::{SessionInfo, Store, StoredMessage, StoredSpending};
 
 use super::args::{GlobalArgs, SessionsCommand};
 use super::{Exit, load_config, print};
@@ -33,14 +34,15 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
         SessionsCommand::Show { id } => {
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
-            print(&shown(show(&session, &messages)?))?;
+            let spending = Spending::of_stored(store.spending(&session.id).await?);
+            print(&shown(show(&session, &messages, &spending)?))?;
         }
         SessionsCommand::Export { id } => {
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
-            print(&serde_json::to_string_pretty(&export(
-                &session, &messages,
-            )?)?)?;
+            let spending = store.spending(&session.id).await?;
+            let exported = export(&session, &messages, &spending)?;
+            print(&serde_json::to_string_pretty(&exported)?)?;
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
@@ -107,13 +109,18 @@ fn parts(session: &SessionInfo, message: &StoredMessage) -> anyhow::Result<Vec<M
     })
 }
 
-fn show(session: &SessionInfo, messages: &[StoredMessage]) -> anyhow::Result<String> {
+fn show(
+    session: &SessionInfo,
+    messages: &[StoredMessage],
+    spending: &Spending,
+) -> anyhow::Result<String> {
     let mut text = format!(
-        "session {}\ndirectory {}\nbegun {}, last used {}\n",
+        "session {}\ndirectory {}\nbegun {}, last used {}\n{}\n",
         session.id,
         session.project.display(),
         date(session.created_at),
         date(session.updated_at),
+        spending.report(),
     );
     for message in messages {
         for part in parts(session, message)? {
@@ -142,7 +149,11 @@ fn show(session: &SessionInfo, messages: &[StoredMessage]) -> anyhow::Result<Str
     Ok(text)
 }
 
-fn export(session: &SessionInfo, messages: &[StoredMessage]) -> anyhow::Result<Value> {
+fn export(
+    session: &SessionInfo,
+    messages: &[StoredMessage],
+    spending: &[StoredSpending],
+) -> anyhow::Result<Value> {
     let messages = messages
         .iter()
         .map(|message| {
@@ -155,5 +166,5 @@ fn export(session: &SessionInfo, messages: &[StoredMessage]) -> anyhow::Result<V
             }))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(json!({ "session": session, "messages": messages }))
+    Ok(json!({ "session": session, "messages": messages, "spending": spending }))
 }

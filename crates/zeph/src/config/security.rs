@@ -45,6 +45,8 @@ const RULES: &[(&str, Rule)] = &[
     ("agent.max_calls_per_iteration", Rule::Lower),
     ("agent.max_parallel_calls", Rule::Lower),
     ("agent.context_budget_tokens", Rule::Lower),
+    ("agent.max_cost_usd", Rule::Lower),
+    ("agent.max_tokens_per_session", Rule::Lower),
     // They say what the model is told of, not what it may do.
     ("agent.tool_filter.enabled", Rule::Free),
     ("agent.tool_filter.top_k", Rule::Free),
@@ -591,6 +593,8 @@ mod tests {
             "tools.shell.sandbox.mode = 'required'",
             "agent.max_tool_iterations = 3",
             "agent.context_budget_tokens = 100",
+            "agent.max_cost_usd = 0.5",
+            "agent.max_tokens_per_session = 100",
             "memory.synchronous = 'full'",
             "llm.default = 'local'",
             "tools.shell.timeout = 500",

@@ -21,6 +21,8 @@ const HEADER: &str = "\
 /// Values to show for keys without default.
 const EXAMPLES: &[(&str, &str)] = &[
     ("agent.context_budget_tokens", "100000"),
+    ("agent.max_cost_usd", "5.0"),
+    ("agent.max_tokens_per_session", "2000000"),
     ("llm.default", "\"local\""),
     ("llm.providers.name", "\"local\""),
     ("llm.providers.type", "\"openai\""),
@@ -33,6 +35,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.images", "true"),
     ("llm.providers.tool_use", "false"),
     ("llm.providers.all_cores", "true"),
+    ("llm.providers.prices", "{ input = 3.0, output = 15.0 }"),
     ("llm.providers.scenario", "\"demo.toml\""),
     ("memory.path", "\"~/zeph.db\""),
     ("tools.max_tool_calls_per_session", "200"),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use zeph_core::{AgentEvent, Channel, TurnOutcome, UserAnswer};
-use zeph_llm::Usage;
+use zeph_llm::{Usage, Usd};
 use zeph_tools::{Confirmation, OutputStream};
 
 use super::events::{Event, Line};
@@ -38,14 +38,21 @@ pub(crate) struct Tokens {
     pub(crate) output_tokens: u64,
     /// The part of `input_tokens` that came from the provider's cache.
     pub(crate) cached_tokens: u64,
+    /// The part of `input_tokens` that was written to the provider's cache, where it is told.
+    pub(crate) cache_write_tokens: u64,
+    /// What they cost in US dollars; absent where that is not known of all requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cost_usd: Option<f64>,
 }
 
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
+impl Tokens {
+    fn new(usage: Usage, cost: Option<Usd>) -> Self {
         Self {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cached_tokens: usage.cached_tokens,
+            cache_write_tokens: usage.cache_write_tokens,
+            cost_usd: cost.map(Usd::dollars),
         }
     }
 }
@@ -57,7 +64,7 @@ pub(crate) struct ResultObject {
     pub(crate) text: String,
     /// The session's id; empty when it failed before there was one.
     pub(crate) session: String,
-    /// `done`, `iteration_cap`, `doom_loop`, `context_budget`, `quota`, `refused`, `cancelled` or `error`.
+    /// `done`, `iteration_cap`, `doom_loop`, `context_budget`, `quota`, `budget`, `refused`, `cancelled` or `error`.
     pub(crate) stop_reason: String,
     /// Responses with calls.
     pub(crate) iterations: usize,
@@ -95,7 +102,7 @@ impl ResultObject {
             session: session.to_owned(),
             stop_reason,
             iterations: outcome.iterations,
-            usage: outcome.usage.into(),
+            usage: Tokens::new(outcome.usage, outcome.cost),
             tool_calls,
             message: outcome.message.clone(),
         }

@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Reply, TurnEnd, TurnOutcome};
-use zeph_llm::Usage;
+use zeph_llm::{Usage, Usd};
 
 use super::channel::TerminalChannel;
 use super::editor::{Editor, Input};
@@ -225,7 +225,7 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
                 }
             }
             if !channel.options().quiet {
-                screen.remark(&cost(outcome.usage, took));
+                screen.remark(&cost(outcome.usage, outcome.cost, took));
             }
         }
         Reply::Nothing | Reply::Ran | Reply::Quit => {}
@@ -247,14 +247,17 @@ fn trouble(outcome: &TurnOutcome) -> Option<String> {
 }
 
 /// The line at the end of a turn.
-fn cost(usage: Usage, took: Duration) -> String {
+fn cost(usage: Usage, cost: Option<Usd>, took: Duration) -> String {
+    // What costs nothing needs no word.
+    let cost = cost.filter(|cost| *cost > Usd::default());
+    let cost = cost.map_or_else(String::new, |cost| format!("{cost}, "));
     let cached = if usage.cached_tokens > 0 {
         format!(" ({} cached)", grouped(usage.cached_tokens))
     } else {
         String::new()
     };
     format!(
-        "{} tokens in{cached}, {} out, {:.1} s",
+        "{} tokens in{cached}, {} out, {cost}{:.1} s",
         grouped(usage.input_tokens),
         grouped(usage.output_tokens),
         took.as_secs_f64()
@@ -288,7 +291,11 @@ mod tests {
                 cached_tokens: cached,
                 ..Usage::default()
             };
-            assert_eq!(cost(usage, Duration::from_millis(millis)), expect);
+            let took = Duration::from_millis(millis);
+            assert_eq!(cost(usage, Some(Usd::default()), took), expect);
+            assert_eq!(cost(usage, None, took), expect);
+            let told = cost(usage, Usd::from_dollars(0.0312), took);
+            assert!(told.contains(" out, $0.0312, "), "{told}");
         };
         check(
             1_234_567,
@@ -309,6 +316,7 @@ mod tests {
                 iterations: 0,
                 tool_calls: 0,
                 usage: Usage::default(),
+                cost: None,
                 message: message.map(str::to_owned),
             };
             let text = trouble(&outcome);

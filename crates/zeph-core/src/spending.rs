@@ -1,0 +1,320 @@
+//! What a session spent: tokens and money, by model. Pure, but for [`SideUsage`], which requests beside the
+//! conversation add to.
+
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use zeph_llm::{LlmProvider, Usage, Usd};
+use zeph_memory::StoredSpending;
+
+use crate::config::AgentConfig;
+
+/// What was asked for, and what that cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Their tokens.
+    pub usage: Usage,
+    /// What those cost whose price is known.
+    pub cost: Usd,
+    /// Requests whose price is not.
+    pub unpriced: u64,
+}
+
+impl Spent {
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.usage.add(other.usage);
+        self.cost = self.cost.plus(other.cost);
+        self.unpriced += other.unpriced;
+    }
+
+    /// What it cost; `None` where that is not known of all.
+    #[must_use]
+    pub fn known_cost(&self) -> Option<Usd> {
+        (self.unpriced == 0).then_some(self.cost)
+    }
+
+    /// Tokens read and written.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let Usage {
+            input_tokens,
+            output_tokens,
+            ..
+        } = self.usage;
+        input_tokens.saturating_add(output_tokens)
+    }
+}
+
+/// A provider's name and its model.
+type Model = (String, String);
+
+/// What was spent, by provider and model, in the order in which they were asked first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spending(Vec<(Model, Spent)>);
+
+impl Spending {
+    /// Counts a request that `provider` answered.
+    pub fn add(&mut self, provider: &dyn LlmProvider, usage: Usage) {
+        let prices = provider.prices();
+        let spent = Spent {
+            requests: 1,
+            usage,
+            cost: prices.map(|prices| prices.cost(usage)).unwrap_or_default(),
+            unpriced: u64::from(prices.is_none()),
+        };
+        let model = (provider.name().to_owned(), provider.model().to_owned());
+        self.count(model, &spent);
+    }
+
+    /// Counts all of `other`.
+    pub fn merge(&mut self, other: Self) {
+        for (model, spent) in other.0 {
+            self.count(model, &spent);
+        }
+    }
+
+    fn count(&mut self, model: Model, spent: &Spent) {
+        match self.0.iter_mut().find(|(known, _)| *known == model) {
+            Some((_, sum)) => sum.add(spent),
+            None => self.0.push((model, spent.clone())),
+        }
+    }
+
+    /// All together.
+    #[must_use]
+    pub fn total(&self) -> Spent {
+        let mut total = Spent::default();
+        for (_, spent) in &self.0 {
+            total.add(spent);
+        }
+        total
+    }
+
+    /// What was stored of a session.
+    #[must_use]
+    pub fn of_stored(rows: Vec<StoredSpending>) -> Self {
+        let mut spending = Self::default();
+        for row in rows {
+            let spent = Spent {
+                requests: row.requests,
+                usage: Usage {
+                    input_tokens: row.input_tokens,
+                    output_tokens: row.output_tokens,
+                    cached_tokens: row.cached_tokens,
+                    cache_write_tokens: row.cache_write_tokens,
+                },
+                cost: Usd::from_nanos(row.cost_nanos),
+                unpriced: row.unpriced,
+            };
+            spending.count((row.provider, row.model), &spent);
+        }
+        spending
+    }
+
+    /// The same to be stored.
+    #[must_use]
+    pub fn to_stored(&self) -> Vec<StoredSpending> {
+        let row = |((provider, model), spent): &(Model, Spent)| StoredSpending {
+            provider: provider.clone(),
+            model: model.clone(),
+            requests: spent.requests,
+            input_tokens: spent.usage.input_tokens,
+            output_tokens: spent.usage.output_tokens,
+            cached_tokens: spent.usage.cached_tokens,
+            cache_write_tokens: spent.usage.cache_write_tokens,
+            cost_nanos: spent.cost.nanos(),
+            unpriced: spent.unpriced,
+        };
+        self.0.iter().map(row).collect()
+    }
+
+    /// What a person reads of it: a line for each model, and one for all.
+    #[must_use]
+    pub fn report(&self) -> String {
+        if self.0.is_empty() {
+            return "no model has been asked yet".to_owned();
+        }
+        let mut text = String::new();
+        for ((provider, model), spent) in &self.0 {
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{provider} ({model}): {}", line(spent));
+        }
+        let total = self.total();
+        let _ = write!(text, "together: {}", line(&total));
+        if total.unpriced > 0 {
+            text.push_str(
+                "\nwhat a request costs is known where its provider has prices: \
+                 prices = { input = …, output = … } in [[llm.providers]], USD for a million tokens",
+            );
+        }
+        text
+    }
+
+    /// Why nothing more may be asked; `None` while something is left.
+    #[must_use]
+    pub fn over_budget(&self, config: &AgentConfig) -> Option<String> {
+        let total = self.total();
+        if let Some(max) = config.max_tokens_per_session
+            && total.tokens() >= max
+        {
+            return Some(format!(
+                "stopped: this session took {} tokens of {max} ([agent] max_tokens_per_session)",
+                total.tokens()
+            ));
+        }
+        let max = config.max_cost_usd?;
+        if total.unpriced > 0 {
+            return Some(format!(
+                "stopped: what {} requests of this session cost is not known, and it may cost {max} \
+                 ([agent] max_cost_usd); begin a new session",
+                total.unpriced
+            ));
+        }
+        (total.cost >= max).then(|| {
+            format!(
+                "stopped: this session cost {} of {max} ([agent] max_cost_usd)",
+                total.cost
+            )
+        })
+    }
+
+    /// How much of the budget is used, a line each; nothing where none is set.
+    #[must_use]
+    pub fn budget(&self, config: &AgentConfig) -> Vec<String> {
+        let total = self.total();
+        let cost = config
+            .max_cost_usd
+            .map(|max| format!("budget: {} of {max} ([agent] max_cost_usd)", total.cost));
+        let tokens = config.max_tokens_per_session.map(|max| {
+            format!(
+                "budget: {} of {max} tokens ([agent] max_tokens_per_session)",
+                total.tokens()
+            )
+        });
+        cost.into_iter().chain(tokens).collect()
+    }
+}
+
+fn line(spent: &Spent) -> String {
+    let Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+        cache_write_tokens,
+    } = spent.usage;
+    let plural = if spent.requests == 1 { "" } else { "s" };
+    let cost = match (spent.known_cost(), spent.unpriced < spent.requests) {
+        (Some(cost), _) => cost.to_string(),
+        (None, true) => format!(
+            "at least {} ({} requests of unknown price)",
+            spent.cost, spent.unpriced
+        ),
+        (None, false) => "price unknown".to_owned(),
+    };
+    format!(
+        "{} request{plural}, {input_tokens} tokens in ({cached_tokens} cached, {cache_write_tokens} written to the \
+         cache), {output_tokens} out, {cost}",
+        spent.requests
+    )
+}
+
+/// What was spent beside a conversation's own requests, by the judge of calls and for arguments that fit. It
+/// counts to the turn in which it ends.
+#[derive(Debug, Default)]
+pub struct SideUsage(Mutex<Spending>);
+
+impl SideUsage {
+    /// Counts a request that `provider` answered.
+    pub fn add(&self, provider: &dyn LlmProvider, usage: Usage) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add(provider, usage);
+    }
+
+    /// What was spent since the last look.
+    #[must_use]
+    pub fn take(&self) -> Spending {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(model: &str, tokens: u64, nanos: u64, unpriced: u64) -> StoredSpending {
+        StoredSpending {
+            provider: "p".to_owned(),
+            model: model.to_owned(),
+            requests: 2,
+            input_tokens: tokens,
+            output_tokens: 1,
+            cached_tokens: 3,
+            cache_write_tokens: 4,
+            cost_nanos: nanos,
+            unpriced,
+        }
+    }
+
+    /// Proves LLM-11: sums by model, what is not known among them.
+    #[test]
+    fn sums_are_told_by_model() {
+        let rows = vec![stored("a", 100, 1_500_000, 0), stored("b", 10, 0, 2)];
+        let mut spending = Spending::of_stored(rows.clone());
+        assert_eq!(spending.to_stored(), rows);
+        spending.merge(Spending::of_stored(vec![stored("a", 100, 1_500_000, 0)]));
+        let report = spending.report();
+        for expect in [
+            "p (a): 4 requests, 200 tokens in (6 cached, 8 written to the cache), 2 out, $0.0030\n",
+            "p (b): 2 requests, 10 tokens in (3 cached, 4 written to the cache), 1 out, price unknown\n",
+            "together: 6 requests, 210 tokens in (9 cached, 12 written to the cache), 3 out, \
+             at least $0.0030 (2 requests of unknown price)\n",
+            "prices = {",
+        ] {
+            assert!(report.contains(expect), "{report}");
+        }
+        assert_eq!(Spending::default().report(), "no model has been asked yet");
+    }
+
+    /// Proves LLM-11: a budget of money or tokens.
+    #[test]
+    fn a_budget_ends() {
+        let config = |cost: Option<f64>, tokens| AgentConfig {
+            max_cost_usd: cost.and_then(Usd::from_dollars),
+            max_tokens_per_session: tokens,
+            ..AgentConfig::default()
+        };
+        let check = |spending: &Spending, config: &AgentConfig, expect: &str| {
+            let found = spending.over_budget(config).unwrap_or_default();
+            assert_eq!(found.is_empty(), expect.is_empty(), "{found}");
+            assert!(found.contains(expect), "{found}");
+        };
+        let spending = Spending::of_stored(vec![stored("a", 99, 10_000_000, 0)]);
+        check(&spending, &config(None, None), "");
+        check(&spending, &config(Some(0.010_000_001), Some(101)), "");
+        let over = "cost $0.0100 of $0.0100 ([agent] max_cost_usd)";
+        check(&spending, &config(Some(0.01), None), over);
+        let over = "100 tokens of 100 ([agent] max_tokens_per_session)";
+        check(&spending, &config(None, Some(100)), over);
+        let unknown = Spending::of_stored(vec![stored("a", 99, 0, 1)]);
+        let over = "what 1 requests of this session cost is not known";
+        check(&unknown, &config(Some(5.0), None), over);
+        check(&unknown, &config(None, Some(1000)), "");
+        check(
+            &Spending::default(),
+            &config(Some(0.0), None),
+            "max_cost_usd",
+        );
+        assert_eq!(spending.budget(&config(None, None)), Vec::<String>::new());
+        assert_eq!(
+            spending.budget(&config(Some(1.0), Some(200))),
+            [
+                "budget: $0.0100 of $1.00 ([agent] max_cost_usd)",
+                "budget: 100 of 200 tokens ([agent] max_tokens_per_session)",
+            ]
+        );
+    }
+}
