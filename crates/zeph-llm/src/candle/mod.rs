@@ -7,6 +7,9 @@
 
 mod cores;
 mod embedder;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod embedder_tests;
 mod engine;
 mod gguf;
 mod grammar;

@@ -1,0 +1,42 @@
+//! Vectors of a real model, where `ZEPH_MEASURE_EMBEDDINGS` names the directory of one.
+
+use crate::config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
+use crate::message::Message;
+
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "a measurement on demand")]
+async fn what_means_the_same_is_near() {
+    let Some(model) = std::env::var_os("ZEPH_MEASURE_EMBEDDINGS") else {
+        return;
+    };
+    let config = ProviderConfig {
+        model: model.into_string().unwrap(),
+        ..ProviderConfig::new("vectors", ProviderKind::Candle)
+    };
+    let provider = build_provider(&config, RetryConfig::default(), None).unwrap();
+    let long = "a cat ".repeat(2000);
+    let texts = [
+        "A cat sits on the mat.",
+        "A kitten rests on a rug.",
+        "The stock market fell.",
+        "",
+        &long,
+    ];
+    let vectors = provider.embed(&texts).await.unwrap().unwrap();
+    let dot = |a: usize, b: usize| -> f32 {
+        vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum()
+    };
+    assert_eq!(vectors.len(), texts.len());
+    for at in 0..texts.len() {
+        assert_eq!(vectors[at].len(), 384);
+        assert!((dot(at, at) - 1.0).abs() < 1e-4);
+    }
+    assert!(
+        dot(0, 1) > 0.5 && dot(0, 1) > dot(0, 2) + 0.3,
+        "{} {}",
+        dot(0, 1),
+        dot(0, 2)
+    );
+    let error = provider.chat("", &[Message::user("hi")]).await.unwrap_err();
+    assert!(error.message.contains("makes embeddings"), "{error}");
+}
