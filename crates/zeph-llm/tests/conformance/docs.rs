@@ -63,6 +63,7 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
         (ProviderKind::Scripted, None),
         (ProviderKind::Claude, key("ANTHROPIC_API_KEY")),
         (ProviderKind::Ollama, None),
+        (ProviderKind::Openai, None),
     ];
     assert_eq!(kinds, expect);
 }
