@@ -60,7 +60,7 @@ fn a_real_model_answers_without_configuration() {
     }
     assert_has(&pulled.code(0).stdout, &["smollm2", "chat", "Apache-2.0"]);
     let output = home.zeph(["doctor"]).run();
-    assert_has(&output.stdout, &["local (smollm2), in this process"]);
+    assert_has(&output.stdout, &["local (smollm2", "in this process"]);
     let asked = [
         "-p",
         "What is the capital of France?",
