@@ -176,39 +176,6 @@ fn the_model_is_offered_what_is_near_to_what_was_said() {
     terminal.ends();
 }
 
-/// Proves EXE-14, SH-40: the tools for jobs are offered from the first job on, and run before.
-#[test]
-fn tools_for_jobs_come_with_the_first_job() {
-    let server = OpenAi::replies([
-        Reply::calls("a", &[("job_list", json!({}))]),
-        Reply::calls(
-            "b",
-            &[("bash", json!({ "command": "sleep 60", "background": true }))],
-        ),
-        Reply::calls("c", &[("job_kill", json!({ "job_id": "job-1" }))]),
-        Reply::text("done"),
-        Reply::text("again"),
-    ]);
-    let home = Home::openai(&server);
-    home.zeph(["-p", "go", "--yes"]).code(0);
-    home.zeph(["-p", "on", "--continue"]).code(0);
-    let requests = server.requests();
-    let jobs = |request: &Request| {
-        let offered = offered(request);
-        offered
-            .iter()
-            .filter(|tool| tool.starts_with("job_"))
-            .count()
-    };
-    let seen: Vec<usize> = requests.iter().map(jobs).collect();
-    assert_eq!(seen, [0, 3, 3, 3, 3]);
-    let (first, third) = (offered(&requests[0]), offered(&requests[2]));
-    assert_eq!(third[..first.len()], first, "what is new is appended");
-    let results = results_of(&requests[3].messages());
-    assert_has(&results[0].1, &["job"]);
-    assert!(!results[0].1.contains("[tool_error]"), "{}", results[0].1);
-}
-
 /// Proves SCH-3: nothing to compare with filters nothing.
 #[test]
 fn what_has_no_words_filters_nothing() {

@@ -1,5 +1,7 @@
 //! JSON Schemas of parameter structs, in the small form that is sent to models.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -25,6 +27,27 @@ pub fn of<P: JsonSchema>() -> Value {
             .or_insert_with(|| Value::Object(Map::new()));
     }
     schema
+}
+
+/// The schema as a provider is sent it: without the lower bounds 0 and 1 of parameters, which go without
+/// saying; they are checked all the same.
+#[must_use]
+pub fn sent(schema: &Arc<Value>) -> Arc<Value> {
+    let says_nothing =
+        |property: &Value| matches!(property.get("minimum").and_then(Value::as_u64), Some(0 | 1));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if !properties.is_some_and(|properties| properties.values().any(says_nothing)) {
+        return Arc::clone(schema);
+    }
+    let mut shorter = schema.as_ref().clone();
+    if let Some(properties) = shorter.get_mut("properties").and_then(Value::as_object_mut) {
+        for property in properties.values_mut().filter(|one| says_nothing(one)) {
+            if let Some(property) = property.as_object_mut() {
+                property.shift_remove("minimum");
+            }
+        }
+    }
+    Arc::new(shorter)
 }
 
 /// Removes the superfluous keywords of `schema` and of all schemas below it.

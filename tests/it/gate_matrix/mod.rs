@@ -115,7 +115,8 @@ const NO_GATES: [(&str, &str); 5] = [
 ];
 
 /// The commands of the program that call no tool.
-const NO_CALLS: [&str; 11] = [
+const NO_CALLS: [&str; 12] = [
+    "models",
     "sessions",
     "overflow",
     "filter",

@@ -1,21 +1,18 @@
 //! What a model is offered: all tools, or those that the schema filter and the dependency rules leave.
 //!
 //! What was offered once stays until the window is cleared, in its place, and more is appended: the
-//! provider's cache of the prompt survives. The tools for background jobs come with the first job.
+//! provider's cache of the prompt survives.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-use zeph_llm::{LlmProvider, Message, ToolDefinition};
+use zeph_llm::{LlmProvider, ToolDefinition};
 use zeph_tools::gate::dependencies::Dependencies;
-use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter, mentions};
+use zeph_tools::schema;
+use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter};
 use zeph_tools::tafc::{self, TafcConfig};
 use zeph_tools::{ToolDef, ToolRegistry};
 
 use super::history::History;
-
-/// Tools that are of no use before a command was put into the background.
-const JOB_TOOLS: [&str; 3] = ["job_kill", "job_list", "job_output"];
 
 /// See the module.
 pub(super) struct Offer {
@@ -30,9 +27,6 @@ pub(super) struct Offer {
     query: String,
     /// What was offered, in the order in which it came.
     offered: Vec<String>,
-    /// How many messages were looked through for jobs, and whether one began.
-    looked: usize,
-    jobs: bool,
 }
 
 impl Offer {
@@ -45,23 +39,7 @@ impl Offer {
             filtered: None,
             query: String::new(),
             offered: Vec::new(),
-            looked: 0,
-            jobs: false,
         }
-    }
-
-    /// Whether a command was put into the background in this window.
-    fn has_jobs(&mut self, messages: &[Message]) -> bool {
-        let new = messages.get(self.looked..).unwrap_or_default();
-        let mut calls = new.iter().flat_map(Message::tool_uses);
-        self.jobs = self.jobs
-            || calls.any(|call| {
-                JOB_TOOLS.contains(&call.name.as_str())
-                    || call.input.get("background") == Some(&Value::Bool(true))
-            });
-        // The last message may still be replaced.
-        self.looked = messages.len().saturating_sub(1);
-        self.jobs
     }
 
     /// The tools of `registry` as a provider may see them: with a field to think in, where they are
@@ -154,14 +132,7 @@ impl Offer {
         dependencies: Option<&Dependencies>,
     ) -> (Vec<ToolDefinition>, Option<String>) {
         let session = history.session();
-        let mut tools = self.augmented(registry, provider);
-        if !self.has_jobs(history.messages()) && provider.supports_tool_use() {
-            tools.retain(|def| {
-                !JOB_TOOLS.contains(&def.id.as_ref())
-                    || mentions(&self.query, &def.id)
-                    || self.offered.iter().any(|id| *id == def.id)
-            });
-        }
+        let tools = self.augmented(registry, provider);
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
         let mut result = match &self.filtered {
             Some(result) => result.clone(),
@@ -204,8 +175,6 @@ impl Offer {
     /// The window was cleared: what is offered may begin anew.
     pub(super) fn forget(&mut self) {
         self.offered.clear();
-        self.looked = 0;
-        self.jobs = false;
     }
 
     /// A line of `/status`; nothing where the filter is off.
@@ -234,6 +203,6 @@ fn definition(def: &ToolDef) -> ToolDefinition {
     ToolDefinition {
         name: def.id.to_string(),
         description: def.description.to_string(),
-        parameters: std::sync::Arc::clone(&def.parameters),
+        parameters: schema::sent(&def.parameters),
     }
 }

@@ -19,7 +19,7 @@ impl Default for GetCurrentTime {
         Self {
             def: ToolDef::new::<Params>(
                 "get_current_time",
-                "Date and time now, ISO 8601 with offset.",
+                "Date and time, ISO 8601.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

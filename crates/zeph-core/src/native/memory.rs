@@ -39,7 +39,7 @@ impl MemorySave {
         Self {
             def: ToolDef::new::<SaveParams>(
                 "memory_save",
-                "Keep a lasting fact for later sessions. No secrets.",
+                "Keep a lasting fact for later sessions.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("text", "content"), ("fact", "content")]),
@@ -76,7 +76,7 @@ impl MemorySearch {
         Self {
             def: ToolDef::new::<SearchParams>(
                 "memory_search",
-                "Find facts that earlier sessions kept.",
+                "Find facts kept earlier.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

@@ -36,7 +36,7 @@ impl AddTask {
         Self {
             def: ToolDef::new::<AddParams>(
                 "add_task",
-                "Add a step to the task list the user sees. For work of three or more steps.",
+                "Add a step to the user's task list, for work of three or more steps.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("task", "content"), ("title", "content")]),
@@ -78,7 +78,7 @@ impl ListTasks {
         Self {
             def: ToolDef::new::<ListParams>(
                 "list_tasks",
-                "The task list with ids and statuses.",
+                "The task list.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ
@@ -125,7 +125,7 @@ impl UpdateTask {
         Self {
             def: ToolDef::new::<UpdateParams>(
                 "update_task",
-                "Set a task's status. Mark it in_progress when you begin, completed when it is proven.",
+                "Set a task's status: in_progress when begun, completed when proven.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::SESSION_STATE

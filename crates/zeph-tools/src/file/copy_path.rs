@@ -52,7 +52,7 @@ impl CopyPathTool {
             sandbox,
             definition: ToolDef::new::<CopyPathParams>(
                 "copy_path",
-                "Copy a file or directory to a new path.",
+                "Copy a file or directory.",
                 Annotations {
                     destructive: false,
                     ..Annotations::MUTATE

@@ -41,7 +41,7 @@ impl DeletePathTool {
             sandbox,
             definition: ToolDef::new::<DeletePathParams>(
                 "delete_path",
-                "Delete a file, a link or a whole directory.",
+                "Delete a file, link or directory.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE

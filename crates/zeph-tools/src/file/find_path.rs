@@ -33,7 +33,6 @@ const MOST: usize = 1000;
 #[serde(deny_unknown_fields)]
 struct FindPathParams {
     path: String,
-    /// Glob below path, as **/*.rs
     pattern: String,
 }
 
@@ -51,7 +50,7 @@ impl FindPathTool {
             sandbox,
             definition: ToolDef::new::<FindPathParams>(
                 "find_path",
-                "Find paths by name, newest first. To search contents use grep.",
+                "Find paths by glob (**/*.rs), newest first. For contents use grep.",
                 Annotations::READ,
             )
             .with_aliases(&["glob"])

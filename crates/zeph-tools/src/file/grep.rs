@@ -67,7 +67,7 @@ impl GrepTool {
             sandbox,
             definition: ToolDef::new::<GrepParams>(
                 "grep",
-                "Search file contents by Rust regex, case-sensitive by default; skips ignored, hidden, binary files.",
+                "Search file contents by Rust regex, case-sensitive; skips ignored, hidden, binary files.",
                 Annotations::READ,
             )
             .with_param_aliases(&[

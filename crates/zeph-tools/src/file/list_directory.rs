@@ -49,7 +49,7 @@ impl ListDirectoryTool {
             sandbox,
             definition: ToolDef::new::<ListDirectoryParams>(
                 "list_directory",
-                "List one directory: types, sizes, link targets. To search a tree use find_path.",
+                "List one directory: types, sizes, links.",
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("dir", "path")])

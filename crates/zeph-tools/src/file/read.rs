@@ -56,7 +56,7 @@ impl ReadTool {
             sandbox,
             definition: ToolDef::new::<ReadParams>(
                 "read",
-                "Read limit (default 2000) numbered lines of a text file from line offset. Directories: list_directory.",
+                "Read numbered lines of a text file (2000 from offset).",
                 Annotations::READ,
             )
             .with_aliases(&["read_file"])

@@ -51,7 +51,7 @@ impl WriteTool {
             sandbox,
             definition: ToolDef::new::<WriteParams>(
                 "write",
-                "Create a file, or overwrite all of it. To change a part use edit.",
+                "Create or overwrite a file. To change a part use edit.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE

@@ -41,7 +41,7 @@ pub(crate) struct BashParams {
 pub fn definition() -> ToolDef {
     ToolDef::new::<BashParams>(
         BASH,
-        "Run a shell command: builds, tests, git; not to read or edit files. background returns a job id.",
+        "Run a shell command: builds, tests, git; not to read or edit files.",
         Annotations::ANYTHING,
     )
     .with_fence(BASH)

@@ -37,9 +37,8 @@ const MOST_MATCHES: usize = 1000;
 #[serde(deny_unknown_fields)]
 struct ScrapeParams {
     url: String,
-    /// CSS selector
     select: String,
-    /// text (default), html or attr:NAME
+    /// text (default), html, attr:NAME
     extract: Option<String>,
     #[schemars(range(min = 1))]
     limit: Option<usize>,
@@ -83,7 +82,7 @@ impl ScrapeTool {
             client,
             definition: ToolDef::new::<ScrapeParams>(
                 "web_scrape",
-                "Extract parts of a public https:// page.",
+                "Extract parts of a public https:// page by CSS selector.",
                 LOOKS_OUT,
             )
             .with_fence("scrape")

@@ -14,6 +14,7 @@ use zeph_memory::new_session_id;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
+use zeph_tools::schema;
 use zeph_tools::{
     FilterStats, MachineForm, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError,
     ToolExecutor as _, ToolRegistry, ToolResult,
@@ -147,7 +148,7 @@ fn sent(tools: &[ToolDef]) -> Vec<Value> {
             json!({
                 "name": def.id,
                 "description": def.description,
-                "parameters": def.parameters,
+                "parameters": schema::sent(&def.parameters),
             })
         })
         .collect()

@@ -41,6 +41,8 @@ pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("job_output", PatternKind::Text),
     ("list_directory", PatternKind::Path),
     ("list_tasks", PatternKind::Text),
+    ("memory_save", PatternKind::Text),
+    ("memory_search", PatternKind::Text),
     ("move_path", PatternKind::Path),
     ("read", PatternKind::Path),
     ("read_overflow", PatternKind::Text),

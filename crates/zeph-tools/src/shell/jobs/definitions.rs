@@ -42,12 +42,8 @@ const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
 /// The definitions of the three tools.
 pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
-        ToolDef::new::<JobParams>(
-            JOB_OUTPUT,
-            "New output of a job; waits up to 2 s for it.",
-            LOOK,
-        )
-        .with_param_aliases(ALIASES),
+        ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)
+            .with_param_aliases(ALIASES),
         ToolDef::new::<JobParams>(JOB_KILL, "End a job.", END).with_param_aliases(ALIASES),
         ToolDef::new::<NoParams>(JOB_LIST, "List jobs.", LOOK),
     ]
