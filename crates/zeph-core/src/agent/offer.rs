@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use zeph_llm::{LlmProvider, ToolDefinition};
 use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::schema;
-use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter};
+use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter, telling};
 use zeph_tools::tafc::{self, TafcConfig};
 use zeph_tools::{ToolDef, ToolRegistry};
 
@@ -67,6 +67,7 @@ impl Offer {
         registry: &ToolRegistry,
         provider: &dyn LlmProvider,
     ) {
+        let query = telling(query);
         query.clone_into(&mut self.query);
         self.filtered = None;
         if !self.filter.config().enabled || !provider.supports_tool_use() {
@@ -134,9 +135,13 @@ impl Offer {
         let session = history.session();
         let tools = self.augmented(registry, provider);
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
-        let mut result = match &self.filtered {
-            Some(result) => result.clone(),
-            None => self.filter.everything(&self.query, &tools),
+        let mut result = match (&self.filtered, hiding) {
+            (Some(result), _) => result.clone(),
+            (None, Some(_)) => self.filter.everything(&self.query, &tools),
+            (None, None) => {
+                self.keep(|_| true, &tools);
+                return (self.in_order(&tools), None);
+            }
         };
         let mut warning = None;
         if let Some(dependencies) = hiding {
@@ -156,20 +161,26 @@ impl Offer {
                 Err(error) => warning = Some(error.to_string()),
             }
         }
-        self.keep(&result.included, &tools);
+        self.keep(|id| result.included.contains(id), &tools);
+        (self.in_order(&tools), warning)
+    }
+
+    /// Appends what is new of those that are included, in the order of `tools`.
+    fn keep(&mut self, included: impl Fn(&str) -> bool, tools: &[ToolDef]) {
+        let known: HashSet<&str> = self.offered.iter().map(String::as_str).collect();
+        let new = tools.iter().map(|def| def.id.as_ref());
+        let new = new.filter(|id| included(id) && !known.contains(id));
+        let new: Vec<String> = new.map(str::to_owned).collect();
+        self.offered.extend(new);
+    }
+
+    /// What was offered and is still there, in its order.
+    fn in_order(&self, tools: &[ToolDef]) -> Vec<ToolDefinition> {
         let by_id: HashMap<&str, &ToolDef> =
             tools.iter().map(|def| (def.id.as_ref(), def)).collect();
         let offered = self.offered.iter();
         let offered = offered.filter_map(|id| by_id.get(id.as_str()).copied());
-        (offered.map(definition).collect(), warning)
-    }
-
-    /// Appends what is new of `included`, in the order of `tools`.
-    fn keep(&mut self, included: &HashSet<String>, tools: &[ToolDef]) {
-        let known: HashSet<String> = self.offered.iter().cloned().collect();
-        let new = tools.iter().map(|def| def.id.as_ref());
-        let new = new.filter(|id| included.contains(*id) && !known.contains(*id));
-        self.offered.extend(new.map(str::to_owned));
+        offered.map(definition).collect()
     }
 
     /// The window was cleared: what is offered may begin anew.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use crate::dependency_graph::{DependencyExclusion, DependencyMode, ToolDependencyGraph};
 use crate::error::ToolError;
-use crate::schema_filter::mentions;
+use crate::schema_filter::{mentions, telling};
 
 /// What succeeded in a session cannot be read or kept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +97,7 @@ impl Dependencies {
     pub fn begin_turn(&self, session: &str, query: &str) {
         let mut sessions = self.sessions();
         let state = sessions.entry(session.to_owned()).or_default();
-        query.clone_into(&mut state.query);
+        telling(query).clone_into(&mut state.query);
         state.told = false;
     }
 

@@ -191,6 +191,15 @@ pub(crate) fn nearest<'a>(
     ranked.into_iter().take(most).map(str::to_owned).collect()
 }
 
+/// What is looked at of the user's words: their beginning, in bytes. What is longer is data.
+const MOST_WORDS: usize = 32 * 1024;
+
+/// The part of `text` that tools are chosen by.
+#[must_use]
+pub fn telling(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_WORDS)]
+}
+
 /// Whether `text` names `tool`, as a whole word and without case.
 #[must_use]
 pub fn mentions(text: &str, tool: &str) -> bool {
