@@ -1,8 +1,8 @@
 //! Tools for models that do not call any: the calls stand in the text.
 //!
 //! [`TextTools`] is around a provider that calls no tools. The model is told of the tools in the
-//! system prompt ([`catalog`]), reads the history as texts ([`history`]), and the blocks of its
-//! answer are the calls ([`parse`], [`markdown`]). Whoever asks it sees calls as from any other
+//! system prompt (`catalog`), reads the history as texts (`history`), and the blocks of its
+//! answer are the calls (`parse`, `markdown`). Whoever asks it sees calls as from any other
 //! provider; the text stays as it was said, blocks included.
 
 mod catalog;

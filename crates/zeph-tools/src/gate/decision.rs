@@ -22,7 +22,7 @@ pub enum Effect {
 pub enum Piece {
     /// The call as a whole: the whole command, the arguments.
     Whole,
-    /// A part of the command, by its place in [`super::CommandSubject::parts`].
+    /// A part of the command, by its place.
     Part(usize),
     /// A path, by its place in [`CallSubject::paths`].
     Path(usize),
