@@ -27,8 +27,8 @@ async fn what_means_the_same_is_near() {
         vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum()
     };
     assert_eq!(vectors.len(), texts.len());
-    for at in 0..texts.len() {
-        assert_eq!(vectors[at].len(), 384);
+    for (at, vector) in vectors.iter().enumerate() {
+        assert_eq!(vector.len(), 384);
         assert!((dot(at, at) - 1.0).abs() < 1e-4);
     }
     assert!(

@@ -3,9 +3,6 @@
 use reqwest::Url;
 use serde::Deserialize;
 
-/// The index that is asked when none is configured.
-pub(super) const PUBLIC: &str = "https://pypi.org/simple";
-
 /// The forms that are asked for.
 pub(super) const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 

