@@ -357,12 +357,11 @@ async fn the_provider_streams_counts_and_queues() {
     assert!(!provider.supports_tool_use());
     assert_eq!(provider.context_window(), testing::CONTEXT);
     let messages = [Message::user("hello")];
-    let tools = tools();
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let (mut note_one, mut note_two) = (|it| one.push(it), |it| two.push(it));
     let (first, second) = tokio::join!(
-        provider.chat_stream(request(&messages, &tools), &mut note_one),
-        provider.chat_stream(request(&messages, &tools), &mut note_two),
+        provider.chat_stream(request(&messages, &[]), &mut note_one),
+        provider.chat_stream(request(&messages, &[]), &mut note_two),
     );
     let (first, second) = (first.unwrap(), second.unwrap());
     let shown: String = one
