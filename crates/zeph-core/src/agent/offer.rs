@@ -148,6 +148,7 @@ impl Offer {
             let ids = tools.iter().map(|def| def.id.as_ref());
             match dependencies.gated(session, ids).await {
                 Ok(gated) => {
+                    // It was read for `gated`, and is known since.
                     let completed = dependencies.completed(session).await.unwrap_or_default();
                     let top_k = self.filter.config().top_k;
                     let graph = dependencies.graph();

@@ -23,7 +23,7 @@ const MOST: usize = 128 * 1024;
 pub(crate) struct Instructions {
     /// What the model reads; empty where there are none.
     pub(crate) text: String,
-    /// The files, as they are called from the working directory's root, with their bytes.
+    /// The files, the outermost first, with the bytes that are read of each.
     pub(crate) files: Vec<(PathBuf, usize)>,
     /// What was left out, and why.
     pub(crate) notices: Vec<String>,
