@@ -211,9 +211,12 @@ impl Sanitizer {
         &text[start..]
     }
 
+    /// Whether the cursor is on a last line that nothing was ever printed on: one that was erased keeps the
+    /// number of what stood there.
     fn is_on_new_line(&self) -> bool {
         let row = &self.rows[self.row];
-        self.row + 1 == self.rows.len() && self.column == Column::End && row.is_empty()
+        let untouched = row.is_empty() && row.number == 0;
+        self.row + 1 == self.rows.len() && self.column == Column::End && untouched
     }
 
     /// Prints text without control characters other than tabs at the cursor.

@@ -18,6 +18,19 @@ fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
     lines
 }
 
+/// Proves OUT-1.
+#[test]
+fn a_line_that_was_erased_has_one_number_however_the_text_is_cut() {
+    let (head, tail) = ("\na\x1b[1K\x1b[70Ax\n", "\n".repeat(99) + "end\n");
+    let whole = lines(&[&format!("{head}{tail}")]);
+    assert_eq!(lines(&[head, &tail]), whole);
+    for at in 1..tail.len() {
+        let (first, second) = tail.split_at(at);
+        assert_eq!(lines(&[head, first, second]), whole, "{at}");
+        assert_eq!(lines(&[&format!("{head}{first}"), second]), whole, "{at}");
+    }
+}
+
 fn drops(text: &str) -> bool {
     let mut sanitizer = Sanitizer::new();
     sanitizer.push(text, &mut |_| {});
