@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use zeph_tools::gate::About;
 use zeph_tools::params::prepare;
-use zeph_tools::{Annotations, InvocationHint, ToolDef};
+use zeph_tools::{Annotations, InvocationHint, Offered, ToolDef};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -77,6 +77,7 @@ fuzz_target!(|input: Input<'_>| {
         },
         content_params: &[],
         about: About::Arguments,
+        offered: Offered::AtOnce,
     };
     let Ok(prepared) = prepare(&def, &params) else {
         return;

@@ -448,7 +448,10 @@ fn diagnostics_are_answered_until_a_file_changes() {
 #[test]
 fn every_tool_is_cached_or_never_is() {
     let home = Home::new();
-    let tools = home.zeph(["tools", "list", "--json"]).code(0).json();
+    let tools = home
+        .zeph(["tools", "list", "--json", "--all"])
+        .code(0)
+        .json();
     let tools = tools.as_array().unwrap();
     assert!(tools.len() > 15);
     for tool in tools {

@@ -437,10 +437,10 @@ fn a_conversation_has_jobs() {
     let home = Home::scripted(&format!(
         r#"
         [[steps]]
-        expect = {{ tools_include = ["bash", "job_output", "job_kill", "job_list"] }}
+        expect = {{ tools_include = ["bash"] }}
         calls = [{{ tool = "bash", input = {} }}, {{ tool = "bash", input = {} }}]
         [[steps]]
-        expect = {{ tool_result_contains = ["job-1 runs in the background", "job-2 runs in the background"] }}
+        expect = {{ tools_include = ["bash", "job_output", "job_kill", "job_list"], tool_result_contains = ["job-1 runs in the background", "job-2 runs in the background"] }}
         calls = [{{ tool = "job_output", input = {{ job_id = "job-1" }} }}]
         [[steps]]
         expect = {{ tool_result_contains = ["up", "job-1 still runs"] }}

@@ -12,6 +12,39 @@ fn offered(request: &Request) -> Vec<String> {
     tools.as_array().unwrap().iter().map(name).collect()
 }
 
+/// Proves EXE-14, SH-40: what works on jobs is offered once there is one, behind what was offered before, and
+/// there again where the session goes on.
+#[test]
+fn tools_for_jobs_come_with_the_first_job() {
+    let server = OpenAi::start(|n, _| match n {
+        0 => Reply::calls("a", &[("bash", json!({ "command": "echo x" }))]),
+        1 => Reply::calls(
+            "b",
+            &[("bash", json!({ "command": "sleep 60", "background": true }))],
+        ),
+        2 => Reply::calls("c", &[("job_kill", json!({ "job_id": "job-1" }))]),
+        _ => Reply::text("done"),
+    });
+    let home = Home::openai(&server);
+    home.zeph(["-p", "go", "--yes"]).code(0);
+    home.zeph(["--continue", "-p", "go on", "--yes"]).code(0);
+    let offers: Vec<Vec<String>> = server.requests().iter().map(offered).collect();
+    let first = &offers[0];
+    assert!(
+        !first.iter().any(|tool| tool.starts_with("job_")),
+        "{first:?}"
+    );
+    assert_eq!(&offers[1], first);
+    let (before, new) = offers[2].split_at(first.len());
+    assert_eq!(before, first);
+    assert_eq!(new, ["job_kill", "job_list", "job_output"]);
+    assert!(
+        offers[3..].iter().all(|offer| *offer == offers[2]),
+        "{offers:?}"
+    );
+    assert_eq!(offers.len(), 5);
+}
+
 fn schema(request: &Request, tool: &str) -> Value {
     let tools = request.json()["tools"].clone();
     let tools = tools.as_array().unwrap();
@@ -297,7 +330,10 @@ fn what_is_named_or_always_on_may_be_called() {
     check(RULES, "call delete_path now", true);
     let always = format!("{RULES}[agent.tool_filter]\nalways_on = [\"delete_path\"]\n");
     check(&always, "tidy up", true);
-    let tools = Home::new().zeph(["tools", "list", "--json"]).code(0).json();
+    let tools = Home::new()
+        .zeph(["tools", "list", "--json", "--all"])
+        .code(0)
+        .json();
     let mut all = "[tools.dependencies]\nenabled = true\n".to_owned();
     for tool in tools.as_array().unwrap() {
         let id = tool["id"].as_str().or(tool["name"].as_str()).unwrap();

@@ -451,7 +451,10 @@ fn faults_stop_the_start() {
 #[test]
 fn every_tool_may_have_rules() {
     let home = Home::new();
-    let tools = home.zeph(["tools", "list", "--json"]).code(0).stdout;
+    let tools = home
+        .zeph(["tools", "list", "--json", "--all"])
+        .code(0)
+        .stdout;
     let tools: Value = serde_json::from_str(&tools).unwrap();
     let names: Vec<&str> = tools
         .as_array()

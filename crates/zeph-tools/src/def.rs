@@ -83,6 +83,17 @@ impl Annotations {
     };
 }
 
+/// When a model that calls tools natively is offered a tool. It can be called at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offered {
+    /// With the first request.
+    #[default]
+    AtOnce,
+    /// Once the result of a call has named this tool: before, there is nothing to use it for.
+    OnceNamed(&'static str),
+}
+
 /// A tool's definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolDef {
@@ -105,6 +116,8 @@ pub struct ToolDef {
     /// Which parameters say what a call is about; rules of permissions are compared with these.
     #[serde(skip)]
     pub about: About,
+    /// When it is offered.
+    pub offered: Offered,
 }
 
 impl ToolDef {
@@ -125,6 +138,7 @@ impl ToolDef {
             param_aliases: &[],
             content_params: &[],
             about: About::Arguments,
+            offered: Offered::AtOnce,
         }
     }
 
@@ -132,6 +146,13 @@ impl ToolDef {
     #[must_use]
     pub fn about(mut self, about: About) -> Self {
         self.about = about;
+        self
+    }
+
+    /// Says when the tool is offered.
+    #[must_use]
+    pub fn offered(mut self, offered: Offered) -> Self {
+        self.offered = offered;
         self
     }
 

@@ -59,7 +59,7 @@ pub use call::{Phase, ToolCall};
 pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
 pub use composite::{CompositeExecutor, DuplicateTool};
 pub use context::{Answer, ApprovedBy, CallContext, CallTrace, Origin};
-pub use def::{Annotations, InvocationHint, Risk, ToolDef};
+pub use def::{Annotations, InvocationHint, Offered, Risk, ToolDef};
 pub use error::{Confirmation, ErrorKind, ToolError};
 pub use event::{EventSink, NoEvents, OutputStream, RolledBack, ToolEvent};
 pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};

@@ -5,12 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use zeph_llm::{LlmProvider, ToolDefinition};
+use memchr::memmem;
+use zeph_llm::{HistoryId, LlmProvider, MessagePart, ToolDefinition};
 use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::schema;
 use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter, telling};
 use zeph_tools::tafc::{self, TafcConfig};
-use zeph_tools::{ToolDef, ToolRegistry};
+use zeph_tools::{Offered, ToolDef, ToolRegistry};
 
 use super::history::History;
 
@@ -27,6 +28,7 @@ pub(super) struct Offer {
     query: String,
     /// What was offered, in the order in which it came.
     offered: Vec<String>,
+    named: Named,
 }
 
 impl Offer {
@@ -39,6 +41,7 @@ impl Offer {
             filtered: None,
             query: String::new(),
             offered: Vec::new(),
+            named: Named::default(),
         }
     }
 
@@ -133,7 +136,9 @@ impl Offer {
         dependencies: Option<&Dependencies>,
     ) -> (Vec<ToolDefinition>, Option<String>) {
         let session = history.session();
-        let tools = self.augmented(registry, provider);
+        let mut tools = self.augmented(registry, provider);
+        self.named.read(history, &tools);
+        tools.retain(|def| !provider.supports_tool_use() || self.named.allows(def));
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
         let mut result = match (&self.filtered, hiding) {
             (Some(result), _) => result.clone(),
@@ -166,12 +171,16 @@ impl Offer {
         (self.in_order(&tools), warning)
     }
 
-    /// Appends what is new of those that are included, in the order of `tools`.
+    /// Appends what is new of those that are included, in the order of `tools`; behind them those that
+    /// waited to be named, as they stand where the session goes on in the process that named them.
     fn keep(&mut self, included: impl Fn(&str) -> bool, tools: &[ToolDef]) {
         let known: HashSet<&str> = self.offered.iter().map(String::as_str).collect();
-        let new = tools.iter().map(|def| def.id.as_ref());
-        let new = new.filter(|id| included(id) && !known.contains(id));
-        let new: Vec<String> = new.map(str::to_owned).collect();
+        let new = tools.iter();
+        let new = new.filter(|def| included(&def.id) && !known.contains(def.id.as_ref()));
+        let (at_once, later): (Vec<&ToolDef>, Vec<&ToolDef>) =
+            new.partition(|def| def.offered == Offered::AtOnce);
+        let new = at_once.into_iter().chain(later);
+        let new: Vec<String> = new.map(|def| def.id.to_string()).collect();
         self.offered.extend(new);
     }
 
@@ -187,6 +196,7 @@ impl Offer {
     /// The window was cleared: what is offered may begin anew.
     pub(super) fn forget(&mut self) {
         self.offered.clear();
+        self.named = Named::default();
     }
 
     /// A line of `/status`; nothing where the filter is off.
@@ -208,6 +218,53 @@ impl Offer {
             config.always_on.len(),
             self.filter.embedded(),
         )
+    }
+}
+
+/// Which of the tools that wait for it were named by a result.
+#[derive(Default)]
+struct Named {
+    tools: HashSet<&'static str>,
+    window: Option<HistoryId>,
+    /// Messages of the window that were read.
+    read: usize,
+}
+
+impl Named {
+    /// Reads the messages that are new.
+    fn read(&mut self, history: &History, tools: &[ToolDef]) {
+        let messages = history.messages();
+        if self.window.replace(history.id()) != Some(history.id()) {
+            self.read = 0;
+        }
+        let waiting = tools.iter().filter_map(|def| match def.offered {
+            Offered::OnceNamed(tool) if !self.tools.contains(tool) => Some(tool),
+            _ => None,
+        });
+        let waiting: HashSet<&'static str> = waiting.collect();
+        // The last message may still be replaced.
+        let settled = messages.len().saturating_sub(1);
+        let from = std::mem::replace(&mut self.read, settled).min(messages.len());
+        for tool in waiting {
+            let finder = memmem::Finder::new(tool);
+            let new = messages.iter().skip(from).flat_map(|one| &one.parts);
+            let names = |part: &MessagePart| match part {
+                MessagePart::ToolResult { content, .. } => {
+                    finder.find(content.as_bytes()).is_some()
+                }
+                _ => false,
+            };
+            if new.into_iter().any(names) {
+                self.tools.insert(tool);
+            }
+        }
+    }
+
+    fn allows(&self, def: &ToolDef) -> bool {
+        match def.offered {
+            Offered::AtOnce => true,
+            Offered::OnceNamed(tool) => self.tools.contains(tool),
+        }
     }
 }
 

@@ -223,9 +223,12 @@ pub(crate) enum Command {
 pub(crate) enum ToolsCommand {
     /// All tools, a line each
     List {
-        /// Print JSON: the definitions as a model is sent them
+        /// Print JSON: the definitions as a model is sent them with the first request
         #[arg(long, conflicts_with = "catalog")]
         json: bool,
+        /// With --json: also those that are sent once there is something to use them for
+        #[arg(long, requires = "json")]
+        all: bool,
         /// Print the catalog for models that call tools in text
         #[arg(long)]
         catalog: bool,

@@ -16,7 +16,7 @@ use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::schema;
 use zeph_tools::{
-    FilterStats, MachineForm, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError,
+    FilterStats, MachineForm, Offered, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError,
     ToolExecutor as _, ToolRegistry, ToolResult,
 };
 
@@ -44,12 +44,12 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
     };
     let assembly = Assembly::new(loaded, env, global, lines).await?;
     let exit = match command {
-        ToolsCommand::List { json, catalog } => {
+        ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
             print(&if catalog {
                 registry.render_catalog()
             } else if json {
-                serde_json::to_string_pretty(&sent(registry.tools()))?
+                serde_json::to_string_pretty(&sent(registry.tools(), all))?
             } else {
                 list(registry.tools())
             })?;
@@ -135,15 +135,22 @@ fn exit_code(result: &ToolResult) -> Exit {
 fn list(tools: &[ToolDef]) -> String {
     let lines: Vec<_> = tools
         .iter()
-        .map(|def| format!("{:<18} {}", def.id, def.description))
+        .map(|def| {
+            let later = match def.offered {
+                Offered::AtOnce => String::new(),
+                Offered::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
+            };
+            format!("{:<18} {}{later}", def.id, def.description)
+        })
         .collect();
     lines.join("\n")
 }
 
-/// The definitions as a model is sent them.
-fn sent(tools: &[ToolDef]) -> Vec<Value> {
+/// The definitions as a model is sent them; with the first request, or `all`.
+fn sent(tools: &[ToolDef], all: bool) -> Vec<Value> {
     tools
         .iter()
+        .filter(|def| all || def.offered == Offered::AtOnce)
         .map(|def| {
             json!({
                 "name": def.id,

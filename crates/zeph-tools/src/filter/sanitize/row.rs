@@ -257,6 +257,8 @@ impl Row {
         self.render_cells(&mut text);
         self.cells.clear();
         self.edited = false;
+        // Blanks at its end still say nothing.
+        self.overwritten = true;
         self.fixed = true;
         self.text.push(&text);
     }

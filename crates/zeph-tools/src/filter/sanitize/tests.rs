@@ -31,6 +31,16 @@ fn a_line_that_was_erased_has_one_number_however_the_text_is_cut() {
     }
 }
 
+/// Proves OUT-1.
+#[test]
+fn blanks_that_end_a_long_edited_line_are_the_same_however_the_text_is_cut() {
+    let text = format!(" \ra{} ", "ä".repeat(2000));
+    let whole = lines(&[&text]);
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+        assert_eq!(lines(&[&text[..at], &text[at..]]), whole, "{at}");
+    }
+}
+
 fn drops(text: &str) -> bool {
     let mut sanitizer = Sanitizer::new();
     sanitizer.push(text, &mut |_| {});

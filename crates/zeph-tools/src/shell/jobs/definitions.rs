@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::def::{Annotations, ToolDef};
+use crate::def::{Annotations, Offered, ToolDef};
 
 /// The id of the tool that tells what a job printed.
 pub(in crate::shell) const JOB_OUTPUT: &str = "job_output";
@@ -39,7 +39,7 @@ const END: Annotations = Annotations {
 /// Other names of `job_id` that are taken.
 const ALIASES: &[(&str, &str)] = &[("id", "job_id"), ("job", "job_id")];
 
-/// The definitions of the three tools.
+/// The definitions of the three tools. What makes a job tells of [`JOB_OUTPUT`].
 pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
         ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)
@@ -47,4 +47,5 @@ pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
         ToolDef::new::<JobParams>(JOB_KILL, "End a job.", END).with_param_aliases(ALIASES),
         ToolDef::new::<NoParams>(JOB_LIST, "List jobs.", LOOK),
     ]
+    .map(|def| def.offered(Offered::OnceNamed(JOB_OUTPUT)))
 }
