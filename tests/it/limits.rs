@@ -172,7 +172,7 @@ fn the_context_budget_stops_before_a_request() {
         reply.usage(request.raw.len() / 4)
     });
     let home = Home::openai(&server);
-    home.more_config("[agent]\ncontext_budget_tokens = 9000\n");
+    home.more_config("[agent]\ncontext_budget_tokens = 9000\ncompaction.enabled = false\n");
     let object = home
         .zeph(["--yes", "-p", "go", "--output-format", "json"])
         .code(4)

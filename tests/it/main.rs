@@ -11,6 +11,7 @@ mod batches;
 mod blocklist;
 mod cache;
 mod claim_source;
+mod compaction;
 mod config;
 mod crash;
 mod crash_shell;

@@ -17,6 +17,8 @@ pub enum AgentEvent {
         /// Iteration, from 1.
         iteration: usize,
     },
+    /// A model is asked to sum up older messages.
+    SummingUp,
     /// More of the model's text.
     Text(String),
     /// More of the model's reasoning.

@@ -1,4 +1,4 @@
-//! Configuration of the loop: `[agent]`.
+//! Configuration of the loop: `[agent]`, and of what makes room in it: `[agent.compaction]`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use zeph_llm::Usd;
 use zeph_tools::schema_filter::ToolFilterConfig;
 
 /// The limits of a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentConfig {
     /// How often the model may ask for calls in one turn.
@@ -18,7 +18,7 @@ pub struct AgentConfig {
     /// How many read-only calls of one answer run at the same time.
     #[schemars(range(min = 1))]
     pub max_parallel_calls: usize,
-    /// Tokens that the conversation may take; empty means the model's window. The turn stops at 80 %.
+    /// Tokens that the conversation may take; empty means the model's window. Without compaction the turn stops at 80 %.
     #[schemars(range(min = 1))]
     pub context_budget_tokens: Option<usize>,
     /// What a session may cost in US dollars; empty means anything. Once it cost as much no more is asked, and a model whose price is not known is not asked at all.
@@ -26,8 +26,53 @@ pub struct AgentConfig {
     /// How many tokens a session may take, read and written; empty means any number.
     #[schemars(range(min = 1))]
     pub max_tokens_per_session: Option<u64>,
+    /// The provider that sums up older messages; empty means the one that is asked.
+    pub compress_provider: String,
+    /// How a long conversation makes room.
+    pub compaction: CompactionConfig,
     /// Which tools the model is offered.
     pub tool_filter: ToolFilterConfig,
+}
+
+/// How a long conversation makes room (`[agent.compaction]`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompactionConfig {
+    /// Whether a long conversation makes room by itself. `/compact` does so at any time.
+    pub enabled: bool,
+    /// The part of the budget from which on older messages are summed up. Old results of tools make room before, from 80 % on, where that is enough.
+    #[schemars(range(min = 0.1, max = 1.0))]
+    pub threshold: f64,
+    /// How many of the last messages are not summed up; fewer where they are long.
+    #[schemars(range(min = 1))]
+    pub keep_recent: usize,
+    /// Whether the model may ask for it too, by the tool `compress_context`.
+    pub tool: bool,
+}
+
+impl CompactionConfig {
+    /// The tokens from which on older messages are summed up.
+    #[must_use]
+    pub fn tokens(&self, budget: usize) -> usize {
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss
+        )]
+        let tokens = (budget as f64 * self.threshold) as usize;
+        tokens
+    }
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            threshold: 0.9,
+            keep_recent: 10,
+            tool: false,
+        }
+    }
 }
 
 impl Default for AgentConfig {
@@ -39,6 +84,8 @@ impl Default for AgentConfig {
             context_budget_tokens: None,
             max_cost_usd: None,
             max_tokens_per_session: None,
+            compress_provider: String::new(),
+            compaction: CompactionConfig::default(),
             tool_filter: ToolFilterConfig::default(),
         }
     }

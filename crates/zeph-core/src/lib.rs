@@ -16,14 +16,16 @@ pub mod reload;
 pub mod spending;
 
 pub use agent::commands::{COMMANDS, Command};
+pub use agent::compact::{CompressRequests, Compressor};
 pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
 pub use agent::history::{History, HistoryError};
+pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
-pub use agent::turn::{TurnEnd, TurnOutcome};
 pub use agent::{Agent, AgentParts, Reply, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
-pub use config::AgentConfig;
+pub use config::{AgentConfig, CompactionConfig};
 pub use judge::ModelJudge;
+pub use native::compress::CompressContext;
 pub use native::native_tools;
 pub use reload::{ConfigNews, ConfigReload};
 pub use spending::{SideUsage, Spending, Spent};

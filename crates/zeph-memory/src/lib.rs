@@ -12,6 +12,7 @@
 //! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
 //! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
 //! - [`memories`]: facts that outlive their session.
+//! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
@@ -30,6 +31,7 @@ pub mod quota;
 pub mod seen;
 pub mod spending;
 pub mod store;
+pub mod summaries;
 pub mod tasks;
 pub mod undo;
 
@@ -50,5 +52,6 @@ pub use quota::SqliteQuota;
 pub use seen::SqliteSeenFiles;
 pub use spending::StoredSpending;
 pub use store::Store;
+pub use summaries::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
 pub use tasks::{Task, TaskStatus};
 pub use undo::{SqliteUndo, StoredChange};

@@ -100,8 +100,8 @@ fn insert_messages(count: usize) -> String {
 
 impl Store {
     /// Begins the window anew: [`Store::messages`] returns only what is appended from now on. No
-    /// message is deleted; what was seen of files is forgotten with those that showed it, and calls
-    /// are counted anew.
+    /// message is deleted; what was seen of files and summed up is forgotten with those that showed it, and
+    /// calls are counted anew.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
@@ -110,8 +110,9 @@ impl Store {
         self.forget_calls(id).await?;
         self.forget_completed(id).await?;
         let update = query(
-            "UPDATE session SET window_start =
-                 (SELECT coalesce(max(seq), 0) + 1 FROM message WHERE session = session.number)
+            "UPDATE session SET (window_start, known_from, pinned) =
+                 (SELECT coalesce(max(seq), 0) + 1, coalesce(max(seq), 0) + 1, NULL
+                  FROM message WHERE session = session.number)
              WHERE id = ?1 RETURNING number",
         );
         self.write_to_session(id, update.bind(id)).await
@@ -182,22 +183,23 @@ impl Store {
         range.ok_or_else(|| unknown(session))
     }
 
-    /// The messages of the session's window, in order: those since the last
-    /// [`Store::clear_window`].
+    /// The messages of the session's window, in order: those since the last [`Store::clear_window`] that no
+    /// [`Store::compact_window`] took out, as a model is sent them.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.
     pub async fn messages(&self, session: &str) -> Result<Vec<StoredMessage>, StoreError> {
         let select = query(
-            "SELECT m.seq, m.role, m.content, m.created_at,
+            "SELECT m.seq, m.role, coalesce(m.shown, m.content), m.created_at,
                     m.input_tokens, m.output_tokens, m.cached_tokens
-             FROM session s JOIN message m ON m.session = s.number AND m.seq >= s.window_start
+             FROM session s JOIN message m ON m.session = s.number
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned)
              WHERE s.id = ?1 ORDER BY m.seq",
         );
         self.read_messages(session, select.bind(session)).await
     }
 
-    /// All messages of a session, in order, those before its window too.
+    /// All messages of a session, in order, those before its window too, as they were appended.
     ///
     /// # Errors
     /// [`StoreError::UnknownSession`], or a failure of the database.

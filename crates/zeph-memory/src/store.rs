@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0009_completed_tools.sql"),
     include_str!("../migrations/0010_memory.sql"),
     include_str!("../migrations/0011_spending.sql"),
+    include_str!("../migrations/0012_summaries.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

@@ -70,6 +70,12 @@ pub(crate) fn count(database: &Path, table: &str) -> i64 {
     rows(database, sqlx::AssertSqlSafe(sql))[0].get(0)
 }
 
+/// The first value of the first row, a text.
+#[track_caller]
+pub(crate) fn cell(database: &Path, sql: &'static str) -> String {
+    rows(database, sql)[0].get(0)
+}
+
 /// Changes the database behind the program's back.
 #[track_caller]
 pub(crate) fn execute(database: &Path, sql: &'static str) {

@@ -29,6 +29,8 @@ pub enum Command {
     Help,
     /// `/clear`
     Clear,
+    /// `/compact`
+    Compact,
     /// `/status`
     Status,
     /// `/cost`
@@ -60,6 +62,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/clear",
         Command::Clear,
         "start over: the model forgets, the store keeps",
+    ),
+    (
+        "/compact",
+        Command::Compact,
+        "sum up older messages; the store keeps them",
     ),
     (
         "/status",

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use zeph_llm::{HistoryId, Message, MessagePart, Role, Usage};
-use zeph_memory::{NewMessage, Store, StoreError};
+use zeph_memory::{Compaction, NewMessage, Store, StoreError};
 use zeph_tools::{ToolError, format_for_llm};
 
 use super::tokens::TokenEstimate;
@@ -43,6 +43,15 @@ pub struct History {
     fixed_bytes: usize,
 }
 
+/// A message of the window as it is stored: results have one each.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    /// Its number in the session.
+    pub(super) seq: i64,
+    /// As the model is sent it.
+    pub(super) message: Message,
+}
+
 impl History {
     /// Reads the conversation of an existing session back and makes it whole; a new session's is
     /// empty. `fixed_bytes` is the size of what every request holds besides.
@@ -54,10 +63,27 @@ impl History {
         session: &str,
         fixed_bytes: usize,
     ) -> Result<Self, HistoryError> {
-        let mut messages: Vec<Message> = Vec::new();
-        for stored in store.messages(session).await? {
+        let mut history = Self {
+            store,
+            session: session.to_owned(),
+            id: HistoryId::unique(),
+            messages: Vec::new(),
+            estimate: TokenEstimate::new(fixed_bytes),
+            fixed_bytes,
+        };
+        history.load().await?;
+        Ok(history)
+    }
+
+    /// The messages of the window, one by one.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(super) async fn rows(&self) -> Result<Vec<Row>, HistoryError> {
+        let mut rows = Vec::new();
+        for stored in self.store.messages(&self.session).await? {
             let damaged = |reason: String| HistoryError::Damaged {
-                session: session.to_owned(),
+                session: self.session.clone(),
                 seq: stored.seq,
                 reason,
             };
@@ -68,28 +94,50 @@ impl History {
             };
             let parts: Vec<MessagePart> = serde_json::from_str(&stored.content)
                 .map_err(|error| damaged(error.to_string()))?;
-            join(&mut messages, Message { role, parts });
+            rows.push(Row {
+                seq: stored.seq,
+                message: Message { role, parts },
+            });
         }
-        let missing = make_whole(&mut messages);
-        let mut history = Self {
-            store,
-            session: session.to_owned(),
-            id: HistoryId::unique(),
-            messages: Vec::new(),
-            estimate: TokenEstimate::new(fixed_bytes),
-            fixed_bytes,
-        };
-        for message in &messages {
-            history.estimate.add(message);
-        }
-        history.messages = messages;
-        if let Some(results) = missing {
-            history.push(results, None).await?;
-        }
-        Ok(history)
+        Ok(rows)
     }
 
-    /// Appends a message: to the store, then to the window.
+    /// Takes the window from the store, as it is taken when a session is resumed.
+    async fn load(&mut self) -> Result<(), HistoryError> {
+        let mut messages: Vec<Message> = Vec::new();
+        for row in self.rows().await? {
+            join(&mut messages, row.message);
+        }
+        let missing = make_whole(&mut messages);
+        self.id = HistoryId::unique();
+        self.estimate.restart(self.fixed_bytes);
+        for message in &messages {
+            self.estimate.add(message);
+        }
+        self.messages = messages;
+        if let Some(results) = missing {
+            self.push(results, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Changes what is seen of the conversation: in the store, then in the window. `fixed_bytes` is the size
+    /// of what every request holds besides from now on.
+    ///
+    /// # Errors
+    /// [`HistoryError`]; then the window is unchanged.
+    pub(super) async fn compact(
+        &mut self,
+        compaction: &Compaction,
+        fixed_bytes: usize,
+    ) -> Result<(), HistoryError> {
+        let compacted = self.store.compact_window(&self.session, compaction);
+        compacted.await?;
+        self.fixed_bytes = fixed_bytes;
+        self.load().await
+    }
+
+    /// Appends a message: to the store, then to the window. Yields its number in the session.
     ///
     /// # Errors
     /// [`HistoryError::Store`]; then the window is unchanged.
@@ -97,7 +145,7 @@ impl History {
         &mut self,
         message: Message,
         usage: Option<Usage>,
-    ) -> Result<(), HistoryError> {
+    ) -> Result<i64, HistoryError> {
         let content = serde_json::to_string(&message.parts).map_err(|error| {
             // Strings and JSON values always serialize; said all the same.
             HistoryError::Damaged {
@@ -106,7 +154,8 @@ impl History {
                 reason: error.to_string(),
             }
         })?;
-        self.store
+        let seq = self
+            .store
             .append_message(
                 &self.session,
                 NewMessage {
@@ -122,7 +171,7 @@ impl History {
             .await?;
         self.estimate.add(&message);
         join(&mut self.messages, message);
-        Ok(())
+        Ok(seq)
     }
 
     /// Makes the window whole again after a turn that ended between calls and their results, as
@@ -135,10 +184,10 @@ impl History {
             return Ok(());
         }
         self.id = HistoryId::unique();
-        match make_whole(&mut self.messages) {
-            Some(results) => self.push(results, None).await,
-            None => Ok(()),
+        if let Some(results) = make_whole(&mut self.messages) {
+            self.push(results, None).await?;
         }
+        Ok(())
     }
 
     /// Starts the window over; the store keeps what was.
@@ -151,6 +200,12 @@ impl History {
         self.messages.clear();
         self.estimate = TokenEstimate::new(self.fixed_bytes);
         Ok(())
+    }
+
+    /// From now on every request holds so many bytes besides, the window having been started over.
+    pub(super) fn begin_with(&mut self, fixed_bytes: usize) {
+        self.fixed_bytes = fixed_bytes;
+        self.estimate = TokenEstimate::new(fixed_bytes);
     }
 
     /// The messages the model is sent.
@@ -181,6 +236,16 @@ impl History {
     pub fn estimated_tokens(&self) -> usize {
         self.estimate.total()
     }
+
+    /// The estimate, for what is no request.
+    pub(super) fn estimate(&self) -> &TokenEstimate {
+        &self.estimate
+    }
+
+    /// The size of what every request holds besides.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        self.fixed_bytes
+    }
 }
 
 /// Appends a message. Results of one batch, and words said right after results, belong into one
@@ -194,7 +259,7 @@ fn join(messages: &mut Vec<Message>, message: Message) {
     }
 }
 
-fn has_result(message: &Message) -> bool {
+pub(super) fn has_result(message: &Message) -> bool {
     message.parts.iter().any(is_result)
 }
 

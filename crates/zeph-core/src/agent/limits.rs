@@ -17,7 +17,7 @@ pub enum Limit {
     Iterations,
     /// The same calls gave the same results three times in a row.
     DoomLoop,
-    /// The conversation takes over 80 % of its budget.
+    /// The conversation takes over 80 % of its budget, or too much for all that room was made.
     Context,
     /// The calls of the session are used up, or fewer are left than an answer asked for.
     Quota {
@@ -43,7 +43,7 @@ pub struct Step<'a> {
 #[derive(Debug, Clone)]
 pub struct Limits {
     max_iterations: usize,
-    context_budget: usize,
+    context_limit: usize,
     iterations: usize,
     quota: Option<Limit>,
     last: Option<u64>,
@@ -54,9 +54,16 @@ impl Limits {
     /// The limits at a turn's start; `window` is the model's.
     #[must_use]
     pub fn new(config: &AgentConfig, window: usize) -> Self {
+        let budget = context_budget(config, window);
+        let four_fifths = budget / 5 * 4;
+        let compaction = &config.compaction;
         Self {
             max_iterations: config.max_tool_iterations,
-            context_budget: context_budget(config, window),
+            // What makes room has to be let do so first.
+            context_limit: match compaction.enabled {
+                true => compaction.tokens(budget).max(four_fifths),
+                false => four_fifths,
+            },
             iterations: 0,
             quota: None,
             last: None,
@@ -73,7 +80,7 @@ impl Limits {
     /// The tokens that stop the turn.
     #[must_use]
     pub fn context_limit(&self) -> usize {
-        self.context_budget / 5 * 4
+        self.context_limit
     }
 
     /// Checked before a request that may ask for calls.
@@ -214,11 +221,17 @@ mod tests {
 
     use super::*;
 
+    fn without_compaction() -> AgentConfig {
+        let mut config = AgentConfig::default();
+        config.compaction.enabled = false;
+        config
+    }
+
     fn config(max_tool_iterations: usize) -> AgentConfig {
         AgentConfig {
             max_tool_iterations,
             context_budget_tokens: Some(1000),
-            ..AgentConfig::default()
+            ..without_compaction()
         }
     }
 
@@ -246,14 +259,23 @@ mod tests {
             Some(Limit::Quota { used: 3, max: 4 })
         );
         assert_eq!(limits.before_request(801), Some(Limit::Context));
-        let unset = Limits::new(&AgentConfig::default(), 1000);
+        let unset = Limits::new(&without_compaction(), 1000);
         assert_eq!(unset.before_request(800), None);
         assert_eq!(unset.before_request(801), Some(Limit::Context));
         let said = AgentConfig {
             context_budget_tokens: Some(2000),
-            ..AgentConfig::default()
+            ..without_compaction()
         };
         assert_eq!(Limits::new(&said, 1000).before_request(1600), None);
+        // What makes room comes first, wherever it begins.
+        let mut making = AgentConfig::default();
+        for (threshold, limit) in [(0.9, 900), (0.5, 800)] {
+            making.compaction.threshold = threshold;
+            let limits = Limits::new(&making, 1000);
+            assert_eq!(limits.before_request(limit), None, "{threshold}");
+            let over = limits.before_request(limit + 1);
+            assert_eq!(over, Some(Limit::Context), "{threshold}");
+        }
     }
 
     /// Proves AGT-3.

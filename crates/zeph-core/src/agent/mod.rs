@@ -2,15 +2,18 @@
 
 mod asking;
 pub mod commands;
+pub mod compact;
 pub mod dispatch;
 pub mod history;
 pub mod limits;
 mod offer;
+pub mod outcome;
 mod permissions;
 pub mod prompt;
 mod reasoned;
 pub mod reformat;
 mod results;
+mod status;
 pub mod tokens;
 pub mod turn;
 
@@ -20,7 +23,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{HistoryId, LlmProvider, Message, ToolDefinition};
-use zeph_memory::Store;
+use zeph_memory::{Store, StoredSummary};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
@@ -37,10 +40,11 @@ use crate::config::AgentConfig;
 use crate::reload::{ConfigNews, ConfigReload};
 use crate::spending::{SideUsage, Spending};
 use commands::{Command, Input, parse};
+use compact::{Compressor, TurnRoom};
 use dispatch::{Caller, Dispatcher};
 use history::{History, HistoryError};
 use offer::Offer;
-use turn::TurnOutcome;
+use outcome::TurnOutcome;
 
 /// A line of `/status`: what it is of, and what it says now of a session.
 pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
@@ -57,6 +61,8 @@ pub struct AgentParts {
     pub result_format: ResultFormat,
     /// Who puts arguments right that do not fit; `None` where they are refused.
     pub reformatter: Option<Arc<dyn Reformat>>,
+    /// Who sums up older messages.
+    pub compressor: Compressor,
     /// The stack of tools.
     pub executor: Arc<dyn ErasedToolExecutor>,
     /// The other side.
@@ -110,8 +116,16 @@ pub struct Agent {
     /// The window that the cached results were read in.
     window: HistoryId,
     history: History,
+    /// What became of room in the turn under way.
+    room: TurnRoom,
+    compressor: Compressor,
     store: Store,
     project: PathBuf,
+    /// The system prompt without what is known of messages that left the window.
+    prompt: String,
+    /// What is known of them.
+    knowledge: Vec<StoredSummary>,
+    /// The system prompt as it is sent.
     system: String,
     offer: Offer,
     tools: Vec<ToolDefinition>,
@@ -140,7 +154,10 @@ impl Agent {
     /// # Errors
     /// [`HistoryError`] when it cannot be read back.
     pub async fn open(parts: AgentParts) -> Result<Self, HistoryError> {
-        let system = prompt::system_prompt(&parts.project, &parts.instructions);
+        let prompt = prompt::system_prompt(&parts.project, &parts.instructions);
+        let knowledge = parts.store.summaries(&parts.session).await?;
+        let system = prompt::with_knowledge(&prompt, &knowledge);
+        parts.compressor.requests.begin(&parts.session);
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
         let fixed_bytes = system.len() + definition_bytes(&registry);
         let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;
@@ -177,8 +194,12 @@ impl Agent {
             more_status: parts.more_status,
             window: history.id(),
             history,
+            room: TurnRoom::default(),
+            compressor: parts.compressor,
             store: parts.store,
             project: parts.project,
+            prompt,
+            knowledge,
             system,
             tools: Vec::new(),
             reload: parts.reload,
@@ -208,6 +229,7 @@ impl Agent {
                 Err(error) => Reply::Text(format!("error: {error}")),
             },
             Input::Command(Command::Quit) => Reply::Quit,
+            Input::Command(Command::Compact) => Reply::Text(self.compact_as_told(cancel).await),
             Input::Command(command) => match self.run_command(command).await {
                 Ok(text) => Reply::Text(text),
                 Err(error) => Reply::Text(format!("error: {error}")),
@@ -237,7 +259,8 @@ impl Agent {
             "[the user ran a command]\n$ {command}\n{}",
             content_for_llm(&result)
         );
-        self.history.push(Message::user(told), None).await
+        self.history.push(Message::user(told), None).await?;
+        Ok(())
     }
 
     async fn run_command(&mut self, command: Command) -> Result<String, HistoryError> {
@@ -245,6 +268,7 @@ impl Agent {
             Command::Help => commands::help(),
             Command::Clear => {
                 self.history.clear().await?;
+                self.forget_knowledge();
                 self.follow_window();
                 self.permissions.grants.clear(self.history.session());
                 self.offer.forget();
@@ -272,7 +296,7 @@ impl Agent {
             },
             Command::Permissions => self.list_permissions().await,
             Command::PermissionsRemove(number) => self.remove_permission(number).await,
-            Command::Quit => String::new(),
+            Command::Compact | Command::Quit => String::new(),
         })
     }
 
@@ -305,67 +329,6 @@ impl Agent {
                 utility.forget(self.history.session());
             }
         }
-    }
-
-    fn cache_status(&self) -> String {
-        match &self.caches {
-            None => "off ([tools.result_cache] enabled)".to_owned(),
-            Some(caches) => {
-                let status = caches.status(self.history.session());
-                format!(
-                    "{} hits, {} misses; {} results in {} kB",
-                    status.hits,
-                    status.misses,
-                    status.entries,
-                    status.bytes.div_ceil(1000)
-                )
-            }
-        }
-    }
-
-    fn more_status(&self) -> String {
-        let lines = self.more_status.iter();
-        lines
-            .map(|(name, say)| format!("{name:<11} {}\n", say(self.history.session())))
-            .collect()
-    }
-
-    /// The calls that are used of those the session may make, behind the other limits.
-    async fn quota_status(&self) -> String {
-        let Some(quota) = &self.limits.quota else {
-            return String::new();
-        };
-        match quota.counter.used(self.history.session()).await {
-            Ok(used) => format!(", {used} of {} calls of the session used", quota.max),
-            Err(error) => format!(", calls of the session cannot be counted: {error}"),
-        }
-    }
-
-    async fn status(&self) -> String {
-        let window = self.provider.context_window();
-        let budget = limits::context_budget(&self.config, window);
-        format!(
-            "session     {}\n\
-             directory   {}\n\
-             model       {} ({})\n\
-             context     about {} of {budget} tokens, {} messages\n\
-             limits      {} rounds of calls a turn, {} calls a round{}\n\
-             cache       {}\n\
-             {}{}database    {}",
-            self.history.session(),
-            self.project.display(),
-            self.provider.model(),
-            self.provider.name(),
-            self.history.estimated_tokens(),
-            self.history.messages().len(),
-            self.config.max_tool_iterations,
-            self.config.max_calls_per_iteration,
-            self.quota_status().await,
-            self.cache_status(),
-            self.more_status(),
-            self.offer.status(self.provider.as_ref()),
-            self.store.path().display(),
-        )
     }
 
     fn tool_list(&self) -> String {
@@ -413,33 +376,6 @@ impl Agent {
             [] => "no tool is".to_owned(),
             blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
         }
-    }
-
-    /// What the session spent, and how much of its budget that is.
-    fn cost(&self) -> String {
-        let mut lines = vec![self.spending.report()];
-        lines.extend(self.spending.budget(&self.config));
-        lines.join("\n")
-    }
-
-    async fn session_list(&self) -> Result<String, HistoryError> {
-        let sessions = self.store.list_sessions(Some(&self.project), 20).await?;
-        let lines: Vec<_> = sessions
-            .iter()
-            .map(|session| {
-                let here = if session.id == self.history.session() {
-                    "*"
-                } else {
-                    " "
-                };
-                let title = session.title.as_deref().unwrap_or("(no title)");
-                format!(
-                    "{here} {}  {:>4} messages  {title}",
-                    session.id, session.messages
-                )
-            })
-            .collect();
-        Ok(lines.join("\n"))
     }
 }
 

@@ -30,9 +30,14 @@ impl TokenEstimate {
         }
     }
 
+    /// Begins again with a fixed part of so many bytes; what was learned of the provider's counting stays.
+    pub fn restart(&mut self, fixed_bytes: usize) {
+        self.raw = tokens(fixed_bytes);
+    }
+
     /// Adds a message.
     pub fn add(&mut self, message: &Message) {
-        self.raw += message.parts.iter().map(part_tokens).sum::<usize>() + TOKENS_PER_MESSAGE;
+        self.raw += message_tokens(message);
     }
 
     /// Corrects the estimate by what the provider counted for a request that held all that was
@@ -48,14 +53,26 @@ impl TokenEstimate {
     /// Tokens of the whole conversation.
     #[must_use]
     pub fn total(&self) -> usize {
+        self.corrected(self.raw)
+    }
+
+    /// What the provider would count for an uncorrected estimate, such as that of [`message_tokens`].
+    #[must_use]
+    pub fn corrected(&self, raw: usize) -> usize {
         #[allow(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss
         )]
-        let total = (self.raw as f64 * self.correction).ceil() as usize;
-        total
+        let corrected = (raw as f64 * self.correction).ceil() as usize;
+        corrected
     }
+}
+
+/// The estimate of one message by its bytes, uncorrected.
+#[must_use]
+pub fn message_tokens(message: &Message) -> usize {
+    message.parts.iter().map(part_tokens).sum::<usize>() + TOKENS_PER_MESSAGE
 }
 
 fn part_tokens(part: &MessagePart) -> usize {
@@ -86,7 +103,8 @@ fn json_len(value: &serde_json::Value) -> usize {
     }
 }
 
-fn tokens(bytes: usize) -> usize {
+/// The estimate of a text of so many bytes, uncorrected.
+pub(super) fn tokens(bytes: usize) -> usize {
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

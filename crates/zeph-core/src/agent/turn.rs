@@ -1,7 +1,7 @@
 //! One turn: ask the model, run the calls, append the results, ask again.
 //!
 //! 1. What changed in the configuration is taken over; the user's message is stored.
-//! 2. The limits are checked; the request is sent; text streams to the channel.
+//! 2. Room is made where the conversation has become long (`compact`); the limits are checked; the request is sent; text streams to the channel.
 //! 3. The answer is stored, *then* its calls run: history first, then act.
 //! 4. Each result is stored before the next call begins, those of a batch of readers when all
 //!    have ended; back to 2.
@@ -12,63 +12,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{
-    ChatRequest, ChatResponse, LlmError, Message, StopReason, StreamEvent, ToolChoice,
-    ToolUseRequest, Usage, Usd,
+    ChatRequest, ChatResponse, LlmError, LlmErrorKind, Message, StopReason, StreamEvent,
+    ToolChoice, ToolUseRequest,
 };
 use zeph_tools::ToolRegistry;
 
 use super::Agent;
+use super::compact::TurnRoom;
 use super::history::HistoryError;
-use super::limits::{Limit, Limits, Step};
+use super::limits::{Limit, Limits, Step, context_budget};
+use super::outcome::{TurnEnd, TurnOutcome};
 use super::reasoned::without_reasoning;
 use crate::channel::AgentEvent;
 use crate::spending::Spending;
-
-/// Why a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// The model answered.
-    Done,
-    /// The model asked for calls too often.
-    IterationCap,
-    /// The same calls gave the same results three times in a row.
-    DoomLoop,
-    /// The conversation takes over 80 % of its budget.
-    ContextBudget,
-    /// The calls of the session are used up.
-    Quota,
-    /// What the session may cost, or take of tokens, is used up.
-    Budget,
-    /// It ended on a refusal: the model had nothing more to say after it.
-    Refused,
-    /// The user cancelled it.
-    Cancelled,
-    /// The provider or the store failed.
-    Error,
-}
-
-/// What a turn came to.
-#[derive(Debug, Clone)]
-pub struct TurnOutcome {
-    /// Why it ended.
-    pub end: TurnEnd,
-    /// The model's last text.
-    pub text: String,
-    /// Responses with calls.
-    pub iterations: usize,
-    /// Calls asked for.
-    pub tool_calls: usize,
-    /// Tokens of all requests.
-    pub usage: Usage,
-    /// What they cost; `None` where that is not known of all.
-    pub cost: Option<Usd>,
-    /// The error, or what the limit was.
-    pub message: Option<String>,
-}
 
 /// What stops a turn from within.
 pub(super) enum Stop {
@@ -82,19 +40,26 @@ impl From<HistoryError> for Stop {
     }
 }
 
+/// Why a request has no answer.
+enum Unanswered {
+    /// It is longer than the model's window; nothing of an answer was shown.
+    TooLong(String),
+    Stop(Stop),
+}
+
+impl From<Stop> for Unanswered {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
 impl Agent {
     /// Runs one turn for what the user said.
     pub async fn run_turn(&mut self, text: &str, cancel: &CancellationToken) -> TurnOutcome {
-        let mut outcome = TurnOutcome {
-            end: TurnEnd::Done,
-            text: String::new(),
-            iterations: 0,
-            tool_calls: 0,
-            usage: Usage::default(),
-            cost: Some(Usd::default()),
-            message: None,
-        };
+        let mut outcome = TurnOutcome::new();
+        self.room = TurnRoom::default();
         let end = self.turn(text, cancel, &mut outcome).await;
+        self.room = TurnRoom::default();
         let beside = self.side_usage.take();
         let end = end.and(self.spend(beside, &mut outcome).await);
         match end {
@@ -121,13 +86,15 @@ impl Agent {
         let registry = self.refresh_tools(text).await;
         self.history.mend().await?;
         let first = self.history.messages().is_empty();
-        self.history.push(Message::user(text), None).await?;
+        let prompt = self.history.push(Message::user(text), None).await?;
+        self.room.prompt = Some(prompt);
         if first {
             self.describe_session(text).await?;
         }
         let mut limits = Limits::new(&self.config, self.provider.context_window());
         let mut refused = false;
         loop {
+            self.make_room(cancel, outcome).await;
             match limits.before_request(self.history.estimated_tokens()) {
                 None => {}
                 Some(Limit::Context) => {
@@ -227,21 +194,40 @@ impl Agent {
     }
 
     fn over_budget(&self, limits: &Limits) -> String {
+        let budget = context_budget(&self.config, self.provider.context_window());
         format!(
-            "stopped: the conversation takes about {} tokens, over 80 % of its budget (limit {}). \
-             /clear starts over; [agent] context_budget_tokens sets the budget",
+            "stopped: the conversation takes about {} tokens, over {} % of its budget (limit {}). \
+             /compact sums up what is older, /clear starts over; [agent] context_budget_tokens sets the budget",
             self.history.estimated_tokens(),
+            limits.context_limit() * 100 / budget.max(1),
             limits.context_limit(),
         )
     }
 
-    /// Sends the history. What was shown before a cancel or an error is kept as said.
+    /// Sends the history; where it is too long for the model, once more when room was made.
     async fn ask(
         &mut self,
         tool_choice: ToolChoice,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
     ) -> Result<ChatResponse, Stop> {
+        let mut answer = self.send(tool_choice, cancel, outcome).await;
+        if matches!(answer, Err(Unanswered::TooLong(_))) && self.shrink(cancel, outcome).await {
+            answer = self.send(tool_choice, cancel, outcome).await;
+        }
+        answer.map_err(|unanswered| match unanswered {
+            Unanswered::TooLong(message) => Stop::End(TurnEnd::Error, message),
+            Unanswered::Stop(stop) => stop,
+        })
+    }
+
+    /// Sends the history. What was shown before a cancel or an error is kept as said.
+    async fn send(
+        &mut self,
+        tool_choice: ToolChoice,
+        cancel: &CancellationToken,
+        outcome: &mut TurnOutcome,
+    ) -> Result<ChatResponse, Unanswered> {
         let request = ChatRequest {
             system: &self.system,
             messages: self.history.messages(),
@@ -254,7 +240,7 @@ impl Agent {
             history: Some(self.history.id()),
         };
         if let Some(over) = self.spending.over_budget(&self.config) {
-            return Err(Stop::End(TurnEnd::Budget, over));
+            return Err(Stop::End(TurnEnd::Budget, over).into());
         }
         let mut shown = String::new();
         let answer = {
@@ -285,20 +271,27 @@ impl Agent {
             }
             Some(Err(error)) => {
                 let message = self.explain(&error);
+                if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
+                    return Err(Unanswered::TooLong(message));
+                }
                 self.keep_shown(shown, "the answer broke off", outcome)
                     .await?;
-                Err(Stop::End(TurnEnd::Error, message))
+                Err(Stop::End(TurnEnd::Error, message).into())
             }
             None => {
                 self.keep_shown(shown, "interrupted by the user", outcome)
                     .await?;
-                Err(Stop::Cancelled)
+                Err(Stop::Cancelled.into())
             }
         }
     }
 
     /// Counts what was spent, to the turn and to the session, whatever becomes of the turn.
-    async fn spend(&mut self, spent: Spending, outcome: &mut TurnOutcome) -> Result<(), Stop> {
+    pub(super) async fn spend(
+        &mut self,
+        spent: Spending,
+        outcome: &mut TurnOutcome,
+    ) -> Result<(), Stop> {
         let total = spent.total();
         if total.requests == 0 {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Tools that belong to the agent itself.
 
 pub mod clock;
+pub mod compress;
 pub mod memory;
 pub mod tasks;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use zeph_core::native_tools;
+use zeph_core::{CompressContext, CompressRequests, native_tools};
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::gate::Grant;
@@ -23,11 +23,12 @@ pub(super) fn executors(
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
+    compress: &Arc<CompressRequests>,
 ) -> anyhow::Result<Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
-    Ok(vec![
+    let mut executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)> = vec![
         ("shell", Arc::clone(shell) as _),
         ("file", Arc::new(file_tools(sandbox))),
         ("web", Arc::new(web_tools(&tools.scrape)?)),
@@ -40,7 +41,13 @@ pub(super) fn executors(
             "overflow",
             Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
         ),
-    ])
+    ];
+    let compaction = &loaded.config.agent.compaction;
+    if compaction.enabled && compaction.tool {
+        let compress = CompressContext::new(Arc::clone(compress));
+        executors.push(("compress", Arc::new(ToolSet::new(vec![Arc::new(compress)]))));
+    }
+    Ok(executors)
 }
 
 /// The definitions of all tools, and the shell for its blocklist. Nothing runs, no database is opened
@@ -65,7 +72,7 @@ pub(crate) fn known_tools(
     })?);
     let sandbox = known_sandbox(loaded, env)?;
     let store = Store::unopened(&loaded.paths.database);
-    let executors = executors(loaded, Arc::new(sandbox), &store, &shell)?;
+    let executors = executors(loaded, Arc::new(sandbox), &store, &shell, &Arc::default())?;
     let definitions = executors
         .iter()
         .flat_map(|(_, executor)| executor.tool_definitions_erased());

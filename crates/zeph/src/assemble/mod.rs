@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::agent::StatusLine;
-use zeph_core::{AgentConfig, SideUsage};
+use zeph_core::{AgentConfig, Compressor, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
@@ -56,7 +56,8 @@ use limits::{limits, warn_of_unknown};
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
 pub(crate) use provider::{
-    choose_provider, chosen_config, missing_key, reformatter, substitutes, with_substitutes,
+    choose_provider, chosen_config, compressor, missing_key, reformatter, substitutes,
+    with_substitutes,
 };
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
@@ -83,6 +84,8 @@ pub(crate) struct Assembly {
     pub(crate) side_usage: Arc<SideUsage>,
     /// Who puts arguments right that do not fit; `None` beside a conversation.
     pub(crate) reformatter: Option<Arc<dyn Reformat>>,
+    /// Who sums up older messages of a conversation.
+    pub(crate) compressor: Compressor,
     /// What decides whether a call may run.
     pub(crate) permissions: Permissions,
     /// What the project says to agents; read for a conversation only.
@@ -141,6 +144,7 @@ impl Assembly {
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
         let rules = read_rules(&loaded, &env)?;
         let secrets = secrets::keep_out(&loaded, &env);
+        let compressor = compressor(&loaded, &env, provider, &secrets)?;
         let shell = ShellExecutor::new(
             loaded.config.tools.shell.clone(),
             env.cwd.clone(),
@@ -187,6 +191,7 @@ impl Assembly {
             sandbox,
             &store,
             &shell,
+            &compressor,
             caches.clone(),
             &limits,
             gate,
@@ -226,6 +231,7 @@ impl Assembly {
             limits,
             side_usage,
             reformatter,
+            compressor,
             permissions,
             reload: Arc::new(reload),
             undo: Arc::new(undo),
@@ -387,6 +393,7 @@ fn build_stack(
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
+    compressor: &Compressor,
     cache: Option<Arc<ResultCaches>>,
     limits: &CallLimits,
     adversarial: Option<AdversarialGate>,
@@ -397,7 +404,7 @@ fn build_stack(
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let stack = stack::build(StackParts {
-        executors: executors(loaded, sandbox, store, shell)?,
+        executors: executors(loaded, sandbox, store, shell, &compressor.requests)?,
         audit,
         limits: limits.clone(),
         adversarial,

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
-use zeph_core::{Reformatter, SideUsage};
+use zeph_core::{Compressor, Reformatter, SideUsage};
 use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
 use zeph_tools::reformat::Reformat;
+use zeph_tools::secrets::Secrets;
 
 use super::ollama;
 use crate::cli::args::GlobalArgs;
@@ -209,6 +210,28 @@ pub(crate) fn reformatter(
     let time = Duration::from_secs(retry.budget_secs);
     let reformatter = || Arc::new(Reformatter::new(provider, time, Arc::clone(usage))) as _;
     Ok((!time.is_zero()).then(reformatter))
+}
+
+/// Who sums up older messages of a conversation with `primary`: that, or the provider that `[agent]` names.
+///
+/// # Errors
+/// What is wrong with the one that is named.
+pub(crate) fn compressor(
+    loaded: &Loaded,
+    env: &Environment,
+    primary: Option<&Arc<dyn LlmProvider>>,
+    secrets: &Arc<Secrets>,
+) -> anyhow::Result<Compressor> {
+    let name = loaded.config.agent.compress_provider.as_str();
+    let other = primary.filter(|primary| !name.is_empty() && name != primary.name());
+    let provider = other.map(|_| named_provider(loaded, env, name));
+    Ok(Compressor {
+        provider: provider
+            .transpose()
+            .context("`[agent] compress_provider`")?,
+        secrets: Arc::clone(secrets),
+        ..Compressor::default()
+    })
 }
 
 /// The configuration of a model in this process with the path of the model, which may be named as it

@@ -170,6 +170,7 @@ async fn work(
         tafc: assembly.loaded.config.tools.tafc.clone(),
         provider: Arc::new(ScriptedProvider::new("demo", scenario)),
         reformatter: assembly.reformatter.clone(),
+        compressor: assembly.compressor.clone(),
         executor: Arc::clone(&assembly.stack) as _,
         channel: Arc::clone(view) as _,
         undo: Arc::clone(&assembly.undo),

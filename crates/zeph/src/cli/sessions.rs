@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use zeph_core::Spending;
 use zeph_llm::MessagePart;
-use zeph_memory::{SessionInfo, Store, StoredMessage, StoredSpending};
+use zeph_memory::{SessionInfo, Store, StoredMessage, StoredSpending, StoredSummary};
 
 use super::args::{GlobalArgs, SessionsCommand};
 use super::{Exit, load_config, print};
@@ -35,13 +35,15 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
             let spending = Spending::of_stored(store.spending(&session.id).await?);
-            print(&shown(show(&session, &messages, &spending)?))?;
+            let summaries = store.all_summaries(&session.id).await?;
+            print(&shown(show(&session, &messages, &summaries, &spending)?))?;
         }
         SessionsCommand::Export { id } => {
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
             let spending = store.spending(&session.id).await?;
-            let exported = export(&session, &messages, &spending)?;
+            let summaries = store.all_summaries(&session.id).await?;
+            let exported = export(&session, &messages, &summaries, &spending)?;
             print(&serde_json::to_string_pretty(&exported)?)?;
         }
         SessionsCommand::Rm { ids } => {
@@ -112,6 +114,7 @@ fn parts(session: &SessionInfo, message: &StoredMessage) -> anyhow::Result<Vec<M
 fn show(
     session: &SessionInfo,
     messages: &[StoredMessage],
+    summaries: &[StoredSummary],
     spending: &Spending,
 ) -> anyhow::Result<String> {
     let mut text = format!(
@@ -123,6 +126,9 @@ fn show(
         spending.report(),
     );
     for message in messages {
+        for summary in summaries.iter().filter(|it| it.last_seq + 1 == message.seq) {
+            text.push_str(&told(summary));
+        }
         for part in parts(session, message)? {
             match part {
                 MessagePart::Text { text: words } => {
@@ -146,12 +152,30 @@ fn show(
             }
         }
     }
+    let end = messages.last().map_or(0, |message| message.seq);
+    for summary in summaries.iter().filter(|it| it.last_seq >= end) {
+        text.push_str(&told(summary));
+    }
     Ok(text)
+}
+
+/// A summary, after the last message that it stands for.
+fn told(summary: &StoredSummary) -> String {
+    format!(
+        "\n── summary of {} of the messages {}-{} ({}, by {})\n{}\n",
+        summary.messages,
+        summary.first_seq,
+        summary.last_seq,
+        summary.compaction_method,
+        summary.model,
+        summary.content
+    )
 }
 
 fn export(
     session: &SessionInfo,
     messages: &[StoredMessage],
+    summaries: &[StoredSummary],
     spending: &[StoredSpending],
 ) -> anyhow::Result<Value> {
     let messages = messages
@@ -166,5 +190,7 @@ fn export(
             }))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(json!({ "session": session, "messages": messages, "spending": spending }))
+    Ok(
+        json!({ "session": session, "messages": messages, "summaries": summaries, "spending": spending }),
+    )
 }

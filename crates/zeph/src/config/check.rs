@@ -30,6 +30,10 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
         let key = "tools.retry.parameter_reformat_provider";
         check.known_provider(key, reformat, &config.llm);
     }
+    let compress = &config.agent.compress_provider;
+    if !compress.is_empty() {
+        check.known_provider("agent.compress_provider", compress, &config.llm);
+    }
     let shell = &config.tools.shell;
     if shell.timeout > shell.max_timeout {
         // The weaker of the two is probably the default.

@@ -26,6 +26,7 @@ const FOREIGN: &str = "mcp_";
 pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("add_task", PatternKind::Text),
     ("bash", PatternKind::Command),
+    ("compress_context", PatternKind::Text),
     ("copy_path", PatternKind::Path),
     ("create_directory", PatternKind::Path),
     ("delete_path", PatternKind::Path),

@@ -16,6 +16,7 @@ use super::schema;
 
 /// Keys that the configuration or their struct works out for the readers, and what these read.
 const DERIVED: &[(&str, &str)] = &[
+    ("agent.compaction.threshold", "compaction.tokens("),
     ("llm.default", "llm.chosen()"),
     ("llm.providers.type", "build_provider("),
     ("llm.providers.api", "build_provider("),

@@ -235,7 +235,10 @@ impl Channel for Recorder {
                 restored: changes.restored,
                 removed: changes.removed,
             }),
-            AgentEvent::Requesting { .. } | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => {}
+            AgentEvent::Requesting { .. }
+            | AgentEvent::SummingUp
+            | AgentEvent::Reasoning(_)
+            | AgentEvent::Usage(_) => {}
         }
     }
 

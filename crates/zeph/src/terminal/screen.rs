@@ -93,6 +93,10 @@ impl Screen {
                 self.end_text();
                 Some(self.spinner.start("waiting for the model".to_owned()))
             }
+            AgentEvent::SummingUp => {
+                self.end_text();
+                Some(self.spinner.start("summing up older messages".to_owned()))
+            }
             AgentEvent::Text(text) => {
                 self.text(&text);
                 None

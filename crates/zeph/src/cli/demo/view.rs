@@ -93,6 +93,7 @@ impl Channel for View {
                 self.says("notice", &format!("rolled back: {changes}"));
             }
             AgentEvent::Requesting { .. }
+            | AgentEvent::SummingUp
             | AgentEvent::Reasoning(_)
             | AgentEvent::ToolOutput { .. }
             | AgentEvent::Permission { .. }

@@ -1,0 +1,130 @@
+//! What `/status`, `/cost` and `/sessions` say.
+
+use zeph_memory::CompressionStrategy;
+
+use super::history::HistoryError;
+use super::{Agent, limits};
+
+impl Agent {
+    fn cache_status(&self) -> String {
+        match &self.caches {
+            None => "off ([tools.result_cache] enabled)".to_owned(),
+            Some(caches) => {
+                let status = caches.status(self.history.session());
+                format!(
+                    "{} hits, {} misses; {} results in {} kB",
+                    status.hits,
+                    status.misses,
+                    status.entries,
+                    status.bytes.div_ceil(1000)
+                )
+            }
+        }
+    }
+
+    fn more_status(&self) -> String {
+        let lines = self.more_status.iter();
+        lines
+            .map(|(name, say)| format!("{name:<11} {}\n", say(self.history.session())))
+            .collect()
+    }
+
+    /// The calls that are used of those the session may make, behind the other limits.
+    async fn quota_status(&self) -> String {
+        let Some(quota) = &self.limits.quota else {
+            return String::new();
+        };
+        match quota.counter.used(self.history.session()).await {
+            Ok(used) => format!(", {used} of {} calls of the session used", quota.max),
+            Err(error) => format!(", calls of the session cannot be counted: {error}"),
+        }
+    }
+
+    /// The state of the session.
+    pub(super) async fn status(&self) -> String {
+        let window = self.provider.context_window();
+        let budget = limits::context_budget(&self.config, window);
+        format!(
+            "session     {}\n\
+             directory   {}\n\
+             model       {} ({})\n\
+             context     about {} of {budget} tokens, {} messages\n\
+             compaction  {}\n\
+             limits      {} rounds of calls a turn, {} calls a round{}\n\
+             cache       {}\n\
+             {}{}database    {}",
+            self.history.session(),
+            self.project.display(),
+            self.provider.model(),
+            self.provider.name(),
+            self.history.estimated_tokens(),
+            self.history.messages().len(),
+            self.compaction_status().await,
+            self.config.max_tool_iterations,
+            self.config.max_calls_per_iteration,
+            self.quota_status().await,
+            self.cache_status(),
+            self.more_status(),
+            self.offer.status(self.provider.as_ref()),
+            self.store.path().display(),
+        )
+    }
+
+    /// What the session spent, and how much of its budget that is.
+    pub(super) fn cost(&self) -> String {
+        let mut lines = vec![self.spending.report()];
+        lines.extend(self.spending.budget(&self.config));
+        lines.join("\n")
+    }
+
+    /// The sessions of this directory.
+    pub(super) async fn session_list(&self) -> Result<String, HistoryError> {
+        let sessions = self.store.list_sessions(Some(&self.project), 20).await?;
+        let lines: Vec<_> = sessions
+            .iter()
+            .map(|session| {
+                let here = if session.id == self.history.session() {
+                    "*"
+                } else {
+                    " "
+                };
+                let title = session.title.as_deref().unwrap_or("(no title)");
+                format!(
+                    "{here} {}  {:>4} messages  {title}",
+                    session.id, session.messages
+                )
+            })
+            .collect();
+        Ok(lines.join("\n"))
+    }
+
+    /// A line of `/status`: how often room was made.
+    async fn compaction_status(&self) -> String {
+        let moved = self.store.moved_out(self.history.session()).await;
+        let moved = moved.unwrap_or_default();
+        let times = |method: CompressionStrategy| {
+            let all = self.knowledge.iter();
+            let count = all.filter(|summary| summary.compaction_method == method.as_str());
+            (count.count(), method.as_str())
+        };
+        let by = CompressionStrategy::ALL.map(times);
+        let by: Vec<String> = by
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, method)| format!("{count} {method}"))
+            .collect();
+        let by = match by.as_slice() {
+            [] => String::new(),
+            by => format!(" ({})", by.join(", ")),
+        };
+        let messages: u64 = self.knowledge.iter().map(|summary| summary.messages).sum();
+        let from = match self.config.compaction.enabled {
+            true => format!("from {} tokens on", self.compacts_from()),
+            false => "off ([agent.compaction] enabled)".to_owned(),
+        };
+        format!(
+            "{} compactions{by}, {messages} messages summed up, {moved} results moved out; {from}",
+            self.knowledge.len()
+        )
+    }
+}

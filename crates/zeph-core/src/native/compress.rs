@@ -1,0 +1,56 @@
+//! `compress_context`: the model has the older part of its conversation summed up.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use zeph_tools::{
+    Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
+};
+
+use crate::agent::compact::CompressRequests;
+
+/// No parameters.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Params {}
+
+/// Leaves the wish; the loop fulfils it before the next request.
+pub struct CompressContext {
+    def: ToolDef,
+    requests: Arc<CompressRequests>,
+}
+
+impl CompressContext {
+    /// The tool, which leaves wishes in `requests`.
+    #[must_use]
+    pub fn new(requests: Arc<CompressRequests>) -> Self {
+        Self {
+            def: ToolDef::new::<Params>(
+                "compress_context",
+                "Sum up older messages to make room.",
+                Annotations::SESSION_STATE,
+            ),
+            requests,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for CompressContext {
+    fn definition(&self) -> &ToolDef {
+        &self.def
+    }
+
+    async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
+        if !self.requests.leave(&call.conversation) {
+            return Err(ToolError::Failed {
+                category: ToolErrorCategory::PermanentFailure,
+                message: "there is no conversation here that could be summed up".to_owned(),
+            });
+        }
+        Ok(ToolOutput::text(
+            "Older messages are summed up before your next answer; if that fails, they stay.",
+        ))
+    }
+}

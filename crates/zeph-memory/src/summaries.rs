@@ -1,0 +1,227 @@
+//! What older messages were summed up to, and which messages a model still sees: the table `summaries`.
+
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Connection as _, Row, query};
+
+use crate::conversation::{count, integer, now, unknown};
+use crate::error::StoreError;
+use crate::store::{SqlQuery, Store};
+
+/// What made a conversation's older messages be summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompressionStrategy {
+    /// The conversation took too much of its budget, or of the model's window.
+    Triggered,
+    /// The person asked for it.
+    Manual,
+    /// The model asked for it.
+    Autonomous,
+}
+
+impl CompressionStrategy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Triggered, Self::Manual, Self::Autonomous];
+
+    /// The name under which it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Triggered => "triggered",
+            Self::Manual => "manual",
+            Self::Autonomous => "autonomous",
+        }
+    }
+}
+
+/// A summary to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSummary {
+    /// The text.
+    pub content: String,
+    /// What made it.
+    pub method: CompressionStrategy,
+    /// The first and the last message that it stands for.
+    pub first_seq: i64,
+    /// See `first_seq`.
+    pub last_seq: i64,
+    /// How many messages it stands for.
+    pub messages: u64,
+    /// Estimated tokens of the conversation before.
+    pub tokens_before: u64,
+    /// Estimated tokens of the conversation after.
+    pub tokens_after: u64,
+    /// The provider that was asked.
+    pub provider: String,
+    /// Its model.
+    pub model: String,
+}
+
+/// A summary as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StoredSummary {
+    /// The text.
+    pub content: String,
+    /// `triggered`, `manual` or `autonomous`.
+    pub compaction_method: String,
+    /// The first message that it stands for.
+    pub first_seq: i64,
+    /// The last one.
+    pub last_seq: i64,
+    /// How many messages it stands for.
+    pub messages: u64,
+    /// Estimated tokens of the conversation before.
+    pub tokens_before: u64,
+    /// Estimated tokens of the conversation after.
+    pub tokens_after: u64,
+    /// The provider that was asked.
+    pub provider: String,
+    /// Its model.
+    pub model: String,
+    /// When: milliseconds since the Unix epoch.
+    pub created_at: i64,
+}
+
+/// A change of what a model sees of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compaction {
+    /// The messages before `window_start`, but `pinned`, leave the window and this takes their place.
+    pub summary: Option<NewSummary>,
+    /// The first message that stays; `None` leaves the window's beginning where it is.
+    pub window_start: Option<i64>,
+    /// A message before `window_start` that stays all the same.
+    pub pinned: Option<i64>,
+    /// What is sent in place of messages, by their numbers.
+    pub shown: Vec<(i64, String)>,
+}
+
+fn summary_of(row: &SqliteRow) -> Result<StoredSummary, sqlx::Error> {
+    Ok(StoredSummary {
+        content: row.try_get(0)?,
+        compaction_method: row.try_get(1)?,
+        first_seq: row.try_get(2)?,
+        last_seq: row.try_get(3)?,
+        messages: count(row.try_get(4)?),
+        tokens_before: count(row.try_get(5)?),
+        tokens_after: count(row.try_get(6)?),
+        provider: row.try_get(7)?,
+        model: row.try_get(8)?,
+        created_at: row.try_get(9)?,
+    })
+}
+
+impl Store {
+    /// Changes what a model sees of a session, all of it or nothing. No message is deleted.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database; then nothing has changed.
+    pub async fn compact_window(
+        &self,
+        session: &str,
+        compaction: &Compaction,
+    ) -> Result<(), StoreError> {
+        let mut written = 0;
+        {
+            let mut connection = self.connection().await?;
+            let begin = connection.begin_with("BEGIN IMMEDIATE").await;
+            let mut transaction = begin.map_err(|error| self.sql(error))?;
+            let found = query("SELECT number FROM session WHERE id = ?1").bind(session);
+            let found = found.fetch_optional(&mut *transaction).await;
+            let row = found.map_err(|error| self.sql(error))?;
+            let row = row.ok_or_else(|| unknown(session))?;
+            let number: i64 = row.try_get(0).map_err(|error| self.sql(error))?;
+            let mut statements: Vec<SqlQuery<'_>> = Vec::new();
+            for (seq, shown) in &compaction.shown {
+                written += shown.len();
+                let update = query("UPDATE message SET shown = ?3 WHERE session = ?1 AND seq = ?2");
+                statements.push(update.bind(number).bind(*seq).bind(shown));
+            }
+            if let Some(summary) = &compaction.summary {
+                written += summary.content.len();
+                let insert = query(
+                    "INSERT INTO summaries (session, content, compaction_method, first_seq, last_seq,
+                                            messages, tokens_before, tokens_after, provider, model,
+                                            created_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                );
+                let insert = insert
+                    .bind(number)
+                    .bind(&summary.content)
+                    .bind(summary.method.as_str())
+                    .bind(summary.first_seq)
+                    .bind(summary.last_seq)
+                    .bind(integer(summary.messages))
+                    .bind(integer(summary.tokens_before))
+                    .bind(integer(summary.tokens_after))
+                    .bind(&summary.provider)
+                    .bind(&summary.model)
+                    .bind(now());
+                statements.push(insert);
+            }
+            if let Some(start) = compaction.window_start {
+                let update =
+                    query("UPDATE session SET window_start = ?2, pinned = ?3 WHERE number = ?1");
+                statements.push(update.bind(number).bind(start).bind(compaction.pinned));
+            }
+            for statement in statements {
+                let done = statement.execute(&mut *transaction).await;
+                done.map_err(|error| self.sql(error))?;
+            }
+            let commit = transaction.commit().await;
+            commit.map_err(|error| self.sql(error))?;
+        }
+        self.count_write(written);
+        Ok(())
+    }
+
+    /// What a model is told of the messages that left the window, in order: the summaries since the last
+    /// [`Store::clear_window`].
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn summaries(&self, session: &str) -> Result<Vec<StoredSummary>, StoreError> {
+        let select = query(
+            "SELECT t.content, t.compaction_method, t.first_seq, t.last_seq, t.messages,
+                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at
+             FROM session s JOIN summaries t ON t.session = s.number AND t.first_seq >= s.known_from
+             WHERE s.id = ?1 ORDER BY t.number",
+        );
+        self.read_summaries(select.bind(session)).await
+    }
+
+    /// All summaries of a session, in order, those from before [`Store::clear_window`] too.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn all_summaries(&self, session: &str) -> Result<Vec<StoredSummary>, StoreError> {
+        let select = query(
+            "SELECT t.content, t.compaction_method, t.first_seq, t.last_seq, t.messages,
+                    t.tokens_before, t.tokens_after, t.provider, t.model, t.created_at
+             FROM session s JOIN summaries t ON t.session = s.number
+             WHERE s.id = ?1 ORDER BY t.number",
+        );
+        self.read_summaries(select.bind(session)).await
+    }
+
+    /// How many messages of the window are sent as something shorter than they are.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn moved_out(&self, session: &str) -> Result<u64, StoreError> {
+        let select = query(
+            "SELECT count(*) FROM session s JOIN message m ON m.session = s.number
+                  AND (m.seq >= s.window_start OR m.seq = s.pinned) AND m.shown IS NOT NULL
+             WHERE s.id = ?1",
+        );
+        let rows = self.fetch(select.bind(session)).await?;
+        let found = rows.first().map(|row| row.try_get(0)).transpose();
+        Ok(count(found.map_err(|error| self.sql(error))?.unwrap_or(0)))
+    }
+
+    async fn read_summaries(&self, select: SqlQuery<'_>) -> Result<Vec<StoredSummary>, StoreError> {
+        let rows = self.fetch(select).await?;
+        let summaries: Result<Vec<_>, sqlx::Error> = rows.iter().map(summary_of).collect();
+        summaries.map_err(|error| self.sql(error))
+    }
+}
