@@ -8,12 +8,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::but_for_digits;
 use super::command::Subject;
 use super::confidence::FilterConfidence;
 use super::facts::Guard;
 use super::habits::Habits;
 use super::kept::{Kept, KeptLine};
-use super::line::{End, Line, Sink as _};
+use super::line::{Block, End, Line, Sink as _, Take};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
 use super::rule::Rule;
@@ -142,6 +143,8 @@ struct Lines {
     on_failure: Option<Branch>,
     plain: Kept,
     guard: Guard,
+    /// Those of the lines of a block, but for their digits.
+    hashes: Vec<u64>,
     count: u64,
     blank: u64,
     last: u64,
@@ -215,6 +218,7 @@ impl FilterRun {
                 on_failure,
                 plain: Kept::new(max_chars),
                 guard: Guard::default(),
+                hashes: Vec::new(),
                 count: 0,
                 blank: 0,
                 last: 0,
@@ -227,7 +231,7 @@ impl FilterRun {
     pub fn push(&mut self, text: &str) {
         let Self { sanitizer, lines } = self;
         lines.bytes += text.len() as u64;
-        sanitizer.push(text, &mut |line| lines.line(line));
+        sanitizer.take(text, lines);
     }
 
     /// The command has ended with this exit code; `None` where it is not known.
@@ -240,18 +244,46 @@ impl FilterRun {
     }
 }
 
-impl Lines {
+impl Take for Lines {
     fn line(&mut self, line: Line<'_>) {
         self.count += 1;
-        self.blank += u64::from(line.text.trim_ascii().is_empty());
+        self.blank += u64::from(is_blank(line.text));
         self.last = line.number;
-        self.guard.see(line);
+        self.guard.see(line, but_for_digits::hash(line.text));
         self.plain.keep(line);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.line(line, &mut branch.kept);
         }
     }
 
+    fn block(&mut self, block: Block<'_>) {
+        let lines = block.lines();
+        self.count += lines.len() as u64;
+        self.last = lines
+            .clone()
+            .next_back()
+            .map_or(self.last, |line| line.number);
+        self.hashes.clear();
+        self.hashes
+            .extend(lines.clone().map(|line| but_for_digits::hash(line.text)));
+        self.blank += lines.clone().filter(|line| is_blank(line.text)).count() as u64;
+        for (line, hash) in lines.zip(&self.hashes) {
+            self.guard.see(line, *hash);
+        }
+        self.plain.keep_block(block);
+        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
+            branch.chain.block(block, &self.hashes, &mut branch.kept);
+        }
+    }
+}
+
+/// Whether nothing but blanks stands in a line.
+fn is_blank(text: &str) -> bool {
+    let shown = text.as_bytes().first().is_some_and(u8::is_ascii_graphic);
+    !shown && text.trim_ascii().is_empty()
+}
+
+impl Lines {
     fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> Filtered {
         let end = End {
             exit_code,

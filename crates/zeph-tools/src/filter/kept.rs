@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::{Line, Sink};
+use super::line::{Block, Line, Sink};
 
 /// A line of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,12 @@ impl Zone {
             chars: u32::try_from(chars).unwrap_or(u32::MAX),
             ours,
         });
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.lines.clear();
+        (self.start, self.chars) = (0, 0);
     }
 
     /// Drops lines from the front until at most `budget` characters are left.
@@ -110,20 +116,22 @@ impl Kept {
     }
 
     fn push(&mut self, number: u64, text: &str, ours: bool) {
-        let chars = if text.is_ascii() {
-            text.len()
-        } else {
-            text.chars().count()
-        };
-        let longest = self.budget / 4;
-        if chars > longest {
-            self.cut = true;
-            let clipped = clip(text, chars, longest);
-            let chars = clipped.chars().count();
-            self.place(number, &clipped, chars, ours);
-        } else {
-            self.place(number, text, chars, ours);
+        let chars = chars(text, text.is_ascii());
+        match self.clipped(text, chars) {
+            Some((clipped, chars)) => {
+                self.cut = true;
+                self.place(number, &clipped, chars, ours);
+            }
+            None => self.place(number, text, chars, ours),
         }
+    }
+
+    /// What is kept of a line that is too long, and its characters.
+    fn clipped(&self, text: &str, chars: usize) -> Option<(String, usize)> {
+        let longest = self.budget / 4;
+        let clipped = (chars > longest).then(|| clip(text, chars, longest))?;
+        let chars = clipped.chars().count();
+        Some((clipped, chars))
     }
 
     fn place(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
@@ -160,10 +168,43 @@ impl Sink for Kept {
         self.push(line.number, line.text, false);
     }
 
+    /// Lines that others behind them would push out are not looked at.
+    fn keep_block(&mut self, block: Block<'_>) {
+        let mut lines = block.lines();
+        while !(self.cut && self.head_full) {
+            let Some(line) = lines.next() else {
+                return;
+            };
+            self.keep(line);
+        }
+        let rest = block.last(lines.len());
+        let mut room = self.budget / 5 * 2;
+        let fits = |line: &Line<'_>| {
+            let chars = chars(line.text, block.is_ascii());
+            let clipped = self.clipped(line.text, chars);
+            let left = room.checked_sub(clipped.map_or(chars, |(_, chars)| chars) + 1);
+            room = left.unwrap_or(room);
+            left.is_some()
+        };
+        let shown = rest.lines().rev().take_while(fits).count();
+        if shown < rest.lines().len() {
+            self.tail.clear();
+        }
+        rest.last(shown).lines().for_each(|line| self.keep(line));
+    }
+
     fn say(&mut self, number: u64, text: &str) {
         for text in text.split('\n') {
             self.push(number, text, true);
         }
+    }
+}
+
+/// The number of characters of a text.
+fn chars(text: &str, is_ascii: bool) -> usize {
+    match is_ascii {
+        true => text.len(),
+        false => text.chars().count(),
     }
 }
 

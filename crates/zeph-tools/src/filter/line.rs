@@ -9,10 +9,101 @@ pub struct Line<'t> {
     pub text: &'t str,
 }
 
+/// What takes lines as they come.
+pub(super) trait Take {
+    /// The next line.
+    fn line(&mut self, line: Line<'_>);
+
+    /// The next lines.
+    fn block(&mut self, block: Block<'_>);
+}
+
+/// Takes them one by one.
+pub(super) struct OneByOne<'f, F>(pub(super) &'f mut F);
+
+impl<F: FnMut(Line<'_>)> Take for OneByOne<'_, F> {
+    fn line(&mut self, line: Line<'_>) {
+        (self.0)(line);
+    }
+
+    fn block(&mut self, block: Block<'_>) {
+        block.lines().for_each(&mut self.0);
+    }
+}
+
+/// Lines that follow one another in a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<'t> {
+    /// At most 4 GiB.
+    text: &'t str,
+    spans: &'t [Span],
+    is_ascii: bool,
+}
+
+/// Where a line of a block is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// [`Line::number`].
+    pub(super) number: u64,
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl<'t> Block<'t> {
+    /// The lines of `text` that are at `spans`.
+    pub(super) fn new(text: &'t str, spans: &'t [Span]) -> Self {
+        Self {
+            text,
+            spans,
+            is_ascii: text.is_ascii(),
+        }
+    }
+
+    /// Its lines.
+    pub(super) fn lines(
+        self,
+    ) -> impl DoubleEndedIterator<Item = Line<'t>> + ExactSizeIterator + Clone {
+        self.spans.iter().map(move |span| self.line(*span))
+    }
+
+    /// Where they are.
+    pub(super) fn spans(self) -> &'t [Span] {
+        self.spans
+    }
+
+    /// One of its lines.
+    pub(super) fn line(self, span: Span) -> Line<'t> {
+        Line {
+            number: span.number,
+            text: &self.text[span.start as usize..span.end as usize],
+        }
+    }
+
+    /// Some of its lines.
+    pub(super) fn of(self, spans: &'t [Span]) -> Self {
+        Self { spans, ..self }
+    }
+
+    /// The last few of them.
+    pub(super) fn last(self, count: usize) -> Self {
+        self.of(&self.spans[self.spans.len().saturating_sub(count)..])
+    }
+
+    /// Whether all characters are ASCII.
+    pub(super) fn is_ascii(self) -> bool {
+        self.is_ascii
+    }
+}
+
 /// Where a strategy puts what it keeps.
 pub trait Sink {
     /// A line of the output, as it was.
     fn keep(&mut self, line: Line<'_>);
+
+    /// Lines of the output, as they were.
+    fn keep_block(&mut self, block: Block<'_>) {
+        block.lines().for_each(|line| self.keep(line));
+    }
 
     /// A line of our own that stands for others; it belongs where line `number` was.
     fn say(&mut self, number: u64, text: &str);
@@ -51,6 +142,13 @@ pub struct Held {
 }
 
 impl Held {
+    /// Becomes this line; its memory is used again.
+    pub(super) fn set(&mut self, line: Line<'_>) {
+        self.number = line.number;
+        self.text.clear();
+        self.text.push_str(line.text);
+    }
+
     /// The line.
     #[must_use]
     pub fn line(&self) -> Line<'_> {

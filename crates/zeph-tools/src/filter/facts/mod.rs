@@ -53,9 +53,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Looks at the next line.
-    pub(super) fn see(&mut self, line: Line<'_>) {
-        let Some(shape) = self.shape(line.text) else {
+    /// Looks at the next line; `hash`: of what it is [but for its digits](super::but_for_digits).
+    pub(super) fn see(&mut self, line: Line<'_>, hash: u64) {
+        let Some(shape) = self.shape(line.text, hash) else {
             return;
         };
         if let Some(most) = most_alike(shape)
@@ -79,12 +79,12 @@ impl Guard {
         });
     }
 
-    fn shape(&mut self, text: &str) -> Option<Shape> {
+    fn shape(&mut self, text: &str, hash: u64) -> Option<Shape> {
         if self.shapes.expects(text) {
             return self.shapes.of(text);
         }
         // Most lines look like one that came before.
-        let hash = Seen::hash(text);
+        let hash = Seen::key(hash);
         let shape = self.seen.shape(hash).unwrap_or_else(|| {
             let shape = shape_alone(text);
             self.seen.add(hash, shape);

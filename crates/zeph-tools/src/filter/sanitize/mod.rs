@@ -21,14 +21,12 @@ mod wrap;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use memchr::{memchr, memchr_iter, memrchr};
-
 use escape::{Escapes, Op, Step};
 use out::Out;
 use row::{Column, Row};
 use wrap::Margins;
 
-use super::line::Line;
+use super::line::{Line, OneByOne, Take};
 
 /// Lines above the last one that can still be redrawn.
 const WINDOW: usize = 64;
@@ -109,6 +107,11 @@ impl Sanitizer {
 
     /// Takes the next piece of the raw text, and hands on the lines that cannot change any more.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+        self.take(text, &mut OneByOne(out));
+    }
+
+    /// The same, many lines at once where they are whole.
+    pub(super) fn take(&mut self, text: &str, out: &mut impl Take) {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
             self.begun = true;
@@ -121,9 +124,9 @@ impl Sanitizer {
                 }
                 rest = &rest[c.len_utf8()..];
                 match self.escapes.begin(c) {
-                    Some(Step::Done(op)) => self.apply(op, out),
+                    Some(Step::Done(op)) => self.apply(op, &mut |line| out.line(line)),
                     Some(_) => {}
-                    None => self.control(c, out),
+                    None => self.control(c, &mut |line| out.line(line)),
                 }
                 continue;
             }
@@ -131,9 +134,9 @@ impl Sanitizer {
                 Step::More => rest = &rest[c.len_utf8()..],
                 Step::Done(op) => {
                     rest = &rest[c.len_utf8()..];
-                    self.apply(op, out);
+                    self.apply(op, &mut |line| out.line(line));
                 }
-                Step::Before(op) => self.apply(op, out),
+                Step::Before(op) => self.apply(op, &mut |line| out.line(line)),
             }
         }
     }
@@ -160,55 +163,6 @@ impl Sanitizer {
         self.rows.push_back(Row::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
-    }
-
-    /// Text without any control but line breaks and tabs.
-    fn plain(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
-        let mut rest = text;
-        let mut first = true;
-        while let Some(end) = memchr(b'\n', rest.as_bytes()) {
-            self.print(&rest[..end], out);
-            self.line_break(out);
-            rest = &rest[end + 1..];
-            if std::mem::take(&mut first) && self.is_on_new_line() {
-                rest = self.whole_lines(rest, out);
-            }
-        }
-        self.print(rest, out);
-    }
-
-    /// The cursor is on an empty last line: hands on the lines of `text` that are out of reach
-    /// when it has been printed, and returns the rest.
-    fn whole_lines<'t>(&mut self, text: &'t str, out: &mut impl FnMut(Line<'_>)) -> &'t str {
-        let bytes = text.as_bytes();
-        let mut end = bytes.len();
-        for _ in 0..=WINDOW {
-            match memrchr(b'\n', &bytes[..end]) {
-                Some(at) => end = at,
-                None => return text,
-            }
-        }
-        // `end` is the line break behind the last line that goes.
-        while self.rows.len() > 1 {
-            self.evict(out);
-        }
-        let mut start = 0;
-        for end in memchr_iter(b'\n', &bytes[..=end]) {
-            let line = &text[start..end];
-            start = end + 1;
-            self.breaks += 1;
-            if cut::is_too_long(line.len()) {
-                self.print(line, out);
-                self.rows[0].number = self.breaks;
-                self.lost = true;
-                self.out.row(&self.rows[0], out);
-                self.rows[0].clear();
-                self.column = Column::End;
-            } else {
-                self.out.line(self.breaks, line, out);
-            }
-        }
-        &text[start..]
     }
 
     /// Whether the cursor is on a last line that nothing was ever printed on: one that was erased keeps the

@@ -1,8 +1,11 @@
-//! Finds control characters, and prints what is between them.
+//! Finds control characters, and prints what is between them: whole lines at once, where they cannot be redrawn.
+
+use super::{Sanitizer, WINDOW, cut};
+use memchr::{memchr, memrchr};
 
 use super::row::Column;
-use super::{Line, Sanitizer};
 use crate::bytes::{controls, equal, find};
+use crate::filter::line::{Line, Take};
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;
@@ -104,7 +107,7 @@ fn idle(bytes: &[u8]) -> Option<usize> {
 impl Sanitizer {
     /// Prints what `text` begins with, up to a control; where it is added at the end of the last line,
     /// colours are no such. Returns how many bytes that were.
-    pub(super) fn text(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) -> usize {
+    pub(super) fn text(&mut self, text: &str, out: &mut impl Take) -> usize {
         let plain = plain_prefix(text.as_bytes());
         if plain == text.len() || !self.appends() {
             self.plain(&text[..plain], out);
@@ -116,6 +119,59 @@ impl Sanitizer {
         self.plain(&clean, out);
         self.clean = clean;
         taken
+    }
+
+    /// Text without any control but line breaks and tabs.
+    fn plain(&mut self, text: &str, out: &mut impl Take) {
+        let mut rest = text;
+        let mut first = true;
+        while let Some(end) = memchr(b'\n', rest.as_bytes()) {
+            let mut each = |line: Line<'_>| out.line(line);
+            self.print(&rest[..end], &mut each);
+            self.line_break(&mut each);
+            rest = &rest[end + 1..];
+            if std::mem::take(&mut first) && self.is_on_new_line() {
+                rest = self.whole_lines(rest, out);
+            }
+        }
+        self.print(rest, &mut |line| out.line(line));
+    }
+
+    /// The cursor is on an empty last line: hands on the lines of `text` that are out of reach
+    /// when it has been printed, and returns the rest.
+    fn whole_lines<'t>(&mut self, text: &'t str, out: &mut impl Take) -> &'t str {
+        let bytes = text.as_bytes();
+        let mut end = bytes.len();
+        for _ in 0..=WINDOW {
+            match memrchr(b'\n', &bytes[..end]) {
+                Some(at) => end = at,
+                None => return text,
+            }
+        }
+        // `end` is the line break behind the last line that goes.
+        while self.rows.len() > 1 {
+            self.evict(&mut |line| out.line(line));
+        }
+        let (mut lines, rest) = text.split_at(end + 1);
+        while let Some(first) = cut::whole(lines) {
+            let (block, more) = lines.split_at(first);
+            self.breaks += self.out.block(self.breaks + 1, block, out);
+            lines = more;
+            if let Some(end) = memchr(b'\n', lines.as_bytes())
+                && cut::is_too_long(end)
+            {
+                self.breaks += 1;
+                let mut each = |line: Line<'_>| out.line(line);
+                self.print(&lines[..end], &mut each);
+                self.rows[0].number = self.breaks;
+                self.lost = true;
+                self.out.row(&self.rows[0], &mut each);
+                self.rows[0].clear();
+                self.column = Column::End;
+                lines = &lines[end + 1..];
+            }
+        }
+        rest
     }
 
     /// Whether what is printed next is added at the end of the last line.

@@ -1,7 +1,7 @@
 //! Strategies one after the other.
 
 use super::{FilterConfidence, NamedRecipe, Strategy};
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{Block, End, Line, Sink};
 
 /// Each takes what the one before it hands on.
 pub(in crate::filter) struct Chain {
@@ -61,6 +61,19 @@ impl Chain {
     /// Takes the next line.
     pub(in crate::filter) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         pass(&mut self.strategies, line, out);
+    }
+
+    /// Takes the next lines; `hashes`: of what each is but for its digits.
+    pub(in crate::filter) fn block(
+        &mut self,
+        block: Block<'_>,
+        hashes: &[u64],
+        out: &mut dyn Sink,
+    ) {
+        match &mut self.strategies[..] {
+            [only] => only.block(block, hashes, out),
+            strategies => block.lines().for_each(|line| pass(strategies, line, out)),
+        }
     }
 
     /// The output has ended.

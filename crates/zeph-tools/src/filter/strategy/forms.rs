@@ -2,7 +2,6 @@
 
 use super::mask::{Mask, shape_by};
 use super::words::has_words;
-use crate::filter::but_for_digits;
 
 /// How many lines are remembered.
 const SLOTS: usize = 512;
@@ -11,11 +10,30 @@ const SLOTS: usize = 512;
 const ROUND: u32 = 256;
 const TRIED: u32 = 16;
 
+/// A line that was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// What it is but for its digits.
+    hash: u64,
+    /// Its shape; none if it has too few words.
+    shape: Option<u64>,
+    /// The group of its shape.
+    group: Option<u32>,
+}
+
+/// What is known of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It has no shape.
+    Bare,
+    /// It is in this group.
+    Group(usize),
+}
+
 /// Lines that were looked at; a newer one takes the place of an older one.
 #[derive(Debug)]
 pub(super) struct Forms {
-    /// What a line is but for its digits, and its shape; no shape if it has too few words.
-    slots: Box<[(u64, Option<u64>)]>,
+    slots: Box<[Slot]>,
     /// Words that a line needs.
     min_words: usize,
     /// Lines since the last one that was found.
@@ -26,32 +44,54 @@ impl Forms {
     /// Lines of fewer words have no shape.
     pub(super) fn new(min_words: usize) -> Self {
         Self {
-            slots: vec![(0, None); SLOTS].into_boxed_slice(),
+            slots: vec![Slot::default(); SLOTS].into_boxed_slice(),
             min_words,
             missed: 0,
         }
     }
 
-    /// The hash of the shape of a line.
-    pub(super) fn shape(&mut self, text: &str) -> Option<u64> {
+    /// The hash of the shape of a line; `hash`: of what it is but for its digits.
+    pub(super) fn shape(&mut self, text: &str, hash: u64) -> Option<u64> {
         if self.missed % ROUND >= TRIED {
             self.missed = self.missed.wrapping_add(1);
             return self.read(text).0;
         }
-        let hash = but_for_digits::hash(text) | 1;
-        let slot = (hash >> 40) as usize % SLOTS;
-        if let Some((known, shape)) = self.slots.get(slot)
-            && *known == hash
-        {
+        let hash = hash | 1;
+        let slot = &self.slots[slot(hash)];
+        if slot.hash == hash {
             self.missed = 0;
-            return *shape;
+            return slot.shape;
         }
         self.missed = self.missed.wrapping_add(1);
         let (shape, by_digits) = self.read(text);
         if !by_digits {
-            self.slots[slot] = (hash, shape);
+            self.slots[self::slot(hash)] = Slot {
+                hash,
+                shape,
+                group: None,
+            };
         }
         shape
+    }
+
+    /// What is known of lines that are this but for their digits.
+    pub(super) fn known(&mut self, hash: u64) -> Option<Known> {
+        let slot = &self.slots[slot(hash)];
+        let known = match (slot.shape, slot.group) {
+            _ if slot.hash != hash | 1 => return None,
+            (None, _) => Known::Bare,
+            (Some(_), group) => Known::Group(group? as usize),
+        };
+        self.missed = 0;
+        Some(known)
+    }
+
+    /// Such a line is in this group.
+    pub(super) fn grouped(&mut self, hash: u64, group: usize) {
+        let slot = &mut self.slots[slot(hash)];
+        if slot.hash == hash | 1 {
+            slot.group = u32::try_from(group).ok();
+        }
     }
 
     /// The shape of a line, and whether it is another one with other digits.
@@ -64,11 +104,16 @@ impl Forms {
     }
 }
 
+fn slot(hash: u64) -> usize {
+    (hash >> 40) as usize % SLOTS
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::filter::but_for_digits;
 
     proptest! {
         #[test]
@@ -88,7 +133,7 @@ mod tests {
                 };
                 let line: String = line.chars().map(other).collect();
                 let expect = has_words(&line, 1).then(|| shape_by(&line, Mask::Shape).0);
-                prop_assert_eq!(forms.shape(&line), expect, "{:?}", line);
+                prop_assert_eq!(forms.shape(&line, but_for_digits::hash(&line)), expect, "{:?}", line);
             }
         }
     }

@@ -39,7 +39,7 @@ use regex::{RegexSet, RegexSetBuilder};
 use serde::de::DeserializeOwned;
 
 use super::confidence::FilterConfidence;
-use super::line::{End, Line, Sink};
+use super::line::{Block, End, Line, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use mask::{Mask, shape};
@@ -48,6 +48,12 @@ pub(super) use mask::{Mask, shape};
 pub trait Strategy: Send {
     /// Takes the next line, and hands on what is kept, now or later.
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
+
+    /// Takes the next lines; `hashes`: of what each is but for its digits.
+    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
+        let _ = hashes;
+        block.lines().for_each(|line| self.line(line, out));
+    }
 
     /// The output has ended: hands on the rest, and says how well it was understood.
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence;

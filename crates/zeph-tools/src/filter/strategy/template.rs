@@ -11,10 +11,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::dedup::Dedup;
-use super::forms::Forms;
+use super::forms::{Forms, Known};
 use super::{FilterConfidence, Recipe, Strategy};
+use crate::filter::but_for_digits;
 use crate::filter::facts::{Shape, Shapes};
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{Block, End, Held, Line, Sink, Span};
 
 /// Shapes that are told apart; lines of further ones stay.
 const MOST_SHAPES: usize = 4096;
@@ -75,6 +76,8 @@ impl Recipe for Params {
             told: false,
             trace: 0,
             after: 0,
+            bare: Vec::new(),
+            grown: Vec::new(),
         })
     }
 }
@@ -153,6 +156,8 @@ struct Group {
     /// The second, as long as there are no more than [`RARE`].
     second: Option<Held>,
     last: Held,
+    /// A later one, by its place in the block at hand.
+    newest: Option<usize>,
 }
 
 impl Group {
@@ -187,6 +192,10 @@ struct Template {
     /// Lines that may yet belong to the last error.
     trace: u32,
     after: u32,
+    /// Lines of the block at hand without a shape, which are to be handed on.
+    bare: Vec<Span>,
+    /// Groups of which the block at hand has a newer line.
+    grown: Vec<usize>,
 }
 
 impl Template {
@@ -208,12 +217,13 @@ impl Template {
         }
     }
 
-    fn group(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+    /// Takes a line; `hash`: of what it is but for its digits.
+    fn group(&mut self, line: Line<'_>, hash: u64, out: &mut dyn Sink) {
         if self.belongs_to_error(line.text) {
             self.show(line, None, out);
             return;
         }
-        let Some(shape) = self.forms.shape(line.text) else {
+        let Some(shape) = self.forms.shape(line.text, hash) else {
             self.show(line, None, out);
             return;
         };
@@ -221,6 +231,7 @@ impl Template {
             self.open(shape, line, out);
             return;
         };
+        self.forms.grouped(hash, at);
         let group = &mut self.groups[at];
         group.count += 1;
         if group.count <= group.kind.shown() {
@@ -232,9 +243,7 @@ impl Template {
             group.second = Some(std::mem::replace(&mut group.last, line.into()));
             return;
         }
-        group.last.number = line.number;
-        group.last.text.clear();
-        group.last.text.push_str(line.text);
+        group.last.set(line);
     }
 
     /// The first line of a shape.
@@ -253,6 +262,7 @@ impl Template {
             count: 1,
             second: None,
             last: Held::default(),
+            newest: None,
         });
         self.index.insert(shape, at);
         self.show(line, Some(at), out);
@@ -323,17 +333,76 @@ fn told(text: &str, count: u64) -> String {
     format!("{text} [×{count} like this]")
 }
 
-impl Strategy for Template {
-    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+impl Template {
+    /// Takes the next line; `hash`: of what it is but for its digits.
+    fn next(&mut self, line: Line<'_>, hash: u64, out: &mut dyn Sink) {
         if self.grouping {
-            self.group(line, out);
+            self.group(line, hash, out);
             return;
         }
         self.early.push(line.into());
         if self.early.len() >= self.min_lines {
             self.grouping = true;
-            for line in std::mem::take(&mut self.early) {
-                self.group(line.line(), out);
+            for held in std::mem::take(&mut self.early) {
+                let line = held.line();
+                self.group(line, but_for_digits::hash(line.text), out);
+            }
+        }
+    }
+
+    /// Takes line `index` of a block, if it is like one before it and changes nothing but which the last such line
+    /// is, and how many there are.
+    fn one_more(&mut self, index: usize, span: Span, hash: u64) -> bool {
+        if self.trace > 0 || self.after > 0 || !self.grouping {
+            return false;
+        }
+        match self.forms.known(hash) {
+            Some(Known::Bare) if self.told => self.bare.push(span),
+            Some(Known::Group(at)) => {
+                let group = &mut self.groups[at];
+                if group.count < RARE || group.count < group.kind.shown() {
+                    return false;
+                }
+                group.count += 1;
+                if group.newest.replace(index).is_none() {
+                    self.grown.push(at);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Hands on lines without a shape.
+    fn keep_bare(&mut self, block: Block<'_>, out: &mut dyn Sink) {
+        if !self.bare.is_empty() {
+            out.keep_block(block.of(&self.bare));
+            self.bare.clear();
+        }
+    }
+}
+
+impl Strategy for Template {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        self.next(line, but_for_digits::hash(line.text), out);
+    }
+
+    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
+        for (index, (span, hash)) in block.spans().iter().zip(hashes).enumerate() {
+            if !self.one_more(index, *span, *hash) {
+                self.keep_bare(block, out);
+                self.next(block.line(*span), *hash, out);
+            }
+        }
+        self.keep_bare(block, out);
+        for at in self.grown.drain(..) {
+            let group = &mut self.groups[at];
+            let newest = group
+                .newest
+                .take()
+                .map(|index| block.line(block.spans()[index]));
+            if let Some(line) = newest.filter(|line| line.number >= group.last.number) {
+                group.last.set(line);
             }
         }
     }
