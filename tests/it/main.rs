@@ -53,6 +53,7 @@ mod retry;
 mod secrets;
 mod seen;
 mod spending;
+mod switching;
 mod terminal;
 mod text_tools;
 mod together;

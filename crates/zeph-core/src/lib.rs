@@ -21,7 +21,7 @@ pub use agent::dispatch::{Batch, Caller, Dispatcher, person_text};
 pub use agent::history::{History, HistoryError};
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;
-pub use agent::{Agent, AgentParts, Reply, undo_note};
+pub use agent::{Agent, AgentParts, Reply, Switch, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::{AgentConfig, CompactionConfig};
 pub use judge::ModelJudge;

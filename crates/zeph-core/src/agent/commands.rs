@@ -13,6 +13,10 @@ pub enum Input<'a> {
     Command(Command),
     /// `/tools unblock NAME`
     Unblock(&'a str),
+    /// `/model NAME`
+    Model(&'a str),
+    /// `/resume ID`
+    Resume(&'a str),
     /// A slash command that does not exist, or not with these words, with the nearest one that does.
     Unknown {
         /// As typed.
@@ -39,8 +43,10 @@ pub enum Command {
     Tools,
     /// `/tools unblock`, without a name
     Unblock,
-    /// `/sessions`
+    /// `/sessions`, and `/resume` without an id
     Sessions,
+    /// `/model`, without a name
+    Models,
     /// `/reload`
     Reload,
     /// `/undo`
@@ -85,9 +91,19 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "NAME: let a tool run again that failed too often",
     ),
     (
+        "/model",
+        Command::Models,
+        "NAME: ask another provider, or another model; without NAME, which there are",
+    ),
+    (
         "/sessions",
         Command::Sessions,
         "the sessions of this directory",
+    ),
+    (
+        "/resume",
+        Command::Sessions,
+        "ID: go on with another session",
     ),
     (
         "/reload",
@@ -137,6 +153,11 @@ pub fn parse(text: &str) -> Input<'_> {
         }
         if let ["/tools", "unblock", tool] = words[..] {
             return Input::Unblock(tool);
+        }
+        match words[..] {
+            ["/model", name] => return Input::Model(name),
+            ["/resume", id] => return Input::Resume(id),
+            _ => {}
         }
         if let ["/permissions", "rm", number] = words[..]
             && let Ok(number) = number.parse()
@@ -193,6 +214,10 @@ mod tests {
         check("/tools unblock", Input::Command(Command::Unblock));
         check("/tools  unblock read ", Input::Unblock("read"));
         check("/permissions", Input::Command(Command::Permissions));
+        check("/model", Input::Command(Command::Models));
+        check("/model gpt-5-mini", Input::Model("gpt-5-mini"));
+        check("/resume", Input::Command(Command::Sessions));
+        check("/resume 0198ab", Input::Resume("0198ab"));
         let remove = Command::PermissionsRemove(12);
         check("/permissions  rm 12", Input::Command(remove));
         check("fix it", Input::Prompt("fix it"));
@@ -206,6 +231,7 @@ mod tests {
             unknown("/tools unblock a b", Some("/tools")),
         );
         check("/undo list", unknown("/undo list", Some("/undo")));
+        check("/model a b", unknown("/model a b", Some("/model")));
         let near = Some("/permissions");
         check("/permissions rm", unknown("/permissions rm", near));
         check("/permissions rm x", unknown("/permissions rm x", near));

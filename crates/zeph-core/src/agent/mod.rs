@@ -144,8 +144,21 @@ pub enum Reply {
     Text(String),
     /// The person's own command ran; its output went to the channel.
     Ran,
+    /// The person wants to go on with something else, for which the agent is opened anew.
+    Switch(Switch),
     /// The person wants to leave.
     Quit,
+}
+
+/// What a person wants to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Switch {
+    /// `/model`: nothing yet; which providers there are.
+    Models,
+    /// `/model NAME`: the provider of this name, or this model of the one that is asked.
+    Model(String),
+    /// `/resume ID`: the session whose id begins so.
+    Session(String),
 }
 
 impl Agent {
@@ -230,11 +243,14 @@ impl Agent {
             },
             Input::Command(Command::Quit) => Reply::Quit,
             Input::Command(Command::Compact) => Reply::Text(self.compact_as_told(cancel).await),
+            Input::Command(Command::Models) => Reply::Switch(Switch::Models),
             Input::Command(command) => match self.run_command(command).await {
                 Ok(text) => Reply::Text(text),
                 Err(error) => Reply::Text(format!("error: {error}")),
             },
             Input::Unblock(tool) => Reply::Text(self.unblock(tool)),
+            Input::Model(name) => Reply::Switch(Switch::Model(name.to_owned())),
+            Input::Resume(id) => Reply::Switch(Switch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Text(match near {
                 Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
                 None => format!("{name} is no command; /help lists all"),
@@ -296,7 +312,7 @@ impl Agent {
             },
             Command::Permissions => self.list_permissions().await,
             Command::PermissionsRemove(number) => self.remove_permission(number).await,
-            Command::Compact | Command::Quit => String::new(),
+            Command::Compact | Command::Models | Command::Quit => String::new(),
         })
     }
 

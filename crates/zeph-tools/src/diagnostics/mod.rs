@@ -74,7 +74,7 @@ impl Diagnostics {
         Self {
             def: ToolDef::new::<Params>(
                 "diagnostics",
-                "Errors and warnings of a Cargo project by line; better than cargo check in bash.",
+                "Cargo errors and warnings by line; better than cargo check in bash.",
                 Annotations {
                     read_only: false,
                     destructive: false,

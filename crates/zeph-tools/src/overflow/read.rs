@@ -58,7 +58,7 @@ impl ReadOverflow {
         Self {
             definition: ToolDef::new::<Params>(
                 READ_OVERFLOW,
-                "Lines of an output that was cut, by offset and limit or pattern.",
+                "Read an output that was cut, by lines or pattern.",
                 Annotations::READ,
             )
             .with_param_aliases(&[

@@ -38,7 +38,7 @@ const MOST_MATCHES: usize = 1000;
 struct ScrapeParams {
     url: String,
     select: String,
-    /// text (default), html, attr:NAME
+    /// text, html, attr:NAME
     extract: Option<String>,
     #[schemars(range(min = 1))]
     limit: Option<usize>,

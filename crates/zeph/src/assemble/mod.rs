@@ -3,6 +3,7 @@
 //! Every entry point (interactive, one-shot, `zeph tools`, the demo) comes through here, so the
 //! same gates stand before every call.
 
+mod agent;
 mod audit;
 mod executors;
 mod filters;
@@ -56,7 +57,7 @@ use limits::{limits, warn_of_unknown};
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
 pub(crate) use provider::{
-    choose_provider, chosen_config, compressor, missing_key, reformatter, substitutes,
+    choose_provider, chosen_config, compressor, meant, missing_key, reformatter, substitutes,
     with_substitutes,
 };
 pub(crate) use reload::Reloader;

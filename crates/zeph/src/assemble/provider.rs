@@ -136,6 +136,23 @@ pub(crate) fn choose_provider(
     Ok(provider)
 }
 
+/// What a person means by `name` while `current` is asked: the provider of this name, else this model of
+/// the current one. What was said of the current model does not hold for another.
+pub(crate) fn meant(loaded: &Loaded, current: &ProviderConfig, name: &str) -> ProviderConfig {
+    let mut configured = loaded.config.llm.providers.iter();
+    match configured.find(|config| config.name == name) {
+        Some(config) => config.clone(),
+        None => ProviderConfig {
+            model: name.to_owned(),
+            context_window: None,
+            max_output_tokens: None,
+            images: None,
+            prices: None,
+            ..current.clone()
+        },
+    }
+}
+
 /// Builds the provider that was chosen, with those that stand in for it. One whose key is not set is
 /// passed over: which keys there are is a matter of the machine, not of the configuration.
 ///

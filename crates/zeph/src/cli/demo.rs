@@ -19,7 +19,8 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, AgentParts, Caller, Dispatcher, TurnEnd, person_text};
+use zeph_core::{Caller, Dispatcher, TurnEnd, person_text};
+use zeph_llm::LlmProvider;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_tools::shell::ShellOutputEnvelope;
 use zeph_tools::{Origin, Phase, ToolCall};
@@ -165,30 +166,10 @@ async fn work(
         .map_err(|message| anyhow!("the script of the demo is wrong: {message}"))?;
     let project = &assembly.env.cwd;
     let open = open_session(&assembly.store, &SessionChoice::New, project).await?;
-    let mut agent = Agent::open(AgentParts {
-        config: assembly.loaded.config.agent.clone(),
-        tafc: assembly.loaded.config.tools.tafc.clone(),
-        provider: Arc::new(ScriptedProvider::new("demo", scenario)),
-        reformatter: assembly.reformatter.clone(),
-        compressor: assembly.compressor.clone(),
-        executor: Arc::clone(&assembly.stack) as _,
-        channel: Arc::clone(view) as _,
-        undo: Arc::clone(&assembly.undo),
-        caches: assembly.caches.clone(),
-        limits: assembly.limits.clone(),
-        side_usage: Arc::clone(&assembly.side_usage),
-        result_format: assembly.loaded.config.tools.result_format,
-        permissions: assembly.permissions.clone(),
-        more_status: assembly.more_status(),
-        instructions: String::new(),
-        store: assembly.store.clone(),
-        session: open.id.clone(),
-        project: project.clone(),
-        caller_id: None,
-        reload: None,
-        response_schema: None,
-    })
-    .await?;
+    let provider = Arc::new(ScriptedProvider::new("demo", scenario)) as Arc<dyn LlmProvider>;
+    let channel = Arc::clone(view) as _;
+    let agent = assembly.open_agent(&provider, channel, &open.id, None);
+    let mut agent = agent.await?;
     view.says("user", PROMPT);
     let outcome = agent.run_turn(PROMPT, cancel).await;
     view.flush();

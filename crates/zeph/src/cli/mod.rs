@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod audit;
 mod config_cmd;
+mod conversation;
 mod demo;
 mod doctor;
 mod exit;

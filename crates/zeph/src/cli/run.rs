@@ -8,19 +8,18 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, AgentParts, Channel, Reply, TurnEnd, TurnOutcome};
+use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
+use super::conversation::Conversation;
 use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, session_choice, with_causes};
-use crate::assemble::{Assembly, AuditLines, OpenSession, choose_provider, open_session};
+use crate::assemble::{Assembly, AuditLines, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
-use crate::terminal::{
-    InteractiveOptions, SessionEnd, TerminalChannel, TerminalOptions, interactive as session,
-};
+use crate::terminal::{SessionEnd, TerminalChannel, TerminalOptions, interactive as session};
 
 /// The most bytes of a piped prompt.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -164,30 +163,9 @@ async fn turn_of(
         view.channel()
             .emit(zeph_core::AgentEvent::Notice(notice.clone()));
     }
-    let mut agent = Agent::open(AgentParts {
-        config: assembly.agent_config(provider.context_window()),
-        tafc: assembly.loaded.config.tools.tafc.clone(),
-        provider,
-        reformatter: assembly.reformatter.clone(),
-        compressor: assembly.compressor.clone(),
-        executor: Arc::clone(&assembly.stack) as _,
-        channel: view.channel(),
-        undo: Arc::clone(&assembly.undo),
-        caches: assembly.caches.clone(),
-        limits: assembly.limits.clone(),
-        side_usage: Arc::clone(&assembly.side_usage),
-        result_format: assembly.loaded.config.tools.result_format,
-        permissions: assembly.permissions.clone(),
-        more_status: assembly.more_status(),
-        instructions: assembly.instructions.text.clone(),
-        store: assembly.store.clone(),
-        session: open.id.clone(),
-        project: assembly.env.cwd.clone(),
-        caller_id: None,
-        reload: Some(Arc::clone(&assembly.reload) as _),
-        response_schema: schema.as_ref().map(|schema| schema.schema.clone()),
-    })
-    .await?;
+    let answer = schema.as_ref().map(|schema| schema.schema.clone());
+    let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);
+    let mut agent = agent.await?;
     let outcome = match &schema {
         None if typed && !text.trim_start().starts_with('!') => {
             handle(&mut agent, &text, &cancel).await
@@ -208,6 +186,14 @@ async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> Tu
     match agent.handle(text, cancel).await {
         Reply::Turn(outcome) => outcome,
         Reply::Text(text) => told(text),
+        Reply::Switch(_) => TurnOutcome {
+            message: Some(
+                "/model and /resume are for an interactive session; here --model, --provider and \
+                 --resume choose"
+                    .to_owned(),
+            ),
+            ..outcome_of(TurnEnd::Error, String::new())
+        },
         Reply::Nothing | Reply::Ran | Reply::Quit => told(String::new()),
     }
 }
@@ -360,53 +346,15 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         );
     }
     let (loaded, env) = load_config(global)?;
-    let provider = choose_provider(&loaded, &env, global)?;
-    let assembly = Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
-    let OpenSession { id, notice, lock } =
-        open_session(&assembly.store, &session_choice(turn), &assembly.env.cwd).await?;
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
         global.quiet,
         global.yes,
     )));
-    let mut agent = Agent::open(AgentParts {
-        config: assembly.agent_config(provider.context_window()),
-        tafc: assembly.loaded.config.tools.tafc.clone(),
-        provider: Arc::clone(&provider),
-        reformatter: assembly.reformatter.clone(),
-        compressor: assembly.compressor.clone(),
-        executor: Arc::clone(&assembly.stack) as _,
-        channel: Arc::clone(&channel) as _,
-        undo: Arc::clone(&assembly.undo),
-        caches: assembly.caches.clone(),
-        limits: assembly.limits.clone(),
-        side_usage: Arc::clone(&assembly.side_usage),
-        result_format: assembly.loaded.config.tools.result_format,
-        permissions: assembly.permissions.clone(),
-        more_status: assembly.more_status(),
-        instructions: assembly.instructions.text.clone(),
-        store: assembly.store.clone(),
-        session: id.clone(),
-        project: assembly.env.cwd.clone(),
-        caller_id: None,
-        reload: Some(Arc::clone(&assembly.reload) as _),
-        response_schema: None,
-    })
-    .await?;
-    let options = InteractiveOptions {
-        model: provider.model().to_owned(),
-        project: assembly.env.cwd.clone(),
-        history_file: assembly.loaded.paths.data_dir.join("history.txt"),
-        notice,
-    };
-    let end = session::run(&mut agent, Arc::clone(&channel), options).await?;
-    let empty = agent.messages().is_empty();
-    drop(agent);
-    drop(lock);
-    if empty && assembly.store.session(&id).await?.messages == 0 {
-        // Nothing was said: nothing is kept.
-        assembly.store.delete_session(&id).await?;
-    }
-    assembly.close().await?;
+    let choice = session_choice(turn);
+    let (mut conversation, options) =
+        Conversation::begin(loaded, env, global, &choice, Arc::clone(&channel)).await?;
+    let end = session::run(&mut conversation, channel, options).await?;
+    conversation.end().await?;
     Ok(match end {
         SessionEnd::Left => Exit::Done,
         SessionEnd::Interrupted => Exit::Interrupted,

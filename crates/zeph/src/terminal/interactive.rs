@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, Reply, TurnEnd, TurnOutcome};
+use zeph_core::{Agent, Reply, Switch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::channel::TerminalChannel;
@@ -45,12 +45,24 @@ pub(crate) enum SessionEnd {
     Interrupted,
 }
 
+/// The conversation that is held.
+pub(crate) trait Converse {
+    /// Who handles what is typed.
+    fn agent(&mut self) -> &mut Agent;
+
+    /// Goes on with another model or session; what to tell the person. After an error everything is as it was.
+    ///
+    /// # Errors
+    /// Why not.
+    async fn switch(&mut self, to: Switch) -> anyhow::Result<String>;
+}
+
 /// Holds a conversation. Standard input, output and error have to be terminals.
 ///
 /// # Errors
 /// When the terminal cannot be used.
 pub(crate) async fn run(
-    agent: &mut Agent,
+    conversation: &mut impl Converse,
     channel: Arc<TerminalChannel>,
     options: InteractiveOptions,
 ) -> anyhow::Result<SessionEnd> {
@@ -105,7 +117,14 @@ pub(crate) async fn run(
             Input::Text(text) => {
                 pressed = None;
                 let start = Instant::now();
-                let reply = turn(agent, &channel, &text, &mut signals, &mut pressed).await;
+                let reply = turn(
+                    conversation.agent(),
+                    &channel,
+                    &text,
+                    &mut signals,
+                    &mut pressed,
+                )
+                .await;
                 channel.screen().end_turn();
                 match reply {
                     None => {
@@ -113,6 +132,11 @@ pub(crate) async fn run(
                         return Ok(SessionEnd::Interrupted);
                     }
                     Some(Reply::Quit) => break,
+                    Some(Reply::Switch(to)) => {
+                        let told = conversation.switch(to).await;
+                        let told = told.unwrap_or_else(|error| format!("error: {error:#}"));
+                        show(&channel, &Reply::Text(told), start.elapsed());
+                    }
                     Some(reply) => show(&channel, &reply, start.elapsed()),
                 }
                 if let Some(before) = pressed
@@ -228,7 +252,7 @@ fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
                 screen.remark(&cost(outcome.usage, outcome.cost, took));
             }
         }
-        Reply::Nothing | Reply::Ran | Reply::Quit => {}
+        Reply::Nothing | Reply::Ran | Reply::Switch(_) | Reply::Quit => {}
     }
 }
 

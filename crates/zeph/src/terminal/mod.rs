@@ -16,4 +16,4 @@ mod spinner;
 mod style;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
-pub(crate) use interactive::{InteractiveOptions, SessionEnd};
+pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};

@@ -1,0 +1,50 @@
+//! The agent of an assembly: the one way in which every conversation is opened.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use zeph_core::agent::history::HistoryError;
+use zeph_core::{Agent, AgentParts, Channel};
+use zeph_llm::LlmProvider;
+
+use super::Assembly;
+
+impl Assembly {
+    /// Opens the conversation of `session`, which exists, with `provider` and whoever is at the other end of
+    /// `channel`; `schema` is what the answer has to follow.
+    ///
+    /// # Errors
+    /// [`HistoryError`] when the conversation cannot be read back.
+    pub(crate) async fn open_agent(
+        &self,
+        provider: &Arc<dyn LlmProvider>,
+        channel: Arc<dyn Channel>,
+        session: &str,
+        schema: Option<Value>,
+    ) -> Result<Agent, HistoryError> {
+        Agent::open(AgentParts {
+            config: self.agent_config(provider.context_window()),
+            tafc: self.loaded.config.tools.tafc.clone(),
+            provider: Arc::clone(provider),
+            reformatter: self.reformatter.clone(),
+            compressor: self.compressor.clone(),
+            executor: Arc::clone(&self.stack) as _,
+            channel,
+            undo: Arc::clone(&self.undo),
+            caches: self.caches.clone(),
+            limits: self.limits.clone(),
+            side_usage: Arc::clone(&self.side_usage),
+            result_format: self.loaded.config.tools.result_format,
+            permissions: self.permissions.clone(),
+            more_status: self.more_status(),
+            instructions: self.instructions.text.clone(),
+            store: self.store.clone(),
+            session: session.to_owned(),
+            project: self.env.cwd.clone(),
+            caller_id: None,
+            reload: Some(Arc::clone(&self.reload) as _),
+            response_schema: schema,
+        })
+        .await
+    }
+}

@@ -1,0 +1,159 @@
+//! The conversation at the terminal, which can go on with another model or another session.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use zeph_core::{Agent, Switch};
+use zeph_llm::{LlmProvider, ProviderConfig};
+use zeph_memory::SessionLock;
+
+use super::args::GlobalArgs;
+use crate::assemble::{
+    Assembly, AuditLines, OpenSession, SessionChoice, choose_provider, chosen_config, meant,
+    open_session, with_substitutes,
+};
+use crate::config::{Environment, Loaded};
+use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
+
+/// See the module.
+pub(super) struct Conversation {
+    assembly: Assembly,
+    channel: Arc<TerminalChannel>,
+    /// What is configured of the provider that is asked.
+    config: ProviderConfig,
+    provider: Arc<dyn LlmProvider>,
+    agent: Agent,
+    session: String,
+    /// Keeps other processes out of the session.
+    lock: SessionLock,
+}
+
+impl Conversation {
+    /// Builds the stack and opens the session.
+    ///
+    /// # Errors
+    /// What is missing, where, and how to mend it.
+    pub(super) async fn begin(
+        loaded: Loaded,
+        env: Environment,
+        global: &GlobalArgs,
+        choice: &SessionChoice,
+        channel: Arc<TerminalChannel>,
+    ) -> anyhow::Result<(Self, InteractiveOptions)> {
+        let config = chosen_config(&loaded, &env, global.model.as_deref())?.into_owned();
+        let provider = choose_provider(&loaded, &env, global)?;
+        let assembly =
+            Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
+        let OpenSession { id, notice, lock } =
+            open_session(&assembly.store, choice, &assembly.env.cwd).await?;
+        let agent = assembly.open_agent(&provider, Arc::clone(&channel) as _, &id, None);
+        let agent = agent.await?;
+        let options = InteractiveOptions {
+            model: provider.model().to_owned(),
+            project: assembly.env.cwd.clone(),
+            history_file: assembly.loaded.paths.data_dir.join("history.txt"),
+            notice,
+        };
+        let conversation = Self {
+            assembly,
+            channel,
+            config,
+            provider,
+            agent,
+            session: id,
+            lock,
+        };
+        Ok((conversation, options))
+    }
+
+    /// Ends what runs, and closes the database.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub(super) async fn end(self) -> anyhow::Result<()> {
+        let empty = self.agent.messages().is_empty();
+        drop((self.agent, self.lock));
+        forget_empty(&self.assembly, &self.session, empty).await?;
+        self.assembly.close().await
+    }
+
+    /// Which providers there are.
+    fn models(&self) -> String {
+        let mut text = format!(
+            "asked       {} ({})\n",
+            self.provider.model(),
+            self.config.name
+        );
+        for config in &self.assembly.loaded.config.llm.providers {
+            let _ = writeln!(text, "{:<11} {}", config.name, config.model);
+        }
+        text.push_str(
+            "/model NAME asks the provider of this name, or another model of the one that is asked",
+        );
+        text
+    }
+
+    async fn ask_another(&mut self, name: &str) -> anyhow::Result<String> {
+        let loaded = &self.assembly.loaded;
+        let config = meant(loaded, &self.config, name);
+        let provider = with_substitutes(&config, loaded, &self.assembly.env)?;
+        let channel = Arc::clone(&self.channel) as _;
+        let agent = self
+            .assembly
+            .open_agent(&provider, channel, &self.session, None);
+        self.agent = agent.await?;
+        self.provider = provider;
+        self.config = config;
+        Ok(format!(
+            "{} ({}) is asked from now on",
+            self.provider.model(),
+            self.config.name
+        ))
+    }
+
+    async fn resume(&mut self, prefix: &str) -> anyhow::Result<String> {
+        let store = &self.assembly.store;
+        let found = store.find_session(prefix).await?;
+        if found.id == self.session {
+            return Ok(format!("this is session {}", self.session));
+        }
+        let lock = store.lock_session(&found.id).await?;
+        let channel = Arc::clone(&self.channel) as _;
+        let agent = self
+            .assembly
+            .open_agent(&self.provider, channel, &found.id, None);
+        let agent = agent.await?;
+        let empty = self.agent.messages().is_empty();
+        self.agent = agent;
+        self.lock = lock;
+        let left = std::mem::replace(&mut self.session, found.id);
+        forget_empty(&self.assembly, &left, empty).await?;
+        let title = found.title.as_deref().unwrap_or("(no title)");
+        Ok(format!(
+            "session {} goes on: {} messages, {title}",
+            self.session, found.messages
+        ))
+    }
+}
+
+/// The session is left: where nothing was said nothing is kept. Nobody has it locked.
+async fn forget_empty(assembly: &Assembly, session: &str, empty: bool) -> anyhow::Result<()> {
+    if empty && assembly.store.session(session).await?.messages == 0 {
+        assembly.store.delete_session(session).await?;
+    }
+    Ok(())
+}
+
+impl Converse for Conversation {
+    fn agent(&mut self) -> &mut Agent {
+        &mut self.agent
+    }
+
+    async fn switch(&mut self, to: Switch) -> anyhow::Result<String> {
+        match to {
+            Switch::Models => Ok(self.models()),
+            Switch::Model(name) => self.ask_another(&name).await,
+            Switch::Session(prefix) => self.resume(&prefix).await,
+        }
+    }
+}

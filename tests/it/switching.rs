@@ -1,0 +1,130 @@
+//! `/model` and `/resume`: a conversation goes on with another model, or another one goes on.
+
+use serde_json::Value;
+
+use crate::rig::{Home, OpenAi, Reply, Request};
+use crate::terminal::Terminal;
+
+/// A provider that needs no key.
+fn provider(name: &str, model: &str, server: &OpenAi) -> String {
+    format!(
+        "[[llm.providers]]\nname = \"{name}\"\ntype = \"openai\"\nmodel = \"{model}\"\nbase_url = \"{}\"\n",
+        server.url()
+    )
+}
+
+/// What the user and the model said, as a request has it.
+fn said(request: &Request) -> String {
+    let messages = request.json()["messages"].clone();
+    let messages = messages.as_array().unwrap().iter();
+    let texts = messages.filter(|one| one["role"] != "system");
+    texts.map(|one| one["content"].to_string() + "\n").collect()
+}
+
+fn leave(mut terminal: Terminal) {
+    terminal.prompts("");
+    terminal.type_keys("\x04");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+fn type_line(terminal: &mut Terminal, line: &str) {
+    terminal.prompts("");
+    terminal.type_keys(&format!("{line}\r"));
+}
+
+/// Proves CMD-1 for `/model`: the conversation goes on with what was said, at another provider or with
+/// another model of it; what cannot be asked changes nothing.
+#[test]
+fn the_conversation_goes_on_with_another_model() {
+    let first = OpenAi::replies([Reply::text("From the first."), Reply::text("First again.")]);
+    let second = OpenAi::replies([Reply::text("From the second."), Reply::text("Bigger.")]);
+    let home = Home::new();
+    home.config(&format!(
+        "{}{}[[llm.providers]]\nname = \"keyless\"\ntype = \"claude\"\nmodel = \"m\"\n",
+        provider("local", "test-model", &first),
+        provider("other", "other-model", &second),
+    ));
+    let mut terminal = Terminal::start(&home, &[]);
+    type_line(&mut terminal, "one");
+    terminal.shows("From the first.");
+    type_line(&mut terminal, "/model");
+    terminal.shows("asked       test-model (local)");
+    terminal.shows("other       other-model");
+    type_line(&mut terminal, "/model keyless");
+    terminal.shows("ANTHROPIC_API_KEY");
+    type_line(&mut terminal, "two");
+    terminal.shows("First again.");
+    type_line(&mut terminal, "/model other");
+    terminal.shows("other-model (other) is asked from now on");
+    type_line(&mut terminal, "three");
+    terminal.shows("From the second.");
+    type_line(&mut terminal, "/model bigger-model");
+    terminal.shows("bigger-model (other) is asked from now on");
+    type_line(&mut terminal, "four");
+    terminal.shows("Bigger.");
+    leave(terminal);
+    assert_eq!(first.requests().len(), 2);
+    let requests = second.requests();
+    let models: Vec<Value> = requests
+        .iter()
+        .map(|one| one.json()["model"].clone())
+        .collect();
+    assert_eq!(models, ["other-model", "bigger-model"]);
+    assert_eq!(
+        said(&requests[1]),
+        "\"one\"\n\"From the first.\"\n\"two\"\n\"First again.\"\n\"three\"\n\"From the second.\"\n\"four\"\n"
+    );
+}
+
+/// Proves CMD-1 for `/resume`, by the beginning of an id; one that is not there, or that another process
+/// has, changes nothing. A session in which nothing was said is not kept.
+#[test]
+fn another_session_goes_on() {
+    let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
+    let home = Home::new();
+    home.config(&provider("local", "test-model", &server));
+    home.zeph(["-p", "the old one"]).code(0);
+    let id = |home: &Home| {
+        let listed = home.zeph(["sessions", "list", "--json"]).code(0).json();
+        let ids: Vec<String> = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect();
+        ids
+    };
+    let old = id(&home).remove(0);
+    let holder = Terminal::start(&home, &["--resume", &old]);
+    holder.prompts("");
+    let mut terminal = Terminal::start(&home, &[]);
+    type_line(&mut terminal, "/resume 00000000");
+    terminal.shows("error: ");
+    type_line(&mut terminal, &format!("/resume {old}"));
+    terminal.shows("in use");
+    leave(holder);
+    type_line(&mut terminal, "/resume");
+    terminal.shows("the old one");
+    type_line(&mut terminal, &format!("/resume {}", &old[..old.len() - 1]));
+    terminal.shows("goes on: 2 messages, the old one");
+    type_line(&mut terminal, "go on");
+    terminal.shows("answer 1");
+    leave(terminal);
+    assert_eq!(
+        said(&server.last()),
+        "\"the old one\"\n\"answer 0\"\n\"go on\"\n"
+    );
+    assert_eq!(id(&home), [old]);
+}
+
+/// Proves CMD-1, CLI-3: one turn has nothing to switch.
+#[test]
+fn one_turn_says_which_options_switch() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    for words in ["/model", "/model other", "/resume 0198"] {
+        home.zeph(["-p", words])
+            .code(1)
+            .says(&["--model", "--resume"]);
+    }
+}
