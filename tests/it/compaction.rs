@@ -290,7 +290,7 @@ fn what_was_read_before_is_read_again() {
         Reply::text("Read."),
     ]);
     let home = Home::openai(&server);
-    home.more_config("[agent.compaction]\ntool = true\n[tools.utility]\nenabled = false\n");
+    home.more_config("[tools.utility]\nenabled = false\n");
     home.write("a.txt", "text\n");
     say(&home, "hello");
     assert_eq!(say(&home, "read")["text"], "Read.");
@@ -518,8 +518,6 @@ fn a_model_has_its_conversation_summed_up() {
             .to_string()
             .contains("compress_context")
     };
-    assert!(!offered(&server.last()), "only where it is switched on");
-    home.more_config("[agent.compaction]\ntool = true\n");
     let object = say(&home, "tidy up");
     assert_eq!(object["text"], "Fine.", "{object}");
     let last = server.last();
@@ -532,6 +530,9 @@ fn a_model_has_its_conversation_summed_up() {
         cell(&home.database(), "SELECT compaction_method FROM summaries"),
         "autonomous"
     );
+    let off = "agent.compaction.enabled=false";
+    home.zeph(["-p", "three", "--set", off]).code(0);
+    assert!(!offered(&server.last()), "only where compaction is on");
     // Beside a conversation there is nothing to sum up.
     home.zeph(["tools", "call", "compress_context"])
         .code(1)

@@ -46,6 +46,7 @@ mod piped;
 mod policy;
 mod providers;
 mod quota;
+mod reflection;
 mod reformat;
 mod reload;
 mod remembered;

@@ -26,6 +26,12 @@ pub struct AgentConfig {
     /// How many tokens a session may take, read and written; empty means any number.
     #[schemars(range(min = 1))]
     pub max_tokens_per_session: Option<u64>,
+    /// How often in a turn the model is asked to reconsider, after calls whose arguments were wrong; 0 means never.
+    pub max_reflections: usize,
+    /// Whether calls are looked at for what may be made up: paths that do not exist and were not mentioned, hosts and ids that stand in the call alone. It is told and noted in the audit trail; nothing is refused.
+    pub hallucination_detection: bool,
+    /// The same for models that reason before they answer.
+    pub reasoning_model_detection: bool,
     /// The provider that sums up older messages; empty means the one that is asked.
     pub compress_provider: String,
     /// How a long conversation makes room.
@@ -38,7 +44,7 @@ pub struct AgentConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactionConfig {
-    /// Whether a long conversation makes room by itself. `/compact` does so at any time.
+    /// Whether a long conversation makes room by itself, and the model may ask for it (`compress_context`). `/compact` does so at any time.
     pub enabled: bool,
     /// The part of the budget from which on older messages are summed up. Old results of tools make room before, from 80 % on, where that is enough.
     #[schemars(range(min = 0.1, max = 1.0))]
@@ -46,8 +52,6 @@ pub struct CompactionConfig {
     /// How many of the last messages are not summed up; fewer where they are long.
     #[schemars(range(min = 1))]
     pub keep_recent: usize,
-    /// Whether the model may ask for it too, by the tool `compress_context`.
-    pub tool: bool,
 }
 
 impl CompactionConfig {
@@ -70,7 +74,6 @@ impl Default for CompactionConfig {
             enabled: true,
             threshold: 0.9,
             keep_recent: 10,
-            tool: false,
         }
     }
 }
@@ -84,6 +87,9 @@ impl Default for AgentConfig {
             context_budget_tokens: None,
             max_cost_usd: None,
             max_tokens_per_session: None,
+            max_reflections: 2,
+            hallucination_detection: false,
+            reasoning_model_detection: false,
             compress_provider: String::new(),
             compaction: CompactionConfig::default(),
             tool_filter: ToolFilterConfig::default(),

@@ -88,7 +88,9 @@ pub struct CallTrace {
     pub policy_match: Option<String>,
     /// How often it was executed.
     pub attempts: u32,
-    /// What was repaired in its arguments.
+    /// What may be made up in its arguments.
+    pub suspects: Vec<String>,
+    /// What was repaired in them.
     pub repairs: Vec<String>,
     /// What came of asking for arguments that fit.
     pub reformatted: Reformatted,

@@ -15,11 +15,12 @@ use super::dispatch::{Dispatcher, owned};
 use crate::channel::{AgentEvent, UserAnswer};
 
 impl Dispatcher {
-    /// Runs a call, and asks the person where the stack asks.
+    /// Runs a call, and asks the person where the stack asks. What is suspicious in it they are told first.
     pub(super) async fn run_asking(
         &self,
         call: &ToolCall,
         seats: Arc<BatchSeats>,
+        suspects: Vec<String>,
         cancel: &CancellationToken,
     ) -> ToolResult {
         self.refresh().await;
@@ -35,6 +36,10 @@ impl Dispatcher {
             },
         );
         let cx = cx.seated(seats).reformatting(self.reformat.clone());
+        for suspect in &suspects {
+            self.channel.emit(AgentEvent::Warning(suspect.clone()));
+        }
+        cx.trace().suspects = suspects;
         let mut waited = Duration::ZERO;
         let result = loop {
             let changes = self.grants.changes();

@@ -5,6 +5,7 @@
 //! A batch of read-only calls runs at the same time, bounded; a batch with a mutation in it runs
 //! in order. Results come in call order in either case.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,8 @@ pub struct Batch {
     pub max_parallel: usize,
     /// What they share before the quota.
     pub seats: Arc<BatchSeats>,
+    /// What may be made up in them, by the ids of calls: it is told, and noted in their audit entries.
+    pub suspects: HashMap<String, Vec<String>>,
 }
 
 impl Batch {
@@ -76,6 +79,7 @@ impl Batch {
             max_calls,
             max_parallel: config.max_parallel_calls,
             seats: Arc::new(BatchSeats::of(calls.count() as u64)),
+            suspects: HashMap::new(),
         }
     }
 }
@@ -179,7 +183,8 @@ impl Dispatcher {
     ) -> ToolResult {
         let call = self.call(request, Some(batch.id));
         if at < batch.max_calls {
-            self.run_asking(&call, Arc::clone(&batch.seats), cancel)
+            let suspects = batch.suspects.get(&call.id).cloned().unwrap_or_default();
+            self.run_asking(&call, Arc::clone(&batch.seats), suspects, cancel)
                 .await
         } else {
             self.refuse(&call, cancel, over_the_limit(batch.max_calls))
@@ -220,7 +225,7 @@ impl Dispatcher {
     /// Runs a call that the model (or a script) asks for; the stack may ask.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         let seats = Arc::new(BatchSeats::of(1));
-        self.run_asking(call, seats, cancel).await
+        self.run_asking(call, seats, Vec::new(), cancel).await
     }
 
     async fn refuse(

@@ -214,6 +214,17 @@ impl History {
         &self.messages
     }
 
+    /// Whether a person or a result said this.
+    pub(super) fn is_said(&self, word: &str) -> bool {
+        let said = |part: &MessagePart| match part {
+            MessagePart::Text { text } => text.contains(word),
+            MessagePart::ToolResult { content, .. } => content.contains(word),
+            _ => false,
+        };
+        let messages = self.messages.iter().filter(|it| it.role == Role::User);
+        messages.flat_map(|it| &it.parts).any(said)
+    }
+
     /// The id of the window: the messages sent under it only grow, at most the last is replaced.
     #[must_use]
     pub fn id(&self) -> HistoryId {

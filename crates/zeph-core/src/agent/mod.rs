@@ -4,6 +4,7 @@ mod asking;
 pub mod commands;
 pub mod compact;
 pub mod dispatch;
+mod hallucination;
 pub mod history;
 pub mod limits;
 mod offer;
@@ -11,6 +12,7 @@ pub mod outcome;
 mod permissions;
 pub mod prompt;
 mod reasoned;
+mod reflect;
 pub mod reformat;
 mod results;
 mod status;
@@ -118,6 +120,8 @@ pub struct Agent {
     history: History,
     /// What became of room in the turn under way.
     room: TurnRoom,
+    /// Whether the model was seen to reason before it answers.
+    reasons: bool,
     compressor: Compressor,
     store: Store,
     project: PathBuf,
@@ -208,6 +212,7 @@ impl Agent {
             window: history.id(),
             history,
             room: TurnRoom::default(),
+            reasons: false,
             compressor: parts.compressor,
             store: parts.store,
             project: parts.project,

@@ -1,17 +1,19 @@
 //! The calls of one answer: they run, and what came of each is stored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_tools::{
-    OutputMetadata, ToolError, ToolOutput, ToolRegistry, ToolResult, content_for_llm,
+    OutputMetadata, ToolError, ToolErrorCategory, ToolOutput, ToolRegistry, ToolResult,
+    content_for_llm,
 };
 
 use super::Agent;
 use super::dispatch::{Batch, Dispatcher};
+use super::hallucination::{self, Known};
 use super::reasoned::ONLY_REASONING;
 use super::turn::Stop;
 
@@ -19,6 +21,8 @@ use super::turn::Stop;
 pub(super) struct Stored {
     /// What the model reads of it.
     pub(super) content: String,
+    /// How the call failed, if it did.
+    pub(super) failure: Option<ToolErrorCategory>,
     /// Whether a gate refused the call.
     pub(super) refused: bool,
     /// Calls used and allowed, when the quota refused it.
@@ -37,7 +41,8 @@ impl Agent {
     ) -> Result<Vec<Stored>, Stop> {
         let runs = requests.iter().filter(|one| !skipped.contains(&one.id));
         let runs: Vec<ToolUseRequest> = runs.cloned().collect();
-        let batch = Batch::of(&runs, registry, &self.config);
+        let mut batch = Batch::of(&runs, registry, &self.config);
+        batch.suspects = self.suspects(&runs, registry);
         self.follow_window();
         let dispatcher = Arc::clone(&self.dispatcher);
         let mut together = None;
@@ -71,6 +76,44 @@ impl Agent {
         Ok(stored)
     }
 
+    /// What may be made up in calls, by their ids; nothing where that is not looked for.
+    fn suspects(
+        &self,
+        requests: &[ToolUseRequest],
+        registry: &ToolRegistry,
+    ) -> HashMap<String, Vec<String>> {
+        let config = &self.config;
+        let looked_for =
+            config.hallucination_detection || (config.reasoning_model_detection && self.reasons);
+        let mut suspects = HashMap::new();
+        if !looked_for {
+            return suspects;
+        }
+        for (at, request) in requests.iter().enumerate() {
+            let Some(def) = registry.get(&request.name) else {
+                continue;
+            };
+            // What an earlier call of the same answer makes is there when this one runs.
+            let before: Vec<String> = requests[..at]
+                .iter()
+                .map(|it| it.input.to_string())
+                .collect();
+            let known = Known {
+                exists: &|path| self.project.join(path).symlink_metadata().is_ok(),
+                mentioned: &|word| {
+                    self.system.contains(word)
+                        || before.iter().any(|text| text.contains(word))
+                        || self.history.is_said(word)
+                },
+            };
+            let found = hallucination::suspects(def, &request.input, &known);
+            if !found.is_empty() {
+                suspects.insert(request.id.clone(), found);
+            }
+        }
+        suspects
+    }
+
     /// Stores a result.
     pub(super) async fn store_result(
         &mut self,
@@ -84,6 +127,7 @@ impl Agent {
             data_size_bytes: content.len() as u64,
             timestamp: jiff::Timestamp::now().as_millisecond(),
         };
+        let failure = result.as_ref().err().map(ToolError::category);
         let refused = result.as_ref().is_err_and(ToolError::is_refusal);
         let over_quota = match &result {
             Err(ToolError::QuotaBlocked { used, max, .. }) => Some((*used, *max)),
@@ -104,6 +148,7 @@ impl Agent {
         self.history.push(Message { role, parts }, None).await?;
         Ok(Stored {
             content,
+            failure,
             refused,
             over_quota,
         })

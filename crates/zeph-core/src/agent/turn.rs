@@ -25,6 +25,7 @@ use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reasoned::without_reasoning;
+use super::reflect::Reflections;
 use crate::channel::AgentEvent;
 use crate::spending::Spending;
 
@@ -93,6 +94,7 @@ impl Agent {
         }
         let mut limits = Limits::new(&self.config, self.provider.context_window());
         let mut refused = false;
+        let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
             self.make_room(cancel, outcome).await;
             match limits.before_request(self.history.estimated_tokens()) {
@@ -101,6 +103,9 @@ impl Agent {
                     return Err(Stop::End(TurnEnd::ContextBudget, self.over_budget(&limits)));
                 }
                 Some(limit) => return self.sum_up(limit, &registry, cancel, outcome).await,
+            }
+            if let Some(words) = reflections.take() {
+                self.history.push(Message::user(words), None).await?;
             }
             self.channel.emit(AgentEvent::Requesting {
                 iteration: limits.iterations() + 1,
@@ -122,6 +127,9 @@ impl Agent {
                 .run_calls(&requests, &skipped, &registry, cancel)
                 .await?;
             refused = results.iter().all(|result| result.refused);
+            for (request, result) in requests.iter().zip(&results) {
+                reflections.note(&request.name, result.failure);
+            }
             if let Some((used, max)) = results.iter().find_map(|result| result.over_quota) {
                 limits.over_quota(used, max);
             }
@@ -244,13 +252,16 @@ impl Agent {
         }
         let mut shown = String::new();
         let answer = {
-            let channel = &self.channel;
+            let (channel, reasons) = (&self.channel, &mut self.reasons);
             let mut sink = |event: StreamEvent| match event {
                 StreamEvent::TextDelta(text) => {
                     shown.push_str(&text);
                     channel.emit(AgentEvent::Text(text));
                 }
-                StreamEvent::ReasoningDelta(text) => channel.emit(AgentEvent::Reasoning(text)),
+                StreamEvent::ReasoningDelta(text) => {
+                    *reasons = true;
+                    channel.emit(AgentEvent::Reasoning(text));
+                }
                 StreamEvent::Notice(text) => channel.emit(AgentEvent::Notice(text)),
                 StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
             };

@@ -98,7 +98,7 @@ pub struct AuditEntry {
     /// other arguments name. Null for other calls of other kinds, for what names no host or path,
     /// and for what was refused before anything looked at it.
     pub claim_source: Option<String>,
-    /// What was repaired in the arguments.
+    /// What was repaired in the arguments; before that, what may be made up in them (`HallucinationSuspect: …`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
     /// Who called; left out for the command line's own user.

@@ -201,7 +201,7 @@ fn entry(call: &ToolCall, cx: &CallContext, result: &ToolResult, duration_ms: u6
         cached: output.is_some_and(|output| output.cached_secs.is_some()),
         adversarial_policy_decision: trace.judged.map(|judged| judged.decision.to_string()),
         claim_source: trace.claim_source,
-        repairs: trace.repairs,
+        repairs: trace.suspects.into_iter().chain(trace.repairs).collect(),
         caller_id: call.caller_id.clone(),
         policy_match: trace.policy_match,
     }

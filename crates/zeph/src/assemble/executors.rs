@@ -42,8 +42,7 @@ pub(super) fn executors(
             Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
         ),
     ];
-    let compaction = &loaded.config.agent.compaction;
-    if compaction.enabled && compaction.tool {
+    if loaded.config.agent.compaction.enabled {
         let compress = CompressContext::new(Arc::clone(compress));
         executors.push(("compress", Arc::new(ToolSet::new(vec![Arc::new(compress)]))));
     }

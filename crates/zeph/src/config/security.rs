@@ -47,6 +47,15 @@ const RULES: &[(&str, Rule)] = &[
     ("agent.context_budget_tokens", Rule::Lower),
     ("agent.max_cost_usd", Rule::Lower),
     ("agent.max_tokens_per_session", Rule::Lower),
+    ("agent.max_reflections", Rule::Lower),
+    (
+        "agent.hallucination_detection",
+        Rule::Towards(&["false", "true"]),
+    ),
+    (
+        "agent.reasoning_model_detection",
+        Rule::Towards(&["false", "true"]),
+    ),
     // It chooses among the user's own providers.
     ("agent.compress_provider", Rule::Free),
     (
@@ -56,7 +65,6 @@ const RULES: &[(&str, Rule)] = &[
     // Early and often would cost requests.
     ("agent.compaction.threshold", Rule::Never),
     ("agent.compaction.keep_recent", Rule::Free),
-    ("agent.compaction.tool", Rule::Towards(&["true", "false"])),
     // They say what the model is told of, not what it may do.
     ("agent.tool_filter.enabled", Rule::Free),
     ("agent.tool_filter.top_k", Rule::Free),

@@ -1,0 +1,257 @@
+//! Calls that may be made up: pure. A suspicion is a warning, never a refusal.
+//!
+//! - A path that has to be there for the call to make sense, is not, and was mentioned by nobody.
+//! - A host, an address, an id that stands in this call and nowhere else.
+//!
+//! What the model said itself is no mention; what people, results and the system prompt say is.
+
+use serde_json::Value;
+use zeph_tools::ToolDef;
+use zeph_tools::gate::about::{About, PathRole};
+
+/// What a warning begins with.
+pub(super) const SUSPECT: &str = "HallucinationSuspect";
+
+/// The most warnings of one call.
+const MOST: usize = 5;
+
+/// The shortest hexadecimal id that counts.
+const LEAST_HEX: usize = 7;
+
+/// Parameters of tools that change something, whose path has to be there.
+const CHANGED: [(&str, &str); 3] = [
+    ("delete_path", "path"),
+    ("edit", "path"),
+    ("move_path", "source"),
+];
+
+/// What is known beside the call.
+pub(super) struct Known<'a> {
+    /// Whether there is such a path, from the working directory.
+    pub(super) exists: &'a dyn Fn(&str) -> bool,
+    /// Whether somebody said this, before the call.
+    pub(super) mentioned: &'a dyn Fn(&str) -> bool,
+}
+
+/// What is suspicious in a call of the tool `def`.
+pub(super) fn suspects(def: &ToolDef, params: &Value, known: &Known<'_>) -> Vec<String> {
+    let texts: Vec<&str> = match def.about {
+        About::Paths(paths) => {
+            let must_exist = |name: &str, role| {
+                role == PathRole::Read || CHANGED.contains(&(def.id.as_ref(), name))
+            };
+            let paths = paths.iter().filter(|it| must_exist(it.name, it.role));
+            let paths = paths.filter_map(|it| params.get(it.name)?.as_str());
+            let made_up = paths.filter(|path| is_made_up(path, known));
+            let told = made_up.map(|path| {
+                format!(
+                    "{SUSPECT}: {}: {path:?} does not exist, and nobody mentioned it",
+                    def.id
+                )
+            });
+            return told.take(MOST).collect();
+        }
+        About::Command { command, .. } => params
+            .get(command)
+            .and_then(Value::as_str)
+            .into_iter()
+            .collect(),
+        About::Url(url) => params
+            .get(url)
+            .and_then(Value::as_str)
+            .into_iter()
+            .collect(),
+        About::Arguments => strings(params),
+    };
+    let mut found: Vec<&str> = texts.into_iter().flat_map(entities).collect();
+    found.sort_unstable();
+    found.dedup();
+    let found = found
+        .into_iter()
+        .filter(|entity| !(known.mentioned)(entity));
+    let told = found.map(|entity| {
+        format!(
+            "{SUSPECT}: {}: {entity:?} stands in this call alone",
+            def.id
+        )
+    });
+    told.take(MOST).collect()
+}
+
+fn is_made_up(path: &str, known: &Known<'_>) -> bool {
+    let bare = path.trim_start_matches("./").trim_end_matches('/');
+    let name = bare.rsplit('/').next().unwrap_or(bare);
+    // Where the home directory is, and what a pattern finds, is not known here.
+    let is_plain =
+        !bare.is_empty() && !bare.starts_with('~') && !bare.contains(['*', '?', '[', '{']);
+    is_plain && name != "." && name != ".." && !(known.exists)(path) && !(known.mentioned)(name)
+}
+
+/// All texts in a value.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(object) => object.values().flat_map(strings).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Hosts of URLs, e-mail addresses, IPv4 addresses, UUIDs and hexadecimal ids in a text.
+fn entities(text: &str) -> impl Iterator<Item = &str> {
+    let is_part =
+        |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '@' | ':' | '/' | '%' | '+');
+    let words = text.split(move |c| !is_part(c));
+    words.filter_map(entity)
+}
+
+fn entity(word: &str) -> Option<&str> {
+    let word = word.trim_matches(['.', ':', '-', '/']);
+    if let Some((_, rest)) = word.split_once("://") {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let host = authority.rsplit('@').next().unwrap_or(authority);
+        let host = host.split(':').next().unwrap_or(host);
+        return (!is_local(host)).then_some(host);
+    }
+    if let Some((name, host)) = word.split_once('@') {
+        let is_address = !name.is_empty() && host.contains('.') && !host.contains('@');
+        return (is_address && !word.contains(['/', ':'])).then_some(word);
+    }
+    let is_address =
+        word.split('.').count() == 4 && word.split('.').all(|part| part.parse::<u8>().is_ok());
+    if is_address {
+        return (!is_local(word)).then_some(word);
+    }
+    let bare = word.replace('-', "");
+    let is_id = bare.len() >= LEAST_HEX
+        && bare.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && bare.bytes().any(|byte| byte.is_ascii_digit())
+        && bare.bytes().any(|byte| byte.is_ascii_alphabetic());
+    is_id.then_some(word)
+}
+
+/// A host that needs no mention.
+fn is_local(host: &str) -> bool {
+    host.is_empty() || host == "localhost" || host == "0.0.0.0" || host.starts_with("127.")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde_json::json;
+    use zeph_tools::Annotations;
+    use zeph_tools::gate::about::PathParam;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, schemars::JsonSchema)]
+    struct Any {}
+
+    const READ: &[PathParam] = &[PathParam::read("path").or(".")];
+    const WRITE: &[PathParam] = &[PathParam::write("path")];
+    const MOVE: &[PathParam] = &[PathParam::write("source"), PathParam::write("destination")];
+
+    fn def(id: &'static str) -> ToolDef {
+        let about = match id {
+            "read" => About::Paths(READ),
+            "write" | "edit" | "delete_path" => About::Paths(WRITE),
+            "move_path" => About::Paths(MOVE),
+            "fetch" => About::Url("url"),
+            "bash" => About::Command {
+                command: "command",
+                cwd: "cwd",
+            },
+            _ => About::Arguments,
+        };
+        ToolDef::new::<Any>(id, "d", Annotations::READ).about(about)
+    }
+
+    /// Proves AGT-7: paths that neither exist nor were mentioned, entities that the call alone has.
+    #[test]
+    fn what_is_made_up_is_told() {
+        let said = "look at config.toml and https://api.example.org/v1, mail ann@example.org; commit 3f2a9bc";
+        let check = |tool: &'static str, params: Value, expect: &[&str]| {
+            let known = Known {
+                exists: &|path| path == "src/lib.rs",
+                mentioned: &|word| said.contains(word),
+            };
+            let found = suspects(&def(tool), &params, &known);
+            assert_eq!(found.len(), expect.len(), "{tool} {params}: {found:?}");
+            for (found, expect) in found.iter().zip(expect) {
+                assert!(
+                    found.starts_with(SUSPECT) && found.contains(expect),
+                    "{found}"
+                );
+            }
+        };
+        check("read", json!({ "path": "src/lib.rs" }), &[]);
+        check(
+            "read",
+            json!({ "path": "src/engine.rs" }),
+            &["read: \"src/engine.rs\" does not exist"],
+        );
+        check("read", json!({ "path": "deep/config.toml" }), &[]);
+        check("read", json!({ "path": "./nowhere/" }), &["nowhere"]);
+        for path in ["", ".", "..", "~/x", "src/*.rs"] {
+            check("read", json!({ "path": path }), &[]);
+        }
+        check("read", json!({}), &[]);
+        check("read", json!({ "path": 7 }), &[]);
+        check("read", json!("text"), &[]);
+        // What is to be made need not be there; what is to be changed does.
+        check("write", json!({ "path": "new.rs" }), &[]);
+        check("edit", json!({ "path": "new.rs" }), &["new.rs"]);
+        check("delete_path", json!({ "path": "old.rs" }), &["old.rs"]);
+        check(
+            "move_path",
+            json!({ "source": "a.rs", "destination": "b.rs" }),
+            &["a.rs"],
+        );
+        check(
+            "fetch",
+            json!({ "url": "https://api.example.org/other?x=1" }),
+            &[],
+        );
+        check(
+            "fetch",
+            json!({ "url": "https://api.example.com:8443/x" }),
+            &["\"api.example.com\""],
+        );
+        check("fetch", json!({ "url": "http://127.0.0.1:8080/x" }), &[]);
+        check(
+            "bash",
+            json!({ "command": "git show 3f2a9bc && echo 12345678 decade face" }),
+            &[],
+        );
+        check(
+            "bash",
+            json!({ "command": "git show 9e8d7c6b" }),
+            &["9e8d7c6b"],
+        );
+        check(
+            "bash",
+            json!({ "command": "ping 192.0.2.7 127.0.0.1 1.2.3" }),
+            &["192.0.2.7"],
+        );
+        check(
+            "bash",
+            json!({ "command": "mail -s hi ann@example.org bob@example.org" }),
+            &["bob@"],
+        );
+        check("bash", json!({ "command": "scp x user@host:/tmp" }), &[]);
+        let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+        check("note", json!({ "a": [{ "b": id }], "c": id }), &[id]);
+        let many: Vec<String> = (0..9).map(|n| format!("https://h{n}.example")).collect();
+        check("note", json!(many), &["h0", "h1", "h2", "h3", "h4"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_can_be_looked_at(text in "\\PC{0,80}") {
+            for entity in entities(&text) {
+                prop_assert!(!entity.is_empty() && text.contains(entity));
+            }
+        }
+    }
+}

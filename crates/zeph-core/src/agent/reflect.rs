@@ -1,0 +1,79 @@
+//! After calls that the model itself made badly, it is asked in a few words to reconsider: pure.
+//!
+//! Only what its own quality caused counts (`zeph_tools::category`): arguments that do not fit, an edit of a text that is not
+//! there. What a gate refused, and what went wrong at the other side, is nothing to reflect on.
+
+use zeph_tools::ToolErrorCategory;
+
+/// How often in a turn it is asked, and of what next.
+#[derive(Debug, Clone)]
+pub(super) struct Reflections {
+    left: usize,
+    tools: Vec<String>,
+}
+
+impl Reflections {
+    /// At most `max` in a turn.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            left: max,
+            tools: Vec::new(),
+        }
+    }
+
+    /// Notes how a call ended; `None` for success.
+    pub(super) fn note(&mut self, tool: &str, failure: Option<ToolErrorCategory>) {
+        let is_its_own = failure.is_some_and(|category| category.traits().quality);
+        if is_its_own && self.left > 0 && !self.tools.iter().any(|known| known == tool) {
+            self.tools.push(tool.to_owned());
+        }
+    }
+
+    /// The words before the next request, if there are any.
+    pub(super) fn take(&mut self) -> Option<String> {
+        if self.tools.is_empty() {
+            return None;
+        }
+        self.left = self.left.saturating_sub(1);
+        let tools = std::mem::take(&mut self.tools).join("`, `");
+        Some(format!(
+            "[reflection] The arguments of `{tools}` were wrong. Reconsider before you go on: what did you take for granted that \
+             does not hold, and what has to be looked at first? Do not repeat the call as it was."
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves ERR-22: quality failures alone, and no more than allowed.
+    #[test]
+    fn only_quality_failures_are_reflected_on() {
+        use ToolErrorCategory::{InvalidParameters, TypeMismatch};
+        for category in ToolErrorCategory::ALL {
+            let mut reflections = Reflections::new(1);
+            reflections.note("edit", Some(category));
+            let words = reflections.take();
+            let expect = matches!(category, InvalidParameters | TypeMismatch);
+            assert_eq!(words.is_some(), expect, "{category:?}");
+        }
+        let mut reflections = Reflections::new(2);
+        assert_eq!(reflections.take(), None);
+        reflections.note("read", None);
+        assert_eq!(reflections.take(), None);
+        for tool in ["edit", "grep", "edit"] {
+            reflections.note(tool, Some(InvalidParameters));
+        }
+        let words = reflections.take().unwrap_or_default();
+        assert!(words.contains("`edit`, `grep` were"), "{words}");
+        assert_eq!(reflections.take(), None, "each failure once");
+        reflections.note("edit", Some(TypeMismatch));
+        assert!(reflections.take().is_some());
+        reflections.note("edit", Some(TypeMismatch));
+        assert_eq!(reflections.take(), None, "no more in this turn");
+        let mut off = Reflections::new(0);
+        off.note("edit", Some(InvalidParameters));
+        assert_eq!(off.take(), None);
+    }
+}
