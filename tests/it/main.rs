@@ -19,6 +19,7 @@ mod demo;
 mod denied_commands;
 mod diagnostics;
 mod doctor;
+mod embeddings;
 mod entry_points;
 mod errors;
 mod faults;

@@ -10,6 +10,7 @@
 pub mod agent;
 pub mod channel;
 pub mod config;
+pub mod embedding;
 pub mod judge;
 pub mod native;
 pub mod reload;
@@ -24,6 +25,7 @@ pub use agent::reformat::Reformatter;
 pub use agent::{Agent, AgentParts, Reply, Switch, undo_note};
 pub use channel::{AgentEvent, Channel, UserAnswer};
 pub use config::{AgentConfig, CompactionConfig};
+pub use embedding::{Embedded, Embedder};
 pub use judge::ModelJudge;
 pub use native::compress::CompressContext;
 pub use native::native_tools;

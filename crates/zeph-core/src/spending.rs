@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use zeph_llm::{LlmProvider, Usage, Usd};
+use zeph_llm::{EmbeddingModel, LlmProvider, Prices, Usage, Usd};
 use zeph_memory::StoredSpending;
 
 use crate::config::AgentConfig;
@@ -58,15 +58,17 @@ pub struct Spending(Vec<(Model, Spent)>);
 impl Spending {
     /// Counts a request that `provider` answered.
     pub fn add(&mut self, provider: &dyn LlmProvider, usage: Usage) {
-        let prices = provider.prices();
+        self.add_priced(provider.name(), provider.model(), provider.prices(), usage);
+    }
+
+    fn add_priced(&mut self, provider: &str, model: &str, prices: Option<Prices>, usage: Usage) {
         let spent = Spent {
             requests: 1,
             usage,
             cost: prices.map(|prices| prices.cost(usage)).unwrap_or_default(),
             unpriced: u64::from(prices.is_none()),
         };
-        let model = (provider.name().to_owned(), provider.model().to_owned());
-        self.count(model, &spent);
+        self.count((provider.to_owned(), model.to_owned()), &spent);
     }
 
     /// Counts all of `other`.
@@ -221,7 +223,8 @@ fn line(spent: &Spent) -> String {
     )
 }
 
-/// What was spent beside a conversation's own requests, by the judge of calls and for arguments that fit. It
+/// What was spent beside a conversation's own requests, by the judge of calls, for arguments that fit and for vectors of
+/// texts. It
 /// counts to the turn in which it ends.
 #[derive(Debug, Default)]
 pub struct SideUsage(Mutex<Spending>);
@@ -231,6 +234,12 @@ impl SideUsage {
     pub fn add(&self, provider: &dyn LlmProvider, usage: Usage) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.add(provider, usage);
+    }
+
+    /// Counts vectors that `model` of `provider` made.
+    pub fn add_embeddings(&self, provider: &str, model: &EmbeddingModel, usage: Usage) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add_priced(provider, &model.name, model.prices, usage);
     }
 
     /// What was spent since the last look.

@@ -185,6 +185,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         undo: Arc::new(NoJournal),
         reformatter: None,
         compressor: Default::default(),
+        embedder: None,
         caches: None,
         limits: CallLimits::default(),
         side_usage: Arc::default(),

@@ -55,6 +55,9 @@ pub struct ProviderConfig {
     /// The model's name as the server knows it.
     #[serde(default)]
     pub model: String,
+    /// The model that turns texts into vectors, as the server knows it (`openai`, `ollama`). Without one the provider makes no embeddings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_model: Option<String>,
     /// Where the server is, with or without a trailing `/v1` or `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
@@ -98,6 +101,11 @@ impl ProviderKind {
         }
     }
 
+    /// Whether its servers have an API for embeddings.
+    fn has_embeddings(self) -> bool {
+        matches!(self, Self::Openai | Self::Ollama)
+    }
+
     /// The variable that holds the key of the vendor's own server.
     fn vendor_key_env(self) -> Option<&'static str> {
         match self {
@@ -117,6 +125,7 @@ impl ProviderConfig {
             kind,
             api: None,
             model: String::new(),
+            embedding_model: None,
             base_url: None,
             api_key_env: None,
             context_window: None,
@@ -152,6 +161,13 @@ impl ProviderConfig {
             kind if kind != ProviderKind::Openai && self.api.is_some() => {
                 foreign("api", kind.as_str())
             }
+            kind if self.embedding_model.is_some() && !kind.has_embeddings() => {
+                foreign("embedding_model", kind.as_str())
+            }
+            _ if self.embedding_model.as_deref().is_some_and(|it| it.trim().is_empty()) => Some(
+                "`embedding_model` is empty: name the model as the server knows it, or remove it"
+                    .to_owned(),
+            ),
             kind if kind != ProviderKind::Candle && self.all_cores.is_some() => {
                 foreign("all_cores", kind.as_str())
             }
@@ -227,6 +243,23 @@ impl ProviderConfig {
             Endpoint::parse(self.base_url.as_deref(), place)
                 .is_ok_and(|endpoint| endpoint.is_vendor())
         })
+    }
+
+    /// Why the provider makes no embeddings, and how to mend it; `None` where it may. Whether a model in
+    /// this process does is known when it was looked at.
+    #[must_use]
+    pub fn lack_of_embeddings(&self) -> Option<String> {
+        let kind = self.kind.as_str();
+        match self.kind {
+            ProviderKind::Candle => None,
+            _ if !self.kind.has_embeddings() => Some(format!(
+                "`type = \"{kind}\"` has no embeddings: name a provider of type `openai`, `ollama` or `candle`"
+            )),
+            _ if self.embedding_model.is_none() => {
+                Some("it has no `embedding_model`: name the model that makes them".to_owned())
+            }
+            _ => None,
+        }
     }
 
     /// Whether a provider takes images: as configured, else as its server is the vendor's. A local

@@ -16,7 +16,9 @@ use tokio::time::Instant;
 
 use crate::error::{LlmError, LlmErrorKind};
 use crate::price::Prices;
-use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
+use crate::provider::{
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
+};
 
 /// How long a provider is passed over that failed.
 const PASSED_OVER: Duration = Duration::from_secs(300);
@@ -150,7 +152,12 @@ impl LlmProvider for Fallback {
         }
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+    /// That of the first one: vectors of another model could not be compared with its own.
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        self.first.embedding_model()
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
         self.first.embed(texts).await
     }
 }

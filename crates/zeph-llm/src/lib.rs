@@ -41,7 +41,8 @@ pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
 pub use price::{Prices, Usd};
 pub use provider::{
-    ChatRequest, ChatResponse, HistoryId, LlmProvider, StopReason, StreamEvent, StreamSink, Usage,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, HistoryId, LlmProvider, StopReason,
+    StreamEvent, StreamSink, Usage,
 };
 pub use text_tools::TextTools;
 pub use tool::{ToolChoice, ToolDefinition, ToolUseRequest};

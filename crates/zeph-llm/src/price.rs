@@ -153,6 +153,18 @@ impl ProviderConfig {
             _ => None,
         }
     }
+
+    /// What its embeddings cost: nothing for what runs on this machine, else the list price of the vendor's
+    /// own server, else as tokens that are read. `None` where that is not known.
+    #[must_use]
+    pub fn known_prices_of_embeddings(&self) -> Option<Prices> {
+        let model = self.embedding_model.as_deref()?;
+        let listed = || listed(self.kind.as_str(), model).filter(|_| self.is_vendor());
+        match self.kind {
+            ProviderKind::Openai => listed().or(self.prices),
+            _ => self.known_prices(),
+        }
+    }
 }
 
 /// The list price of a vendor's model.

@@ -178,6 +178,26 @@ pub enum StreamEvent {
 /// Receives the events of a stream, in order, on the task that awaits the answer.
 pub type StreamSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
+/// A model that turns texts into vectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddingModel {
+    /// Its name, for people.
+    pub name: String,
+    /// Names it together with the place where it runs: only vectors of equal keys can be compared.
+    pub key: String,
+    /// What it costs; `None` where that is not known.
+    pub prices: Option<Prices>,
+}
+
+/// Vectors of texts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Embeddings {
+    /// One for each text, in their order, all of one length; every number is finite.
+    pub vectors: Vec<Vec<f32>>,
+    /// Tokens, as far as the provider counted them.
+    pub usage: Usage,
+}
+
 /// A language model.
 ///
 /// Cancellation is dropping the future: an implementation holds no task that outlives it.
@@ -247,11 +267,17 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
         self.chat_stream(request, &mut |_| ()).await
     }
 
-    /// Embeds texts; `None` when the provider has no embeddings.
+    /// The model that [`LlmProvider::embed`] asks; `None` when the provider has no embeddings.
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        None
+    }
+
+    /// Embeds texts: a vector each, in their order, all of one length; `None` when the provider has no
+    /// embeddings.
     ///
     /// # Errors
     /// As [`LlmProvider::chat_stream`].
-    async fn embed(&self, _texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+    async fn embed(&self, _texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
         Ok(None)
     }
 }

@@ -13,6 +13,7 @@
 //! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
 //! - [`memories`]: facts that outlive their session.
 //! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
+//! - [`vectors`]: vectors of texts, behind `zeph_tools::kept_vectors::KeptVectors`.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
@@ -34,6 +35,7 @@ pub mod store;
 pub mod summaries;
 pub mod tasks;
 pub mod undo;
+pub mod vectors;
 
 pub use audit::head::{Head, Heads};
 pub use audit::{
@@ -55,3 +57,4 @@ pub use store::Store;
 pub use summaries::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
 pub use tasks::{Task, TaskStatus};
 pub use undo::{SqliteUndo, StoredChange};
+pub use vectors::SqliteVectors;

@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0010_memory.sql"),
     include_str!("../migrations/0011_spending.sql"),
     include_str!("../migrations/0012_summaries.sql"),
+    include_str!("../migrations/0016_embeddings.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

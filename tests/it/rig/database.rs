@@ -76,6 +76,14 @@ pub(crate) fn cell(database: &Path, sql: &'static str) -> String {
     rows(database, sql)[0].get(0)
 }
 
+/// The vectors that are kept, by the digest of their text.
+#[track_caller]
+pub(crate) fn vectors(database: &Path) -> Vec<(String, Vec<u8>)> {
+    let sql = "SELECT text, vector FROM embedding ORDER BY text";
+    let rows = rows(database, sql);
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
 /// Changes the database behind the program's back.
 #[track_caller]
 pub(crate) fn execute(database: &Path, sql: &'static str) {

@@ -11,7 +11,7 @@ mod server;
 use std::time::{Duration, Instant};
 
 pub(crate) use api::{APIS, Api};
-pub(crate) use database::{Audit, audit, cell, count, execute, session_ids};
+pub(crate) use database::{Audit, audit, cell, count, execute, session_ids, vectors};
 pub(crate) use home::{Home, openai_config};
 pub(crate) use process::{KEY, Output, Running, Zeph};
 pub(crate) use reply::Reply;

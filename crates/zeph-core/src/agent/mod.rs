@@ -39,6 +39,7 @@ use zeph_tools::{
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
+use crate::embedding::Embedder;
 use crate::reload::{ConfigNews, ConfigReload};
 use crate::spending::{SideUsage, Spending};
 use commands::{Command, Input, parse};
@@ -65,6 +66,9 @@ pub struct AgentParts {
     pub reformatter: Option<Arc<dyn Reformat>>,
     /// Who sums up older messages.
     pub compressor: Compressor,
+    /// Who makes vectors of texts, to find the tools that are near to what was said; `None` where words
+    /// are compared.
+    pub embedder: Option<Embedder>,
     /// The stack of tools.
     pub executor: Arc<dyn ErasedToolExecutor>,
     /// The other side.
@@ -194,7 +198,7 @@ impl Agent {
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter);
         Ok(Self {
-            offer: Offer::new(parts.config.tool_filter.clone(), parts.tafc),
+            offer: Offer::new(parts.config.tool_filter.clone(), parts.tafc, parts.embedder),
             config: parts.config,
             provider: parts.provider,
             executor: parts.executor,

@@ -4,6 +4,7 @@
 //! provider's cache of the prompt survives.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use memchr::memmem;
 use zeph_llm::{HistoryId, LlmProvider, MessagePart, ToolDefinition};
@@ -14,6 +15,12 @@ use zeph_tools::tafc::{self, TafcConfig};
 use zeph_tools::{Offered, ToolDef, ToolRegistry};
 
 use super::history::History;
+use crate::embedding::Embedder;
+
+/// How long vectors may take; a model may have to be loaded first.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What of a text becomes a vector, in bytes.
+const MOST_EMBEDDED: usize = 1024;
 
 /// See the module.
 pub(super) struct Offer {
@@ -21,8 +28,10 @@ pub(super) struct Offer {
     tafc: TafcConfig,
     /// The vectors of texts that tools are described by.
     embeddings: HashMap<String, Vec<f32>>,
-    /// Whether the last scores came from embeddings.
-    by_embedding: bool,
+    /// Who makes vectors; `None` where words are compared.
+    embedder: Option<Embedder>,
+    /// Whether making vectors failed; it is tried again when the window was cleared.
+    failed: bool,
     /// What the filter made of the turn's words; `None` where it is off.
     filtered: Option<ToolFilterResult>,
     query: String,
@@ -32,12 +41,17 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    pub(super) fn new(filter: ToolFilterConfig, tafc: TafcConfig) -> Self {
+    pub(super) fn new(
+        filter: ToolFilterConfig,
+        tafc: TafcConfig,
+        embedder: Option<Embedder>,
+    ) -> Self {
         Self {
             filter: ToolSchemaFilter::new(filter, HashMap::new()),
             tafc,
             embeddings: HashMap::new(),
-            by_embedding: false,
+            embedder,
+            failed: false,
             filtered: None,
             query: String::new(),
             offered: Vec::new(),
@@ -63,22 +77,25 @@ impl Offer {
     }
 
     /// The user said `query`: what is near to it is found out. Providers that do not call tools
-    /// natively are offered all.
+    /// natively are offered all. What is returned is a warning.
     pub(super) async fn begin_turn(
         &mut self,
         query: &str,
         registry: &ToolRegistry,
         provider: &dyn LlmProvider,
-    ) {
+    ) -> Option<String> {
         let query = telling(query);
         query.clone_into(&mut self.query);
         self.filtered = None;
         if !self.filter.config().enabled || !provider.supports_tool_use() {
-            return;
+            return None;
         }
         let tools = self.augmented(registry, provider);
-        let embedding = self.embed(query, &tools, provider).await;
-        self.by_embedding = embedding.is_some();
+        let embedding = self.embed(query, &tools).await;
+        let (embedding, warning) = match embedding {
+            Ok(embedding) => (embedding, None),
+            Err(warning) => (None, Some(warning)),
+        };
         let result = match embedding {
             Some(embedding) => self.filter.filter(query, Some(&embedding), &tools),
             None => self.filter.filter_by_words(query, &tools),
@@ -88,35 +105,35 @@ impl Offer {
         }
         tracing::debug!(excluded = ?result.excluded, "not near enough");
         self.filtered = Some(result);
+        warning
     }
 
-    /// The embedding of `query`, with those of all tools in the filter; `None` where the provider has
-    /// none.
-    async fn embed(
-        &mut self,
-        query: &str,
-        tools: &[ToolDef],
-        provider: &dyn LlmProvider,
-    ) -> Option<Vec<f32>> {
-        let described =
-            |def: &ToolDef| format!("{}: {}", def.id.replace('_', " "), def.description);
+    /// The vector of `query`, with those of all tools in the filter; `None` where words are compared. The
+    /// error is a warning: from then on words are compared.
+    async fn embed(&mut self, query: &str, tools: &[ToolDef]) -> Result<Option<Vec<f32>>, String> {
+        let Some(embedder) = self.embedder.as_ref().filter(|_| !self.failed) else {
+            return Ok(None);
+        };
         let texts: Vec<String> = tools.iter().map(described).collect();
-        let new: Vec<&str> = texts
-            .iter()
-            .map(String::as_str)
+        let new = texts.iter().map(String::as_str);
+        let new: Vec<&str> = new
             .filter(|text| !self.embeddings.contains_key(*text))
             .collect();
-        let mut asked = vec![query];
-        asked.extend(&new);
-        let mut vectors = match provider.embed(&asked).await {
-            Ok(vectors) => vectors?.into_iter(),
-            Err(error) => {
-                tracing::warn!(%error, "tools are compared by words: the provider gave no embeddings");
-                return None;
-            }
+        let query = [beginning(query)];
+        let asked = tokio::time::timeout(PATIENCE, embedder.embed(&query, &new)).await;
+        let embedded = match asked {
+            Ok(embedded) => embedded.map_err(|error| error.to_string()),
+            Err(_) => Err(format!(
+                "{} did not answer in {} s",
+                embedder.provider(),
+                PATIENCE.as_secs()
+            )),
         };
-        let query = vectors.next()?;
-        for (text, vector) in new.into_iter().zip(vectors) {
+        let embedded = embedded.map_err(|error| {
+            self.failed = true;
+            format!("there are no embeddings, so tools are chosen by words: {error}")
+        })?;
+        for (text, vector) in new.into_iter().zip(embedded.lasting) {
             self.embeddings.insert(text.to_owned(), vector);
         }
         let known = tools.iter().zip(&texts).filter_map(|(def, text)| {
@@ -124,7 +141,7 @@ impl Offer {
             Some((def.id.to_string(), vector.clone()))
         });
         self.filter = ToolSchemaFilter::new(self.filter.config().clone(), known.collect());
-        Some(query)
+        Ok(embedded.passing.into_iter().next())
     }
 
     /// What the next request offers. The second is a warning, once a turn.
@@ -197,6 +214,7 @@ impl Offer {
     pub(super) fn forget(&mut self) {
         self.offered.clear();
         self.named = Named::default();
+        self.failed = false;
     }
 
     /// A line of `/status`; nothing where the filter is off.
@@ -205,15 +223,20 @@ impl Offer {
         if !config.enabled {
             return String::new();
         }
-        let how = if !provider.supports_tool_use() {
-            " (not in use: the model does not call tools natively)"
-        } else if self.by_embedding || self.filtered.is_none() {
-            ""
-        } else {
-            " (compared by words, BM25: the provider gives no embeddings)"
+        let how = match &self.embedder {
+            _ if !provider.supports_tool_use() => {
+                "not in use: the model does not call tools natively".to_owned()
+            }
+            Some(embedder) if self.failed => format!(
+                "compared by words, BM25: {} of {} failed",
+                embedder.model().name,
+                embedder.provider()
+            ),
+            Some(embedder) => format!("{} of {}", embedder.model().name, embedder.provider()),
+            None => "compared by words, BM25: no provider of embeddings is set".to_owned(),
         };
         format!(
-            "Filter: top_k={}, always_on={}, embeddings={}{how}\n",
+            "Filter: top_k={}, always_on={}, embeddings={} ({how})\n",
             config.top_k,
             config.always_on.len(),
             self.filter.embedded(),
@@ -266,6 +289,18 @@ impl Named {
             Offered::OnceNamed(tool) => self.tools.contains(tool),
         }
     }
+}
+
+/// What of a tool becomes a vector.
+fn described(def: &ToolDef) -> String {
+    let mut text = format!("{}: {}", def.id.replace('_', " "), def.description);
+    text.truncate(beginning(&text).len());
+    text
+}
+
+/// What of a text becomes a vector: models of vectors have small windows.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MOST_EMBEDDED)]
 }
 
 fn definition(def: &ToolDef) -> ToolDefinition {

@@ -84,7 +84,7 @@ impl Agent {
         outcome: &mut TurnOutcome,
     ) -> Result<(), Stop> {
         self.dispatcher.refresh().await;
-        let registry = self.refresh_tools(text).await;
+        let registry = self.refresh_tools(text, cancel).await;
         self.history.mend().await?;
         let first = self.history.messages().is_empty();
         let prompt = self.history.push(Message::user(text), None).await?;
@@ -393,15 +393,22 @@ impl Agent {
     }
 
     /// Asks the executors anew which tools there are; `query` is what the user said.
-    async fn refresh_tools(&mut self, query: &str) -> ToolRegistry {
+    async fn refresh_tools(&mut self, query: &str, cancel: &CancellationToken) -> ToolRegistry {
         let registry = ToolRegistry::new(self.executor.tool_definitions_erased());
         if let Some(dependencies) = &self.limits.dependencies {
             dependencies.begin_turn(self.history.session(), query);
         }
         let provider = Arc::clone(&self.provider);
-        self.offer
-            .begin_turn(query, &registry, provider.as_ref())
-            .await;
+        let turn = self.offer.begin_turn(query, &registry, provider.as_ref());
+        let warning = tokio::select! {
+            biased;
+            warning = turn => warning,
+            // The next request is not sent either.
+            () = cancel.cancelled() => None,
+        };
+        if let Some(warning) = warning {
+            self.channel.emit(AgentEvent::Notice(warning));
+        }
         registry
     }
 

@@ -7,6 +7,7 @@ use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
 use tokenizers::{Tokenizer, TruncationParams};
 
+use super::source::WEIGHTS;
 use super::words;
 
 /// A loaded model.
@@ -33,7 +34,7 @@ impl Embedder {
         };
         let config: Config = serde_json::from_slice(&read("config.json")?)
             .map_err(|error| format!("config.json: {error}"))?;
-        let weights = read("model.safetensors")?;
+        let weights = read(WEIGHTS)?;
         let weights = VarBuilder::from_buffered_safetensors(weights, DType::F32, &Device::Cpu);
         let model = weights.and_then(|weights| BertModel::load(weights, &config));
         let model = model.map_err(words)?;

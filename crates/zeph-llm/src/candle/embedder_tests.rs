@@ -22,7 +22,7 @@ async fn what_means_the_same_is_near() {
         "",
         &long,
     ];
-    let vectors = provider.embed(&texts).await.unwrap().unwrap();
+    let vectors = provider.embed(&texts).await.unwrap().unwrap().vectors;
     let dot = |a: usize, b: usize| -> f32 {
         vectors[a].iter().zip(&vectors[b]).map(|(a, b)| a * b).sum()
     };

@@ -48,7 +48,10 @@ use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
 use crate::message::MessagePart;
 use crate::price::Prices;
-use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamEvent, StreamSink};
+use crate::provider::{
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamEvent, StreamSink,
+    Usage,
+};
 use crate::tool::ToolChoice;
 
 /// The most tokens of an answer where nothing is configured. Small models do not always stop by
@@ -62,7 +65,8 @@ pub struct CandleProvider {
     model: String,
     window: usize,
     max_output: u32,
-    embeds: bool,
+    /// Where it makes vectors and no answers.
+    embeddings: Option<EmbeddingModel>,
     prices: Option<Prices>,
     jobs: Sender<Job>,
 }
@@ -85,7 +89,7 @@ pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmErro
     let source = Source::look(path).map_err(fault)?;
     let configured = config.context_window.unwrap_or(source.context);
     let window = configured.min(source.context);
-    let embeds = source.embeds();
+    let weights = source.weights();
     let cores = match config.all_cores {
         Some(true) => Cores::All,
         Some(false) | None => Cores::One,
@@ -96,12 +100,18 @@ pub fn provider(config: &ProviderConfig) -> Result<Arc<dyn LlmProvider>, LlmErro
         _ => path.file_stem(),
     };
     let shown = shown.map(|name| name.to_string_lossy().into_owned());
+    let shown = shown.unwrap_or_else(|| config.model.clone());
+    let embeddings = weights.map(|weights| EmbeddingModel {
+        name: shown.clone(),
+        key: format!("candle {weights}"),
+        prices: config.known_prices(),
+    });
     Ok(Arc::new(CandleProvider {
         name: config.name.clone(),
-        model: shown.unwrap_or_else(|| config.model.clone()),
+        model: shown,
         window,
         max_output: config.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT),
-        embeds,
+        embeddings,
         prices: config.known_prices(),
         jobs,
     }))
@@ -169,7 +179,7 @@ impl LlmProvider for CandleProvider {
         request: ChatRequest<'_>,
         sink: StreamSink<'_>,
     ) -> Result<ChatResponse, LlmError> {
-        if self.embeds {
+        if self.embeddings.is_some() {
             return Err(self.error(worker::no_answers()));
         }
         let most = request.max_output_tokens.unwrap_or(u32::MAX);
@@ -199,8 +209,12 @@ impl LlmProvider for CandleProvider {
         Err(self.ended())
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
-        if !self.embeds {
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        self.embeddings.as_ref()
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
+        if self.embeddings.is_none() {
             return Ok(None);
         }
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
@@ -208,6 +222,10 @@ impl LlmProvider for CandleProvider {
         let job = Job::Embed(texts, sender);
         self.jobs.send(job).map_err(|_| self.ended())?;
         let vectors = reply.await.map_err(|_| self.ended())?;
-        vectors.map(Some).map_err(|failure| self.error(failure))
+        let vectors = vectors.map_err(|failure| self.error(failure))?;
+        Ok(Some(Embeddings {
+            vectors,
+            usage: Usage::default(),
+        }))
     }
 }

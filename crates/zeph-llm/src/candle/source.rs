@@ -13,6 +13,8 @@ use super::safetensors::{Config, Shards};
 use super::template::Template;
 use super::vocabulary::Vocabulary;
 
+/// The weights of a model of vectors.
+pub(super) const WEIGHTS: &str = "model.safetensors";
 /// The file of a fetched model.
 const GGUF: &str = "model.gguf";
 
@@ -78,9 +80,18 @@ impl Source {
         })
     }
 
-    /// Whether it makes vectors and no answers.
-    pub(super) fn embeds(&self) -> bool {
-        self.kind == Kind::Embeddings
+    /// Which weights they are, where it makes vectors and no answers: their place, size and time.
+    pub(super) fn weights(&self) -> Option<String> {
+        if self.kind != Kind::Embeddings {
+            return None;
+        }
+        let file = self.path.join(WEIGHTS);
+        let about = std::fs::metadata(&file).ok();
+        let size = about.as_ref().map_or(0, std::fs::Metadata::len);
+        let changed = about.and_then(|about| about.modified().ok());
+        let changed = changed.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let changed = changed.unwrap_or_default().as_nanos();
+        Some(format!("{} {size} {changed}", file.display()))
     }
 
     /// Loads it. `window` is how many tokens a request and its answer may have.

@@ -10,6 +10,7 @@
 //! brings an HTTP client of an older generation beside the one that is here, and its types own what
 //! they hold, so that each request would copy the history.
 
+mod embeddings;
 mod history;
 mod line;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::error::LlmErrorKind;
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::remote::answer::Answer;
+use crate::remote::embeddings::EmbeddingsApi;
 use crate::remote::endpoint::Place;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
@@ -90,6 +91,7 @@ impl Wire for OllamaChat {
     const PLACE: Place = super::PLACE;
     const FRAMING: Framing = Framing::Lines;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+    const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
 
     /// The API cannot be told to offer tools and forbid calls: without calls there are no tools.
     fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {

@@ -5,6 +5,7 @@
 
 mod chunk;
 mod delta;
+pub(crate) mod embeddings;
 pub(crate) mod history;
 mod models;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::history::{GoOn, Messages, System};
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::remote::answer::Answer;
+use crate::remote::embeddings::EmbeddingsApi;
 use crate::remote::endpoint::Place;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
@@ -40,6 +41,7 @@ impl Wire for ChatCompletions {
     const PLACE: Place = super::PLACE;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+    const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
 
     fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {
         Head {

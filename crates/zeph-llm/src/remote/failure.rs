@@ -36,6 +36,17 @@ pub(crate) struct Target<'a> {
     pub(crate) api: &'a str,
     /// The environment variable of the key.
     pub(crate) key_env: Option<&'a str>,
+    /// What is asked for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// An answer of the model.
+    Answer,
+    /// Vectors of texts.
+    Embeddings,
 }
 
 /// An error as servers write it: OpenAI's `{"error": {message, type, code}}`, the bare object of
@@ -160,6 +171,7 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
         model,
         api,
         key_env,
+        purpose,
     } = target;
     let status = status.or(body.status);
     let answered = match status {
@@ -177,7 +189,11 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
             None => " The server wants a key: name its environment variable as `api_key_env`.".to_owned(),
         },
         LlmErrorKind::NoCredit => " The account has no credit or quota left: see to its billing, or choose another provider.".to_owned(),
-        LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `model`."),
+        LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `{}`.", match purpose {
+            Purpose::Answer => "model",
+            Purpose::Embeddings => "embedding_model",
+        }),
+        LlmErrorKind::ContextOverflow if purpose == Purpose::Embeddings => format!(" A text is longer than the window of `{model}`: choose another `embedding_model`."),
         LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
         LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
         LlmErrorKind::Config => format!(" Nothing speaks {api} there: correct `base_url`."),
@@ -324,6 +340,7 @@ mod tests {
         model: "m",
         api: "Chat Completions",
         key_env: Some("SOME_KEY"),
+        purpose: Purpose::Answer,
     };
 
     fn check(status: Option<u16>, body: &str, kind: LlmErrorKind, contains: &[&str]) {

@@ -13,6 +13,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
+pub(crate) mod embeddings;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
 pub(crate) mod lines;
@@ -30,7 +31,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Response};
+use reqwest::{Client, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::{ProviderConfig, RetryConfig};
@@ -38,12 +39,14 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::http::{LazyClient, read_capped};
 use crate::message::MessagePart;
 use crate::price::Prices;
-use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StreamSink};
+use crate::provider::{
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
+};
 use crate::retry::{Retries, parse_retry_after};
 use answer::Answer;
 use body::BodyCache;
 use endpoint::Endpoint;
-use failure::{ErrorBody, Failure, Target};
+use failure::{ErrorBody, Failure, Purpose, Target};
 use reader::AnswerReader;
 use wire::{Framing, Wire};
 
@@ -92,6 +95,7 @@ pub(crate) struct RemoteProvider<W: Wire> {
     retry: RetryConfig,
     client: LazyClient,
     bodies: Mutex<BodyCache>,
+    embeddings: Option<embeddings::Source>,
 }
 
 impl<W: Wire> fmt::Debug for RemoteProvider<W> {
@@ -160,7 +164,9 @@ impl<W: Wire> RemoteProvider<W> {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
+        let prices = config.known_prices_of_embeddings();
         Ok(Self {
+            embeddings: embeddings::Source::of::<W>(config, endpoint.url(), prices),
             name: config.name.clone(),
             model: config.model.clone(),
             endpoint,
@@ -181,6 +187,7 @@ impl<W: Wire> RemoteProvider<W> {
             model: &self.model,
             api: W::NAME,
             key_env: self.key_env.as_deref(),
+            purpose: Purpose::Answer,
         }
     }
 
@@ -225,20 +232,28 @@ impl<W: Wire> RemoteProvider<W> {
         answer: &mut Answer,
         sink: StreamSink<'_>,
     ) -> Result<(), LlmError> {
-        let request = self
-            .client()
-            .await?
-            .post(self.endpoint.url().clone())
-            .headers(self.headers.clone())
-            .body(body);
+        let (url, headers) = (self.endpoint.url().clone(), self.headers.clone());
+        let response = self.send(url, headers, body, self.target()).await?;
+        self.read(response, answer, sink).await
+    }
+
+    /// Sends a request once; an answer that is no success is an error.
+    async fn send(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+        target: Target<'_>,
+    ) -> Result<Response, LlmError> {
+        let request = self.client().await?.post(url).headers(headers).body(body);
         let response = request
             .send()
             .await
-            .map_err(|error| self.error(failure::from_transport(error, self.target())))?;
-        if !response.status().is_success() {
-            return Err(self.refusal(response).await);
+            .map_err(|error| self.error(failure::from_transport(error, target)))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.refusal(response, target).await),
         }
-        self.read(response, answer, sink).await
     }
 
     async fn read(
@@ -272,7 +287,7 @@ impl<W: Wire> RemoteProvider<W> {
     }
 
     /// The error for an answer that is no success.
-    async fn refusal(&self, response: Response) -> LlmError {
+    async fn refusal(&self, response: Response, target: Target<'_>) -> LlmError {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let location = response.headers().get(reqwest::header::LOCATION).cloned();
@@ -280,7 +295,7 @@ impl<W: Wire> RemoteProvider<W> {
         if let Some(location) = location.filter(|_| (300..=399).contains(&status)) {
             body = [b"to ", location.as_bytes()].concat();
         }
-        let failure = failure::from_answer(Some(status), &ErrorBody::parse(&body), self.target());
+        let failure = failure::from_answer(Some(status), &ErrorBody::parse(&body), target);
         LlmError {
             status: Some(status),
             retry_after,
@@ -368,5 +383,16 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
         answer
             .finish(id_taken, sink)
             .map_err(|failure| self.error(failure))
+    }
+
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        Some(&self.embeddings.as_ref()?.model)
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
+        match &self.embeddings {
+            Some(source) => self.vectors(source, texts).await.map(Some),
+            None => Ok(None),
+        }
     }
 }

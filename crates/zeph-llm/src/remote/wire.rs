@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::answer::Answer;
+use super::embeddings::EmbeddingsApi;
 use super::endpoint::Place;
 use super::failure::{Failure, Target};
 use crate::message::Message;
@@ -38,6 +39,8 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
     /// The field of the request that holds the messages.
     const MESSAGES: &'static str = "messages";
+    /// How vectors of texts are asked for, where the servers make some.
+    const EMBEDDINGS: Option<EmbeddingsApi> = None;
 
     /// The object of what stands before the messages. Nothing of it changes in a conversation,
     /// so that a provider's prompt cache finds the beginning again.

@@ -12,6 +12,7 @@ use crate::message::Message;
 use crate::openai::wire::allows_strict;
 use crate::provider::{ChatRequest, StreamSink};
 use crate::remote::answer::Answer;
+use crate::remote::embeddings::EmbeddingsApi;
 use crate::remote::endpoint::Place;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
@@ -91,6 +92,7 @@ impl Wire for Responses {
     const PLACE: Place = super::PLACE;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
+    const EMBEDDINGS: Option<EmbeddingsApi> = Some(crate::openai::embeddings::EMBEDDINGS);
     const MESSAGES: &'static str = "input";
 
     fn head(&self, request: &ChatRequest<'_>) -> impl Serialize {

@@ -21,7 +21,8 @@ use crate::error::{LlmError, LlmErrorKind};
 use crate::message::MessagePart;
 use crate::price::Prices;
 use crate::provider::{
-    ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent, StreamSink,
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
+    StreamSink,
 };
 use crate::remote::answer::new_id;
 use crate::tool::{ToolChoice, ToolUseRequest};
@@ -225,7 +226,11 @@ impl LlmProvider for TextTools {
         }
     }
 
-    async fn embed(&self, texts: &[&str]) -> Result<Option<Vec<Vec<f32>>>, LlmError> {
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        self.inner.embedding_model()
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
         self.inner.embed(texts).await
     }
 }

@@ -6,6 +6,7 @@
 mod contract;
 mod dialects;
 mod docs;
+mod embeddings;
 mod faults;
 mod requests;
 mod scripted;

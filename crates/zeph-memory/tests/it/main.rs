@@ -12,6 +12,7 @@ mod overflow;
 mod seen;
 mod tasks;
 mod undo;
+mod vectors;
 
 use std::path::{Path, PathBuf};
 

@@ -28,6 +28,7 @@ impl Assembly {
             provider: Arc::clone(provider),
             reformatter: self.reformatter.clone(),
             compressor: self.compressor.clone(),
+            embedder: self.embedder.clone(),
             executor: Arc::clone(&self.stack) as _,
             channel,
             undo: Arc::clone(&self.undo),

@@ -5,6 +5,7 @@
 
 mod agent;
 mod audit;
+mod embedder;
 mod executors;
 mod filters;
 mod instructions;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::agent::StatusLine;
-use zeph_core::{AgentConfig, Compressor, SideUsage};
+use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
@@ -47,6 +48,7 @@ use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
+pub(crate) use embedder::embedding_provider;
 use executors::executors;
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
@@ -87,6 +89,8 @@ pub(crate) struct Assembly {
     pub(crate) reformatter: Option<Arc<dyn Reformat>>,
     /// Who sums up older messages of a conversation.
     pub(crate) compressor: Compressor,
+    /// Who makes vectors of texts; `None` where words are compared, and beside a conversation.
+    pub(crate) embedder: Option<Embedder>,
     /// What decides whether a call may run.
     pub(crate) permissions: Permissions,
     /// What the project says to agents; read for a conversation only.
@@ -143,6 +147,10 @@ impl Assembly {
             None => None,
         };
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+        let embedder = match provider {
+            Some(provider) => embedder::embedder(&loaded, &env, provider, &store, &side_usage)?,
+            None => None,
+        };
         let rules = read_rules(&loaded, &env)?;
         let secrets = secrets::keep_out(&loaded, &env);
         let compressor = compressor(&loaded, &env, provider, &secrets)?;
@@ -233,6 +241,7 @@ impl Assembly {
             side_usage,
             reformatter,
             compressor,
+            embedder,
             permissions,
             reload: Arc::new(reload),
             undo: Arc::new(undo),

@@ -1,5 +1,6 @@
 //! What the schema cannot say about values: names that must be known, values that must agree.
 
+use zeph_llm::ProviderConfig;
 use zeph_tools::shell::policy::Construct;
 use zeph_tools::shell::transaction::Scope;
 use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
@@ -25,6 +26,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     for name in &config.llm.fallback {
         check.known_provider("llm.fallback", name, &config.llm);
     }
+    check.embed_provider(&config.llm);
     let reformat = &config.tools.retry.parameter_reformat_provider;
     if !reformat.is_empty() {
         let key = "tools.retry.parameter_reformat_provider";
@@ -251,6 +253,19 @@ impl Check<'_> {
         self.error(key, format!("there is no provider called {name:?}"), help);
     }
 
+    fn embed_provider(&mut self, llm: &LlmConfig) {
+        let (key, name) = ("llm.embed_provider", llm.embed_provider.as_str());
+        if name.is_empty() {
+            return;
+        }
+        self.known_provider(key, name, llm);
+        let provider = llm.providers.iter().find(|provider| provider.name == name);
+        if let Some(lack) = provider.and_then(ProviderConfig::lack_of_embeddings) {
+            let message = format!("provider {name:?} makes no embeddings");
+            self.error(key, message, lack);
+        }
+    }
+
     fn adversarial(&mut self, config: &Config) {
         let policy = &config.tools.adversarial_policy;
         let key = |name: &str| format!("tools.adversarial_policy.{name}");
@@ -365,6 +380,35 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    /// Proves SCH-5 for who makes embeddings.
+    #[test]
+    fn who_makes_embeddings_is_checked() {
+        let check = |text: &str, expect: &[&str]| {
+            let text =
+                format!("[llm]\nembed_provider = 'a'\n[[llm.providers]]\nname = 'a'\n{text}");
+            assert_eq!(errors(&text), expect, "{text}");
+        };
+        check("type = 'openai'\nmodel = 'm'\nembedding_model = 'e'", &[]);
+        check("type = 'candle'\nmodel = 'minilm'", &[]);
+        check(
+            "type = 'ollama'\nmodel = 'm'",
+            &[
+                "c.toml:2:1: provider \"a\" makes no embeddings\n  help: it has no `embedding_model`: name the model that makes them",
+            ],
+        );
+        check(
+            "type = 'claude'\nmodel = 'm'",
+            &[
+                "c.toml:2:1: provider \"a\" makes no embeddings\n  help: `type = \"claude\"` has no embeddings: name a provider of type `openai`, `ollama` or `candle`",
+            ],
+        );
+        let found = errors("llm.embed_provider = 'a'");
+        assert!(
+            found[0].contains("there is no provider called \"a\""),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub(crate) struct LlmConfig {
     pub(crate) default: Option<String>,
     /// The names of providers that are asked, in this order, when the one before fails for good.
     pub(crate) fallback: Vec<String>,
+    /// The name of the provider that makes vectors of texts, by which tools are chosen; empty for the one that is asked, if it has an `embedding_model`. Without any, words are compared.
+    pub(crate) embed_provider: String,
     /// The providers.
     pub(crate) providers: Vec<ProviderConfig>,
     /// When a failed request is sent again.

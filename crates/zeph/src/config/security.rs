@@ -85,6 +85,8 @@ const RULES: &[(&str, Rule)] = &[
     // It chooses among the user's own providers.
     ("llm.default", Rule::Free),
     ("llm.fallback", Rule::Free),
+    // It chooses whom the user's words go to beside the conversation.
+    ("llm.embed_provider", Rule::Never),
     // It could name its own server, and the user's key.
     ("llm.providers", Rule::Never),
     ("llm.retry.max_attempts", Rule::Lower),

@@ -28,6 +28,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("llm.providers.type", "\"openai\""),
     ("llm.providers.api", "\"responses\""),
     ("llm.providers.model", "\"qwen3-coder\""),
+    ("llm.providers.embedding_model", "\"nomic-embed-text\""),
     ("llm.providers.base_url", "\"http://127.0.0.1:8080\""),
     ("llm.providers.api_key_env", "\"LOCAL_API_KEY\""),
     ("llm.providers.context_window", "32768"),

@@ -5,13 +5,14 @@ use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zeph_llm::{ProviderConfig, ProviderKind};
+use zeph_llm::{LlmProvider, ProviderConfig, ProviderKind};
 
 use super::super::args::GlobalArgs;
 use super::super::with_causes;
 use super::{Check, Verdict, check};
 use crate::assemble::{
-    chosen_config, missing_key, ollama_lacks, reformatter, substitutes, with_substitutes,
+    chosen_config, embedding_provider, missing_key, ollama_lacks, reformatter, substitutes,
+    with_substitutes,
 };
 use crate::config::{Environment, Loaded};
 
@@ -24,10 +25,11 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
     let built = chosen_config(loaded, env, model).and_then(|config| {
         let provider = with_substitutes(&config, loaded, env)?;
         reformatter(loaded, env, &provider, &Arc::default())?;
-        Ok(config)
+        let embeds = embedding_provider(loaded, env, &provider)?;
+        Ok((config, embeds))
     });
-    let config = match built {
-        Ok(config) => config,
+    let (config, embeds) = match built {
+        Ok(built) => built,
         Err(error) => return vec![check("provider", Verdict::Failed, with_causes(&error))],
     };
     let mut checks = vec![one("provider", &config).await];
@@ -40,7 +42,28 @@ pub(super) async fn checks(loaded: &Loaded, env: &Environment, global: &GlobalAr
             None => one("fallback", config).await,
         });
     }
+    checks.extend(match embeds {
+        Some(provider) => embeddings(provider.as_ref(), loaded).await,
+        None => None,
+    });
     checks
+}
+
+/// Who makes vectors of texts.
+async fn embeddings(provider: &dyn LlmProvider, loaded: &Loaded) -> Option<Check> {
+    let mut providers = loaded.config.llm.providers.iter();
+    let config = providers.find(|config| config.name == provider.name())?;
+    let model = provider.embedding_model()?.name.clone();
+    if config.kind == ProviderKind::Candle {
+        let detail = format!("{} ({model}), in this process", config.name);
+        return Some(check("embeddings", Verdict::Ok, detail));
+    }
+    let config = ProviderConfig {
+        model,
+        tool_use: None,
+        ..config.clone()
+    };
+    Some(one("embeddings", &config).await)
 }
 
 /// A provider and its model, for people; and that it calls tools by text, if so.

@@ -1,0 +1,128 @@
+//! Vectors of texts by a provider. What is asked again and again is asked once, and kept over sessions.
+
+use std::sync::Arc;
+
+use zeph_llm::{EmbeddingModel, Embeddings, LlmError, LlmErrorKind, LlmProvider};
+use zeph_tools::kept_vectors::KeptVectors;
+
+use crate::spending::SideUsage;
+
+/// Makes vectors by a provider that has them.
+#[derive(Debug, Clone)]
+pub struct Embedder {
+    provider: Arc<dyn LlmProvider>,
+    model: EmbeddingModel,
+    kept: Arc<dyn KeptVectors>,
+    usage: Arc<SideUsage>,
+}
+
+/// What [`Embedder::embed`] gives: vectors of one length, in the order of their texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedded {
+    /// Of the texts that are asked for anew each time.
+    pub passing: Vec<Vec<f32>>,
+    /// Of those that are kept.
+    pub lasting: Vec<Vec<f32>>,
+}
+
+impl Embedder {
+    /// Asks `provider`, keeps what lasts in `kept`, and counts tokens in `usage`. `None` where the provider
+    /// has no embeddings.
+    #[must_use]
+    pub fn new(
+        provider: Arc<dyn LlmProvider>,
+        kept: Arc<dyn KeptVectors>,
+        usage: Arc<SideUsage>,
+    ) -> Option<Self> {
+        let model = provider.embedding_model()?.clone();
+        Some(Self {
+            provider,
+            model,
+            kept,
+            usage,
+        })
+    }
+
+    /// The provider's name.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        self.provider.name()
+    }
+
+    /// The model that makes the vectors.
+    #[must_use]
+    pub fn model(&self) -> &EmbeddingModel {
+        &self.model
+    }
+
+    /// The vectors of texts. Of those that last, only what is not kept yet is asked for, and then kept;
+    /// where nothing can be read or kept, all are asked for.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::embed`].
+    pub async fn embed(&self, passing: &[&str], lasting: &[&str]) -> Result<Embedded, LlmError> {
+        let mut known = self.known(lasting).await;
+        let asked = [passing, &missing(&known, lasting)].concat();
+        let mut made = self.ask(&asked).await?;
+        let length = made.first().map(Vec::len);
+        let differs = |vector: &Vec<f32>| length.is_some_and(|length| length != vector.len());
+        if known.iter().flatten().any(differs) {
+            // Another model answers to the name than the one that made these.
+            known = vec![None; lasting.len()];
+            made.truncate(passing.len());
+            made.extend(self.ask(lasting).await?);
+        }
+        let new = made.split_off(passing.len());
+        self.keep(&missing(&known, lasting), &new).await;
+        let mut new = new.into_iter();
+        let lasting = known.into_iter().filter_map(|it| it.or_else(|| new.next()));
+        Ok(Embedded {
+            lasting: lasting.collect(),
+            passing: made,
+        })
+    }
+
+    async fn known(&self, texts: &[&str]) -> Vec<Option<Vec<f32>>> {
+        match self.kept.kept(&self.model.key, texts).await {
+            Ok(known) => known,
+            Err(error) => {
+                tracing::warn!(%error, "vectors that were kept cannot be read");
+                vec![None; texts.len()]
+            }
+        }
+    }
+
+    async fn ask(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LlmError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Embeddings { vectors, usage } = self.provider.embed(texts).await?.unwrap_or_default();
+        self.usage
+            .add_embeddings(self.provider.name(), &self.model, usage);
+        if vectors.len() == texts.len() {
+            return Ok(vectors);
+        }
+        let message = format!("{} vectors for {} texts", vectors.len(), texts.len());
+        Err(LlmError::new(
+            LlmErrorKind::Protocol,
+            self.provider.name(),
+            message,
+        ))
+    }
+
+    async fn keep(&self, texts: &[&str], vectors: &[Vec<f32>]) {
+        if texts.is_empty() {
+            return;
+        }
+        if let Err(error) = self.kept.keep(&self.model.key, texts, vectors).await {
+            tracing::warn!(%error, "vectors cannot be kept");
+        }
+    }
+}
+
+/// Those of `texts` that have no vector.
+fn missing<'a>(known: &[Option<Vec<f32>>], texts: &[&'a str]) -> Vec<&'a str> {
+    let texts = texts.iter().zip(known);
+    let missing = texts.filter(|(_, vector)| vector.is_none());
+    missing.map(|(text, _)| *text).collect()
+}

@@ -1,0 +1,52 @@
+//! Ollama's embeddings. Format: <https://docs.ollama.com/api/embed>. What of a text is longer than the
+//! model's window has no part in its vector.
+
+use serde::Deserialize;
+
+use crate::provider::{Embeddings, Usage};
+use crate::remote::embeddings::EmbeddingsApi;
+
+/// How the API is asked.
+pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
+    name: "the embeddings API of Ollama",
+    path: "embed",
+    read,
+};
+
+#[derive(Deserialize)]
+struct Answer {
+    embeddings: Vec<Vec<f32>>,
+    #[serde(default)]
+    prompt_eval_count: Option<u64>,
+}
+
+fn read(body: &[u8]) -> Result<Embeddings, String> {
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    Ok(Embeddings {
+        vectors: answer.embeddings,
+        usage: Usage {
+            input_tokens: answer.prompt_eval_count.unwrap_or(0),
+            ..Usage::default()
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read() {
+        let check = |body: &str, expect: Option<(Vec<Vec<f32>>, u64)>| {
+            let found = read(body.as_bytes()).ok();
+            let found = found.map(|made| (made.vectors, made.usage.input_tokens));
+            assert_eq!(found, expect, "{body}");
+        };
+        check(
+            r#"{"model":"m","embeddings":[[0.5,1],[2,3]],"prompt_eval_count":8}"#,
+            Some((vec![vec![0.5, 1.0], vec![2.0, 3.0]], 8)),
+        );
+        check(r#"{"embeddings":[]}"#, Some((vec![], 0)));
+        check(r#"{"error":"model not found"}"#, None);
+    }
+}

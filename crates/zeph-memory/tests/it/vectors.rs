@@ -1,0 +1,64 @@
+//! Vectors that were made once.
+
+use sqlx::Row;
+use zeph_memory::SqliteVectors;
+use zeph_memory::vectors::MOST;
+use zeph_tools::kept_vectors::KeptVectors;
+
+use crate::{open, place, raw};
+
+/// Proves SCH-4 for what is kept: every number to its last bit, by model and text, over openings.
+#[tokio::test]
+async fn vectors_are_kept_by_model_and_text() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    let kept = SqliteVectors::new(store.clone());
+    let odd = [f32::MIN_POSITIVE, -0.0, 1.0 / 3.0, f32::MAX];
+    let vectors = vec![odd.to_vec(), vec![1.0, 2.0, 3.0, 4.0]];
+    kept.keep("m", &["a", "b \"ü\""], &vectors).await.unwrap();
+    kept.keep("other", &["a"], &[vec![9.0]]).await.unwrap();
+    kept.keep("m", &[], &[]).await.unwrap();
+    store.close().await.unwrap();
+    let kept = SqliteVectors::new(open(&path).await);
+    let found = kept.kept("m", &["c", "b \"ü\"", "a", "a"]).await.unwrap();
+    assert_eq!(found[0], None);
+    assert_eq!(found[1].as_deref(), Some([1.0, 2.0, 3.0, 4.0].as_slice()));
+    for found in &found[2..] {
+        let bits = |numbers: &[f32]| numbers.iter().map(|it| it.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(found.as_ref().unwrap()), bits(&odd));
+    }
+    assert_eq!(kept.kept("other", &["a"]).await.unwrap(), [Some(vec![9.0])]);
+    assert_eq!(kept.kept("third", &["a"]).await.unwrap(), [None]);
+    assert_eq!(
+        kept.kept("m", &[]).await.unwrap(),
+        Vec::<Option<Vec<f32>>>::new()
+    );
+    kept.keep("m", &["a"], &[vec![5.0, 6.0]]).await.unwrap();
+    assert_eq!(
+        kept.kept("m", &["a"]).await.unwrap(),
+        [Some(vec![5.0, 6.0])]
+    );
+    let select = "SELECT text, vector FROM embedding WHERE model = 'other'";
+    let row = sqlx::query(select)
+        .fetch_one(&mut raw(&path).await)
+        .await
+        .unwrap();
+    assert_eq!(
+        row.get::<String, _>(0),
+        "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    );
+    assert_eq!(row.get::<Vec<u8>, _>(1), 9.0_f32.to_le_bytes());
+}
+
+#[tokio::test]
+async fn the_oldest_vectors_go() {
+    let (_folder, path) = place();
+    let kept = SqliteVectors::new(open(&path).await);
+    let texts: Vec<String> = (0..MOST + 3).map(|at| at.to_string()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let vectors = vec![vec![1.0]; texts.len()];
+    kept.keep("m", &texts, &vectors).await.unwrap();
+    let found = kept.kept("m", &texts).await.unwrap();
+    assert_eq!(found.iter().flatten().count(), MOST as usize);
+    assert_eq!(found[..3], [None, None, None]);
+}

@@ -1,0 +1,324 @@
+//! Vectors of texts: who makes them, what is asked, and that each description is asked once.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::rig::{Home, OpenAi, Reply, Request, assert_has, execute, openai_config};
+use crate::terminal::Terminal;
+
+const FILTER: &str =
+    "[agent.tool_filter]\nenabled = true\ntop_k = 2\nmin_description_words = 0\nalways_on = []\n";
+
+/// Words that mean something, each with its own place in a vector.
+const MEANINGS: [&[&str]; 3] = [
+    &["regex", "pattern", "needle"],
+    &["delete", "deletes", "remove", "rubbish"],
+    &["task"],
+];
+
+/// The vector of a text: how often it says something, by meaning, and a third beside it.
+fn vector(text: &str) -> Vec<f32> {
+    let text = text.to_lowercase();
+    let count = |words: &[&str]| -> f32 {
+        let found = words.iter().map(|word| text.matches(word).count());
+        u16::try_from(found.sum::<usize>()).unwrap().into()
+    };
+    let mut vector: Vec<f32> = MEANINGS.iter().map(|words| count(words)).collect();
+    vector.push(1.0 / 3.0);
+    vector
+}
+
+fn is_embedding(request: &Request) -> bool {
+    !request.path.contains("chat")
+}
+
+/// The answer to a request for vectors.
+fn vectors(request: &Request) -> Reply {
+    let inputs = request.json()["input"].as_array().unwrap().clone();
+    let vectors = inputs.iter().map(|text| vector(text.as_str().unwrap()));
+    let body = if request.path == "/api/embed" {
+        json!({ "embeddings": vectors.collect::<Vec<_>>(), "prompt_eval_count": 7 })
+    } else {
+        let item = |(at, vector)| json!({ "index": at, "embedding": vector });
+        let data: Vec<Value> = vectors.enumerate().map(item).collect();
+        // In no order.
+        let data: Vec<Value> = data.into_iter().rev().collect();
+        json!({ "data": data, "usage": { "prompt_tokens": 7, "total_tokens": 7 } })
+    };
+    Reply::raw(200, "application/json", body.to_string())
+}
+
+/// A server that makes vectors and answers `done` to all else.
+fn server() -> OpenAi {
+    OpenAi::start(|_, request| match is_embedding(request) {
+        true => vectors(request),
+        false => Reply::text("done"),
+    })
+}
+
+fn config(url: &str) -> String {
+    openai_config(url).replacen("model = ", "embedding_model = \"vec-1\"\nmodel = ", 1)
+}
+
+/// The texts of every request for vectors.
+fn asked(server: &OpenAi) -> Vec<Vec<String>> {
+    let requests = server.requests();
+    let requests = requests.iter().filter(|request| is_embedding(request));
+    let texts = requests.map(|request| request.json()["input"].clone());
+    texts
+        .map(|texts| serde_json::from_value(texts).unwrap())
+        .collect()
+}
+
+fn offered(server: &OpenAi) -> Vec<String> {
+    let requests = server.requests();
+    let chat = requests.iter().rfind(|request| !is_embedding(request));
+    let tools = chat.unwrap().json()["tools"].clone();
+    let names = tools.as_array().unwrap().iter();
+    names
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Proves SCH-2, SCH-4: what is near is offered; a description is asked for once, over sessions, as
+/// long as the model is the same; and the vectors that are kept are those that came, to the last bit.
+#[test]
+fn a_description_is_asked_for_once() {
+    let server = server();
+    let home = Home::new();
+    home.config(&format!("{FILTER}{}", config(&server.url())));
+    home.zeph(["-p", "find the needle"]).code(0);
+    let first = asked(&server).concat();
+    assert_eq!(first[0], "find the needle");
+    let descriptions = &first[1..];
+    assert!(descriptions.len() > 15, "{descriptions:?}");
+    assert!(descriptions.iter().any(|text| text.starts_with("grep: ")));
+    let found = offered(&server);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&"grep".to_owned()), "{found:?}");
+    let count = asked(&server).len();
+    // Another session knows them all.
+    home.zeph(["-p", "throw the rubbish away"]).code(0);
+    assert_eq!(asked(&server)[count..], [["throw the rubbish away"]]);
+    let found = offered(&server);
+    assert!(found.contains(&"delete_path".to_owned()), "{found:?}");
+    kept_as_they_came(&home, descriptions);
+    // Another model knows none.
+    let other = config(&server.url()).replace("vec-1", "vec-2");
+    home.config(&format!("{FILTER}{other}"));
+    let count = asked(&server).len();
+    home.zeph(["-p", "find the needle"]).code(0);
+    assert_eq!(asked(&server)[count..].concat(), first);
+    // A text that changed is asked for again: TAFC changes none.
+    home.more_config("[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.0\n");
+    let count = asked(&server).len();
+    home.zeph(["-p", "find the needle"]).code(0);
+    assert_eq!(asked(&server)[count..], [["find the needle"]]);
+}
+
+#[track_caller]
+fn kept_as_they_came(home: &Home, descriptions: &[String]) {
+    let kept = crate::rig::vectors(&home.database());
+    let mut expect: Vec<(String, Vec<u8>)> = descriptions
+        .iter()
+        .map(|text| {
+            let digest = zeph_tools::audit::chain::hex_digest(text.as_bytes());
+            let bytes = vector(text)
+                .iter()
+                .flat_map(|it| it.to_le_bytes())
+                .collect();
+            (digest, bytes)
+        })
+        .collect();
+    expect.sort();
+    assert_eq!(kept, expect);
+}
+
+/// Proves LLM-2, SCH-5: another provider makes the vectors, and `/status` and `zeph doctor` say so. The key
+/// of the one does not go to the other.
+#[test]
+fn another_provider_makes_the_vectors() {
+    let (chat, ollama) = (server(), server());
+    let home = Home::new();
+    let embed = format!(
+        "[[llm.providers]]\nname = \"near\"\ntype = \"ollama\"\nmodel = \"nomic\"\nembedding_model = \"nomic\"\nbase_url = \"{}\"\n",
+        ollama.url()
+    );
+    let keyless = openai_config(&chat.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
+    home.config(&format!(
+        "llm.embed_provider = \"near\"\n{FILTER}{keyless}{embed}"
+    ));
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("/status\r");
+    terminal.shows("Filter: top_k=2, always_on=0, embeddings=0 (nomic of near)");
+    terminal.prompts("");
+    terminal.type_keys("find the needle\r");
+    terminal.shows("done");
+    let count = asked(&ollama).concat().len();
+    terminal.prompts("");
+    terminal.type_keys("/status\r");
+    terminal.shows(&format!("embeddings={} (nomic of near)", count - 1));
+    terminal.prompts("");
+    terminal.type_keys("/cost\r");
+    terminal.shows("near (nomic): 1 request, 7 tokens in");
+    terminal.prompts("");
+    // In the same session only what was said is asked for.
+    terminal.type_keys("throw the rubbish away\r");
+    terminal.shows("done");
+    terminal.prompts("");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+    assert_eq!(asked(&ollama)[1..], [["throw the rubbish away"]]);
+    assert_eq!(asked(&chat), [[""; 0]; 0]);
+    for request in ollama.requests() {
+        assert_eq!(request.path, "/api/embed");
+        assert_eq!(request.header("authorization"), None);
+    }
+    let doctor = home.zeph(["doctor"]).run();
+    assert_has(
+        &doctor.stdout,
+        &["embeddings", "near (nomic)", &ollama.url()],
+    );
+}
+
+/// Proves SCH-5: where vectors fail, words are compared, which is said once; the turn goes on, and no more
+/// are asked for until the window is cleared.
+#[test]
+fn a_failure_costs_no_turn() {
+    let broken = Arc::new(Mutex::new(true));
+    let state = Arc::clone(&broken);
+    let server = OpenAi::start(move |at, request| match is_embedding(request) {
+        true if *state.lock().unwrap() => Reply::error(404, "model_not_found", "no such model"),
+        true => vectors(request),
+        false => Reply::text(&format!("answer-{at}")),
+    });
+    let home = Home::new();
+    let keyless = config(&server.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
+    home.config(&format!("{FILTER}{keyless}"));
+    let mut terminal = Terminal::start(&home, &[]);
+    // `at` is the number of the turn's last request.
+    let turn = |terminal: &mut Terminal, words: &str, at: usize| {
+        terminal.prompts("");
+        terminal.type_keys(&format!("{words}\r"));
+        terminal.shows(&format!("answer-{at}"));
+        assert_eq!(server.requests().len(), at + 1);
+    };
+    turn(
+        &mut terminal,
+        "search the contents of all files by a regex",
+        1,
+    );
+    assert!(offered(&server).contains(&"grep".to_owned()));
+    terminal.prompts("");
+    terminal.type_keys("/status\r");
+    terminal.shows("(compared by words, BM25: vec-1 of");
+    turn(&mut terminal, "search again by a regex", 2);
+    *broken.lock().unwrap() = false;
+    terminal.prompts("");
+    terminal.type_keys("/clear\r");
+    terminal.shows("starts over");
+    turn(&mut terminal, "find the needle", 4);
+    assert!(offered(&server).contains(&"grep".to_owned()));
+    terminal.prompts("");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+    // In one shot: one warning, and the answer.
+    *broken.lock().unwrap() = true;
+    home.config(&format!(
+        "{FILTER}{}",
+        config(&server.url()).replace("vec-1", "vec-3")
+    ));
+    let output = home
+        .zeph(["-p", "search the contents of all files by a regex"])
+        .code(0);
+    assert_has(&output.stdout, &["answer-"]);
+    let warning = "there are no embeddings, so tools are chosen by words";
+    assert_eq!(
+        output.stderr.matches(warning).count(),
+        1,
+        "{}",
+        output.stderr
+    );
+    assert_has(
+        &output.stderr,
+        &["correct `embedding_model`", "/v1/embeddings"],
+    );
+}
+
+/// Proves SCH-4: another model behind the same name makes longer vectors, and all are made anew. What is damaged in
+/// the database costs a request and nothing else.
+#[test]
+fn vectors_that_do_not_fit_are_made_anew() {
+    let server = server();
+    let home = Home::new();
+    home.config(&format!("{FILTER}{}", config(&server.url())));
+    home.zeph(["-p", "find the needle"]).code(0);
+    let all = asked(&server).concat();
+    execute(
+        &home.database(),
+        "UPDATE embedding SET vector = x'0000803f0000' WHERE number % 2 = 0",
+    );
+    let count = asked(&server).len();
+    home.zeph(["-p", "find the needle"]).code(0);
+    let again = asked(&server)[count..].concat();
+    assert_eq!(again[0], all[0]);
+    assert_eq!(again[1..], all[1..]);
+    kept_as_they_came(&home, &all[1..]);
+    assert!(offered(&server).contains(&"grep".to_owned()));
+}
+
+/// Proves SCH-5: a name that nobody has stops the start, also where nothing is compared; a
+/// project's file sends the user's words nowhere.
+#[test]
+fn who_makes_them_is_the_users_to_say() {
+    let server = server();
+    let stolen = self::server();
+    let home = Home::new();
+    let fails = |config: &str, words: &[&str]| {
+        home.config(config);
+        let output = home.zeph(["-p", "find the needle"]).run();
+        assert_ne!(output.code, Some(0));
+        assert_has(&output.stderr, words);
+        assert_eq!(server.requests().len(), 0);
+    };
+    let good = config(&server.url());
+    fails(
+        &format!("llm.embed_provider = \"nobody\"\n{good}"),
+        &["there is no provider called \"nobody\"", "config.toml:1"],
+    );
+    let without = good.replace("embedding_model = \"vec-1\"\n", "");
+    let name = without
+        .split("name = \"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    fails(
+        &format!("llm.embed_provider = \"{name}\"\n{without}"),
+        &["makes no embeddings", "`embedding_model`"],
+    );
+    fails(
+        &format!(
+            "agent.max_cost_usd = 1.0\n{FILTER}{good}prices = {{ input = 1.0, output = 1.0 }}\n[[llm.providers]]\nname = \"dear\"\ntype = \"openai\"\nmodel = \"m\"\nembedding_model = \"e\"\nbase_url = \"{}\"\n[llm]\nembed_provider = \"dear\"\n",
+            stolen.url()
+        ),
+        &["max_cost_usd", "dear"],
+    );
+    home.config(&format!("{FILTER}{good}"));
+    for line in [
+        "[llm]\nembed_provider = \"other\"\n".to_owned(),
+        format!(
+            "[[llm.providers]]\nname = \"other\"\ntype = \"ollama\"\nmodel = \"m\"\nembedding_model = \"m\"\nbase_url = \"{}\"\n",
+            stolen.url()
+        ),
+    ] {
+        home.write(".zeph/config.toml", &line);
+        let output = home.zeph(["-p", "find the needle"]).run();
+        assert_ne!(output.code, Some(0), "{line}");
+        assert_has(&output.stderr, &["a project's file may not set it"]);
+    }
+    assert_eq!(stolen.requests().len() + server.requests().len(), 0);
+}
