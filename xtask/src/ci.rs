@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
 //!
 //! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
-//! local models → release build → smoke run. The first failure ends it. What each step took stands at the end.
+//! local models → release build → smoke run → live servers. The first failure ends it. What each step took stands at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::project::Project;
-use crate::{deny, docs, fmt, lint, specs, test, tidy};
+use crate::{deny, docs, fmt, lint, live, specs, test, tidy};
 
 /// A part of `ci`.
 struct Step {
@@ -70,6 +70,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "smoke run",
         run: smoke_run,
+    },
+    Step {
+        name: "live servers",
+        run: live::run,
     },
 ];
 

@@ -52,6 +52,8 @@ xflags::xflags! {
             /// So many seconds for each.
             optional --seconds seconds: u64
         }
+        /// The binary against real servers with a small real model, on loopback; skipped where pip finds no packages.
+        cmd live {}
         /// Package every crate and check the size of the release binary.
         cmd release-check {}
     }

@@ -13,6 +13,7 @@ mod flags;
 mod fmt;
 mod fuzz;
 mod lint;
+mod live;
 mod project;
 mod release_check;
 mod specs;
@@ -48,6 +49,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Docs(_) => docs::run(&project),
         XtaskCmd::Fuzz(flags) => fuzz::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
+        XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),
     }
 }
