@@ -14,6 +14,7 @@ mod claim_source;
 mod compaction;
 mod config;
 mod crash;
+mod crash_rounds;
 mod crash_shell;
 mod demo;
 mod denied_commands;

@@ -118,3 +118,45 @@ fn a_model_keeps_and_finds() {
     let results = results_of(&server.last().messages());
     assert_has(&results[0].1, &["make check", &session]);
 }
+
+/// Proves NAT-1: a person sees what is kept, and removes it.
+#[test]
+fn a_person_lists_searches_and_removes() {
+    let home = Home::new();
+    home.zeph(["memory", "list"])
+        .code(0)
+        .prints(&["nothing is kept"]);
+    for content in [
+        "The port is 5433.",
+        "Ann reviews.",
+        "Bob \u{1b}[31mdoes not.",
+    ] {
+        call(&home, "s", "memory_save", &json!({ "content": content }), 0);
+    }
+    let listed = home.zeph(["memory", "list"]).code(0).stdout;
+    let ids: Vec<&str> = listed.lines().map(|line| &line[..8]).collect();
+    assert_eq!(ids, ["memory_3", "memory_2", "memory_1"], "{listed}");
+    let found = home
+        .zeph(["memory", "search", "which", "port", "--json"])
+        .code(0);
+    assert_eq!(found.json()[0]["content"], "The port is 5433.");
+    let one = home.zeph(["memory", "list", "--limit", "1"]).code(0);
+    assert_eq!(one.stdout.lines().count(), 1);
+    home.zeph(["memory", "rm", "memory_1", "2"])
+        .code(0)
+        .prints(&["removed memory_1: The port is 5433.", "removed memory_2"]);
+    home.zeph(["memory", "rm", "memory_1"])
+        .code(1)
+        .says(&["no fact memory_1", "zeph memory list"]);
+    home.zeph(["memory", "rm", "1; DROP TABLE memory"]).code(1);
+    home.zeph(["memory", "search", "port"])
+        .code(0)
+        .prints(&["nothing that is kept fits"]);
+    assert_eq!(
+        home.zeph(["memory", "list"]).code(0).stdout.lines().count(),
+        1
+    );
+    // A number is not given twice.
+    let kept = call(&home, "s", "memory_save", &json!({ "content": "new" }), 0);
+    assert_has(&kept, &["memory_4"]);
+}

@@ -54,6 +54,13 @@ xflags::xflags! {
         }
         /// The binary against real servers with a small real model, on loopback; skipped where pip finds no packages.
         cmd live {}
+        /// Kill conversations at random points, and see that each goes on.
+        cmd crash {
+            /// So many of them (200).
+            optional --rounds rounds: u32
+            /// Where the random points begin; a failure names it.
+            optional --seed seed: u64
+        }
         /// Package every crate and check the size of the release binary.
         cmd release-check {}
     }

@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod crash;
 mod deny;
 mod docs;
 mod flags;
@@ -48,6 +49,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Deny(_) => deny::run(&project),
         XtaskCmd::Docs(_) => docs::run(&project),
         XtaskCmd::Fuzz(flags) => fuzz::run(&project, &flags),
+        XtaskCmd::Crash(flags) => crash::run(&project, &flags),
         XtaskCmd::Bench(flags) => bench::run(&project, &flags),
         XtaskCmd::Live(_) => live::run(&project),
         XtaskCmd::ReleaseCheck(_) => release_check::run(&project),

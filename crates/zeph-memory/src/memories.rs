@@ -16,6 +16,9 @@ pub const LONGEST_MEMORY: usize = 16 * 1024;
 /// The most words of a search that count.
 const MOST_WORDS: usize = 32;
 
+/// A word that so many facts have says little about any of them.
+const MANY: i64 = 2000;
+
 /// A word of so many characters is also found as the beginning of longer ones.
 const PREFIX_FROM: usize = 4;
 
@@ -78,14 +81,26 @@ impl Store {
     /// A failure of the database.
     pub async fn search_memory(&self, text: &str, most: u64) -> Result<Vec<Memory>, StoreError> {
         let mut rows = Vec::new();
-        let words = match_expression(text);
-        if let Some(words) = &words {
+        let (rare, common) = self.by_frequency(match_words(text)).await?;
+        if !rare.is_empty() {
             let select = query(
                 "SELECT m.number, m.content, m.session, m.project, m.saved_at
                  FROM memory_words w JOIN memory m ON m.number = w.rowid
                  WHERE memory_words MATCH ?1 ORDER BY bm25(memory_words), m.saved_at DESC, m.number LIMIT ?2",
             );
-            let select = select.bind(words.as_str()).bind(integer(most));
+            let words = rare.join(" OR ");
+            rows = self.fetch(select.bind(words).bind(integer(most))).await?;
+        } else if !common.is_empty() {
+            // They tell next to nothing, so the latest facts do.
+            let select = query(
+                "SELECT m.number, m.content, m.session, m.project, m.saved_at
+                 FROM (SELECT rowid, bm25(memory_words) AS fit FROM memory_words
+                       WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?3) w
+                 JOIN memory m ON m.number = w.rowid
+                 ORDER BY w.fit, m.saved_at DESC, m.number LIMIT ?2",
+            );
+            let words = common.join(" OR ");
+            let select = select.bind(words).bind(integer(most)).bind(MANY);
             rows = self.fetch(select).await?;
         }
         let part = text.trim();
@@ -97,6 +112,59 @@ impl Store {
             rows = self.fetch(select.bind(part).bind(integer(most))).await?;
         }
         rows.iter().map(|row| self.memory_of(row)).collect()
+    }
+
+    /// The words that some facts have, and those that many have: with these alone nearly every fact would have to
+    /// be ranked. Words that none has are left out.
+    async fn by_frequency(
+        &self,
+        words: Vec<String>,
+    ) -> Result<(Vec<String>, Vec<String>), StoreError> {
+        let (mut rare, mut common) = (Vec::new(), Vec::new());
+        for word in words {
+            let select = query(
+                "SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE memory_words MATCH ?1 LIMIT ?2)",
+            );
+            let rows = self.fetch(select.bind(word.as_str()).bind(MANY)).await?;
+            let found = rows.first().map(|row| row.try_get::<i64, _>(0));
+            let found = found.transpose().map_err(|error| self.sql(error))?;
+            match found.unwrap_or(0) {
+                0 => {}
+                MANY => common.push(word),
+                _ => rare.push(word),
+            }
+        }
+        Ok((rare, common))
+    }
+
+    /// Up to `most` facts, the latest first.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn list_memories(&self, most: u64) -> Result<Vec<Memory>, StoreError> {
+        let select = query(
+            "SELECT number, content, session, project, saved_at FROM memory
+             ORDER BY saved_at DESC, number DESC LIMIT ?1",
+        );
+        let rows = self.fetch(select.bind(integer(most))).await?;
+        rows.iter().map(|row| self.memory_of(row)).collect()
+    }
+
+    /// Removes a fact, named as [`Memory::id`]; the fact, or `None` where there is none of this name.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn remove_memory(&self, id: &str) -> Result<Option<Memory>, StoreError> {
+        let number = id.strip_prefix("memory_").unwrap_or(id);
+        let Ok(number) = number.parse::<i64>() else {
+            return Ok(None);
+        };
+        let delete = query(
+            "DELETE FROM memory WHERE number = ?1
+             RETURNING number, content, session, project, saved_at",
+        );
+        let rows = self.write(delete.bind(number), 0).await?;
+        rows.first().map(|row| self.memory_of(row)).transpose()
     }
 
     fn memory_of(&self, row: &SqliteRow) -> Result<Memory, StoreError> {
@@ -114,9 +182,8 @@ impl Store {
     }
 }
 
-/// The words of `text` as a query of FTS5, any of which may be found; `None` where there is none.
-/// Each stands in quotes, so that nothing in it is an operator.
-fn match_expression(text: &str) -> Option<String> {
+/// The words of `text`, each as a query of FTS5: in quotes, so that nothing in it is an operator.
+fn match_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words: BTreeSet<String> = words
         .filter(|word| !word.is_empty())
@@ -137,25 +204,46 @@ fn match_expression(text: &str) -> Option<String> {
         };
         format!("\"{word}\"{prefix}")
     });
-    let expression = quoted.collect::<Vec<_>>().join(" OR ");
-    (!expression.is_empty()).then_some(expression)
+    quoted.collect()
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn words_are_quoted() {
-        let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(match_expression(text).as_deref(), expect, "{text:?}");
-        };
-        check("", None);
-        check(" \"'()*- ", None);
-        check("The port", Some("\"port\"*"));
-        check("the", Some("\"the\""));
-        check("NEAR(a b)", Some("\"b\" OR \"near\"*"));
-        check("db db DB", Some("\"db\""));
-        check("naïve \"x", Some("\"naïve\"* OR \"x\""));
+        let check = |text: &str, expect: &[&str]| assert_eq!(match_words(text), expect, "{text:?}");
+        check("", &[]);
+        check(" \"'()*- ", &[]);
+        check("The port", &["\"port\"*"]);
+        check("the", &["\"the\""]);
+        check("NEAR(a b)", &["\"b\"", "\"near\"*"]);
+        check("db db DB", &["\"db\""]);
+        check("naïve \"x", &["\"naïve\"*", "\"x\""]);
+    }
+
+    /// A word that nearly every fact has hides none that only one has.
+    #[tokio::test]
+    async fn common_words_hide_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("zeph.db");
+        let store = Store::open(&path, crate::Synchronous::Normal)
+            .await
+            .unwrap();
+        store.ensure_session("s", folder.path()).await.unwrap();
+        let first = "The port of the oldest service is 5433.";
+        store.save_memory("s", first).await.unwrap();
+        for n in 0..MANY {
+            let fact = format!("The service number {n} has a port.");
+            store.save_memory("s", &fact).await.unwrap();
+        }
+        let found = store.search_memory("oldest service port", 3).await.unwrap();
+        assert_eq!(found[0].content, first);
+        let found = store.search_memory("service port", 3).await.unwrap();
+        assert_eq!(found.len(), 3);
+        let found = store.search_memory("service xyzzy", 1).await.unwrap();
+        assert_eq!(found.len(), 1, "a word that none has is left out");
     }
 }

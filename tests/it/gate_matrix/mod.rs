@@ -115,8 +115,9 @@ const NO_GATES: [(&str, &str); 5] = [
 ];
 
 /// The commands of the program that call no tool.
-const NO_CALLS: [&str; 12] = [
+const NO_CALLS: [&str; 13] = [
     "models",
+    "memory",
     "sessions",
     "overflow",
     "filter",

@@ -301,6 +301,18 @@ impl Running {
         assert!(self.status.is_some(), "a killed process goes");
     }
 
+    /// The same; what it had printed.
+    #[track_caller]
+    pub(crate) fn kill_and_read(mut self) -> String {
+        let _ = kill_process(self.pid, Signal::KILL);
+        self.status = self.ended.recv_timeout(LIMIT).ok();
+        assert!(self.status.is_some(), "a killed process goes");
+        while let Ok(line) = self.lines.recv_timeout(LIMIT) {
+            self.seen.push_str(&line);
+        }
+        std::mem::take(&mut self.seen)
+    }
+
     /// Waits for its end; kills it and fails after the time limit.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Output {

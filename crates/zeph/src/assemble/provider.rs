@@ -240,8 +240,11 @@ pub(crate) fn compressor(
     secrets: &Arc<Secrets>,
 ) -> anyhow::Result<Compressor> {
     let name = loaded.config.agent.compress_provider.as_str();
-    let other = primary.filter(|primary| !name.is_empty() && name != primary.name());
-    let provider = other.map(|_| named_provider(loaded, env, name));
+    let primary = primary.filter(|_| !name.is_empty());
+    let provider = primary.map(|primary| match name == primary.name() {
+        true => Ok(Arc::clone(primary)),
+        false => named_provider(loaded, env, name),
+    });
     Ok(Compressor {
         provider: provider
             .transpose()

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use zeph_tools::audit::Link;
-use zeph_tools::overflow::OverflowRef;
 
+use super::memory::MemoryCommand;
+use super::overflow::OverflowCommand;
 use crate::config::FlagOverrides;
 
 /// A terminal AI agent built around a tool system.
@@ -173,6 +174,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: OverflowCommand,
     },
+    /// List, search and remove facts that outlive their session
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
+    },
     /// Leave the noise out of what a command printed
     Filter(FilterArgs),
     /// Read the trail of calls, and check that it is whole
@@ -290,25 +296,6 @@ pub(crate) enum SessionsCommand {
         /// Their ids, or the beginnings of them
         #[arg(required = true)]
         ids: Vec<String>,
-    },
-}
-
-/// `zeph overflow …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum OverflowCommand {
-    /// Print one, byte by byte
-    Get {
-        /// overflow:UUID as the result names it, or the UUID alone
-        reference: OverflowRef,
-        /// The session it must belong to (its id or the beginning of it)
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
-    },
-    /// What is stored, the latest first
-    List {
-        /// Of this session alone (its id or the beginning of it)
-        #[arg(long, value_name = "ID")]
-        session: Option<String>,
     },
 }
 

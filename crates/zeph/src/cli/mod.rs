@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod filter;
 mod generate;
+mod memory;
 mod models;
 mod overflow;
 mod policy;
@@ -105,6 +106,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
+        Some(Command::Memory { command }) => report(memory::run(&global, command).await),
         Some(Command::Filter(args)) => report(filter::run(&global, args).await),
         Some(Command::Audit { command }) => report(audit::run(&global, command).await),
         Some(Command::Policy { command }) => report(policy::run(&global, command).await),

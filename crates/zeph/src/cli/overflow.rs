@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::{Context as _, bail};
+use clap::Subcommand;
 use zeph_memory::{Store, StoreError};
 use zeph_tools::overflow::{OverflowEntry, OverflowRef};
 
-use super::args::{GlobalArgs, OverflowCommand};
+use super::args::GlobalArgs;
 use super::sessions::date;
 use super::{Exit, load_config, print};
 use crate::output::stderr_line;
@@ -15,6 +16,25 @@ use crate::terminal::sanitize::Sanitizer;
 
 /// How many outputs `list` shows.
 const LISTED: u32 = 100;
+
+/// `zeph overflow …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum OverflowCommand {
+    /// Print one, byte by byte
+    Get {
+        /// overflow:UUID as the result names it, or the UUID alone
+        reference: OverflowRef,
+        /// The session it must belong to (its id or the beginning of it)
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// What is stored, the latest first
+    List {
+        /// Of this session alone (its id or the beginning of it)
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+}
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, command: OverflowCommand) -> anyhow::Result<Exit> {
