@@ -249,7 +249,7 @@ impl Take for Lines {
         self.count += 1;
         self.blank += u64::from(is_blank(line.text));
         self.last = line.number;
-        self.guard.see(line, but_for_digits::hash(line.text));
+        self.guard.see(line, &mut but_for_digits::hash(line.text));
         self.plain.keep(line);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.line(line, &mut branch.kept);
@@ -267,8 +267,8 @@ impl Take for Lines {
         self.hashes
             .extend(lines.clone().map(|line| but_for_digits::hash(line.text)));
         self.blank += lines.clone().filter(|line| is_blank(line.text)).count() as u64;
-        for (line, hash) in lines.zip(&self.hashes) {
-            self.guard.see(line, *hash);
+        for (line, hash) in lines.zip(&mut self.hashes) {
+            self.guard.see(line, hash);
         }
         self.plain.keep_block(block);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {

@@ -190,7 +190,14 @@ impl Sink for Kept {
         if shown < rest.lines().len() {
             self.tail.clear();
         }
-        rest.last(shown).lines().for_each(|line| self.keep(line));
+        for line in rest.last(shown).lines() {
+            let chars = chars(line.text, block.is_ascii());
+            match self.clipped(line.text, chars) {
+                Some((text, chars)) => self.tail.push(line.number, &text, chars, false),
+                None => self.tail.push(line.number, line.text, chars, false),
+            }
+        }
+        self.tail.shrink(self.budget / 5 * 2);
     }
 
     fn say(&mut self, number: u64, text: &str) {

@@ -10,6 +10,7 @@ mod worth;
 
 use std::collections::BTreeMap;
 
+use super::but_for_digits;
 use super::kept::KeptLine;
 use super::line::{Held, Line};
 use super::strategy::{Mask, shape as shape_of};
@@ -19,6 +20,7 @@ use seen::Seen;
 use shape::shape_alone;
 
 pub(super) use shape::{Shape, Shapes};
+pub(super) use worth::may_have_stem;
 
 /// Bytes of facts that are noted.
 const MOST_BYTES: usize = 512 * 1024;
@@ -44,6 +46,8 @@ struct Alike {
 pub(super) struct Guard {
     shapes: Shapes,
     seen: Seen,
+    /// A line without its ids; its memory is used again.
+    masked: Vec<u8>,
     facts: Vec<Held>,
     bytes: usize,
     /// Chatter and complaints by their form.
@@ -53,8 +57,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Looks at the next line; `hash`: of what it is [but for its digits](super::but_for_digits).
-    pub(super) fn see(&mut self, line: Line<'_>, hash: u64) {
+    /// Looks at the next line; `hash`: of what it is [but for its digits](but_for_digits), which becomes that without
+    /// its ids where the line is like none before it.
+    pub(super) fn see(&mut self, line: Line<'_>, hash: &mut u64) {
         let Some(shape) = self.shape(line.text, hash) else {
             return;
         };
@@ -79,15 +84,21 @@ impl Guard {
         });
     }
 
-    fn shape(&mut self, text: &str, hash: u64) -> Option<Shape> {
+    fn shape(&mut self, text: &str, hash: &mut u64) -> Option<Shape> {
         if self.shapes.expects(text) {
             return self.shapes.of(text);
         }
         // Most lines look like one that came before.
-        let hash = Seen::key(hash);
-        let shape = self.seen.shape(hash).unwrap_or_else(|| {
+        let mut known = self.seen.shape(Seen::key(*hash));
+        if known.is_none()
+            && let Some(without) = but_for_digits::hash_without_ids(text, &mut self.masked)
+        {
+            *hash = without;
+            known = self.seen.shape(Seen::key(without));
+        }
+        let shape = known.unwrap_or_else(|| {
             let shape = shape_alone(text);
-            self.seen.add(hash, shape);
+            self.seen.add(Seen::key(*hash), shape);
             shape
         });
         if let Some(shape) = shape {

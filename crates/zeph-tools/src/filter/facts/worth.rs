@@ -137,8 +137,9 @@ pub(super) fn is_worth_a_look(text: &str) -> bool {
         && PATTERN.as_ref().is_none_or(|words| words.is_match(text))
 }
 
-/// Whether one of [`STEMS`] may be found.
-fn may_have_stem(bytes: &[u8]) -> bool {
+/// Whether one of [`STEMS`] may be found: of a line of which this does not hold, and which does not begin with
+/// `----`, no word is found.
+pub(in crate::filter) fn may_have_stem(bytes: &[u8]) -> bool {
     let mut begun = BEFORE;
     let mut found = 0;
     let mut look = |eight: u64| {

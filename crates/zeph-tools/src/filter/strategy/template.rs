@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use memchr::memchr2_iter;
 use serde::Deserialize;
 
 use super::dedup::Dedup;
 use super::forms::{Forms, Known};
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::but_for_digits;
-use crate::filter::facts::{Shape, Shapes};
+use crate::filter::facts::{Shape, Shapes, may_have_stem};
 use crate::filter::line::{Block, End, Held, Line, Sink, Span};
 
 /// Shapes that are told apart; lines of further ones stay.
@@ -116,6 +117,14 @@ enum Kind {
 
 impl Kind {
     fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let may_be_fact = bytes.starts_with(b"E   ") || bytes.starts_with(b"----");
+        if !may_be_fact && !may_have_stem(bytes) {
+            return match has_warn(bytes) {
+                true => Self::Alike,
+                false => Self::Plain,
+            };
+        }
         match Shapes::default().of(text) {
             Some(Shape::Chatter) => Self::Alike,
             Some(Shape::Complaint) => Self::Complaint,
@@ -137,16 +146,23 @@ impl Kind {
 }
 
 fn warns(text: &str) -> bool {
-    const WORDS: [&[u8]; 6] = [b"warn", b"fail", b"error", b"panic", b"fatal", b"exception"];
+    const WORDS: [&[u8]; 5] = [b"fail", b"error", b"panic", b"fatal", b"exception"];
     let bytes = text.as_bytes();
-    bytes.iter().enumerate().any(|(at, byte)| {
-        matches!(byte | 0x20, b'w' | b'f' | b'e' | b'p')
-            && WORDS.iter().any(|word| {
-                bytes
-                    .get(at..at + word.len())
-                    .is_some_and(|found| found.eq_ignore_ascii_case(word))
-            })
-    })
+    has_warn(bytes)
+        || bytes.iter().enumerate().any(|(at, byte)| {
+            matches!(byte | 0x20, b'f' | b'e' | b'p')
+                && WORDS.iter().any(|word| is_at(bytes, at, word))
+        })
+}
+
+fn has_warn(bytes: &[u8]) -> bool {
+    memchr2_iter(b'w', b'W', bytes).any(|at| is_at(bytes, at, b"warn"))
+}
+
+/// Whether a word stands at a place, in whatever case.
+fn is_at(bytes: &[u8], at: usize, word: &[u8]) -> bool {
+    let found = bytes.get(at..at + word.len());
+    found.is_some_and(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// The lines of one shape.
@@ -466,6 +482,21 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_look_at_stems_tells_the_same(text in "(warn|WARN|fail|Error|panic|fatal|Exception|exceptio|E   |----|err|[a-z]{1,9}| |×|É){0,9}") {
+            let words = ["warn", "fail", "error", "panic", "fatal", "exception"];
+            let lower = text.to_ascii_lowercase();
+            let warns = words.iter().any(|word| lower.contains(word));
+            let expect = match Shapes::default().of(&text) {
+                Some(Shape::Chatter) => Kind::Alike,
+                Some(Shape::Complaint) => Kind::Complaint,
+                Some(_) => Kind::Fact,
+                None if warns => Kind::Alike,
+                None => Kind::Plain,
+            };
+            proptest::prop_assert_eq!(Kind::of(&text), expect, "{:?}", text);
+        }
+
         /// Proves OUT-7a: no error line is lost.
         #[test]
         fn errors_stay(lines in proptest::collection::vec("error\\[E0[0-9]\\]: [a-c]|panicked at [a-c]|tick [0-9]|    at [a-c]|WARN [0-9]", 0..80)) {
