@@ -8,7 +8,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::but_for_digits;
 use super::command::Subject;
 use super::confidence::FilterConfidence;
 use super::facts::Guard;
@@ -249,7 +248,7 @@ impl Take for Lines {
         self.count += 1;
         self.blank += u64::from(is_blank(line.text));
         self.last = line.number;
-        self.guard.see(line, &mut but_for_digits::hash(line.text));
+        self.guard.see(line);
         self.plain.keep(line);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.line(line, &mut branch.kept);
@@ -257,18 +256,13 @@ impl Take for Lines {
     }
 
     fn block(&mut self, block: Block<'_>) {
-        let lines = block.lines();
-        self.count += lines.len() as u64;
-        self.last = lines
-            .clone()
-            .next_back()
-            .map_or(self.last, |line| line.number);
+        self.count += block.spans().len() as u64;
+        self.last = block.spans().last().map_or(self.last, |span| span.number);
         self.hashes.clear();
-        self.hashes
-            .extend(lines.clone().map(|line| but_for_digits::hash(line.text)));
-        self.blank += lines.clone().filter(|line| is_blank(line.text)).count() as u64;
-        for (line, hash) in lines.zip(&mut self.hashes) {
-            self.guard.see(line, hash);
+        for span in block.spans() {
+            let line = block.line(*span);
+            self.blank += u64::from(is_blank(line.text));
+            self.hashes.push(self.guard.see(line));
         }
         self.plain.keep_block(block);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {

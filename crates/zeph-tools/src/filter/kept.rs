@@ -117,21 +117,15 @@ impl Kept {
 
     fn push(&mut self, number: u64, text: &str, ours: bool) {
         let chars = chars(text, text.is_ascii());
-        match self.clipped(text, chars) {
-            Some((clipped, chars)) => {
-                self.cut = true;
-                self.place(number, &clipped, chars, ours);
-            }
-            None => self.place(number, text, chars, ours),
-        }
-    }
-
-    /// What is kept of a line that is too long, and its characters.
-    fn clipped(&self, text: &str, chars: usize) -> Option<(String, usize)> {
         let longest = self.budget / 4;
-        let clipped = (chars > longest).then(|| clip(text, chars, longest))?;
-        let chars = clipped.chars().count();
-        Some((clipped, chars))
+        if chars > longest {
+            self.cut = true;
+            let clipped = clip(text, chars, longest);
+            let chars = clipped.chars().count();
+            self.place(number, &clipped, chars, ours);
+        } else {
+            self.place(number, text, chars, ours);
+        }
     }
 
     fn place(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
@@ -178,23 +172,37 @@ impl Sink for Kept {
             self.keep(line);
         }
         let rest = block.last(lines.len());
+        let longest = self.budget / 4;
         let mut room = self.budget / 5 * 2;
-        let fits = |line: &Line<'_>| {
-            let chars = chars(line.text, block.is_ascii());
-            let clipped = self.clipped(line.text, chars);
-            let left = room.checked_sub(clipped.map_or(chars, |(_, chars)| chars) + 1);
-            room = left.unwrap_or(room);
-            left.is_some()
-        };
-        let shown = rest.lines().rev().take_while(fits).count();
-        if shown < rest.lines().len() {
+        let mut shown = 0;
+        for span in rest.spans().iter().rev() {
+            let chars = match block.is_ascii() {
+                true => (span.end - span.start) as usize,
+                false => block.line(*span).text.chars().count(),
+            };
+            let chars = match chars > longest {
+                true => clip(block.line(*span).text, chars, longest).chars().count(),
+                false => chars,
+            };
+            let Some(left) = room.checked_sub(chars + 1) else {
+                break;
+            };
+            room = left;
+            shown += 1;
+        }
+        if shown < rest.spans().len() {
             self.tail.clear();
         }
-        for line in rest.last(shown).lines() {
+        for span in rest.last(shown).spans() {
+            let line = block.line(*span);
             let chars = chars(line.text, block.is_ascii());
-            match self.clipped(line.text, chars) {
-                Some((text, chars)) => self.tail.push(line.number, &text, chars, false),
-                None => self.tail.push(line.number, line.text, chars, false),
+            match chars > longest {
+                true => {
+                    let text = clip(line.text, chars, longest);
+                    self.tail
+                        .push(line.number, &text, text.chars().count(), false);
+                }
+                false => self.tail.push(line.number, line.text, chars, false),
             }
         }
         self.tail.shrink(self.budget / 5 * 2);

@@ -60,9 +60,7 @@ impl<'t> Block<'t> {
     }
 
     /// Its lines.
-    pub(super) fn lines(
-        self,
-    ) -> impl DoubleEndedIterator<Item = Line<'t>> + ExactSizeIterator + Clone {
+    pub(super) fn lines(self) -> impl ExactSizeIterator<Item = Line<'t>> {
         self.spans.iter().map(move |span| self.line(*span))
     }
 

@@ -46,6 +46,8 @@ struct Alike {
 pub(super) struct Guard {
     shapes: Shapes,
     seen: Seen,
+    /// Whether the last line has ids.
+    ids: bool,
     /// A line without its ids; its memory is used again.
     masked: Vec<u8>,
     facts: Vec<Held>,
@@ -57,12 +59,18 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Looks at the next line; `hash`: of what it is [but for its digits](but_for_digits), which becomes that without
-    /// its ids where the line is like none before it.
-    pub(super) fn see(&mut self, line: Line<'_>, hash: &mut u64) {
-        let Some(shape) = self.shape(line.text, hash) else {
-            return;
-        };
+    /// Looks at the next line; returns a hash of what it is [but for its digits](but_for_digits), and for its ids if it
+    /// is like none before it.
+    pub(super) fn see(&mut self, line: Line<'_>) -> u64 {
+        let (shape, hash) = self.shape(line.text);
+        if let Some(shape) = shape {
+            self.fact(line, shape);
+        }
+        hash
+    }
+
+    /// A line with the shape of a fact.
+    fn fact(&mut self, line: Line<'_>, shape: Shape) {
         if let Some(most) = most_alike(shape)
             && !self.is_new(line, most)
         {
@@ -84,27 +92,37 @@ impl Guard {
         });
     }
 
-    fn shape(&mut self, text: &str, hash: &mut u64) -> Option<Shape> {
+    /// The shape of a line, and its hash.
+    fn shape(&mut self, text: &str) -> (Option<Shape>, u64) {
+        // Where the last line was known without its ids, this one may be.
+        let without_ids = match self.ids {
+            true => but_for_digits::hash_without_ids(text, &mut self.masked),
+            false => None,
+        };
+        self.ids = without_ids.is_some();
+        let mut hash = without_ids.unwrap_or_else(|| but_for_digits::hash(text));
         if self.shapes.expects(text) {
-            return self.shapes.of(text);
+            return (self.shapes.of(text), hash);
         }
         // Most lines look like one that came before.
-        let mut known = self.seen.shape(Seen::key(*hash));
+        let mut known = self.seen.shape(Seen::key(hash));
         if known.is_none()
+            && !self.ids
             && let Some(without) = but_for_digits::hash_without_ids(text, &mut self.masked)
         {
-            *hash = without;
-            known = self.seen.shape(Seen::key(without));
+            hash = without;
+            self.ids = true;
+            known = self.seen.shape(Seen::key(hash));
         }
         let shape = known.unwrap_or_else(|| {
             let shape = shape_alone(text);
-            self.seen.add(Seen::key(*hash), shape);
+            self.seen.add(Seen::key(hash), shape);
             shape
         });
         if let Some(shape) = shape {
             self.shapes.expect(shape, text);
         }
-        shape
+        (shape, hash)
     }
 
     /// Whether lines of this form came seldom so far; the last one is noted as well.
