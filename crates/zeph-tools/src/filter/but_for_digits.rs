@@ -100,7 +100,7 @@ fn next_mixed(bytes: &[u8], from: usize) -> Option<usize> {
     let (mut digit, mut letter) = (0, 0);
     let mut look = |word: u64| {
         let digits = between(word, b'0', b'9');
-        let letters = between(word | 0x20 * ONES, b'a', b'f');
+        let letters = between(word | (0x20 * ONES), b'a', b'f');
         let mixed = (digits << 8 | digit) & letters | (letters << 8 | letter) & digits;
         (digit, letter) = (digits >> 56, letters >> 56);
         (mixed != 0).then(|| mixed.trailing_zeros() as usize / 8)
