@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
+use zeph_tools::json_schema::JsonSchema;
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
@@ -163,7 +164,7 @@ async fn turn_of(
         view.channel()
             .emit(zeph_core::AgentEvent::Notice(notice.clone()));
     }
-    let answer = schema.as_ref().map(|schema| schema.schema.clone());
+    let answer = schema.as_ref().map(|schema| schema.0.as_value().clone());
     let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);
     let mut agent = agent.await?;
     let outcome = match &schema {
@@ -212,10 +213,7 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
 }
 
 /// A schema that the answer has to follow.
-struct AnswerSchema {
-    schema: Value,
-    validator: jsonschema::Validator,
-}
+struct AnswerSchema(JsonSchema);
 
 fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
     let name = file.display();
@@ -223,9 +221,9 @@ fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
         .with_context(|| format!("--output-schema {name} cannot be read"))?;
     let schema: Value = serde_json::from_str(&text)
         .with_context(|| format!("--output-schema {name} is not valid JSON"))?;
-    let validator = jsonschema::validator_for(&schema)
+    let schema = JsonSchema::new(schema)
         .map_err(|error| anyhow::anyhow!("--output-schema {name} is not a JSON Schema: {error}"))?;
-    Ok(AnswerSchema { schema, validator })
+    Ok(AnswerSchema(schema))
 }
 
 impl AnswerSchema {
@@ -234,12 +232,8 @@ impl AnswerSchema {
         let text = unfenced(answer);
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
-        let faults: Vec<_> = self
-            .validator
-            .iter_errors(&value)
-            .take(5)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
+        let faults = self.0.faults(&value, 5);
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         if faults.is_empty() {
             Ok(text.to_owned())
         } else {
@@ -267,7 +261,7 @@ async fn structured(
 ) -> TurnOutcome {
     let mut prompt = format!(
         "{text}\n\nYour final answer must be JSON alone, without a fence, following this JSON Schema:\n{}",
-        schema.schema
+        schema.0.as_value()
     );
     let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
     let mut attempt = 0;
