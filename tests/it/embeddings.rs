@@ -322,3 +322,51 @@ fn who_makes_them_is_the_users_to_say() {
     }
     assert_eq!(stolen.requests().len() + server.requests().len(), 0);
 }
+
+/// Proves NAT-1: facts are found by what they mean and not by words alone, each is asked for once, and what is far
+/// away is not found.
+#[test]
+fn facts_are_found_by_what_they_mean() {
+    let calls = |n: usize| match n {
+        0 => Reply::calls(
+            "a",
+            &[
+                (
+                    "memory_save",
+                    json!({ "content": "A needle is what is looked for." }),
+                ),
+                (
+                    "memory_save",
+                    json!({ "content": "Each task is done on a Monday." }),
+                ),
+            ],
+        ),
+        1 | 2 => Reply::calls(
+            "b",
+            &[("memory_search", json!({ "query": "which regex?" }))],
+        ),
+        _ => Reply::text("done"),
+    };
+    let counter = std::sync::atomic::AtomicUsize::new(0);
+    let server = OpenAi::start(move |_, request| match is_embedding(request) {
+        true => vectors(request),
+        false => calls(counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst)),
+    });
+    let home = Home::new();
+    home.config(&config(&server.url()));
+    home.zeph(["-p", "go", "--yes"]).code(0);
+    let told = server.last().json().to_string();
+    assert_eq!(told.matches("): A needle is what").count(), 2, "{told}");
+    assert!(!told.contains("): Each task"), "{told}");
+    let asked = asked(&server);
+    assert_eq!(asked[0].len(), 3, "{asked:?}");
+    assert_eq!(asked[1], ["which regex?"]);
+    assert_eq!(asked.len(), 2);
+    // Beside a conversation there is nobody to ask: words alone.
+    let query = json!({ "query": "which regex?" }).to_string();
+    let found = home
+        .zeph(["tools", "call", "memory_search", &query])
+        .code(0)
+        .stdout;
+    assert_has(&found, &["Nothing that is kept"]);
+}

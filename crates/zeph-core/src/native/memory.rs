@@ -9,10 +9,15 @@ use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
+use super::nearness::{fused, near};
+use crate::embedding::Embedder;
+
 /// How many facts are found where it is not said.
 const DEFAULT_LIMIT: u64 = 10;
 /// How many at most.
 const MOST: u64 = 100;
+/// How many of the facts that were saved last are compared by vectors. Older ones are found by words.
+const COMPARED: u64 = 1000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveParams {
@@ -67,12 +72,13 @@ impl Tool for MemorySave {
 pub struct MemorySearch {
     def: ToolDef,
     store: Store,
+    embedder: Option<Embedder>,
 }
 
 impl MemorySearch {
-    /// The tool over `store`.
+    /// The tool over `store`; with an `embedder`, words and vectors together say what fits.
     #[must_use]
-    pub fn new(store: Store) -> Self {
+    pub fn new(store: Store, embedder: Option<Embedder>) -> Self {
         Self {
             def: ToolDef::new::<SearchParams>(
                 "memory_search",
@@ -84,7 +90,31 @@ impl MemorySearch {
             )
             .with_param_aliases(&[("text", "query"), ("max_results", "limit")]),
             store,
+            embedder,
         }
+    }
+
+    async fn find(&self, query: &str, most: u64) -> Result<Vec<Memory>, StoreError> {
+        let Some(embedder) = &self.embedder else {
+            return self.store.search_memory(query, most).await;
+        };
+        let by_words = self.store.search_memory(query, MOST).await?;
+        let mut facts = self.store.list_memories(COMPARED).await?;
+        let older = by_words.iter().filter(|fact| !facts.contains(fact));
+        facts.extend(older.cloned().collect::<Vec<_>>());
+        let texts: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
+        let near = match embedder.embed(&[query], &texts).await {
+            Ok(made) => {
+                let query = made.passing.first().map_or(&[][..], Vec::as_slice);
+                near(query, facts, &made.lasting)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "facts are compared by words: there are no embeddings");
+                Vec::new()
+            }
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Ok(fused(by_words, near, most))
     }
 }
 
@@ -97,7 +127,7 @@ impl Tool for MemorySearch {
     async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: SearchParams = call.parse()?;
         let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MOST);
-        let found = self.store.search_memory(&params.query, most).await;
+        let found = self.find(&params.query, most).await;
         let found = found.map_err(|error| failure(&error))?;
         let lines: Vec<String> = found.iter().map(line).collect();
         let summary = if lines.is_empty() {

@@ -222,7 +222,8 @@ fn is_word(byte: u8) -> bool {
 
 /// The cosine of the angle between two vectors; `None` where it has none: they differ in length, one
 /// is null, or a number is not finite.
-fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
+#[must_use]
+pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {
         return None;
     }

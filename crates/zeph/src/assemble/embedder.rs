@@ -11,7 +11,7 @@ use super::provider::named_provider;
 use crate::config::{Environment, Loaded};
 
 /// The provider that makes vectors: the one that `[llm] embed_provider` names, else that of the
-/// `conversation`, if it makes some. `None` where words are compared, or nothing is compared at all.
+/// `conversation`, if it makes some. `None` where words are compared.
 ///
 /// # Errors
 /// What is wrong with the one that is named.
@@ -21,9 +21,6 @@ pub(crate) fn embedding_provider(
     conversation: &Arc<dyn LlmProvider>,
 ) -> anyhow::Result<Option<Arc<dyn LlmProvider>>> {
     let config = &loaded.config;
-    if !config.agent.tool_filter.enabled {
-        return Ok(None);
-    }
     let name = config.llm.embed_provider.as_str();
     let provider = match name {
         "" => Arc::clone(conversation),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use zeph_core::{CompressContext, CompressRequests, native_tools};
+use zeph_core::{CompressContext, CompressRequests, Embedder, native_tools};
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::gate::Grant;
@@ -17,18 +17,22 @@ use super::policies::Policies;
 use super::{own_program, read_rules, reads};
 use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 
-/// All executors with their names, in the order in which they are asked.
+/// Executors with their names, in the order in which they are asked.
+pub(super) type Executors = Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>;
+
+/// All executors.
 pub(super) fn executors(
     loaded: &Loaded,
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
     compress: &Arc<CompressRequests>,
-) -> anyhow::Result<Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>> {
+    embedder: Option<&Embedder>,
+) -> anyhow::Result<Executors> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
-    let mut executors: Vec<(&'static str, Arc<dyn ErasedToolExecutor>)> = vec![
+    let mut executors: Executors = vec![
         ("shell", Arc::clone(shell) as _),
         ("file", Arc::new(file_tools(sandbox))),
         ("web", Arc::new(web_tools(&tools.scrape)?)),
@@ -36,7 +40,7 @@ pub(super) fn executors(
             "diagnostics",
             Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
         ),
-        ("native", Arc::new(native_tools(store))),
+        ("native", Arc::new(native_tools(store, embedder.cloned()))),
         (
             "overflow",
             Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
@@ -71,7 +75,14 @@ pub(crate) fn known_tools(
     })?);
     let sandbox = known_sandbox(loaded, env)?;
     let store = Store::unopened(&loaded.paths.database);
-    let executors = executors(loaded, Arc::new(sandbox), &store, &shell, &Arc::default())?;
+    let executors = executors(
+        loaded,
+        Arc::new(sandbox),
+        &store,
+        &shell,
+        &Arc::default(),
+        None,
+    )?;
     let definitions = executors
         .iter()
         .flat_map(|(_, executor)| executor.tool_definitions_erased());

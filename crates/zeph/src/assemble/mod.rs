@@ -49,7 +49,7 @@ use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
 pub(crate) use embedder::embedding_provider;
-use executors::executors;
+use executors::{Executors, executors};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
@@ -195,12 +195,13 @@ impl Assembly {
             grants: Arc::new(Grants::kept_in(Arc::clone(&policies) as _)),
             previews: Some(Arc::new(FilePreviews::new(Arc::clone(&sandbox)))),
         };
+        let requests = &compressor.requests;
+        let embeds = embedder.as_ref();
         let stack = build_stack(
             &loaded,
-            sandbox,
+            executors(&loaded, sandbox, &store, &shell, requests, embeds)?,
             &store,
             &shell,
-            &compressor,
             caches.clone(),
             &limits,
             gate,
@@ -400,10 +401,9 @@ fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<Resu
 )]
 fn build_stack(
     loaded: &Loaded,
-    sandbox: Arc<Sandbox>,
+    executors: Executors,
     store: &Store,
     shell: &Arc<ShellExecutor>,
-    compressor: &Compressor,
     cache: Option<Arc<ResultCaches>>,
     limits: &CallLimits,
     adversarial: Option<AdversarialGate>,
@@ -414,7 +414,7 @@ fn build_stack(
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let stack = stack::build(StackParts {
-        executors: executors(loaded, sandbox, store, shell, &compressor.requests)?,
+        executors,
         audit,
         limits: limits.clone(),
         adversarial,
