@@ -55,6 +55,7 @@ mod remembered;
 mod retry;
 mod secrets;
 mod seen;
+mod skills;
 mod spending;
 mod switching;
 mod terminal;

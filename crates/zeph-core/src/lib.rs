@@ -29,5 +29,6 @@ pub use embedding::{Embedded, Embedder};
 pub use judge::ModelJudge;
 pub use native::compress::CompressContext;
 pub use native::native_tools;
+pub use native::skills::SkillBook;
 pub use reload::{ConfigNews, ConfigReload};
 pub use spending::{SideUsage, Spending, Spent};

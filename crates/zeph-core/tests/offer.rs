@@ -193,6 +193,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         permissions: Permissions::default(),
         more_status: Vec::new(),
         instructions: String::new(),
+        skills: Default::default(),
         store,
         session: "s1".to_owned(),
         project: "/project".into(),

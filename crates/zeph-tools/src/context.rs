@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::CacheKey;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
+use crate::executor::SkillEnv;
 use crate::gate::adversarial::Decision;
 use crate::gate::command::LastRead;
 use crate::gate::quota::BatchSeats;
@@ -134,6 +135,7 @@ pub struct CallContext {
     /// ([`crate::preview::basis`]).
     pub shown: Option<[u8; 32]>,
     redirects: Vec<JudgeRedirect>,
+    skill_env: Option<Arc<SkillEnv>>,
     events: Arc<dyn EventSink>,
     last_read: Arc<LastRead>,
     trace: Arc<Mutex<CallTrace>>,
@@ -167,6 +169,7 @@ impl CallContext {
             approved: None,
             shown: None,
             redirects: Vec::new(),
+            skill_env: None,
             events,
             last_read: Arc::default(),
             trace: Arc::default(),
@@ -226,6 +229,21 @@ impl CallContext {
             shown: basis,
             ..self
         }
+    }
+
+    /// The same call with what its skills add to the environment of commands.
+    #[must_use]
+    pub fn with_skill_env(&self, env: SkillEnv) -> Self {
+        Self {
+            skill_env: (!env.is_empty()).then(|| Arc::new(env)),
+            ..self.clone()
+        }
+    }
+
+    /// What the skills of this call add to the environment of commands.
+    #[must_use]
+    pub fn skill_env(&self) -> Option<&SkillEnv> {
+        self.skill_env.as_deref()
     }
 
     /// The same for a call of this origin.

@@ -40,6 +40,7 @@ pub mod schema;
 pub mod schema_filter;
 pub mod secrets;
 pub mod seen;
+pub mod skill;
 pub mod tafc;
 pub mod toolset;
 pub mod trust;

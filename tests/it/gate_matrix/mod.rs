@@ -9,6 +9,7 @@ mod case;
 mod entry;
 mod inner;
 mod outer;
+mod skill;
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ struct Gate {
     never: &'static [(Outcome, &'static str)],
 }
 
-const GATES: [Gate; 12] = [
+const GATES: [Gate; 13] = [
     Gate {
         name: "audit",
         cases: outer::audit,
@@ -56,6 +57,11 @@ const GATES: [Gate; 12] = [
         name: "quota",
         cases: outer::quota,
         never: &[(Outcome::Asked, "a limit is not asked about")],
+    },
+    Gate {
+        name: "skill",
+        cases: skill::skill,
+        never: &[],
     },
     Gate {
         name: "blocklist",
@@ -115,7 +121,8 @@ const NO_GATES: [(&str, &str); 5] = [
 ];
 
 /// The commands of the program that call no tool.
-const NO_CALLS: [&str; 13] = [
+const NO_CALLS: [&str; 14] = [
+    "skills",
     "models",
     "memory",
     "sessions",
@@ -283,6 +290,10 @@ fn the_table_knows_every_gate() {
         "[tools]\nmax_tool_calls_per_session = 9\n[tools.policy]\nenabled = true\n[tools.utility]\nenabled = true\n\
          [tools.dependencies]\nenabled = true\n[tools.adversarial_policy]\nenabled = true\npolicies = [\"None.\"]\n",
     );
+    home.write(
+        ".zeph/skills/s/SKILL.md",
+        "---\nname: s\ndescription: D.\n---\n",
+    );
     let output = home.zeph(["doctor"]).run().stdout;
     let layers = output
         .lines()
@@ -352,6 +363,12 @@ fn known() {
 #[test]
 fn quota() {
     holds("quota");
+}
+
+/// Proves EXE-20, EXE-21, NAT-2, PERM-30.
+#[test]
+fn skill() {
+    holds("skill");
 }
 
 /// Proves EXE-20, EXE-21, PERM-2.

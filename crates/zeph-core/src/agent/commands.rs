@@ -43,6 +43,8 @@ pub enum Command {
     Tools,
     /// `/tools unblock`, without a name
     Unblock,
+    /// `/skills`
+    Skills,
     /// `/sessions`, and `/resume` without an id
     Sessions,
     /// `/model`, without a name
@@ -94,6 +96,11 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/model",
         Command::Models,
         "NAME: ask another provider, or another model; without NAME, which there are",
+    ),
+    (
+        "/skills",
+        Command::Skills,
+        "the skills, and which of them are trusted",
     ),
     (
         "/sessions",

@@ -15,6 +15,7 @@ mod reasoned;
 mod reflect;
 pub mod reformat;
 mod results;
+mod skills;
 mod status;
 pub mod tokens;
 pub mod turn;
@@ -40,6 +41,7 @@ use zeph_tools::{
 use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::embedding::Embedder;
+use crate::native::{self, skills::SkillBook};
 use crate::reload::{ConfigNews, ConfigReload};
 use crate::spending::{SideUsage, Spending};
 use commands::{Command, Input, parse};
@@ -87,6 +89,8 @@ pub struct AgentParts {
     pub more_status: Vec<StatusLine>,
     /// What the project says to agents, in the system prompt; empty where it says nothing.
     pub instructions: String,
+    /// The skills that it may run.
+    pub skills: SkillBook,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -119,6 +123,7 @@ pub struct Agent {
     /// What `/permissions` listed, by number.
     listed: Vec<Given>,
     more_status: Vec<StatusLine>,
+    skills: SkillBook,
     /// The window that the cached results were read in.
     window: HistoryId,
     history: History,
@@ -175,13 +180,19 @@ impl Agent {
     /// # Errors
     /// [`HistoryError`] when it cannot be read back.
     pub async fn open(parts: AgentParts) -> Result<Self, HistoryError> {
-        let prompt = prompt::system_prompt(&parts.project, &parts.instructions);
+        let said = [
+            parts.instructions,
+            native::skills::prompt(&parts.skills.skills),
+        ]
+        .concat();
+        let prompt = prompt::system_prompt(&parts.project, &said);
         let knowledge = parts.store.summaries(&parts.session).await?;
         let system = prompt::with_knowledge(&prompt, &knowledge);
         parts.compressor.requests.begin(&parts.session);
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
         let fixed_bytes = system.len() + definition_bytes(&registry);
         let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;
+        skills::read_before(&parts.skills.skills, &history);
         let stored = parts.store.spending(&parts.session).await?;
         let dispatcher = Dispatcher::new(
             Arc::clone(&parts.executor),
@@ -213,6 +224,7 @@ impl Agent {
             permissions: parts.permissions,
             listed: Vec::new(),
             more_status: parts.more_status,
+            skills: parts.skills,
             window: history.id(),
             history,
             room: TurnRoom::default(),
@@ -297,6 +309,7 @@ impl Agent {
                 self.follow_window();
                 self.permissions.grants.clear(self.history.session());
                 self.offer.forget();
+                self.skills.skills.forget(self.history.session());
                 if let Some(dependencies) = &self.limits.dependencies {
                     dependencies.forget(self.history.session());
                 }
@@ -305,6 +318,7 @@ impl Agent {
             Command::Status => self.status().await,
             Command::Cost => self.cost(),
             Command::Tools => self.tool_list(),
+            Command::Skills => self.skills.listing(),
             Command::Unblock => format!("error: {}", self.name_a_tool()),
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {

@@ -59,7 +59,10 @@ impl Agent {
     pub async fn run_turn(&mut self, text: &str, cancel: &CancellationToken) -> TurnOutcome {
         let mut outcome = TurnOutcome::new();
         self.room = TurnRoom::default();
+        // A skill runs no longer than the turn.
+        self.skills.skills.end_turn(self.history.session());
         let end = self.turn(text, cancel, &mut outcome).await;
+        self.skills.skills.end_turn(self.history.session());
         self.room = TurnRoom::default();
         let beside = self.side_usage.take();
         let end = end.and(self.spend(beside, &mut outcome).await);

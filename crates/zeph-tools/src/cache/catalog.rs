@@ -40,6 +40,7 @@ pub static NEVER: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         "list_tasks",
         "update_task",
         "compress_context",
+        "load_skill",
         "invoke_skill",
         "get_current_time",
         "read_overflow",
@@ -66,6 +67,8 @@ static LEAVE_FILES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         "list_tasks",
         "update_task",
         "compress_context",
+        "load_skill",
+        "invoke_skill",
         "get_current_time",
         "read_overflow",
     ])

@@ -21,6 +21,7 @@ pub mod quota;
 pub mod redact;
 pub mod reputation;
 pub mod retry;
+pub mod skill;
 pub mod stack;
 pub mod trust;
 pub mod utility;

@@ -8,6 +8,7 @@
 //! | reputation | around `known`: a wrong call is what it counts |
 //! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
+//! | skill | once it is a call at all: a tool that a skill declares becomes its command here, so that every gate within judges the command; what no skill that runs allows is refused before anything is judged |
 //! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
 //! | policy | before anybody is asked: what it denies runs in no mode, whoever agrees |
 //! | dependencies | a tool that is not offered yet does not run either, whoever asks for it; before any model or person is asked |
@@ -41,6 +42,7 @@ use super::quota::QuotaLayer;
 use super::redact::RedactLayer;
 use super::reputation::ReputationLayer;
 use super::retry::RetryLayer;
+use super::skill::SkillLayer;
 use super::trust::EffectiveTrust;
 use super::utility::UtilityLayer;
 use super::{LayeredExecutor, SharedRegistry, ToolLayer};
@@ -55,6 +57,7 @@ use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
 use crate::secrets::Secrets;
+use crate::skill::Skills;
 
 /// What the stack is made of. By default it has no executors, leaves no entries and limits nothing.
 #[derive(Default)]
@@ -77,6 +80,8 @@ pub struct StackParts {
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// What is kept out of results and of the audit trail.
     pub secrets: Arc<Secrets>,
+    /// The skills that can be used; none where there are none.
+    pub skills: Option<Arc<Skills>>,
     /// What refuses commands whatever else allows them; none where there is no shell.
     pub blocklist: Option<Arc<dyn ToolLayer>>,
     /// The rules that hold in every mode, whoever agrees; none where they are switched off.
@@ -104,6 +109,9 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     ];
     if let Some(quota) = limits.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));
+    }
+    if let Some(skills) = parts.skills {
+        layers.push(Arc::new(SkillLayer::new(skills, Arc::clone(&registry))));
     }
     layers.extend(parts.blocklist);
     if let Some(policy) = parts.policy {

@@ -84,7 +84,7 @@ impl Commands {
         Ok(Some(Duration::from_secs(secs)))
     }
 
-    /// The command of a call.
+    /// The command of a call, with what skills add to its environment beside what they add to all.
     ///
     /// # Errors
     /// When there is no shell, or `cwd` is not to be had.
@@ -92,6 +92,7 @@ impl Commands {
         &self,
         params: &BashParams,
         timeout: Option<Duration>,
+        of_call: Option<&SkillEnv>,
     ) -> Result<CommandSpec, ToolError> {
         let Some(shell) = &self.shell else {
             return Err(ToolError::permanent(
@@ -99,7 +100,12 @@ impl Commands {
             ));
         };
         let cwd = cwd::resolve(params.cwd.as_deref(), &self.cwd, &self.config.allowed_paths)?;
-        let skill = self.skill_env.load();
+        let all = self.skill_env.load();
+        let skill = match (all.as_deref(), of_call) {
+            (Some(all), Some(own)) => Some(all.iter().chain(own).map(clone_pair).collect()),
+            (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+            (None, None) => None,
+        };
         Ok(CommandSpec {
             // Without `--` a command that starts with a dash would be taken for options.
             argv: vec![
@@ -109,10 +115,14 @@ impl Commands {
                 params.command.as_str().into(),
             ],
             cwd,
-            env: env::select(&self.base_env, &self.config.env, skill.as_deref()),
+            env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
             timeout,
         })
     }
+}
+
+fn clone_pair((name, value): (&String, &String)) -> (String, String) {
+    (name.clone(), value.clone())
 }
 
 /// The value of a variable of an environment.

@@ -236,7 +236,7 @@ impl ShellExecutor {
         self.find_out_what_is_hidden().await;
         self.admission.admit(path, call, &params, cx)?;
         let timeout = self.commands.check(&params)?;
-        let command = self.commands.prepare(&params, timeout)?;
+        let command = self.commands.prepare(&params, timeout, cx.skill_env())?;
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }

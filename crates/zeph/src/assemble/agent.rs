@@ -39,6 +39,7 @@ impl Assembly {
             permissions: self.permissions.clone(),
             more_status: self.more_status(),
             instructions: self.instructions.text.clone(),
+            skills: self.skills.clone(),
             store: self.store.clone(),
             session: session.to_owned(),
             project: self.env.cwd.clone(),

@@ -3,32 +3,37 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
-use zeph_core::{CompressContext, CompressRequests, Embedder, native_tools};
+use zeph_core::native::skills::{FoundSkills, SkillExecutor};
+use zeph_core::{CompressContext, CompressRequests, Embedder, SkillBook, native_tools};
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
+use zeph_tools::skill::Skills;
 use zeph_tools::web::web_tools;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
 use super::policies::Policies;
+use super::skills;
 use super::{own_program, read_rules, reads};
 use crate::config::{ConfigError, ConfigErrors, Environment, Loaded};
 
-/// Executors with their names, in the order in which they are asked.
+/// Executors with their names.
 pub(super) type Executors = Vec<(&'static str, Arc<dyn ErasedToolExecutor>)>;
 
-/// All executors.
+/// All executors with their names, in the order in which they are asked, and the skills. Those stand
+/// first, and only where there are some: no skill can take the name of a tool.
 pub(super) fn executors(
     loaded: &Loaded,
+    env: &Environment,
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
     compress: &Arc<CompressRequests>,
     embedder: Option<&Embedder>,
-) -> anyhow::Result<Executors> {
+) -> anyhow::Result<(Executors, FoundSkills)> {
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
@@ -50,7 +55,18 @@ pub(super) fn executors(
         let compress = CompressContext::new(Arc::clone(compress));
         executors.push(("compress", Arc::new(ToolSet::new(vec![Arc::new(compress)]))));
     }
-    Ok(executors)
+    let definitions = executors.iter();
+    let definitions = definitions.flat_map(|(_, executor)| executor.tool_definitions_erased());
+    let skills = skills::find(loaded, env, &ToolRegistry::new(definitions.collect()));
+    Ok((executors, skills))
+}
+
+/// Puts what serves `skills` in front of the others.
+pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<Skills>) {
+    if !skills.is_empty() {
+        let executor = SkillExecutor::new(Arc::clone(skills));
+        executors.insert(0, ("skill", Arc::new(executor)));
+    }
 }
 
 /// The definitions of all tools, and the shell for its blocklist. Nothing runs, no database is opened
@@ -61,7 +77,7 @@ pub(super) fn executors(
 pub(crate) fn known_tools(
     loaded: &Loaded,
     env: &Environment,
-) -> anyhow::Result<(Vec<ToolDef>, Arc<ShellExecutor>)> {
+) -> anyhow::Result<(Vec<ToolDef>, Arc<ShellExecutor>, FoundSkills)> {
     let shell = ShellExecutor::new(
         loaded.config.tools.shell.clone(),
         env.cwd.clone(),
@@ -75,18 +91,20 @@ pub(crate) fn known_tools(
     })?);
     let sandbox = known_sandbox(loaded, env)?;
     let store = Store::unopened(&loaded.paths.database);
-    let executors = executors(
+    let (mut executors, found) = executors(
         loaded,
+        env,
         Arc::new(sandbox),
         &store,
         &shell,
         &Arc::default(),
         None,
     )?;
+    with_skills(&mut executors, &SkillBook::from(found.clone()).skills);
     let definitions = executors
         .iter()
         .flat_map(|(_, executor)| executor.tool_definitions_erased());
-    Ok((definitions.collect(), shell))
+    Ok((definitions.collect(), shell, found))
 }
 
 /// What file tools may touch, to be asked without them. What is not there is not made.

@@ -17,6 +17,7 @@ mod provider;
 mod reload;
 mod secrets;
 mod session;
+mod skills;
 mod trust;
 
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use zeph_core::agent::StatusLine;
-use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage};
+use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage, SkillBook};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
@@ -49,7 +50,7 @@ use crate::terminal::sanitize::clean;
 
 pub(crate) use audit::AuditLines;
 pub(crate) use embedder::embedding_provider;
-use executors::{Executors, executors};
+use executors::{Executors, executors, with_skills};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
@@ -65,6 +66,7 @@ pub(crate) use provider::{
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::keep_out;
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
+pub(crate) use skills::SkillPins;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// What every command that touches tools needs.
@@ -95,6 +97,8 @@ pub(crate) struct Assembly {
     pub(crate) permissions: Permissions,
     /// What the project says to agents; read for a conversation only.
     pub(crate) instructions: Instructions,
+    /// The skills.
+    pub(crate) skills: SkillBook,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -197,9 +201,14 @@ impl Assembly {
         };
         let requests = &compressor.requests;
         let embeds = embedder.as_ref();
+        let (mut executors, found) =
+            executors(&loaded, &env, sandbox, &store, &shell, requests, embeds)?;
+        let skills = SkillBook::from(found);
+        with_skills(&mut executors, &skills.skills);
         let stack = build_stack(
             &loaded,
-            executors(&loaded, sandbox, &store, &shell, requests, embeds)?,
+            executors,
+            &skills,
             &store,
             &shell,
             caches.clone(),
@@ -235,6 +244,7 @@ impl Assembly {
             loaded,
             env,
             instructions,
+            skills,
             store,
             stack: Arc::new(stack),
             caches,
@@ -379,6 +389,9 @@ fn path_sandbox(
     if let Ok(pins) = Pins::in_folder(&loaded.paths.data_dir).made_folder() {
         sandbox = sandbox.reserving(pins)?;
     }
+    if let Ok(pins) = SkillPins::in_folder(&loaded.paths.data_dir).made_folder() {
+        sandbox = sandbox.reserving(pins)?;
+    }
     Ok(sandbox
         .reserving_absent(&loaded.paths.policies)?
         .with_rules(rules)
@@ -402,6 +415,7 @@ fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<Resu
 fn build_stack(
     loaded: &Loaded,
     executors: Executors,
+    skills: &SkillBook,
     store: &Store,
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,
@@ -426,6 +440,7 @@ fn build_stack(
         blocklist: Some(Arc::new(shell.blocklist())),
         policy: loaded.policy.clone(),
         permissions,
+        skills: (!skills.skills.is_empty()).then(|| Arc::clone(&skills.skills)),
     })?;
     fitting(&stack, &loaded.rules)?;
     Ok(stack)

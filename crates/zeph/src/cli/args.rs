@@ -196,7 +196,12 @@ pub(crate) enum Command {
     /// Show, check and write the configuration
     Config {
         #[command(subcommand)]
-        command: ConfigCommand,
+        command: super::config_cmd::ConfigCommand,
+    },
+    /// List, show and trust skills
+    Skills {
+        #[command(subcommand)]
+        command: super::skills::SkillsCommand,
     },
     /// Check that everything Zeph needs is there
     Doctor {
@@ -448,36 +453,4 @@ pub(crate) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// `zeph config …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Write the user's configuration file, with every key and its default
-    Init {
-        /// Replace a file that is there; the old one is kept as .bak
-        #[arg(long)]
-        force: bool,
-        /// Print it instead
-        #[arg(long)]
-        print: bool,
-    },
-    /// The values in force
-    Show {
-        /// Say where each value is from
-        #[arg(long)]
-        origin: bool,
-    },
-    /// Where files are
-    Path,
-    /// The JSON Schema of the configuration
-    Schema,
-    /// Check a file, or what is in force
-    Check {
-        /// The file; one called .zeph/config.toml is checked as a project's
-        file: Option<PathBuf>,
-    },
-    /// The reference of all keys as Markdown
-    #[command(hide = true)]
-    Reference,
 }

@@ -6,10 +6,43 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clap::Subcommand;
 
 use super::Exit;
-use super::args::{ConfigCommand, GlobalArgs};
+use super::args::GlobalArgs;
 use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
+
+/// `zeph config …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Write the user's configuration file, with every key and its default
+    Init {
+        /// Replace a file that is there; the old one is kept as .bak
+        #[arg(long)]
+        force: bool,
+        /// Print it instead
+        #[arg(long)]
+        print: bool,
+    },
+    /// The values in force
+    Show {
+        /// Say where each value is from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Where files are
+    Path,
+    /// The JSON Schema of the configuration
+    Schema,
+    /// Check a file, or what is in force
+    Check {
+        /// The file; one called .zeph/config.toml is checked as a project's
+        file: Option<PathBuf>,
+    },
+    /// The reference of all keys as Markdown
+    #[command(hide = true)]
+    Reference,
+}
 
 /// Runs `zeph config …`.
 ///

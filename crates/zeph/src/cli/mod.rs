@@ -16,6 +16,7 @@ mod policy;
 mod run;
 mod sessions;
 mod signals;
+mod skills;
 mod tools;
 mod undo;
 
@@ -104,6 +105,7 @@ async fn dispatch(cli: Cli) -> Exit {
         }
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
+        Some(Command::Skills { command }) => report(skills::run(&global, command)),
         Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Memory { command }) => report(memory::run(&global, command).await),

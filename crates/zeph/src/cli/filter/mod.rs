@@ -3,7 +3,7 @@
 mod explain;
 mod gain;
 mod run;
-mod trust;
+pub(super) mod trust;
 mod verify;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};

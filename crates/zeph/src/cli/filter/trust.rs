@@ -33,7 +33,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
         return Ok(Exit::Done);
     }
     print(&summary(&rules, &standing)?)?;
-    if !yes && !agrees()? {
+    if !yes && !agrees("Use these rules? y/N")? {
         stderr_line(&format!("the filter rules in {name} are not trusted"));
         return Ok(Exit::Refused);
     }
@@ -47,7 +47,10 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
 }
 
 /// Asks on the terminal.
-fn agrees() -> anyhow::Result<bool> {
+///
+/// # Errors
+/// When the answer cannot be read.
+pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
         stderr_line("error: nobody can be asked: standard input is no terminal; --yes agrees");
@@ -55,7 +58,7 @@ fn agrees() -> anyhow::Result<bool> {
     }
     // What was typed before the question is no answer to it.
     let _ = tcflush(&stdin, QueueSelector::IFlush);
-    stderr_line("Use these rules? y/N");
+    stderr_line(question);
     let mut answer = String::new();
     stdin
         .read_line(&mut answer)

@@ -28,8 +28,9 @@ pub(super) fn explain(
     as_json: bool,
 ) -> anyhow::Result<String> {
     let call = Gates::call(def, fitting(def, params)?, Phase::default());
+    let (call, def, trust) = gates.as_judged(call, def)?;
     let subject = gates.subject(&call, def);
-    let judgement = gates.judge_whole(&call, &subject, TrustLevel::default())?;
+    let judgement = gates.judge_whole(&call, &subject, trust)?;
     let explained = Explained {
         gates,
         subject: &subject,

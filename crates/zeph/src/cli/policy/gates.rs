@@ -9,9 +9,12 @@ use zeph_tools::gate::remembered::apply;
 use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, Grant, decide, subject_of};
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::shell::policy::Verdict;
+use zeph_tools::skill::Skills;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
 use super::beside::{self, Beside, Says};
+use zeph_core::SkillBook;
+
 use crate::assemble::{known_tools, lasting_grants};
 use crate::config::{ConfigErrors, Environment, Loaded, compile_policy};
 
@@ -21,6 +24,8 @@ pub(super) struct Gates {
     pub(super) env: Environment,
     pub(super) registry: ToolRegistry,
     shell: Arc<ShellExecutor>,
+    /// Whose tools are commands.
+    skills: Arc<Skills>,
 }
 
 /// What the gates say about a call, each by itself.
@@ -43,12 +48,13 @@ impl Gates {
     /// # Errors
     /// When the tools cannot be known.
     pub(super) fn new(loaded: Loaded, env: Environment) -> anyhow::Result<Self> {
-        let (definitions, shell) = known_tools(&loaded, &env)?;
+        let (definitions, shell, skills) = known_tools(&loaded, &env)?;
         Ok(Self {
             loaded,
             env,
             registry: ToolRegistry::new(definitions),
             shell,
+            skills: SkillBook::from(skills).skills,
         })
     }
 
@@ -63,6 +69,23 @@ impl Gates {
         let (provenance, places) = (&self.loaded.provenance, &self.loaded.places);
         Ok(compile_policy(&config, provenance, places, &self.env)
             .or_else(|errors| ConfigErrors::check(errors).map(|()| None))?)
+    }
+
+    /// What a call is to the gates: of a tool that a skill declares, its command, trusted as the skill is.
+    ///
+    /// # Errors
+    /// Arguments that make no command.
+    pub(super) fn as_judged<'g>(
+        &'g self,
+        call: ToolCall,
+        def: &'g ToolDef,
+    ) -> anyhow::Result<(ToolCall, &'g ToolDef, TrustLevel)> {
+        let Some((skill, tool)) = self.skills.tool(&call.tool) else {
+            return Ok((call, def, TrustLevel::default()));
+        };
+        let command = tool.as_command(&call)?;
+        let def = self.tool(&command.tool)?;
+        Ok((command, def, skill.trust))
     }
 
     /// The tool of this id or alias.

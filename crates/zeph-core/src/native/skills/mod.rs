@@ -1,0 +1,321 @@
+//! Skills: folders with a `SKILL.md`, and the tools `load_skill` and `invoke_skill`.
+//!
+//! `yaml` reads front matter, `head` makes of it what a skill says, `folder` reads what a skill's folder
+//! holds, `tools` serves the tools. What a skill means to the gates is in [`zeph_tools::skill`].
+
+mod folder;
+mod head;
+mod tools;
+pub mod yaml;
+
+use std::fmt::Write as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use zeph_tools::skill::{Skill, Skills};
+use zeph_tools::{SkillEnv, TrustLevel};
+
+pub use folder::{SKILL_FILE, SkillFile};
+pub use tools::{SkillExecutor, prompt};
+
+/// The most skills of one directory.
+const MOST_SKILLS: usize = 64;
+/// The most bytes of a name.
+const MOST_NAME: usize = 64;
+/// The most bytes that the definitions of all declared tools take as they are sent.
+const MOST_DEFINITIONS: usize = 8 * 1024;
+
+/// Where skills are.
+#[derive(Debug, Clone, Default)]
+pub struct SkillPlaces {
+    /// The user's own directory of skills.
+    pub user: Option<PathBuf>,
+    /// The project's directory, whose `.zeph/skills` they are in.
+    pub project: Option<PathBuf>,
+}
+
+/// How a project's skill stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkillStanding {
+    /// What its folder holds is what a person trusted.
+    Trusted,
+    /// It never was.
+    New,
+    /// Something else was.
+    Changed,
+}
+
+/// A folder that is not used as a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedSkill {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Whether it is the project's.
+    pub of_project: bool,
+    /// Why.
+    pub reason: String,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, Default)]
+pub struct FoundSkills {
+    /// Those that can be used, each with its files.
+    pub skills: Vec<(Skill, Vec<SkillFile>)>,
+    /// Those that cannot.
+    pub refused: Vec<RefusedSkill>,
+}
+
+/// The skills of a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct SkillBook {
+    /// Those that can be used.
+    pub skills: Arc<Skills>,
+    /// Those that cannot.
+    pub refused: Vec<RefusedSkill>,
+}
+
+impl From<FoundSkills> for SkillBook {
+    fn from(found: FoundSkills) -> Self {
+        let skills = found.skills.into_iter().map(|(skill, _)| skill).collect();
+        Self {
+            skills: Arc::new(Skills::new(skills)),
+            refused: found.refused,
+        }
+    }
+}
+
+impl SkillBook {
+    /// All skills, a line each, with what is not used and why.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        let mut text = String::new();
+        for skill in self.skills.all() {
+            let place = if skill.of_project { "project" } else { "user" };
+            let _ = writeln!(
+                text,
+                "{:<20} {:<9} {place:<7} {}",
+                skill.name,
+                standing(skill),
+                skill.description
+            );
+        }
+        for refused in &self.refused {
+            let place = if refused.of_project {
+                "project"
+            } else {
+                "user"
+            };
+            let name = refused.folder.file_name().unwrap_or_default().display();
+            let _ = writeln!(text, "{name:<20} refused   {place:<7} {}", refused.reason);
+        }
+        if text.is_empty() {
+            text.push_str("no skills: a folder with a SKILL.md in .zeph/skills of the project, or in zeph/skills beside the user's configuration, is one\n");
+        }
+        text
+    }
+}
+
+/// How far a skill is trusted, in a word.
+#[must_use]
+pub fn standing(skill: &Skill) -> &'static str {
+    match skill.trust {
+        TrustLevel::Trusted => "trusted",
+        _ if skill.changed => "changed",
+        _ => "untrusted",
+    }
+}
+
+/// What is asked of the program while skills are read.
+pub struct SkillWorld<'w> {
+    /// How a project's skill of this name and SHA-256 stands.
+    pub standing: &'w dyn Fn(&str, &str) -> SkillStanding,
+    /// Whether there is another tool of this name.
+    pub is_tool: &'w dyn Fn(&str) -> bool,
+    /// A variable of the program's own environment.
+    pub variable: &'w dyn Fn(&str) -> Option<String>,
+}
+
+/// Whether a character is not seen, or changes how others are: control characters, those that turn
+/// the direction of text, and tags.
+pub(crate) fn hides(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Reads the skills of both places, the user's first: what they call skills and tools, no project's can
+/// take.
+#[must_use]
+pub fn find(places: &SkillPlaces, world: &SkillWorld<'_>) -> FoundSkills {
+    let mut found = FoundSkills::default();
+    if let Some(directory) = &places.user {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(directory, flags, Mode::empty());
+        found.directory(directory, opened, false, world);
+    }
+    if let Some(project) = &places.project {
+        let opened = open_project(project);
+        found.directory(&project.join(".zeph/skills"), opened, true, world);
+    }
+    found
+}
+
+/// `.zeph/skills` of a project; a link in its place is not followed.
+fn open_project(project: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = fs::open(project, flags, Mode::empty())?;
+    let own = folder::open_directory(&root, ".zeph")?;
+    folder::open_directory(&own, "skills")
+}
+
+impl FoundSkills {
+    fn directory(
+        &mut self,
+        path: &Path,
+        opened: Result<OwnedFd, Errno>,
+        of_project: bool,
+        world: &SkillWorld<'_>,
+    ) {
+        let refuse = |folder: PathBuf, reason: String| RefusedSkill {
+            folder,
+            of_project,
+            reason,
+        };
+        let listed =
+            opened.and_then(|opened| Ok((folder::entries(&opened, 8 * MOST_SKILLS)?, opened)));
+        let (entries, opened) = match listed {
+            Ok(listed) => listed,
+            Err(Errno::NOENT) => return,
+            Err(error) => {
+                let reason = match error {
+                    Errno::LOOP | Errno::NOTDIR => {
+                        "it is no directory, or a link to one".to_owned()
+                    }
+                    error => format!("it cannot be listed: {error}"),
+                };
+                return self.refused.push(refuse(path.to_owned(), reason));
+            }
+        };
+        let mut count = 0;
+        for (name, kind) in entries {
+            let Some(name) = name.filter(|name| !name.contains(hides)) else {
+                let reason = "a name in it is not UTF-8, or holds control characters".to_owned();
+                self.refused.push(refuse(path.to_owned(), reason));
+                continue;
+            };
+            if name.starts_with('.') || !matches!(kind, FileType::Directory | FileType::Symlink) {
+                continue;
+            }
+            count += 1;
+            let folder = path.join(&name);
+            if count > MOST_SKILLS {
+                let reason = format!("there are more than {MOST_SKILLS} skills beside it");
+                self.refused.push(refuse(folder, reason));
+                return;
+            }
+            let read = match kind {
+                FileType::Symlink => Err("it is a link: a skill is a folder of its own".to_owned()),
+                _ => self.skill(&opened, &name, &folder, of_project, world),
+            };
+            match read {
+                Ok(skill) => self.skills.push(skill),
+                Err(reason) => self.refused.push(refuse(folder, reason)),
+            }
+        }
+    }
+
+    fn skill(
+        &self,
+        at: &OwnedFd,
+        name: &str,
+        folder: &Path,
+        of_project: bool,
+        world: &SkillWorld<'_>,
+    ) -> Result<(Skill, Vec<SkillFile>), String> {
+        let part =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+        if name.len() > MOST_NAME || !name.bytes().all(part) || name.starts_with(['-', '_']) {
+            return Err(format!(
+                "the name of a skill has at most {MOST_NAME} small letters, digits, `-` and `_`"
+            ));
+        }
+        let contents = folder::read(at, name)?;
+        let said = head::read(contents.text)?;
+        if said.name != name {
+            return Err(format!(
+                "it calls itself {:?}, and its folder is called {name:?}",
+                said.name
+            ));
+        }
+        if let Some((other, _)) = self.skills.iter().find(|(other, _)| other.name == name) {
+            return Err(format!("{} is called the same", other.folder.display()));
+        }
+        let own = self.skills.iter().flat_map(|(skill, _)| &skill.tools);
+        let mut bytes: usize = own.map(sent_bytes).sum();
+        for tool in &said.tools {
+            let id = tool.def.id.as_ref();
+            let mut others = self.skills.iter();
+            let other = others.find(|(skill, _)| skill.tools.iter().any(|tool| tool.def.id == id));
+            if let Some((other, _)) = other {
+                return Err(format!(
+                    "it declares the tool {id}, which the skill {} declares",
+                    other.name
+                ));
+            }
+            if (world.is_tool)(id) {
+                return Err(format!(
+                    "it declares the tool {id}, and there is a tool of that name"
+                ));
+            }
+            bytes += sent_bytes(tool);
+        }
+        if bytes > MOST_DEFINITIONS {
+            return Err(format!(
+                "the tools of all skills would take more than {} KiB of each request",
+                MOST_DEFINITIONS / 1024
+            ));
+        }
+        let standing = match of_project {
+            false => SkillStanding::Trusted,
+            true => (world.standing)(name, &contents.sha256),
+        };
+        let trust = match standing {
+            SkillStanding::Trusted => TrustLevel::Trusted,
+            SkillStanding::New | SkillStanding::Changed => TrustLevel::Untrusted,
+        };
+        let env_names = said.env.keys().cloned().collect();
+        let value = |(name, value): (String, Option<String>)| {
+            let value = value.or_else(|| (world.variable)(&name))?;
+            Some((name, value))
+        };
+        let env = match trust {
+            TrustLevel::Trusted => said.env.into_iter().filter_map(value).collect(),
+            _ => SkillEnv::new(),
+        };
+        let skill = Skill {
+            name: said.name,
+            description: said.description,
+            body: said.body,
+            folder: folder.to_owned(),
+            of_project,
+            trust,
+            changed: standing == SkillStanding::Changed,
+            sha256: contents.sha256,
+            allowed: said.allowed,
+            env_names,
+            env,
+            tools: said.tools,
+        };
+        Ok((skill, contents.files))
+    }
+}
+
+fn sent_bytes(tool: &zeph_tools::skill::SkillTool) -> usize {
+    let def = &tool.def;
+    def.id.len() + def.description.len() + def.parameters.to_string().len() + 70
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! The `skill` layer: what a skill that runs may not use does not run, the lowest level of trust of what
+//! was read of skills holds, and a tool that a skill declares becomes the command that it is, before any
+//! gate judges it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Next, SharedRegistry, ToolLayer};
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::error::ToolError;
+use crate::event::ToolEvent;
+use crate::feedback::ToolResult;
+use crate::skill::{Held, Skills};
+use crate::trust::TrustLevel;
+
+/// See the module.
+pub struct SkillLayer {
+    skills: Arc<Skills>,
+    registry: SharedRegistry,
+}
+
+impl SkillLayer {
+    /// A layer that knows `skills`, and the tools of `registry` that they may name.
+    #[must_use]
+    pub fn new(skills: Arc<Skills>, registry: SharedRegistry) -> Self {
+        Self { skills, registry }
+    }
+
+    /// The level of trust for a call: the lowest of what holds in its session and of the skill that
+    /// declares its tool.
+    fn trust(&self, call: &ToolCall, held: &Held) -> TrustLevel {
+        let own = self.skills.tool(&call.tool);
+        own.map_or(held.trust, |(skill, _)| held.trust.min(skill.trust))
+    }
+}
+
+#[async_trait]
+impl ToolLayer for SkillLayer {
+    fn name(&self) -> &'static str {
+        "skill"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let held = self.skills.held(&call.conversation);
+        let registry = self.registry.load_full();
+        if let Some(skill) = held.refusing(&call.tool, &registry) {
+            cx.trace()
+                .note_match(&format!("allowed-tools of the skill {}", skill.name));
+            let allowed = skill.allowed_words().unwrap_or_default();
+            return Err(ToolError::blocked(format!(
+                "the skill {} runs until the end of this turn and allows {allowed}; {} is not among them",
+                skill.name, call.tool
+            )));
+        }
+        {
+            let mut trace = cx.trace();
+            trace.trust = trace.trust.min(self.trust(call, &held));
+        }
+        let mut env = held.env();
+        let Some((skill, tool)) = self.skills.tool(&call.tool) else {
+            if env.is_empty() {
+                return next.run(call, cx).await;
+            }
+            return next.run(call, &cx.with_skill_env(env)).await;
+        };
+        let command = tool.as_command(call)?;
+        env.extend(skill.env.clone());
+        cx.emit(ToolEvent::Notice {
+            call_id: call.id.clone(),
+            text: format!(
+                "{} of the skill {} runs: {}",
+                call.tool,
+                skill.name,
+                command.str_param("command").unwrap_or_default()
+            ),
+        });
+        next.run(&command, &cx.with_skill_env(env)).await
+    }
+
+    fn would_ask(&self, call: &ToolCall) -> bool {
+        let held = self.skills.held(&call.conversation);
+        let registry = self.registry.load();
+        let reads = registry
+            .get(&call.tool)
+            .is_some_and(|def| def.annotations.read_only && !def.annotations.open_world);
+        self.trust(call, &held) != TrustLevel::Trusted && !reads
+    }
+}

@@ -1,0 +1,242 @@
+//! The command of a tool that a skill declares: text with `{{name}}` where a value comes.
+//!
+//! A value is put in as one word in single quotes, so that no character of it means anything to the
+//! shell. That holds only where the text around it is not quoted itself; so a place for a value is
+//! refused inside of quotes, and with it whatever has quoting rules of its own: comments, backquotes,
+//! here-documents, arithmetic, `[[ ]]`, `$'…'`, a substitution in double quotes, and all of `${…}` but a
+//! plain name.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The most bytes of a command.
+const MOST_BYTES: usize = 4096;
+
+/// A part of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// As it stands.
+    Text(String),
+    /// The value of this parameter.
+    Value(String),
+}
+
+/// A command with places for values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+/// Why a text is no command for a declared tool, or a value none for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// Nothing is in it.
+    #[error("the command is empty")]
+    Empty,
+    /// It is too long.
+    #[error("the command has more than {MOST_BYTES} bytes: put it into a file of the skill")]
+    Long,
+    /// The quoting of values cannot be vouched for.
+    #[error(
+        "the command holds {0}: a value could not be quoted safely; put it into a file of the skill"
+    )]
+    Unsafe(&'static str),
+    /// A place that is none.
+    #[error("`{0}` is no place for a value: write {{{{name}}}}, of small letters, digits and `_`")]
+    Place(String),
+    /// A place inside of quotes.
+    #[error("{{{{{0}}}}} stands in quotes: values are quoted by themselves, leave the quotes out")]
+    Quoted(String),
+    /// A quote that does not end.
+    #[error("a quote does not end")]
+    Open,
+    /// No value for a place.
+    #[error("/{0}: a value is missing")]
+    Missing(String),
+    /// A value that no word can hold.
+    #[error("/{0}: a text without NUL, a number or a boolean is expected")]
+    Value(String),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Plain,
+    Single,
+    Double,
+}
+
+impl Template {
+    /// Reads a command.
+    ///
+    /// # Errors
+    /// [`TemplateError`]: what in it cannot be vouched for.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(TemplateError::Empty);
+        }
+        if text.len() > MOST_BYTES {
+            return Err(TemplateError::Long);
+        }
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut state = State::Plain;
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            if let Some(inner) = rest.strip_prefix("{{") {
+                let (name, after) = place(inner)?;
+                if state != State::Plain || plain.ends_with('\\') {
+                    return Err(TemplateError::Quoted(name.to_owned()));
+                }
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Value(name.to_owned()));
+                rest = after;
+                continue;
+            }
+            if let Some(what) = unsafe_here(state, rest, &plain, pieces.is_empty()) {
+                return Err(TemplateError::Unsafe(what));
+            }
+            let mut taken = first.len_utf8();
+            state = match (state, first) {
+                (State::Single, '\'') | (State::Double, '"') => State::Plain,
+                (State::Plain, '\'') => State::Single,
+                (State::Plain, '"') => State::Double,
+                (State::Plain | State::Double, '\\') => {
+                    let escaped = rest.get(1..).and_then(|rest| rest.chars().next());
+                    match escaped {
+                        Some('{') if rest.get(1..).is_some_and(|rest| rest.starts_with("{{")) => {}
+                        Some(escaped) => taken += escaped.len_utf8(),
+                        None => return Err(TemplateError::Unsafe("a backslash at its end")),
+                    }
+                    state
+                }
+                (state, _) => state,
+            };
+            plain.push_str(rest.get(..taken).unwrap_or_default());
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+        if state != State::Plain {
+            return Err(TemplateError::Open);
+        }
+        pieces.push(Piece::Text(plain));
+        Ok(Self {
+            text: text.to_owned(),
+            pieces,
+        })
+    }
+
+    /// The parameters that have a place.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Value(name) => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
+    /// The command for these values.
+    ///
+    /// # Errors
+    /// [`TemplateError`]: a value that is missing, or that no word can hold.
+    pub fn render(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
+        let mut command = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => command.push_str(text),
+                Piece::Value(name) => {
+                    let wrong = || TemplateError::Value(name.clone());
+                    let value = values.get(name);
+                    let value = match value.ok_or_else(|| TemplateError::Missing(name.clone()))? {
+                        Value::String(text) => text.clone(),
+                        Value::Number(number) => number.to_string(),
+                        Value::Bool(is) => is.to_string(),
+                        _ => return Err(wrong()),
+                    };
+                    if value.contains('\0') {
+                        return Err(wrong());
+                    }
+                    command.push_str(&quoted(&value));
+                }
+            }
+        }
+        Ok(command)
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The name of a place, and what follows it.
+fn place(inner: &str) -> Result<(&str, &str), TemplateError> {
+    let shown = || inner.chars().take(40).collect::<String>();
+    let none = || TemplateError::Place(format!("{{{{{}", shown()));
+    let (name, after) = inner.split_once("}}").ok_or_else(none)?;
+    let name = name.trim();
+    match is_parameter(name) {
+        true => Ok((name, after)),
+        false => Err(none()),
+    }
+}
+
+/// Whether `name` is one for a parameter.
+#[must_use]
+pub fn is_parameter(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.len() <= 64
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(plain)
+}
+
+/// What begins here and has quoting rules of its own.
+fn unsafe_here(state: State, rest: &str, before: &str, at_start: bool) -> Option<&'static str> {
+    let begins = |what: &str| rest.starts_with(what);
+    let control = |first: char| first.is_control() && !matches!(first, '\n' | '\t');
+    match state {
+        _ if rest.starts_with(control) => Some("a control character"),
+        State::Single => None,
+        _ if begins("`") => Some("a backquote"),
+        _ if begins("${") => match simple_variable(rest) {
+            true => None,
+            false => Some("a `${…}` that is more than a name"),
+        },
+        _ if begins("$[") || begins("$((") => Some("arithmetic"),
+        State::Double if begins("$(") => Some("a substitution in double quotes"),
+        State::Double => None,
+        State::Plain if begins("$'") || begins("$\"") => Some("a quote after `$`"),
+        State::Plain if begins("<<") => Some("a here-document"),
+        State::Plain if begins("((") => Some("arithmetic"),
+        State::Plain if begins("[[") => Some("`[[`"),
+        State::Plain if begins("#") => {
+            let word = |last: char| !last.is_whitespace() && !";&|()<>".contains(last);
+            let in_word = match before.chars().next_back() {
+                Some(last) => word(last),
+                None => !at_start,
+            };
+            (!in_word).then_some("a comment")
+        }
+        State::Plain => None,
+    }
+}
+
+/// Whether a `${NAME}` begins here.
+fn simple_variable(rest: &str) -> bool {
+    let inner = rest
+        .strip_prefix("${")
+        .and_then(|inner| inner.split_once('}'));
+    inner.is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+/// `value` as one word of a shell.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "'\\''"))
+}

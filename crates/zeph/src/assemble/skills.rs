@@ -1,0 +1,177 @@
+//! Which skills there are, and which of a project's a person trusts.
+//!
+//! What was agreed to is pinned in the data folder, one file for each skill of a project: the SHA-256 of
+//! all that the skill's folder held. When anything in it changes, the skill is untrusted again.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use zeph_core::native::skills::{
+    FoundSkills, SkillPlaces, SkillStanding, SkillWorld, find as found,
+};
+use zeph_tools::ToolRegistry;
+use zeph_tools::audit::chain::hex_digest;
+use zeph_tools::cache::catalog::{CACHEABLE, NEVER};
+use zeph_tools::skill::Skill;
+
+use crate::config::{Environment, Loaded, of_project, project_root};
+
+/// A project's skills, from the project's directory.
+const PROJECT_SKILLS: &str = ".zeph/skills";
+/// How the names of tools begin that come later.
+const FOREIGN: [&str; 2] = ["mcp_", "job_"];
+/// The most bytes of a pin.
+const MAX_PIN: u64 = 64 * 1024;
+
+/// Reads the skills of the user and of the project; `registry` holds all other tools.
+pub(super) fn find(loaded: &Loaded, env: &Environment, registry: &ToolRegistry) -> FoundSkills {
+    let paths = &loaded.paths;
+    let own = match env.config_home() {
+        Some(folder) => folder.join("zeph/skills"),
+        None => paths.user_file.with_file_name("skills"),
+    };
+    let project = of_project(env, PROJECT_SKILLS).map(|folder| project_root(&folder).to_owned());
+    let pins = SkillPins::in_folder(&paths.data_dir);
+    let root = project
+        .as_deref()
+        .and_then(|project| real_path(project).ok());
+    let places = SkillPlaces {
+        user: Some(own),
+        project,
+    };
+    found(
+        &places,
+        &SkillWorld {
+            standing: &|name, sha256| match &root {
+                Some(root) => pins.standing(root, name, sha256),
+                None => SkillStanding::New,
+            },
+            is_tool: &|id| {
+                registry.get(id).is_some()
+                    || CACHEABLE.contains(id)
+                    || NEVER.contains(id)
+                    || FOREIGN.iter().any(|prefix| id.starts_with(prefix))
+            },
+            variable: &|name| env.var(name)?.to_str().map(str::to_owned),
+        },
+    )
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a project is known by its real path; what is read is pinned by its content"
+)]
+fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+/// What was agreed to.
+#[derive(Debug, Serialize, Deserialize)]
+struct SkillPin {
+    /// The project's directory, for reading.
+    project: String,
+    /// The skill.
+    skill: String,
+    /// The SHA-256 of all that its folder holds, in hex.
+    sha256: String,
+}
+
+/// The skills of projects that persons trust.
+#[derive(Debug)]
+pub(crate) struct SkillPins {
+    folder: PathBuf,
+}
+
+impl SkillPins {
+    /// Those in the data folder.
+    pub(crate) fn in_folder(data_dir: &Path) -> Self {
+        Self {
+            folder: data_dir.join("skill-trust"),
+        }
+    }
+
+    /// The folder, made if it was missing, so that it can be kept from file tools.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn made_folder(&self) -> io::Result<&Path> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
+        Ok(&self.folder)
+    }
+
+    /// What cannot be read trusts nothing.
+    fn standing(&self, root: &Path, name: &str, sha256: &str) -> SkillStanding {
+        match read_pin(&self.file(root, name)) {
+            Ok(pin) if pin.sha256 == sha256 && pin.skill == name => SkillStanding::Trusted,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => SkillStanding::New,
+            Ok(_) | Err(_) => SkillStanding::Changed,
+        }
+    }
+
+    /// Pins what was read of a project's skill, in place of what was pinned before.
+    ///
+    /// # Errors
+    /// What the system says; what was pinned before is so still.
+    pub(crate) fn put(&self, skill: &Skill) -> io::Result<()> {
+        let root = root_of(skill)?;
+        let pin = SkillPin {
+            project: root.display().to_string(),
+            skill: skill.name.clone(),
+            sha256: skill.sha256.clone(),
+        };
+        let folder = self.made_folder()?;
+        // Temporary files have mode 0600.
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        temporary.write_all(&serde_json::to_vec(&pin)?)?;
+        temporary.as_file().sync_all()?;
+        temporary
+            .persist(self.file(&root, &skill.name))
+            .map_err(|error| error.error)?;
+        fs::File::open(folder)?.sync_all()
+    }
+
+    /// Takes back the pin of a skill of the project of the working directory; whether there was one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn take_back(&self, env: &Environment, name: &str) -> io::Result<bool> {
+        let folder = of_project(env, PROJECT_SKILLS);
+        let root = real_path(folder.as_deref().map_or(&env.cwd, project_root))?;
+        match fs::remove_file(self.file(&root, name)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn file(&self, root: &Path, name: &str) -> PathBuf {
+        let mut key = root.as_os_str().as_bytes().to_vec();
+        key.push(0);
+        key.extend(name.bytes());
+        self.folder.join(hex_digest(&key)).with_extension("json")
+    }
+}
+
+/// The project's directory of a skill (`DIR/.zeph/skills/NAME`), links followed.
+fn root_of(skill: &Skill) -> io::Result<PathBuf> {
+    let skills = skill.folder.parent().unwrap_or(&skill.folder);
+    real_path(project_root(skills))
+}
+
+fn read_pin(file: &Path) -> io::Result<SkillPin> {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    let mut bytes = Vec::new();
+    options.open(file)?.take(MAX_PIN).read_to_end(&mut bytes)?;
+    serde_json::from_slice(&bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is damaged"))
+}

@@ -1,0 +1,98 @@
+//! Rows of the gate of skills.
+
+use serde_json::json;
+
+use super::case::{Call, Case, Entry, Expect, ONE_CALL, Outcome, Say};
+use super::outer::allowing;
+use crate::rig::Home;
+
+/// The project's skill `notes`, of which `bash` may be used and `read` not, or the other way.
+fn write(home: &Home, allowed: &str) {
+    let head = format!(
+        "name: notes\ndescription: D.\nallowed-tools: [{allowed}]\n\
+         tools: [{{name: make_file, description: D., command: touch ran}}]\n"
+    );
+    home.write(
+        ".zeph/skills/notes/SKILL.md",
+        &format!("---\n{head}---\nx\n"),
+    );
+}
+
+fn trust(home: &Home) {
+    home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
+}
+
+pub(super) fn skill() -> Vec<Case> {
+    let case = |outcome, what| Case::new("skill", outcome, what).config(allowing!(""));
+    let invoke: fn() -> Call = || ("invoke_skill", json!({ "name": "notes" }));
+    let make: fn() -> Call = || ("make_file", json!({}));
+    let refused = Expect::blocked()
+        .tells_model(&["the skill notes runs until the end of this turn and allows"]);
+    let asked = Expect::unasked().tells_model(&["something that is not trusted"]);
+    let said_no = Expect::blocked().tells_model(&["the user refused this call"]);
+    vec![
+        case(Outcome::Allowed, "a skill runs that allows it")
+            .prepare(|home| {
+                write(home, "bash");
+                trust(home);
+            })
+            .before(invoke())
+            .expect(Expect::runs()),
+        case(Outcome::Allowed, "a tool of a trusted skill")
+            .prepare(|home| {
+                write(home, "");
+                trust(home);
+            })
+            .call(make())
+            .expect(Expect::runs()),
+        case(
+            Outcome::Denied,
+            "a skill runs that does not allow it, whoever agrees",
+        )
+        .args(&["--yes"])
+        .prepare(|home| {
+            write(home, "read");
+            trust(home);
+        })
+        .before(invoke())
+        .expect(refused.matched("allowed-tools of the skill notes"))
+        .at(&[Entry::Typed], &Expect::runs())
+        .at(&ONE_CALL, &Expect::runs()),
+        Case::new(
+            "skill",
+            Outcome::Denied,
+            "a tool that is a command which rules deny",
+        )
+        .config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"")
+        .prepare(|home| {
+            write(home, "");
+            trust(home);
+        })
+        .call(make())
+        .expect(Expect::blocked().tells_model(&["says deny"])),
+        case(Outcome::Asked, "a tool of an untrusted skill")
+            .prepare(|home| write(home, ""))
+            .call(make())
+            .say(Say::No)
+            .expect(asked.clone())
+            .at(&[Entry::Terminal], &said_no),
+        case(Outcome::Asked, "the same, agreed to")
+            .prepare(|home| write(home, ""))
+            .call(make())
+            .say(Say::Yes)
+            .expect(Expect::runs().by("user")),
+        case(Outcome::Fault, "what is trusted cannot be read")
+            .prepare(|home| {
+                write(home, "");
+                trust(home);
+                let pins = std::fs::read_dir(home.data().join("zeph/skill-trust")).unwrap();
+                for pin in pins.flatten() {
+                    std::fs::write(pin.path(), "{").unwrap();
+                }
+            })
+            .call(make())
+            .say(Say::No)
+            .expect(asked)
+            .at(&[Entry::Terminal], &said_no),
+    ]
+}
