@@ -53,6 +53,7 @@ mod reformat;
 mod reload;
 mod remembered;
 mod retry;
+mod search_code;
 mod secrets;
 mod seen;
 mod skills;

@@ -15,10 +15,13 @@
 //! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
 //! - [`vectors`]: vectors of texts, behind `zeph_tools::kept_vectors::KeptVectors`.
 //! - [`filter_gain`]: what filters saved, by rule.
+//! - `code_index`: symbols of a project's files, behind `zeph_tools::file::code::CodeIndex` (feature `syntax`).
 //! - [`error`]: what can go wrong, in words for a person.
 //! - [`config`][]: the section `[memory]`.
 
 pub mod audit;
+#[cfg(feature = "syntax")]
+pub mod code_index;
 pub mod completed;
 pub mod config;
 pub mod conversation;
@@ -41,6 +44,8 @@ pub use audit::head::{Head, Heads};
 pub use audit::{
     AuditFilter, JsonlAudit, SqliteAudit, StoredAudit, Verdict, verify_database, verify_file,
 };
+#[cfg(feature = "syntax")]
+pub use code_index::SqliteCodeIndex;
 pub use completed::SqliteCompleted;
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};

@@ -143,7 +143,26 @@ struct Search<'a> {
     cut: AtomicBool,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(matcher: &'a RegexMatcher, budget: &'a Budget, stamps: &'a Stamps, most: usize) -> Self {
+        Self {
+            matcher,
+            globs: None,
+            budget,
+            stamps,
+            most,
+            kept: Mutex::new(Kept {
+                files: BTreeMap::new(),
+                matches: 0,
+                most,
+            }),
+            searched: AtomicUsize::new(0),
+            binary: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
+            cut: AtomicBool::new(false),
+        }
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,22 +252,8 @@ fn grep(
         .filter(|glob| !glob.is_empty())
         .map(|glob| globs(start.path(), glob))
         .transpose()?;
-    let mut state = Search {
-        matcher: &matcher,
-        globs,
-        budget,
-        stamps: &stamps,
-        most,
-        kept: Mutex::new(Kept {
-            files: BTreeMap::new(),
-            matches: 0,
-            most,
-        }),
-        searched: AtomicUsize::new(0),
-        binary: AtomicUsize::new(0),
-        failed: AtomicUsize::new(0),
-        cut: AtomicBool::new(false),
-    };
+    let mut state = Search::new(&matcher, budget, &stamps, most);
+    state.globs = globs;
     let mut may = May::Search;
     let mut walked = match start.open(sandbox)? {
         place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, &stamps, || Worker {
@@ -286,6 +291,60 @@ fn grep(
         output = output.at(path, first.and_then(|hit| u32::try_from(hit.line).ok()));
     }
     Ok(output)
+}
+
+/// A line that has a text.
+#[cfg(feature = "syntax")]
+pub(super) struct Line {
+    pub(super) path: PathBuf,
+    pub(super) number: u32,
+    pub(super) text: String,
+}
+
+/// The first `most` lines at or below `start` that have `text` in them, in any case unless it has
+/// capitals; why the search ended early, and whether there are more.
+///
+/// # Errors
+/// When `start` cannot be opened.
+#[cfg(feature = "syntax")]
+pub(super) fn lines_with(
+    sandbox: &Sandbox,
+    start: &place::Place,
+    text: &str,
+    most: usize,
+    budget: &Budget,
+    stamps: &Stamps,
+) -> Result<(Vec<Line>, Option<Stop>, bool), ToolError> {
+    let sensitive = text.contains(char::is_uppercase);
+    let matcher = matcher(&regex::escape(text), sensitive)?;
+    let state = Search::new(&matcher, budget, stamps, most);
+    let walked = match start.open(sandbox)? {
+        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, stamps, || Worker {
+            search: &state,
+            searcher: searcher(0),
+        }),
+        place::Found::File(file, stat) => {
+            sandbox.check_read(start.path())?;
+            stamps.content(&file, start.path(), &stat);
+            state.file(&mut searcher(0), start.path(), file);
+            Walked::default()
+        }
+    };
+    let cut = state.cut.load(Ordering::Relaxed);
+    let kept = state
+        .kept
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let more = kept.matches > most;
+    let lines = kept.files.into_iter().flat_map(|(path, found)| {
+        found.hits.into_iter().map(move |hit| Line {
+            path: path.clone(),
+            number: u32::try_from(hit.line).unwrap_or(u32::MAX),
+            text: hit.text,
+        })
+    });
+    let stopped = walked.stopped.or(budget.spent().filter(|_| cut));
+    Ok((lines.take(most).collect(), stopped, more))
 }
 
 /// The globs that say which files below `start` are searched, as `.gitignore` has them: one

@@ -14,6 +14,8 @@ mod atomic;
 mod budget;
 mod change;
 mod closest;
+#[cfg(feature = "syntax")]
+pub mod code;
 pub mod config;
 mod content;
 mod copier;

@@ -1,5 +1,6 @@
 //! What works behind the gates, and what is known of it without any of it working.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
@@ -39,7 +40,7 @@ pub(super) fn executors(
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
     let mut executors: Executors = vec![
         ("shell", Arc::clone(shell) as _),
-        ("file", Arc::new(file_tools(sandbox))),
+        ("file", Arc::new(file_tools(Arc::clone(&sandbox)))),
         ("web", Arc::new(web_tools(&tools.scrape)?)),
         (
             "diagnostics",
@@ -51,6 +52,13 @@ pub(super) fn executors(
             Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
         ),
     ];
+    #[cfg(feature = "syntax")]
+    {
+        let file = zeph_tools::file::code::file_name(sandbox.cwd());
+        let index = zeph_memory::SqliteCodeIndex::new(code_index(loaded).join(file));
+        let search = zeph_tools::file::code::SearchCode::new(sandbox, Arc::new(index));
+        executors.push(("code", Arc::new(ToolSet::new(vec![Arc::new(search)]))));
+    }
     if loaded.config.agent.compaction.enabled {
         let compress = CompressContext::new(Arc::clone(compress));
         executors.push(("compress", Arc::new(ToolSet::new(vec![Arc::new(compress)]))));
@@ -67,6 +75,11 @@ pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<Skills>) {
         let executor = SkillExecutor::new(Arc::clone(skills));
         executors.insert(0, ("skill", Arc::new(executor)));
     }
+}
+
+/// Where the indices of symbols are, a file for each project.
+pub(super) fn code_index(loaded: &Loaded) -> PathBuf {
+    loaded.paths.data_dir.join("code-index")
 }
 
 /// The definitions of all tools, and the shell for its blocklist. Nothing runs, no database is opened
@@ -117,6 +130,7 @@ pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Resul
     Ok(sandbox
         .reserving_absent(&paths.database)?
         .reserving_absent(&paths.policies)?
+        .reserving_absent(&code_index(loaded))?
         .with_rules(read_rules(loaded, env)?))
 }
 

@@ -394,6 +394,7 @@ fn path_sandbox(
     }
     Ok(sandbox
         .reserving_absent(&loaded.paths.policies)?
+        .reserving_absent(&executors::code_index(loaded))?
         .with_rules(rules)
         .with_seen(tools.file.read_before_write.then(|| Arc::new(seen) as _))
         .with_journal(Arc::new(journal)))

@@ -1,0 +1,299 @@
+//! The symbols of a text, as tree-sitter reads it.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use tree_sitter::{Node, ParseOptions, ParseState, Parser};
+
+use super::language::{Rule, Tongue};
+use super::symbol::{Kind, Symbol};
+
+/// The time for one file; one that takes longer has no symbols here.
+const TIME: Duration = Duration::from_millis(500);
+/// Symbols of one file.
+const MOST: usize = 20_000;
+/// Bytes of a name; a longer one is no name.
+const LONGEST_NAME: usize = 200;
+
+/// Something that contains: its name, whether it is a type, and whether it is a function.
+struct Outer {
+    depth: u32,
+    name: String,
+    is_type: bool,
+    is_function: bool,
+}
+
+/// The symbols of `text` in their order; `None` when it takes too long.
+pub(super) fn symbols(tongue: &Tongue, text: &[u8]) -> Option<Vec<Symbol>> {
+    let deadline = Instant::now() + TIME;
+    let mut parser = Parser::new();
+    parser.set_language(&tongue.language).ok()?;
+    let mut go_on = |_: &ParseState| {
+        if Instant::now() < deadline {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    };
+    let options = ParseOptions::new().progress_callback(&mut go_on);
+    let mut rest = |at: usize, _| text.get(at..).unwrap_or_default();
+    let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+
+    let mut found = Found {
+        text,
+        outer: Vec::new(),
+        symbols: Vec::new(),
+    };
+    let mut cursor = tree.walk();
+    let mut seen = 0_u32;
+    loop {
+        seen = seen.wrapping_add(1);
+        if found.symbols.len() >= MOST || (seen.is_multiple_of(4096) && Instant::now() >= deadline)
+        {
+            return None;
+        }
+        let node = cursor.node();
+        let depth = cursor.depth();
+        while found.outer.last().is_some_and(|outer| outer.depth >= depth) {
+            found.outer.pop();
+        }
+        if let Some(rule) = tongue.rule(node.kind_id()) {
+            found.take(rule, node, depth);
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return Some(found.symbols);
+            }
+        }
+    }
+}
+
+struct Found<'a> {
+    text: &'a [u8],
+    outer: Vec<Outer>,
+    symbols: Vec<Symbol>,
+}
+
+impl<'a> Found<'a> {
+    fn text(&self, node: Node<'_>) -> &'a str {
+        let bytes = self.text.get(node.byte_range()).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    fn in_function(&self) -> bool {
+        self.outer.iter().any(|outer| outer.is_function)
+    }
+
+    fn in_type(&self) -> bool {
+        self.outer.last().is_some_and(|outer| outer.is_type)
+    }
+
+    /// What a node means by `rule`.
+    fn take(&mut self, rule: Rule, node: Node<'_>, depth: u32) {
+        let field = |name: &str| node.child_by_field_name(name);
+        let function = if self.in_type() {
+            Kind::Method
+        } else {
+            Kind::Function
+        };
+        match rule {
+            Rule::Named(kind) => self.named(field("name"), kind, depth),
+            Rule::Function => self.named(field("name"), function, depth),
+            Rule::WithBody(kind) if field("body").is_some() => {
+                self.named(field("name"), kind, depth);
+            }
+            Rule::WithBody(_) => {}
+            Rule::Each(kind) => {
+                if !self.in_function() {
+                    let mut cursor = node.walk();
+                    for name in node.children_by_field_name("name", &mut cursor) {
+                        // Of Go the commas have the field too.
+                        if name.is_named() {
+                            self.add(name, kind);
+                        }
+                    }
+                }
+            }
+            Rule::Declarators(kind) => {
+                let mut cursor = node.walk();
+                for declarator in node.children_by_field_name("declarator", &mut cursor) {
+                    self.add(innermost(declarator), kind);
+                }
+            }
+            Rule::Declared => self.declared(field("declarator"), function, depth),
+            Rule::Prototype => {
+                if !self.in_function() && is_function(field("declarator")) {
+                    self.declared(field("declarator"), function, depth);
+                    self.outer.pop();
+                }
+            }
+            Rule::Value(kind) => {
+                let value = field("value").map_or("", |value| value.kind());
+                let is_function = matches!(
+                    value,
+                    "arrow_function" | "function_expression" | "generator_function"
+                );
+                if is_function {
+                    self.named(field("name"), function, depth);
+                } else if !self.in_function() {
+                    if let Some(name) = field("name").filter(|name| is_name(*name)) {
+                        self.add(name, kind);
+                    }
+                }
+            }
+            Rule::Within(of) => {
+                let name = field(of).map(|node| base_name(self.text(node)).to_owned());
+                self.enter(name.unwrap_or_default(), true, false, depth);
+            }
+            Rule::Received => {
+                let of = field("receiver").map(|receiver| self.text(receiver));
+                let of = of.unwrap_or_default().trim_matches(['(', ')']);
+                let of = of.rsplit([' ', '*']).find(|word| !word.is_empty());
+                let of = base_name(of.unwrap_or_default()).to_owned();
+                self.enter(of, true, false, depth);
+                self.named(field("name"), Kind::Method, depth);
+            }
+            Rule::GoType => {
+                let kind = match field("type").map_or("", |node| node.kind()) {
+                    "struct_type" => Kind::Struct,
+                    "interface_type" => Kind::Interface,
+                    _ => Kind::Type,
+                };
+                self.named(field("name"), kind, depth);
+            }
+            Rule::Assignment => {
+                let kind = if self.in_type() {
+                    Kind::Field
+                } else {
+                    Kind::Variable
+                };
+                if let Some(left) = field("left").filter(|left| left.kind() == "identifier")
+                    && !self.in_function()
+                {
+                    self.add(left, kind);
+                }
+            }
+        }
+    }
+
+    /// A symbol called `name`, which contains what lies in its node.
+    fn named(&mut self, name: Option<Node<'_>>, kind: Kind, depth: u32) {
+        let Some(name) = name else { return };
+        self.add(name, kind);
+        let is_function = matches!(kind, Kind::Function | Kind::Method);
+        let is_type = kind.is_type();
+        let text = self.text(name).trim_matches(['"', '\'']);
+        self.enter(text.to_owned(), is_type, is_function, depth);
+    }
+
+    /// A function of C or C++: `A::b` is `b` within `A`.
+    fn declared(&mut self, declarator: Option<Node<'_>>, kind: Kind, depth: u32) {
+        let Some(declarator) = declarator else { return };
+        let mut node = innermost(declarator);
+        let mut kind = kind;
+        let mut scopes = 0;
+        while node.kind() == "qualified_identifier" {
+            if let Some(scope) = node.child_by_field_name("scope") {
+                let scope = base_name(self.text(scope)).to_owned();
+                self.enter(scope, true, false, depth);
+                scopes += 1;
+                kind = Kind::Method;
+            }
+            match node.child_by_field_name("name") {
+                Some(name) => node = innermost(name),
+                None => break,
+            }
+        }
+        self.add(node, kind);
+        for _ in 0..scopes {
+            self.outer.pop();
+        }
+        self.enter(self.text(node).to_owned(), false, true, depth);
+    }
+
+    fn enter(&mut self, name: String, is_type: bool, is_function: bool, depth: u32) {
+        self.outer.push(Outer {
+            depth,
+            name,
+            is_type,
+            is_function,
+        });
+    }
+
+    fn add(&mut self, name: Node<'_>, kind: Kind) {
+        let text = self.text(name).trim_matches(['"', '\'']);
+        if text.is_empty() || text.len() > LONGEST_NAME || text.contains(char::is_control) {
+            return;
+        }
+        let outer = self.outer.iter().map(|outer| outer.name.as_str());
+        let outer: Vec<&str> = outer.filter(|name| !name.is_empty()).collect();
+        let mut container = outer.join(".");
+        if container.len() > LONGEST_NAME {
+            container.clear();
+        }
+        self.symbols.push(Symbol {
+            name: text.to_owned(),
+            kind,
+            line: u32::try_from(name.start_position().row)
+                .unwrap_or(u32::MAX - 1)
+                .saturating_add(1),
+            container,
+        });
+    }
+}
+
+/// The declarator that holds the name: `x` of `*x[3]`.
+fn innermost(mut node: Node<'_>) -> Node<'_> {
+    loop {
+        if let Some(inner) = node.child_by_field_name("declarator") {
+            node = inner;
+        } else if node.kind().ends_with("_declarator") && node.kind() != "variable_declarator" {
+            match node.named_child(0) {
+                Some(inner) => node = inner,
+                None => return node,
+            }
+        } else if node.kind() == "variable_declarator" {
+            return node.child_by_field_name("name").unwrap_or(node);
+        } else {
+            return node;
+        }
+    }
+}
+
+/// Whether a declarator is that of a function, and not of a pointer to one.
+fn is_function(declarator: Option<Node<'_>>) -> bool {
+    let mut node = declarator;
+    while let Some(inner) = node {
+        if inner.kind() == "function_declarator" {
+            let of = inner.child_by_field_name("declarator");
+            return of.is_none_or(|of| of.kind() != "parenthesized_declarator");
+        }
+        node = inner.child_by_field_name("declarator").or_else(|| {
+            let wraps = inner.kind() == "reference_declarator";
+            wraps.then(|| inner.named_child(0)).flatten()
+        });
+    }
+    false
+}
+
+/// Whether a node is a name, not a pattern of several.
+fn is_name(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "identifier" | "property_identifier" | "private_property_identifier"
+    )
+}
+
+/// The name of a type without its arguments and its path: `Map` of `std::Map<K, V>`.
+fn base_name(text: &str) -> &str {
+    let text = text.split(['<', '[']).next().unwrap_or_default();
+    let text = text.rsplit([':', '.']).next().unwrap_or_default();
+    text.trim_start_matches(['&', '*']).trim()
+}
+
+#[cfg(test)]
+#[path = "extract_tests.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! Brings the index in step with the files: finds what changed, reads it, parses it.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc::Sender;
+
+use super::index::{FileMarks, ReadFile};
+use super::{extract, language};
+use crate::error::ToolError;
+use crate::file::budget::{Budget, Stop};
+use crate::file::edit::decoded;
+use crate::file::marks::Marks;
+use crate::file::place::{Found, Place};
+use crate::file::sandbox::Sandbox;
+use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::file::witness::Stamps;
+
+/// Bytes from which on a file is not parsed.
+const LARGEST: u64 = 1 << 20;
+/// Files that are put into the index together.
+const BATCH: usize = 128;
+/// Threads that parse at most: parsing is for a person who waits, but not all there is.
+const MOST_THREADS: usize = 4;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(super) struct Refreshed {
+    /// Files that changed and were not read in time.
+    pub(super) left: usize,
+    /// Files of known languages.
+    pub(super) files: usize,
+    /// Files that the index knows and that are no more, or may not be read.
+    pub(super) gone: Vec<String>,
+    pub(super) walked: Walked,
+}
+
+/// What is left of the marks of a file: 0 where a change could leave the same ones.
+fn digest_of(stat: &Stat) -> i64 {
+    let marks = Marks::from(stat);
+    if !marks.are_settled(SystemTime::now()) {
+        return 0;
+    }
+    shortened(format!("{marks:?}").as_bytes())
+}
+
+/// The first bytes of the SHA-256 of `bytes`; never 0.
+fn shortened(bytes: &[u8]) -> i64 {
+    let digest = Sha256::digest(bytes);
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    i64::from_le_bytes(first).max(1 - i64::MAX) | 1
+}
+
+/// What all threads of the walk share.
+struct Looking<'a> {
+    known: &'a HashMap<String, (usize, FileMarks)>,
+    seen: &'a [AtomicBool],
+    changed: &'a Mutex<Vec<PathBuf>>,
+    files: &'a AtomicUsize,
+    stamps: &'a Stamps,
+}
+
+impl Visitor for Looking<'_> {
+    fn enters(&mut self, _: &Path) -> bool {
+        true
+    }
+
+    fn visit(&mut self, entry: &Entry<'_>) {
+        if entry.kind != FileType::RegularFile || language::of(entry.path).is_none() {
+            return;
+        }
+        let Ok(stat) = statat(entry.dir, entry.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return;
+        };
+        look(self, entry.path, &stat);
+    }
+}
+
+/// Looks whether a file is as the index knows it.
+fn look(looking: &Looking<'_>, path: &Path, stat: &Stat) {
+    // Other names are shown nowhere.
+    let Some(name) = path
+        .to_str()
+        .filter(|name| !name.contains(char::is_control))
+    else {
+        return;
+    };
+    looking.files.fetch_add(1, Ordering::Relaxed);
+    let marks = digest_of(stat);
+    if marks == 0 {
+        looking.stamps.spoil();
+    }
+    looking.stamps.entry(path, stat);
+    let known = looking.known.get(name);
+    if let Some((place, _)) = known
+        && let Some(seen) = looking.seen.get(*place)
+    {
+        seen.store(true, Ordering::Relaxed);
+    }
+    if marks == 0 || known.is_none_or(|(_, known)| known.marks != marks) {
+        let mut changed = looking
+            .changed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        changed.push(path.to_owned());
+    }
+}
+
+/// Finds what changed at or below `start` since the index came to know it as `known`, reads that, and
+/// sends it in batches to `read`. Blocks.
+///
+/// # Errors
+/// When `start` cannot be opened, or the call was cancelled.
+pub(super) fn refresh(
+    sandbox: &Sandbox,
+    start: &Place,
+    known: HashMap<String, FileMarks>,
+    budget: &Budget,
+    stamps: &Stamps,
+    read: &Sender<Vec<ReadFile>>,
+) -> Result<Refreshed, ToolError> {
+    let known: HashMap<String, (usize, FileMarks)> = (0..)
+        .zip(known)
+        .map(|(place, (path, marks))| (path, (place, marks)))
+        .collect();
+    let seen: Vec<AtomicBool> = known.iter().map(|_| AtomicBool::new(false)).collect();
+    let (changed, files) = (Mutex::default(), AtomicUsize::new(0));
+    let looking = || Looking {
+        known: &known,
+        seen: &seen,
+        changed: &changed,
+        files: &files,
+        stamps,
+    };
+    let walked = match start.open(sandbox)? {
+        Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, stamps, looking),
+        Found::File(_, stat) => {
+            sandbox.check_read(start.path())?;
+            if language::of(start.path()).is_some() {
+                look(&looking(), start.path(), &stat);
+            }
+            Walked::default()
+        }
+    };
+    let mut changed = changed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    changed.sort_unstable();
+    let left = parse_all(sandbox, &known, &changed, budget, read);
+    if budget.spent() == Some(Stop::Cancelled) {
+        return Err(ToolError::cancelled());
+    }
+    if left > 0 {
+        stamps.spoil();
+    }
+    // Nothing can be said of what a walk that ended early did not come to.
+    let whole = walked.stopped.is_none();
+    let is_gone = |(path, (place, _)): &(&String, &(usize, FileMarks))| {
+        whole
+            && Path::new(path.as_str()).starts_with(start.path())
+            && seen
+                .get(*place)
+                .is_some_and(|seen| !seen.load(Ordering::Relaxed))
+    };
+    let gone = known.iter().filter(is_gone);
+    Ok(Refreshed {
+        left,
+        files: files.into_inner(),
+        gone: gone.map(|(path, _)| path.clone()).collect(),
+        walked,
+    })
+}
+
+/// Reads the files `changed`, and says how many were left.
+fn parse_all(
+    sandbox: &Sandbox,
+    known: &HashMap<String, (usize, FileMarks)>,
+    changed: &[PathBuf],
+    budget: &Budget,
+    read: &Sender<Vec<ReadFile>>,
+) -> usize {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Some(path) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if budget.spent().is_some() {
+                break;
+            }
+            if let Some(name) = path.to_str()
+                && let Some(file) = parsed(sandbox, name, known.get(name).map(|known| known.1))
+            {
+                batch.push(file);
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+            if batch.len() == BATCH && read.blocking_send(std::mem::take(&mut batch)).is_err() {
+                return;
+            }
+        }
+        if !batch.is_empty() {
+            // Where nobody takes it any more, the call was given up.
+            let _ = read.blocking_send(batch);
+        }
+    };
+    let threads = std::thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(MOST_THREADS)
+        .min(changed.len() / 16 + 1);
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            let thread = std::thread::Builder::new().name("zeph-parse".to_owned());
+            // With fewer threads it takes longer, no more.
+            let _ = thread.spawn_scoped(scope, work);
+        }
+        work();
+    });
+    changed.len().saturating_sub(done.into_inner())
+}
+
+/// Reads one file and its symbols; `None` where it cannot be read: then it has none.
+fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<ReadFile> {
+    let path = Path::new(name);
+    let tongue = language::of(path)?;
+    let (file, stat) = opened(sandbox, name)?;
+    let mut text = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
+    let marks = FileMarks {
+        marks: digest_of(&stat),
+        content: shortened(&text),
+    };
+    let is_known = known.is_some_and(|known| known.content == marks.content);
+    let symbols = (!is_known).then(|| {
+        let text = decoded(&text);
+        let is_long = text.len() as u64 > LARGEST;
+        if is_long || memchr::memchr(0, &text).is_some() {
+            return Vec::new();
+        }
+        extract::symbols(tongue, &text).unwrap_or_default()
+    });
+    Some(ReadFile {
+        path: name.to_owned(),
+        marks,
+        symbols,
+    })
+}
+
+/// The regular file at the canonical path `name`, if it may be read and no link leads there.
+pub(super) fn opened(sandbox: &Sandbox, name: &str) -> Option<(std::fs::File, Stat)> {
+    let place = sandbox.resolve(name).ok()?;
+    if place.path() != Path::new(name) || sandbox.check_read(place.path()).is_err() {
+        return None;
+    }
+    match place.open(sandbox).ok()? {
+        Found::File(file, stat) => Some((file, stat)),
+        Found::Dir(_) => None,
+    }
+}
