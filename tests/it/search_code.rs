@@ -68,10 +68,7 @@ fn symbols_and_text_follow_the_files() {
         ],
         &["partial", "stale"],
     );
-    let text = search(
-        &home,
-        &json!({"query": "parse", "kind": "function", "limit": 1}),
-    );
+    let text = search(&home, &json!({"query": "function parse", "limit": 1}));
     has(
         &text,
         &["src/b.py:1: function parse", "there are more"],
@@ -82,10 +79,7 @@ fn symbols_and_text_follow_the_files() {
         &["src/a.rs:3: method parse_config in Parser"],
         &["function parse"],
     );
-    let text = search(
-        &home,
-        &json!({"query": "pc", "kind": "function", "path": "src/a.rs"}),
-    );
+    let text = search(&home, &json!({"query": "fn pc", "path": "src/a.rs"}));
     has(&text, &["method parse_config"], &["b.py"]);
     // Changed, renamed, removed, new.
     home.write("src/a.rs", "\nfn parse_configs() {}\n");
@@ -171,8 +165,7 @@ fn bad_arguments_are_told() {
     for (params, words) in [
         (json!({"query": " "}), "query"),
         (json!({"query": "a\nb"}), "query"),
-        (json!({"query": "a", "kind": "thing"}), "function"),
-        (json!({"query": "a", "max_results": 0}), "max_results"),
+        (json!({"query": "a", "max_results": 0}), "limit"),
     ] {
         let output = home
             .zeph(["tools", "call", "search_code", &params.to_string()])

@@ -31,6 +31,7 @@ fn first(found: u64) -> usize {
 }
 
 /// Fewer than nine bytes as a number; other bytes of the same length are another one.
+#[cfg(feature = "shell")]
 pub(crate) fn packed(bytes: &[u8]) -> u64 {
     if let Some(all) = bytes.first_chunk::<8>() {
         return u64::from_le_bytes(*all);
@@ -43,12 +44,14 @@ pub(crate) fn packed(bytes: &[u8]) -> u64 {
 }
 
 /// The highest bit of each byte of a word, next to each other.
+#[cfg(feature = "shell")]
 pub(crate) fn bits(high: u64) -> u64 {
     // Each bit is moved to its place in the highest byte; no two of them meet.
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// The bytes from `least` to `most`, both ASCII.
+#[cfg(feature = "shell")]
 pub(crate) fn between(word: u64, least: u8, most: u8) -> u64 {
     // No byte carries into the next one.
     let low = word & !HIGH;
@@ -58,6 +61,7 @@ pub(crate) fn between(word: u64, least: u8, most: u8) -> u64 {
 }
 
 /// The bytes that are `byte`.
+#[cfg(feature = "shell")]
 pub(crate) fn equal(word: u64, byte: u8) -> u64 {
     let differ = word ^ (u64::from(byte) * ONES);
     !(((differ & !HIGH) + !HIGH) | differ) & HIGH

@@ -24,7 +24,6 @@ pub mod event;
 pub mod executor;
 pub mod feedback;
 pub mod gate;
-pub mod json_schema;
 pub mod kept_vectors;
 pub mod layers;
 pub mod mcp;

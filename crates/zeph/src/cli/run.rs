@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
-use zeph_tools::json_schema::JsonSchema;
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
@@ -164,7 +163,7 @@ async fn turn_of(
         view.channel()
             .emit(zeph_core::AgentEvent::Notice(notice.clone()));
     }
-    let answer = schema.as_ref().map(|schema| schema.0.as_value().clone());
+    let answer = schema.as_ref().map(|schema| schema.schema.clone());
     let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);
     let mut agent = agent.await?;
     let outcome = match &schema {
@@ -213,7 +212,10 @@ fn outcome_of(end: TurnEnd, text: String) -> TurnOutcome {
 }
 
 /// A schema that the answer has to follow.
-struct AnswerSchema(JsonSchema);
+struct AnswerSchema {
+    schema: Value,
+    validator: jsonschema::Validator,
+}
 
 fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
     let name = file.display();
@@ -221,9 +223,9 @@ fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
         .with_context(|| format!("--output-schema {name} cannot be read"))?;
     let schema: Value = serde_json::from_str(&text)
         .with_context(|| format!("--output-schema {name} is not valid JSON"))?;
-    let schema = JsonSchema::new(schema)
+    let validator = jsonschema::validator_for(&schema)
         .map_err(|error| anyhow::anyhow!("--output-schema {name} is not a JSON Schema: {error}"))?;
-    Ok(AnswerSchema(schema))
+    Ok(AnswerSchema { schema, validator })
 }
 
 impl AnswerSchema {
@@ -232,8 +234,12 @@ impl AnswerSchema {
         let text = unfenced(answer);
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("it is not valid JSON: {error}"))?;
-        let faults = self.0.faults(&value, 5);
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let faults: Vec<_> = self
+            .validator
+            .iter_errors(&value)
+            .take(5)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
         if faults.is_empty() {
             Ok(text.to_owned())
         } else {
@@ -261,7 +267,7 @@ async fn structured(
 ) -> TurnOutcome {
     let mut prompt = format!(
         "{text}\n\nYour final answer must be JSON alone, without a fence, following this JSON Schema:\n{}",
-        schema.0.as_value()
+        schema.schema
     );
     let (mut total, mut cost) = (Usage::default(), Some(Usd::default()));
     let mut attempt = 0;

@@ -138,10 +138,10 @@ impl<'a> Found<'a> {
                 );
                 if is_function {
                     self.named(field("name"), function, depth);
-                } else if !self.in_function() {
-                    if let Some(name) = field("name").filter(|name| is_name(*name)) {
-                        self.add(name, kind);
-                    }
+                } else if !self.in_function()
+                    && let Some(name) = field("name").filter(|name| is_name(*name))
+                {
+                    self.add(name, kind);
                 }
             }
             Rule::Within(of) => {

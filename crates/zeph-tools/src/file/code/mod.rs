@@ -58,9 +58,8 @@ const MOST_SHOWN: u64 = 2 << 20;
 #[serde(deny_unknown_fields)]
 struct SearchCodeParams {
     query: String,
-    kind: Option<String>,
     path: Option<String>,
-    max_results: Option<usize>,
+    limit: Option<usize>,
 }
 
 /// The tool `search_code`.
@@ -88,7 +87,7 @@ impl SearchCode {
                 ("pattern", "query"),
                 ("directory", "path"),
                 ("file_path", "path"),
-                ("limit", "max_results"),
+                ("max_results", "limit"),
             ])
             .about(About::Paths(
                 const { &[PathParam::read("path").or(".").with_contents()] },
@@ -157,16 +156,9 @@ impl Asked {
                 "`query` is a name or a part of one, on one line, of at most {LONGEST_QUERY} bytes"
             )));
         }
-        let kinds = match params.kind.as_deref().map(str::trim) {
-            None | Some("") => Vec::new(),
-            Some(word) => Kind::asked_for(word).ok_or_else(|| {
-                let known = Kind::ALL.map(Kind::word).join(", ");
-                ToolError::invalid(format!("`kind` is one of {known}; got {word:?}"))
-            })?,
-        };
-        let most = params.max_results.unwrap_or(DEFAULT_RESULTS);
+        let most = params.limit.unwrap_or(DEFAULT_RESULTS);
         if most == 0 {
-            return Err(ToolError::invalid("`max_results` begins at 1"));
+            return Err(ToolError::invalid("`limit` begins at 1"));
         }
         let given = params.path.as_deref().filter(|path| !path.is_empty());
         let given = given.unwrap_or(".");
@@ -175,7 +167,8 @@ impl Asked {
         let below = start.path().to_str().ok_or_else(|| {
             ToolError::invalid("`path` leads to a name that is not UTF-8; grep searches there")
         })?;
-        let (container, name) = parts(query);
+        let (kinds, named) = kinds_of(query);
+        let (container, name) = parts(named);
         Ok(Self {
             query: query.to_owned(),
             given: given.to_owned(),
@@ -189,6 +182,13 @@ impl Asked {
             },
         })
     }
+}
+
+/// The kinds that the first word of a query asks for, and the rest: `struct Parser`, `fn parse`.
+fn kinds_of(query: &str) -> (Vec<Kind>, &str) {
+    let asked = query.split_once(char::is_whitespace);
+    let asked = asked.and_then(|(word, rest)| Some((Kind::asked_for(word)?, rest.trim_start())));
+    asked.unwrap_or((Vec::new(), query))
 }
 
 /// What the name lies in and the name itself: `Parser::parse`, `parser.parse`, `parse config`.
@@ -239,9 +239,7 @@ impl Tool for SearchCode {
         super::blocking(move || {
             let mut shown = Shown::new(&sandbox, asked.wanted.most);
             shown.symbols(&found);
-            if asked.wanted.kinds.is_empty() {
-                shown.lines(&asked, &budget, &stamps)?;
-            }
+            shown.lines(&asked, &budget, &stamps)?;
             shown.notes(&refreshed, failed);
             let mut output = ToolOutput::text(shown.text);
             for (path, line) in shown.places.into_iter().take(MOST_LOCATIONS) {
@@ -369,7 +367,7 @@ impl<'a> Shown<'a> {
         }
         if self.more {
             notes.push(format!(
-                "the first {}; there are more: narrow `query` or `path`, or set `max_results`",
+                "the first {}; there are more: narrow `query` or `path`, or set `limit`",
                 self.most
             ));
         }
@@ -404,6 +402,17 @@ impl<'a> Shown<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_may_begin_with_a_kind() {
+        let check = |query: &str, kinds: &[Kind], rest: &str| {
+            assert_eq!(kinds_of(query), (kinds.to_vec(), rest), "{query}");
+        };
+        check("struct  Parser", &[Kind::Struct], "Parser");
+        check("fn parse", &[Kind::Function, Kind::Method], "parse");
+        check("parse config", &[], "parse config");
+        check("struct", &[], "struct");
+    }
 
     /// Proves NAT-5 in part.
     #[test]
