@@ -34,7 +34,8 @@ fn model() -> OpenAi {
             return Reply::text("All is done.");
         }
         let line = json!({ "command": format!("echo {n} >> done.txt") });
-        let file = json!({ "path": format!("f{n}.txt"), "content": format!("{n} ").repeat(900) });
+        let content = format!("{n} {}", "a few words, ".repeat(140));
+        let file = json!({ "path": format!("f{n}.txt"), "content": content });
         let calls = [("bash", line), ("write", file)];
         Reply::calls(&n.to_string(), &calls).usage(request.raw.len() / 4)
     })

@@ -27,7 +27,7 @@ use super::history::Row;
 use super::limits::context_budget;
 use super::outcome::TurnOutcome;
 use super::prompt::with_knowledge;
-use super::tokens::{message_tokens, tokens};
+use super::tokens::{message_tokens, text_tokens, tokens};
 use crate::channel::AgentEvent;
 use crate::spending::Spending;
 use plan::{Cut, Keep};
@@ -229,7 +229,7 @@ impl Agent {
             return Err(Uncompacted::Nothing);
         }
         let notes = self.notes(&leaving, cancel, outcome).await?;
-        if triggered && tokens(notes.len()) >= taken {
+        if triggered && text_tokens(&notes) >= taken {
             let why = "the summary is as long as what it sums up";
             return Err(Uncompacted::failed(why));
         }
@@ -307,7 +307,7 @@ impl Agent {
         let provider = self.compressor.provider.as_ref().unwrap_or(&self.provider);
         let estimate = self.history.estimate();
         let after = before.saturating_sub(estimate.corrected(taken))
-            + estimate.corrected(tokens(content.len()));
+            + estimate.corrected(text_tokens(&content));
         NewSummary {
             content,
             method,

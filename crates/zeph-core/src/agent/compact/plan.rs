@@ -49,7 +49,11 @@ pub(super) fn cut(rows: &[Row], keep: Keep) -> Option<Cut> {
         .and_then(|seq| rows.iter().position(|row| row.seq == seq));
     let mut prompt = None;
     let mut last = None;
-    let mut behind: usize = rows.iter().map(|row| message_tokens(&row.message)).sum();
+    let sizes: Vec<usize> = rows
+        .iter()
+        .map(|row| message_tokens(&row.message))
+        .collect();
+    let mut behind: usize = sizes.iter().sum();
     for first in 0..=rows.len() {
         let cut = match rows.get(first) {
             // Between turns everything may leave.
@@ -74,8 +78,8 @@ pub(super) fn cut(rows: &[Row], keep: Keep) -> Option<Cut> {
                 break;
             }
         }
-        if let Some(row) = rows.get(first) {
-            behind = behind.saturating_sub(message_tokens(&row.message));
+        if let (Some(row), Some(size)) = (rows.get(first), sizes.get(first)) {
+            behind = behind.saturating_sub(*size);
             if is_prompt(row) {
                 prompt = Some(first);
             }
