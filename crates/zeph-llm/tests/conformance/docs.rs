@@ -17,6 +17,7 @@ struct Llm {
     default: String,
     #[serde(default)]
     fallback: Vec<String>,
+    embed_provider: Option<String>,
     providers: Vec<ProviderConfig>,
 }
 
@@ -41,6 +42,7 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
         let names: Vec<_> = file.llm.providers.iter().map(|it| &it.name).collect();
         let asked: Vec<_> = std::iter::once(&file.llm.default)
             .chain(&file.llm.fallback)
+            .chain(&file.llm.embed_provider)
             .collect();
         assert_eq!(asked, names, "{block}");
         for provider in &file.llm.providers {
@@ -61,6 +63,8 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
         (ProviderKind::Openai, key("OPENROUTER_API_KEY")),
         (ProviderKind::Openai, key("GROQ_API_KEY")),
         (ProviderKind::Scripted, None),
+        (ProviderKind::Claude, key("ANTHROPIC_API_KEY")),
+        (ProviderKind::Ollama, None),
         (ProviderKind::Claude, key("ANTHROPIC_API_KEY")),
         (ProviderKind::Ollama, None),
         (ProviderKind::Openai, None),
