@@ -112,11 +112,61 @@ fn end_to_end(bencher: Bencher<'_, '_>, rule: &str) {
         });
 }
 
-#[divan::bench(args = ["log", "numbers", "source"], sample_count = 5, sample_size = 1)]
-fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
+/// The sources of this crate, again and again.
+fn real() -> String {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|extension| extension == "rs") => {
+                    paths.push(path);
+                }
+                false => {}
+            }
+        }
+    }
+    paths.sort();
+    let once: String = paths
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    once.repeat(BYTES / once.len() + 1)
+}
+
+/// Twelve words of the sources a line, in an order that does not repeat.
+fn words() -> String {
+    let real = real();
+    let mut words: Vec<&str> = real
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .collect();
+    words.retain(|word| word.len() > 2);
+    words.sort_unstable();
+    words.dedup();
     let mut text = String::new();
-    for number in 0_u64.. {
+    for number in 0_usize.. {
         if text.len() > BYTES {
+            break;
+        }
+        let place = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        text.push_str(words[place % words.len()]);
+        text.push(if number % 12 == 11 { '\n' } else { ' ' });
+    }
+    text
+}
+
+#[divan::bench(args = ["log", "numbers", "source", "words", "short", "real"], sample_count = 5, sample_size = 1)]
+fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
+    let mut text = match kind {
+        "words" => words(),
+        "short" => "y\n".repeat(BYTES / 2),
+        "real" => real(),
+        _ => String::new(),
+    };
+    for number in 0_u64.. {
+        if text.len() >= BYTES {
             break;
         }
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -76,9 +76,112 @@ pub(crate) fn controls(word: u64) -> u64 {
     !(shown | breaks | word) & HIGH
 }
 
+/// Bytes of a block, of which all words are looked at without a branch between them.
+#[cfg(feature = "shell")]
+const BLOCK: usize = 64;
+
+/// The words of a block.
+#[cfg(feature = "shell")]
+fn words(block: &[u8; BLOCK]) -> impl Iterator<Item = u64> {
+    let words = block.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word))
+}
+
+/// Whether no byte is part of a character beyond ASCII.
+#[cfg(feature = "shell")]
+pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let is_ascii = |block| words(block).fold(0, |any, word| any | word) & HIGH == 0;
+    blocks.iter().all(is_ascii) && find(rest, |word| word & HIGH).is_none()
+}
+
+/// How many bytes at the beginning, a multiple of [`BLOCK`], are surely neither [`controls`] nor 0xC2.
+#[cfg(feature = "shell")]
+pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
+    let is_plain = |block: &&[u8; BLOCK]| {
+        let (mut any, mut found) = (0, 0);
+        for word in words(block) {
+            let low = word & !HIGH;
+            let reaches = |byte: u8| low + u64::from(0x80 - byte) * ONES;
+            let shown = reaches(0x20) | reaches(b'\t') & !reaches(b'\n' + 1);
+            found |= (!shown | reaches(0x7f)) & !word;
+            any |= word;
+        }
+        found & HIGH == 0
+            && (any & HIGH == 0 || words(block).fold(0, |any, word| any | equal(word, 0xc2)) == 0)
+    };
+    let blocks = bytes.as_chunks::<BLOCK>().0;
+    BLOCK * blocks.iter().take_while(is_plain).count()
+}
+
+/// Where, from a place on, the first line break is before which no byte stands that is seen by itself.
+#[cfg(feature = "shell")]
+pub(crate) fn bare_break(bytes: &[u8], from: usize) -> Option<usize> {
+    let is_bare = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        bytes[*at] == b'\n' && !before.is_some_and(u8::is_ascii_graphic)
+    };
+    if from == 0 && !bytes.is_empty() && is_bare(&0) {
+        return Some(0);
+    }
+    let mut at = from.max(1);
+    while let (Some(before), Some(block)) = (block_at(bytes, at - 1), block_at(bytes, at)) {
+        let bare = words(before)
+            .zip(words(block))
+            .fold(0, |any, (before, word)| {
+                any | equal(word, b'\n') & !between(before, b'!', b'~')
+            });
+        if bare != 0
+            && let Some(found) = (at..at + BLOCK).find(is_bare)
+        {
+            return Some(found);
+        }
+        at += BLOCK;
+    }
+    (at..bytes.len()).find(is_bare)
+}
+
+#[cfg(feature = "shell")]
+fn block_at(bytes: &[u8], at: usize) -> Option<&[u8; BLOCK]> {
+    bytes.get(at..)?.first_chunk()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "shell")]
+    #[test]
+    fn what_a_block_holds_is_found() {
+        const LENGTH: usize = BLOCK + 11;
+        for byte in 0..=u8::MAX {
+            for at in 0..LENGTH {
+                let mut text = [b'x'; LENGTH];
+                text[at] = byte;
+                let special = byte == 0xc2 || byte.is_ascii_control() && !b"\n\t".contains(&byte);
+                let plain = if special && at < BLOCK { 0 } else { BLOCK };
+                assert_eq!(plain_bytes(&text), plain, "{byte:#x} at {at}");
+                assert_eq!(is_ascii(&text), byte.is_ascii(), "{byte:#x} at {at}");
+                for behind in (at + 1..LENGTH).step_by(7).chain([LENGTH - 1]) {
+                    let mut text = text;
+                    text[behind] = b'\n';
+                    let first = (at == 0 && byte == b'\n').then_some(0);
+                    if behind <= at {
+                        continue;
+                    }
+                    let bare = (behind == at + 1 && !byte.is_ascii_graphic()).then_some(behind);
+                    assert_eq!(
+                        bare_break(&text, 0),
+                        first.or(bare),
+                        "{byte:#x} at {at}, {behind}"
+                    );
+                    assert_eq!(bare_break(&text, behind + 1), None);
+                    assert_eq!(bare_break(&text[..=behind], behind), bare);
+                }
+            }
+        }
+        assert_eq!(bare_break(b"", 0), None);
+    }
 
     #[test]
     fn each_byte_is_told_by_itself() {

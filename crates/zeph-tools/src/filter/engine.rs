@@ -13,7 +13,7 @@ use super::confidence::FilterConfidence;
 use super::facts::Guard;
 use super::habits::Habits;
 use super::kept::{Kept, KeptLine};
-use super::line::{Block, End, Line, Sink as _, Take};
+use super::line::{Block, End, Line, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
 use super::rule::Rule;
@@ -258,16 +258,35 @@ impl Take for Lines {
     fn block(&mut self, block: Block<'_>) {
         self.count += block.spans().len() as u64;
         self.last = block.spans().last().map_or(self.last, |span| span.number);
+        let blank = block.lines().filter(|line| is_blank(line.text));
+        self.blank += blank.count() as u64;
+        let mut branches = self.main.iter().chain(&self.on_failure);
         self.hashes.clear();
-        for span in block.spans() {
-            let line = block.line(*span);
-            self.blank += u64::from(is_blank(line.text));
-            self.hashes.push(self.guard.see(line));
+        if branches.any(|branch| branch.chain.looks_at_hashes()) {
+            let hashes = block.lines().map(|line| self.guard.see(line));
+            self.hashes.extend(hashes);
+        } else {
+            self.guard.see_block(block);
         }
         self.plain.keep_block(block);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.block(block, &self.hashes, &mut branch.kept);
         }
+    }
+
+    fn whole(&mut self, whole: Whole<'_>) -> bool {
+        self.count += whole.lines;
+        self.blank += whole.blank;
+        self.last = whole.first + whole.lines - 1;
+        self.guard.see_whole(whole);
+        self.plain.keep_whole(whole);
+        true
+    }
+
+    /// Where no strategy looks at lines any more.
+    fn takes_whole(&self) -> bool {
+        let mut branches = self.main.iter().chain(&self.on_failure);
+        branches.all(|branch| branch.chain.has_given_up())
     }
 }
 
@@ -322,7 +341,7 @@ impl Lines {
 
     /// The lines of `kept`, with the facts that are missing in it; whether there were any, or more than
     /// were noted.
-    fn guarded(&self, kept: Kept) -> (bool, Vec<KeptLine>) {
+    fn guarded(&self, mut kept: Kept) -> (bool, Vec<KeptLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();
         let missing = self.guard.missing(&lines);
@@ -595,5 +614,58 @@ mod tests {
         assert!(filtered.text.len() <= 10_000);
         assert_eq!(filtered.confidence, FilterConfidence::Partial);
         assert!(filtered.lost_text());
+    }
+
+    /// Proves OUT-7a, OUT-7d, OUT-11: where so much is unlike, nothing is grouped, and it does not matter in which
+    /// pieces the output comes.
+    #[test]
+    fn of_what_is_unlike_head_tail_and_facts_are_read() {
+        let filters = Filters::new(RuleBook::new(Vec::new()));
+        let word = |number: u64| {
+            let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let letter = |byte: &u8| char::from(b'a' + byte % 26);
+            digits.iter().map(letter).collect::<String>()
+        };
+        let mut printed = String::new();
+        for number in 0..60_000 {
+            printed += &format!(
+                "{} {} {}\n",
+                word(number),
+                word(number + 1),
+                word(number + 2)
+            );
+            match number {
+                40_000 => printed += "\n\n  \n",
+                50_000 => printed += "thread 'main' panicked at src/a.rs:1:2:\nno\n\n\n",
+                55_000..55_030 => printed += "\nerror: it broke\n  --> src/b.rs:3:4\n",
+                _ => {}
+            }
+        }
+        let in_pieces = |bytes: usize| {
+            let mut run = filters.start("unheard-of", 50_000);
+            let mut rest = printed.as_str();
+            while !rest.is_empty() {
+                let (piece, more) = rest.split_at(bytes.min(rest.len()));
+                run.push(piece);
+                rest = more;
+            }
+            run.finish(Some(0))
+        };
+        let filtered = in_pieces(64 * 1024);
+        assert_eq!(filtered.confidence, FilterConfidence::Fallback);
+        assert_eq!(filtered.rule, None);
+        assert!(filtered.text.starts_with(&format!("{} ", word(0))));
+        assert!(filtered.text.ends_with(&format!(" {}", word(60_001))));
+        for fact in [
+            "panicked at src/a.rs:1:2:",
+            "\nno\n",
+            "error: it broke",
+            "  --> src/b.rs:3:4",
+        ] {
+            assert!(filtered.text.contains(fact), "{fact}");
+        }
+        for bytes in [printed.len(), 200_000, 5000, 333, 61] {
+            assert_eq!(in_pieces(bytes), filtered, "{bytes}");
+        }
     }
 }

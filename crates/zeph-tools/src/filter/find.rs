@@ -7,6 +7,9 @@ use memchr::{memchr_iter, memrchr_iter};
 
 /// Finds short texts.
 pub(super) trait Find {
+    /// Whether it begins with one of these; most lines begin with another byte.
+    fn begins_with_any(&self, starts: &[&str]) -> bool;
+
     /// Where `what` begins first.
     fn place_of(&self, what: &str) -> Option<usize>;
 
@@ -33,6 +36,12 @@ fn begins(text: &[u8], what: &[u8], rare: usize, at: usize) -> Option<usize> {
 }
 
 impl Find for str {
+    fn begins_with_any(&self, starts: &[&str]) -> bool {
+        let first = self.as_bytes().first();
+        let fits = |start: &&str| start.as_bytes().first() == first && self.starts_with(*start);
+        starts.iter().any(fits)
+    }
+
     fn place_of(&self, what: &str) -> Option<usize> {
         let (text, what) = (self.as_bytes(), what.as_bytes());
         let rare = rare(what);

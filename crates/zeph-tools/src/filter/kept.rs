@@ -2,7 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::line::{Block, Line, Sink};
+use memchr::{memchr_iter, memrchr};
+
+use crate::bytes::is_ascii;
+
+use super::line::{Block, Line, Sink, Span, Whole};
 
 /// A line of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +28,19 @@ pub(super) struct Kept {
     tail: Zone,
     /// Whether lines between head and tail are gone, or a part of one.
     cut: bool,
+    late: Late,
 }
+
+/// Whole lines behind those of the tail: only the last ones of them will be read.
+#[derive(Debug, Default)]
+struct Late {
+    text: String,
+    /// The number of the one behind them.
+    next: u64,
+}
+
+/// Bytes of them up to which none is looked at.
+const MOST_LATE: usize = 512 * 1024;
 
 /// Lines that follow one another.
 #[derive(Debug, Default)]
@@ -102,6 +118,7 @@ impl Kept {
             head_full: false,
             tail: Zone::default(),
             cut: false,
+            late: Late::default(),
         }
     }
 
@@ -111,12 +128,14 @@ impl Kept {
     }
 
     /// Its characters, line breaks included.
-    pub(super) fn chars(&self) -> usize {
+    pub(super) fn chars(&mut self) -> usize {
+        self.look_at_late();
         self.head.chars + self.tail.chars
     }
 
     fn push(&mut self, number: u64, text: &str, ours: bool) {
-        let chars = chars(text, text.is_ascii());
+        self.look_at_late();
+        let chars = chars(text, is_ascii(text.as_bytes()));
         let longest = self.budget / 4;
         if chars > longest {
             self.cut = true;
@@ -148,8 +167,64 @@ impl Kept {
         }
     }
 
+    /// Adds whole lines, in the same way as others.
+    pub(super) fn keep_whole(&mut self, whole: Whole<'_>) {
+        if self.cut && self.head_full {
+            if self.late.next != whole.first {
+                self.look_at_late();
+            }
+            self.late.next = whole.first + whole.lines;
+            self.late.text.push_str(whole.text);
+            self.look_at_many();
+            return;
+        }
+        let mut spans = Vec::with_capacity(usize::try_from(whole.lines).unwrap_or_default());
+        let (mut start, mut number) = (0, whole.first);
+        for end in memchr_iter(b'\n', whole.text.as_bytes()) {
+            spans.push(span(number, start, end));
+            (start, number) = (end + 1, number + 1);
+        }
+        self.keep_block(Block::new(whole.text, &spans));
+    }
+
+    fn look_at_many(&mut self) {
+        if self.late.text.len() > MOST_LATE {
+            self.look_at_late();
+        }
+    }
+
+    /// Takes the last ones of the lines that came late into the tail.
+    fn look_at_late(&mut self) {
+        let Some(last) = self.late.text.len().checked_sub(1) else {
+            return;
+        };
+        let mut text = std::mem::take(&mut self.late.text);
+        let is_ascii = is_ascii(text.as_bytes());
+        let longest = self.budget / 4;
+        let room = self.budget / 5 * 2;
+        let mut spans = Vec::new();
+        let (mut end, mut number, mut chars) = (last, self.late.next, 0);
+        loop {
+            number -= 1;
+            let before = memrchr(b'\n', &text.as_bytes()[..end]);
+            let start = before.map_or(0, |at| at + 1);
+            spans.push(span(number, start, end));
+            // One that is longer is clipped, to no less.
+            chars += self::chars(&text[start..end], is_ascii).min(longest) + 1;
+            match before {
+                Some(at) if chars <= room => end = at,
+                _ => break,
+            }
+        }
+        spans.reverse();
+        self.keep_block(Block::new(&text, &spans));
+        text.clear();
+        self.late.text = text;
+    }
+
     /// The lines, in the order in which they were handed on.
-    pub(super) fn into_lines(self) -> Vec<KeptLine> {
+    pub(super) fn into_lines(mut self) -> Vec<KeptLine> {
+        self.look_at_late();
         let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
         self.head.drain_into(&mut lines);
         self.tail.drain_into(&mut lines);
@@ -159,11 +234,20 @@ impl Kept {
 
 impl Sink for Kept {
     fn keep(&mut self, line: Line<'_>) {
-        self.push(line.number, line.text, false);
+        let goes_on = !self.late.text.is_empty() && self.late.next == line.number;
+        if goes_on {
+            self.late.next += 1;
+            self.late.text.push_str(line.text);
+            self.late.text.push('\n');
+            self.look_at_many();
+        } else {
+            self.push(line.number, line.text, false);
+        }
     }
 
     /// Lines that others behind them would push out are not looked at.
     fn keep_block(&mut self, block: Block<'_>) {
+        self.look_at_late();
         let mut lines = block.lines();
         while !(self.cut && self.head_full) {
             let Some(line) = lines.next() else {
@@ -212,6 +296,14 @@ impl Sink for Kept {
         for text in text.split('\n') {
             self.push(number, text, true);
         }
+    }
+}
+
+fn span(number: u64, start: usize, end: usize) -> Span {
+    Span {
+        number,
+        start: start as u32,
+        end: end as u32,
     }
 }
 
@@ -281,5 +373,52 @@ mod tests {
             texts[0].contains("[… 900 characters of this line left out …]"),
             "{texts:?}"
         );
+    }
+
+    proptest::proptest! {
+        /// Proves OUT-11: what is looked at late is what would have been kept at once.
+        #[test]
+        fn many_lines_at_once_are_kept_like_single_ones(
+            parts in proptest::collection::vec(
+                (0_u8..3, proptest::collection::vec("[a-c]{0,9}|(ä|b){0,60}|", 1..40)),
+                1..12,
+            ),
+            budget in 20_usize..400,
+            most in 1_usize..2000,
+        ) {
+            let (mut kept, mut single) = (Kept::new(budget), Kept::new(budget));
+            let mut number = 0;
+            for (way, lines) in &parts {
+                if *way == 2 {
+                    number += 1;
+                    kept.say(number, "ours");
+                    single.push(number, "ours", true);
+                }
+                let first = number + 1;
+                for text in lines {
+                    number += 1;
+                    single.push(number, text, false);
+                    if *way != 1 {
+                        kept.keep(Line { number, text });
+                    }
+                }
+                let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+                if *way == 1 {
+                    kept.keep_whole(Whole {
+                        text: &text,
+                        first,
+                        lines: lines.len() as u64,
+                        blank: 0,
+                        is_ascii: text.is_ascii(),
+                    });
+                }
+                if kept.late.text.len() > most {
+                    kept.look_at_late();
+                }
+            }
+            proptest::prop_assert_eq!(kept.is_cut(), single.is_cut());
+            proptest::prop_assert_eq!(kept.chars(), single.chars());
+            proptest::prop_assert_eq!(kept.into_lines(), single.into_lines());
+        }
     }
 }

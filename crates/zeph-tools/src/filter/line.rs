@@ -1,5 +1,7 @@
 //! Lines on their way through the filters.
 
+use crate::bytes::is_ascii;
+
 /// A line of sanitized output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'t> {
@@ -16,6 +18,17 @@ pub(super) trait Take {
 
     /// The next lines.
     fn block(&mut self, block: Block<'_>);
+
+    /// The next lines, if it needs not look at each; returns whether it took them.
+    fn whole(&mut self, whole: Whole<'_>) -> bool {
+        let _ = whole;
+        false
+    }
+
+    /// Whether it may take lines as a whole.
+    fn takes_whole(&self) -> bool {
+        false
+    }
 }
 
 /// Takes them one by one.
@@ -40,6 +53,20 @@ pub(super) struct Block<'t> {
     is_ascii: bool,
 }
 
+/// Whole lines of which no blank ones follow one another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole<'t> {
+    /// Each of them ends with a line break.
+    pub(super) text: &'t str,
+    /// The number of the first one.
+    pub(super) first: u64,
+    /// How many there are.
+    pub(super) lines: u64,
+    /// How many of them are blank.
+    pub(super) blank: u64,
+    pub(super) is_ascii: bool,
+}
+
 /// Where a line of a block is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
@@ -55,8 +82,13 @@ impl<'t> Block<'t> {
         Self {
             text,
             spans,
-            is_ascii: text.is_ascii(),
+            is_ascii: is_ascii(text.as_bytes()),
         }
+    }
+
+    /// The text that they are in.
+    pub(super) fn text(self) -> &'t str {
+        self.text
     }
 
     /// Its lines.

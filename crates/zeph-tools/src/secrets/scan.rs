@@ -405,7 +405,12 @@ fn literal_findings(
     };
     let mut candidates = Candidates::new(secrets, text.as_bytes());
     let mut at = from;
+    let mut passed = 0..0;
     while let Some((start, family)) = candidates.literal(at) {
+        if passed.contains(&start) {
+            at = passed.end;
+            continue;
+        }
         line.reset();
         let left_out = family == Family::PrivateKey && r#use == Use::NoKeys;
         let found = match left_out {
@@ -427,8 +432,11 @@ fn literal_findings(
                 break;
             }
             Some(Found::Value(range, kind)) => {
-                // Behind a path the same name may be given a value.
-                if kind != Kind::PATH {
+                // Behind a path the same name may be given a value, and before the password of a
+                // URL its user may be a token.
+                if family == Family::Url {
+                    passed = range.clone();
+                } else if kind != Kind::PATH {
                     at = at.max(range.end);
                 }
                 scanned.findings.push(Finding { range, kind });

@@ -188,3 +188,24 @@ fn what_a_terminal_does_not_show_hides_nothing() {
         }
     }
 }
+
+/// Proves OUT-21: a token in the place of a URL's user goes as its password does, also where a terminal alone
+/// shows it whole; and what was redacted stays as it is.
+#[test]
+fn a_user_that_is_a_token_goes_with_the_password() {
+    let secrets = Arc::new(Secrets::default());
+    let mut random = Random(11);
+    let (user, password) = (random.alphanumeric(36), random.alphanumeric(12));
+    for token in [
+        format!("ghp_{user}"),
+        format!("ghp_{}xy\u{8}\u{8}{}", &user[..9], &user[9..]),
+        format!("ghp_{}\u{1b}[m{}", &user[..9], &user[9..]),
+    ] {
+        let text = format!("origin https://{token}:{password}@example.com/a.git (fetch)\n");
+        let redacted = secrets.redact(&text).text;
+        for part in [&user[..9], &user[9..], &password] {
+            assert!(!redacted.contains(part), "{text:?}: {redacted:?}");
+        }
+        assert_eq!(secrets.redact(&redacted).text, redacted);
+    }
+}

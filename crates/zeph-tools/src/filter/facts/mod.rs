@@ -6,18 +6,21 @@
 
 mod seen;
 mod shape;
+mod stems;
 mod worth;
 
 use std::collections::BTreeMap;
 
 use super::but_for_digits;
 use super::kept::KeptLine;
-use super::line::{Held, Line};
+use super::line::{Block, Held, Line, Whole};
 use super::strategy::{Mask, shape as shape_of};
 use super::timing::without_time;
 use foldhash::HashSet;
+use memchr::{memchr, memchr_iter, memrchr};
 use seen::Seen;
-use shape::shape_alone;
+use shape::{may_have_shape, shape_alone};
+use stems::Stems;
 
 pub(super) use shape::{Shape, Shapes};
 pub(super) use worth::may_have_stem;
@@ -50,6 +53,8 @@ pub(super) struct Guard {
     ids: bool,
     /// A line without its ids; its memory is used again.
     masked: Vec<u8>,
+    /// A text with one case; its memory is used again.
+    folded: Vec<u8>,
     facts: Vec<Held>,
     bytes: usize,
     /// Chatter and complaints by their form.
@@ -67,6 +72,67 @@ impl Guard {
             self.fact(line, shape);
         }
         hash
+    }
+
+    /// Looks at the next lines, in the same way.
+    pub(super) fn see_block(&mut self, block: Block<'_>) {
+        let mut folded = std::mem::take(&mut self.folded);
+        if let Some(mut stems) = Stems::new(block.text(), block.is_ascii(), &mut folded) {
+            let mut rest = block.spans();
+            while let Some(first) = rest.first() {
+                if !self.shapes.awaits_any() {
+                    let Some(at) = stems.next(first.start as usize) else {
+                        break;
+                    };
+                    rest = &rest[rest.partition_point(|span| span.end as usize <= at)..];
+                }
+                let Some((span, behind)) = rest.split_first() else {
+                    break;
+                };
+                self.look(block.line(*span));
+                rest = behind;
+            }
+        } else {
+            block.lines().for_each(|line| self.look(line));
+        }
+        self.folded = folded;
+    }
+
+    /// Looks at the next lines, in the same way.
+    pub(super) fn see_whole(&mut self, whole: Whole<'_>) {
+        let mut folded = std::mem::take(&mut self.folded);
+        let text = whole.text;
+        let bytes = text.as_bytes();
+        let mut stems = Stems::new(text, whole.is_ascii, &mut folded);
+        let (mut start, mut number) = (0, whole.first);
+        while start < bytes.len() {
+            if !self.shapes.awaits_any()
+                && let Some(stems) = &mut stems
+            {
+                let Some(at) = stems.next(start) else {
+                    break;
+                };
+                let before = &bytes[start..(at + 1).max(start)];
+                if let Some(last) = memrchr(b'\n', before) {
+                    number += memchr_iter(b'\n', before).count() as u64;
+                    start += last + 1;
+                }
+            }
+            let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at);
+            self.look(Line {
+                number,
+                text: &text[start..end],
+            });
+            (start, number) = (end + 1, number + 1);
+        }
+        self.folded = folded;
+    }
+
+    /// Looks at a line that has a stem of a fact's words, or belongs to what was before it.
+    fn look(&mut self, line: Line<'_>) {
+        if self.shapes.expects(line.text) || may_have_shape(line.text) {
+            self.see(line);
+        }
     }
 
     /// A line with the shape of a fact.
@@ -285,6 +351,7 @@ fn unpunctuated(word: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::Span;
     use super::*;
 
     /// Proves OUT-7a.
@@ -307,5 +374,43 @@ mod tests {
         check("npm error code 1", false);
         check("test a::b ... FAILED", true);
         check("test a::c ... FAILED", false);
+    }
+
+    proptest::proptest! {
+        /// Proves OUT-7a, OUT-11: of many lines at once the same facts are noted as of each.
+        #[test]
+        fn many_lines_at_once_have_the_same_facts(
+            lines in proptest::collection::vec(
+                "error: [a-c]|error\\[E01\\]: a|  --> a.rs:1:2|thread 'main' panicked at a.rs:1:2:|assertion failed|  left: 1| right: 2|E   [a-c]|E    \\+  where|---- a stdout ----|--- FAIL: a|rm: cannot remove '[a-c]': No such file or directory|10:00:0[0-9] ERROR no|×|not ok 1|a line|ä [a-z]{0,9}|an error|( |\t){0,2}|undefined reference to `a`|could not compile",
+                1..60,
+            ),
+        ) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut spans = Vec::new();
+            let mut start = 0;
+            let mut single = Guard::default();
+            for (line, number) in lines.iter().zip(7..) {
+                let end = start + line.len() as u32;
+                spans.push(Span { number, start, end });
+                start = end + 1;
+                single.see(Line { number, text: line });
+            }
+            let noted = |guard: &Guard| {
+                let missing = guard.missing(&[]).into_iter().cloned();
+                (missing.collect::<Vec<Held>>(), guard.surplus())
+            };
+            let mut block = Guard::default();
+            block.see_block(Block::new(&text, &spans));
+            proptest::prop_assert_eq!(noted(&block), noted(&single));
+            let mut whole = Guard::default();
+            whole.see_whole(Whole {
+                text: &text,
+                first: 7,
+                lines: lines.len() as u64,
+                blank: 0,
+                is_ascii: text.is_ascii(),
+            });
+            proptest::prop_assert_eq!(noted(&whole), noted(&single));
+        }
     }
 }

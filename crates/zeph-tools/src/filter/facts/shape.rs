@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::worth::is_worth_a_look;
+use super::worth::{has_stem_of_word, has_word};
 
 /// Why a line is a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +62,7 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
     //   12:5  error  'x' is not defined  no-undef
     (Shape::Error, r"^\s+\d+:\d+\s+(?:error|Error)\s"),
-    (
-        Shape::Error,
-        r"^(?:fatal|CONFLICT \(|.*undefined reference to )",
-    ),
+    (Shape::Error, r"^fatal|^CONFLICT \(|undefined reference to "),
     (
         Shape::Failing,
         r"^test .* \.\.\. FAILED|^---- .* ----$|^\s*--- FAIL: |^\s*(?:FAIL|FAILED|TIMEOUT|ABORT|SIG[A-Z]+|ERROR)\b[: \t]|^\s*not ok \d|^\s*(?:✕|✗|✖|×|●) ",
@@ -93,21 +90,49 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
-/// A pattern for any of the shapes, and one for each.
-type Patterns = (Regex, Vec<(Shape, Regex)>);
+/// The patterns of [`SHAPES`]. Most lines have none of the shapes.
+struct Patterns {
+    /// All that begin with a line: most lines are told from them by their first word.
+    begins: Regex,
+    /// All others: these are found by what they begin with.
+    within: Regex,
+    /// By shape.
+    single: Vec<(Shape, Regex)>,
+}
 
-/// All of the patterns at once, for most lines have none of the shapes; and by shape.
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
-    let any: Vec<String> = SHAPES
-        .iter()
-        .map(|(_, pattern)| format!("(?:{pattern})"))
-        .collect();
+    let all = SHAPES.iter().flat_map(|(_, pattern)| parts(pattern));
+    let (begins, within): (Vec<&str>, Vec<&str>) = all.partition(|part| part.starts_with('^'));
     let single = SHAPES.chunk_by(|(a, _), (b, _)| a == b).map(|alike| {
         let patterns: Vec<&str> = alike.iter().map(|(_, pattern)| *pattern).collect();
         Some((alike.first()?.0, build(&patterns.join("|"))?))
     });
-    Some((build(&any.join("|"))?, single.collect::<Option<_>>()?))
+    Some(Patterns {
+        begins: build(&begins.join("|"))?,
+        within: build(&within.join("|"))?,
+        single: single.collect::<Option<_>>()?,
+    })
 });
+
+/// What stands between the `|` of a pattern that are in no group.
+fn parts(pattern: &str) -> Vec<&str> {
+    let (mut depth, mut in_class, mut escaped) = (0, false, false);
+    let is_between = |c: char| {
+        if std::mem::take(&mut escaped) {
+            return false;
+        }
+        match c {
+            '\\' => escaped = true,
+            ']' => in_class = false,
+            '[' => in_class = true,
+            '(' if !in_class => depth += 1,
+            ')' if !in_class => depth -= 1,
+            _ => {}
+        }
+        c == '|' && depth == 0 && !in_class
+    };
+    pattern.split(is_between).collect()
+}
 
 /// Compiles a pattern whose classes mean ASCII: in Unicode they cost several times as much.
 pub(super) fn build(pattern: &str) -> Option<Regex> {
@@ -133,6 +158,11 @@ impl Shapes {
             Follows::Place => is_place(text) || text.starts_with("E   "),
             Follows::Message(_) | Follows::Said(_) => true,
         }
+    }
+
+    /// Whether the next line may be what it is because of the last one, whatever it is.
+    pub(super) fn awaits_any(&self) -> bool {
+        matches!(self.follows, Follows::Message(_) | Follows::Said(_))
     }
 
     /// The shape of the next line, if it is a fact.
@@ -192,15 +222,18 @@ const SAID: u8 = 3;
 
 /// The shape of a line by itself.
 pub(super) fn shape_alone(text: &str) -> Option<Shape> {
-    if !is_worth_a_look(text) {
+    if !has_stem_of_word(text) || !may_have_shape(text) || !has_word(text) {
         return None;
     }
-    let (any, single) = PATTERNS.as_ref()?;
-    if !any.is_match(text) {
-        return None;
-    }
+    let single = &PATTERNS.as_ref()?.single;
     let found = single.iter().find(|(_, pattern)| pattern.is_match(text));
     found.map(|(shape, _)| *shape)
+}
+
+/// Whether a line has a shape by itself, if it has one of the words that facts have.
+pub(super) fn may_have_shape(text: &str) -> bool {
+    let patterns = PATTERNS.as_ref();
+    patterns.is_some_and(|any| any.begins.is_match(text) || any.within.is_match(text))
 }
 
 /// A panic's message, and what was compared: `left:` and `right:`.

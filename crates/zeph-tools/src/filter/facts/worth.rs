@@ -19,7 +19,7 @@ static PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| build(WORDS));
 
 /// What is looked for: four bytes of each word, letters in both cases, `?` for any byte. Those of one row
 /// differ at one place alone.
-const STEMS: &[&[&[u8; 4]]] = &[
+pub(super) const STEMS: &[&[&[u8; 4]]] = &[
     &[b"rror"],
     &[b"fail"],
     &[b"pani"],
@@ -130,11 +130,15 @@ const fn fits_few(stem: &[u8; 4], place: usize, bits: usize) -> bool {
     place > 3 || stem[place] == b'?' || (stem[place] & FEW) as usize == bits
 }
 
-/// Whether a line has one of the words.
-pub(super) fn is_worth_a_look(text: &str) -> bool {
+/// Whether a line has a part of one of the words.
+pub(super) fn has_stem_of_word(text: &str) -> bool {
     let bytes = text.as_bytes();
-    (bytes.starts_with(b"----") || (may_have_stem(bytes) && has_stem(bytes)))
-        && PATTERN.as_ref().is_none_or(|words| words.is_match(text))
+    bytes.starts_with(b"----") || (may_have_stem(bytes) && has_stem(bytes))
+}
+
+/// Whether a line that has such a part has one of the words.
+pub(super) fn has_word(text: &str) -> bool {
+    PATTERN.as_ref().is_none_or(|words| words.is_match(text))
 }
 
 /// Whether one of [`STEMS`] may be found: of a line of which this does not hold, and which does not begin with
@@ -195,6 +199,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn is_worth_a_look(text: &str) -> bool {
+        has_stem_of_word(text) && has_word(text)
+    }
 
     #[test]
     fn each_row_has_a_bit() {

@@ -1,9 +1,10 @@
 //! Lines on their way out: numbers never go back, runs of blank lines become one.
 
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memrchr};
 
-use super::super::line::{Block, Line, Span, Take};
+use super::super::line::{Block, Line, Span, Take, Whole};
 use super::row::Row;
+use crate::bytes::{bare_break, is_ascii};
 
 /// What was handed on.
 #[derive(Debug, Default)]
@@ -46,6 +47,23 @@ impl Out {
     /// Hands on whole lines, of which the first one has this number, in the same way; returns how many lines
     /// there are.
     pub(super) fn block(&mut self, first: u64, text: &str, out: &mut impl Take) -> u64 {
+        if self.number <= first
+            && out.takes_whole()
+            && let Some(blank) = blank_lines(text, self.blank)
+        {
+            let whole = Whole {
+                text,
+                first,
+                lines: memchr_iter(b'\n', text.as_bytes()).count() as u64,
+                blank: blank.lines,
+                is_ascii: is_ascii(text.as_bytes()),
+            };
+            if whole.lines > 0 && out.whole(whole) {
+                self.number = first + whole.lines - 1;
+                self.blank = blank.at_end;
+                return whole.lines;
+            }
+        }
         self.spans.clear();
         let mut next = first;
         let mut start = 0;
@@ -66,6 +84,39 @@ impl Out {
         out.block(Block::new(text, &self.spans));
         next - first
     }
+}
+
+/// Blank lines of a text.
+struct Blank {
+    lines: u64,
+    /// The last line is one.
+    at_end: bool,
+}
+
+/// The blank lines of a text of whole lines; none where some follow one another, the last one `before` it included, or
+/// hold more than blanks and tabs.
+fn blank_lines(text: &str, before: bool) -> Option<Blank> {
+    let bytes = text.as_bytes();
+    let mut lines = 0;
+    // Where the line behind the last blank one begins.
+    let mut behind = before.then_some(0);
+    let mut at = 0;
+    while let Some(end) = bare_break(bytes, at) {
+        let start = memrchr(b'\n', &bytes[..end]).map_or(0, |at| at + 1);
+        let line = &text[start..end];
+        if line.bytes().all(|byte| matches!(byte, b' ' | b'\t')) {
+            if behind == Some(start) {
+                return None;
+            }
+            lines += 1;
+            behind = Some(end + 1);
+        } else if is_blank(line) {
+            return None;
+        }
+        at = end + 1;
+    }
+    let at_end = lines > 0 && behind == Some(bytes.len());
+    Some(Blank { lines, at_end })
 }
 
 fn is_blank(text: &str) -> bool {

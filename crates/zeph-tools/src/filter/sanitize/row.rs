@@ -145,6 +145,9 @@ impl Row {
     pub(super) fn write(&mut self, column: usize, text: &str) -> (Column, bool) {
         let end = self.text.kept().len();
         if !self.edited && !self.wide && column <= end && is_narrow(text) {
+            // What goes beyond the columns that can be edited is text that only grows.
+            let most = MAX_COLUMNS.max(end) - column;
+            let (text, beyond) = text.split_at(text.len().min(most));
             let after = column + text.len();
             let old = &self.text.kept().as_bytes()[column..after.min(end)];
             let gone =
@@ -152,7 +155,12 @@ impl Row {
             let lost = old.iter().zip(text.as_bytes()).any(gone);
             self.overwritten = true;
             self.text.write(column, text);
-            return (Column::At(after), lost);
+            if beyond.is_empty() {
+                return (Column::At(after), lost);
+            }
+            self.fixed = true;
+            self.append(beyond);
+            return (Column::End, lost);
         }
         self.edit();
         let mut column = column;

@@ -4,7 +4,7 @@ use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
 use super::row::Column;
-use crate::bytes::{controls, equal, find};
+use crate::bytes::{controls, equal, find, plain_bytes};
 use crate::filter::line::{Line, Take};
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
@@ -18,25 +18,17 @@ const MAX_COLOURED: usize = 64 * 1024;
 fn plain_prefix(text: &[u8]) -> usize {
     // Where there are many controls, the next one is near.
     const NEAR: usize = 32;
-    // Without a branch within a block, so that it is compared many bytes at a time.
-    const BLOCK: usize = 64;
-    let mut at = NEAR.min(text.len());
-    if let Some(found) = next_special(text, 0, at) {
-        return found;
-    }
-    let special = |byte: u8, next: u8| {
-        let control = (byte < 0x20) & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f);
-        control | ((byte == 0xc2) & (next < 0xa0))
-    };
-    while let (Some(block), Some(next)) = (text.get(at..at + BLOCK), text.get(at + 1..=at + BLOCK))
-    {
-        let pairs = block.iter().zip(next);
-        if pairs.fold(false, |any, (byte, next)| any | special(*byte, *next)) {
-            break;
+    let mut at = 0;
+    loop {
+        let to = text.len().min(at + NEAR);
+        if let Some(found) = next_special(text, at, to) {
+            return found;
         }
-        at += BLOCK;
+        if to == text.len() {
+            return to;
+        }
+        at = to + plain_bytes(&text[to..]);
     }
-    next_special(text, at, text.len()).unwrap_or(text.len())
 }
 
 /// The first control in `from..to`.

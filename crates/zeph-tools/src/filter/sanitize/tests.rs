@@ -189,6 +189,23 @@ fn lines_have_the_numbers_of_the_raw_text() {
     assert_eq!(sanitizer.raw_lines(), 2);
 }
 
+/// Proves OUT-1: what an edited line gets beyond the columns that can be edited grows as one line.
+#[test]
+fn a_line_that_was_edited_grows_alike_however_it_is_cut() {
+    for (head, long) in [
+        ("x\x08", "i"),
+        ("x\rab", "i"),
+        ("x\x1b[1D", "ä"),
+        ("\t\x08", "i"),
+    ] {
+        let text = format!("{head}{}\rend\nnext\n", long.repeat(1100));
+        let whole = lines(&[&text]);
+        for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
+            assert_eq!(lines(&[&text[..at], &text[at..]]), whole, "{head:?} {at}");
+        }
+    }
+}
+
 /// Proves OUT-1.
 #[test]
 fn a_line_that_is_too_long_keeps_its_ends_and_says_so() {
@@ -299,6 +316,7 @@ proptest! {
                 4 => sequence(),
                 1 => "[\\x00-\u{ff}]{0,8}",
                 1 => "(x{0,3}\n){50,90}",
+                1 => (1000_usize..1100).prop_map(|n| "i".repeat(n)),
                 1 => (65_530_usize..65_545).prop_map(|n| "ä".repeat(n / 2)),
                 1 => Just("\x1b[70A".to_owned()),
                 1 => Just("\x1b[H".to_owned()),

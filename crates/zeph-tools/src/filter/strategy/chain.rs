@@ -76,6 +76,17 @@ impl Chain {
         }
     }
 
+    /// Whether hashes of the lines are needed.
+    pub(in crate::filter) fn looks_at_hashes(&self) -> bool {
+        let only = self.strategies.len() == 1;
+        only && self.strategies.iter().any(|only| only.looks_at_hashes())
+    }
+
+    /// Whether one that looks at more than single lines does not understand the output, whatever follows.
+    pub(in crate::filter) fn has_given_up(&self) -> bool {
+        self.strategies.iter().any(|one| one.has_given_up())
+    }
+
     /// The output has ended.
     pub(in crate::filter) fn finish(&mut self, end: End, out: &mut dyn Sink) -> Outcome {
         let mut outcome = Outcome {

@@ -55,6 +55,16 @@ pub trait Strategy: Send {
         block.lines().for_each(|line| self.line(line, out));
     }
 
+    /// Whether [`Strategy::block`] looks at the hashes.
+    fn looks_at_hashes(&self) -> bool {
+        false
+    }
+
+    /// Whether it is known not to understand the output, whatever follows.
+    fn has_given_up(&self) -> bool {
+        false
+    }
+
     /// The output has ended: hands on the rest, and says how well it was understood.
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence;
 }

@@ -22,6 +22,10 @@ use crate::filter::line::{Block, End, Held, Line, Sink, Span};
 const MOST_SHAPES: usize = 4096;
 /// Bytes that are held back to be told in order; of more, the counts come last.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Of so many bytes of lines that are held back, a tenth of all lines has to be like others: every so many lines it is
+/// looked whether that holds.
+const MANY_BYTES: usize = 1024 * 1024;
+const ROUND: u64 = 4096;
 /// Lines of a shape up to which all of them stay.
 const RARE: u64 = 3;
 /// Lines of one shape that stay where they are warnings or errors of a log.
@@ -79,6 +83,8 @@ impl Recipe for Params {
             after: 0,
             bare: Vec::new(),
             grown: Vec::new(),
+            lines: 0,
+            given_up: false,
         })
     }
 }
@@ -212,6 +218,9 @@ struct Template {
     bare: Vec<Span>,
     /// Groups of which the block at hand has a newer line.
     grown: Vec<usize>,
+    lines: u64,
+    /// There were too many lines that are like no others: no more are looked at.
+    given_up: bool,
 }
 
 impl Template {
@@ -304,6 +313,19 @@ impl Template {
             return true;
         }
         false
+    }
+
+    /// Counts the next line, and from time to time asks whether it is worth it.
+    fn count(&mut self) {
+        self.lines += 1;
+        if self.lines.is_multiple_of(ROUND) && self.bytes > MANY_BYTES && !self.fits(self.lines) {
+            self.given_up = true;
+            self.groups = Vec::new();
+            self.index = HashMap::default();
+            self.held = Vec::new();
+            self.grown = Vec::new();
+            self.bare = Vec::new();
+        }
     }
 
     /// Whether lines that are alike are what the output is made of: a tenth of it at least.
@@ -400,11 +422,26 @@ impl Template {
 
 impl Strategy for Template {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        self.next(line, but_for_digits::hash(line.text), out);
+        self.count();
+        if !self.given_up {
+            self.next(line, but_for_digits::hash(line.text), out);
+        }
+    }
+
+    fn looks_at_hashes(&self) -> bool {
+        !self.given_up
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.given_up
     }
 
     fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
         for (index, (span, hash)) in block.spans().iter().zip(hashes).enumerate() {
+            self.count();
+            if self.given_up {
+                return;
+            }
             if !self.one_more(index, *span, *hash) {
                 self.keep_bare(block, out);
                 self.next(block.line(*span), *hash, out);
@@ -424,6 +461,9 @@ impl Strategy for Template {
     }
 
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+        if self.given_up {
+            return FilterConfidence::Fallback;
+        }
         let early = std::mem::take(&mut self.early);
         if self.dedup && !self.grouping {
             let mut dedup = Dedup::default();

@@ -5,6 +5,7 @@
 //! `+`, `-` and `~` stand before what changes. Several resources of one type mostly change alike: what
 //! the first of them tells is told once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
@@ -13,10 +14,11 @@ use memchr::memchr;
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::find::Find as _;
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{End, Line, Sink};
 
-/// Lines of one block that are looked at together.
+/// Lines of one block that are looked at together, and their bytes.
 const MOST_LINES: usize = 4000;
+const MOST_BLOCK: usize = 4 * 1024 * 1024;
 /// Bytes of what is remembered of blocks, and of addresses.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a line of a plan.
@@ -46,6 +48,9 @@ impl Recipe for Terraform {
 struct Run {
     /// The block that is open.
     block: Option<Block>,
+    /// Its lines, and their texts behind one another; their memory is used again.
+    lines: Vec<Span>,
+    texts: String,
     /// What blocks of one kind said already.
     said: HashMap<String, HashSet<String>>,
     /// Resources that the plan tells.
@@ -63,11 +68,25 @@ struct Run {
 struct Block {
     /// What happens, and the type: `created terraform_data`.
     kind: String,
-    lines: Vec<Held>,
     /// In the text between `<<-EOT` and its end.
     heredoc: Option<String>,
     /// Blocks that are destroyed or only read tell their first line alone.
     action: Action,
+}
+
+/// A line of a block in [`Run::texts`].
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    number: u64,
+    start: usize,
+    end: usize,
+}
+
+/// A line that tells a change.
+#[derive(Debug, Clone)]
+struct Told<'t> {
+    number: u64,
+    text: Cow<'t, str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,7 +109,7 @@ fn headline(text: &str) -> Option<(&str, &str)> {
         " is tainted",
     ]
     .iter()
-    .filter_map(|verb| text.find(verb))
+    .filter_map(|verb| text.place_of(verb))
     .min()?;
     Some((&text[..at], &text[at..]))
 }
@@ -122,7 +141,7 @@ fn progress(text: &str) -> Option<(&str, Progress)> {
     if address.contains(": ") || !address.contains('.') {
         return None;
     }
-    let starts = |words: &[&str]| words.iter().any(|word| said.starts_with(word));
+    let starts = |words: &[&str]| said.begins_with_any(words);
     if starts(&[
         "Refreshing state...",
         "Reading...",
@@ -197,10 +216,7 @@ fn is_boilerplate(text: &str) -> bool {
         "you run \"terraform init\" in the future.",
         "- terraform.io/builtin/",
     ];
-    let first = text.as_bytes().first();
-    KNOWN
-        .iter()
-        .any(|known| known.as_bytes().first() == first && text.starts_with(known))
+    text.begins_with_any(KNOWN)
 }
 
 impl Run {
@@ -253,20 +269,28 @@ impl Run {
             self.close(out);
             return false;
         }
-        block.lines.push(line.into());
-        if block.lines.len() >= MOST_LINES || text == "    }" {
-            let kind = block.kind.clone();
-            let action = block.action;
+        self.hold(line.number, text);
+        let is_full = self.lines.len() >= MOST_LINES || self.texts.len() > MOST_BLOCK;
+        if is_full || text == "    }" {
+            // Of one that is not whole the rest follows.
+            let rest = self.block.as_ref().filter(|_| text != "    }");
+            let rest = rest.map(|block| Block {
+                kind: block.kind.clone(),
+                action: block.action,
+                ..Block::default()
+            });
             self.close(out);
-            if text != "    }" {
-                self.block = Some(Block {
-                    kind,
-                    action,
-                    ..Block::default()
-                });
-            }
+            self.block = rest;
         }
         true
+    }
+
+    /// Holds a line of the block that is open.
+    fn hold(&mut self, number: u64, text: &str) {
+        let start = self.texts.len();
+        self.texts.push_str(text);
+        let end = self.texts.len();
+        self.lines.push(Span { number, start, end });
     }
 
     /// Tells what the block that is open says.
@@ -276,7 +300,12 @@ impl Run {
         };
         let said = self.said.entry(block.kind).or_default();
         let mut again = 0;
-        for held in changes(&block.lines, block.action) {
+        let texts = &self.texts;
+        let lines = self.lines.iter().map(|span| Line {
+            number: span.number,
+            text: &texts[span.start..span.end],
+        });
+        for held in changes(lines, block.action) {
             let trimmed = held.text.trim_ascii();
             if said.contains(trimmed) {
                 again += 1;
@@ -297,34 +326,42 @@ impl Run {
             );
         }
         if again > 0
-            && let Some(last) = block.lines.last()
+            && let Some(last) = self.lines.last()
         {
             out.say(last.number, "    …");
         }
+        self.lines.clear();
+        self.texts.clear();
     }
 }
 
 /// The lines of a block that tell a change, and those above them that name where it is.
-fn changes(lines: &[Held], action: Action) -> Vec<Held> {
-    let mut told: Vec<Held> = Vec::new();
+fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Told<'t>> {
+    let told_as = |line: Line<'t>| Told {
+        number: line.number,
+        text: Cow::Borrowed(line.text),
+    };
+    let mut told: Vec<Told<'_>> = Vec::new();
     // Where a value opened, in `told`.
     let mut open: Vec<usize> = Vec::new();
     for held in lines {
         let text = held.text.trim_ascii();
-        let reason = text.starts_with("# (") && !text.contains(" unchanged ");
+        let has = |what: &str| text.place_of(what).is_some();
+        let reason = text.starts_with("# (") && !has(" unchanged ");
         let closes = text.starts_with(['}', ']', ')']);
         if closes {
             let from = open.pop().unwrap_or(told.len());
-            if text.contains("-> (known after apply)") || text.contains("-> null") {
+            if has("-> (known after apply)") || has("-> null") {
                 let last = text.trim_start_matches(['}', ']', ')']);
                 let first = told.get(from).cloned();
                 told.truncate(from);
                 if let Some(mut first) = first {
-                    first.text.push('…');
-                    first.text.push_str(last);
+                    let text = first.text.to_mut();
+                    text.push('…');
+                    text.push_str(last);
                     told.push(first);
                 }
-            } else if told.len() == from + 1 && !text.contains("# forces replacement") {
+            } else if told.len() == from + 1 && !has("# forces replacement") {
                 // Nothing in it has changed.
                 if told
                     .last()
@@ -332,8 +369,8 @@ fn changes(lines: &[Held], action: Action) -> Vec<Held> {
                 {
                     told.pop();
                 }
-            } else if text.contains("# forces replacement") {
-                told.push(held.clone());
+            } else if has("# forces replacement") {
+                told.push(told_as(held));
             }
             continue;
         }
@@ -344,17 +381,17 @@ fn changes(lines: &[Held], action: Action) -> Vec<Held> {
             Action::Change => {
                 reason
                     || is_change(text) && !text.ends_with("= (known after apply)")
-                    || text.contains("# forces replacement")
+                    || has("# forces replacement")
             }
         };
         if opens {
             open.push(told.len());
             // The first is the resource itself, which the headline names.
             if action != Action::Destroy && open.len() > 1 {
-                told.push(held.clone());
+                told.push(told_as(held));
             }
         } else if worth {
-            told.push(held.clone());
+            told.push(told_as(held));
         }
     }
     told
@@ -362,9 +399,7 @@ fn changes(lines: &[Held], action: Action) -> Vec<Held> {
 
 /// Whether a sign of change stands before it.
 fn is_change(text: &str) -> bool {
-    ["+ ", "- ", "~ ", "-/+ ", "+/- ", "<= "]
-        .iter()
-        .any(|sign| text.starts_with(sign))
+    text.begins_with_any(&["+ ", "- ", "~ ", "-/+ ", "+/- ", "<= "])
 }
 
 impl Strategy for Run {
@@ -419,15 +454,11 @@ impl Strategy for Run {
         if text.starts_with("Changes to Outputs:") {
             out.keep(line);
             // Outputs change like the attributes of one resource.
-            let resource = Held {
-                number: line.number,
-                text: "outputs {".to_owned(),
-            };
             self.block = Some(Block {
                 kind: "outputs".to_owned(),
-                lines: vec![resource],
                 ..Block::default()
             });
+            self.hold(line.number, "outputs {");
             return;
         }
         self.understood |= text.starts_with("Plan: ") || text.starts_with("No changes.");

@@ -2,7 +2,7 @@
 
 use super::super::places::share;
 use super::parse::Kind;
-use crate::filter::line::{Held, Sink};
+use crate::filter::line::{Held, Line, Sink};
 
 /// Of a long line so many bytes count as one line of the budget.
 const LINE: usize = 240;
@@ -17,9 +17,39 @@ pub(super) struct Hunk {
 /// A line of a hunk, or several in a row that were given up.
 pub(super) struct Body {
     pub(super) kind: Kind,
-    /// `None`: given up.
-    pub(super) held: Option<Held>,
+    /// The line that is held, if it was not given up.
+    pub(super) held: Option<Text>,
     pub(super) gone: Gone,
+}
+
+/// A line in the texts of its file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Text {
+    /// [`Line::number`].
+    pub(super) number: u64,
+    pub(super) start: u32,
+    pub(super) length: u32,
+}
+
+impl Text {
+    /// Adds a line to the texts.
+    pub(super) fn push(line: Line<'_>, texts: &mut String) -> Self {
+        let start = texts.len() as u32;
+        texts.push_str(line.text);
+        Self {
+            number: line.number,
+            start,
+            length: line.text.len() as u32,
+        }
+    }
+
+    pub(super) fn line(self, texts: &str) -> Line<'_> {
+        let start = self.start as usize;
+        Line {
+            number: self.number,
+            text: &texts[start..start + self.length as usize],
+        }
+    }
 }
 
 /// Lines that are not shown.
@@ -67,7 +97,7 @@ impl Body {
     pub(super) fn cost(&self) -> usize {
         self.held
             .as_ref()
-            .map_or(0, |held| 1 + held.text.len() / LINE)
+            .map_or(0, |held| 1 + held.length as usize / LINE)
     }
 
     pub(super) fn give_up(&mut self) {
@@ -168,13 +198,14 @@ impl Hunk {
         self.lines = joined;
     }
 
-    pub(super) fn tell(&self, out: &mut dyn Sink) {
+    /// `texts`: those of its file.
+    pub(super) fn tell(&self, texts: &str, out: &mut dyn Sink) {
         out.keep(self.header.line());
         let mut gone = Gone::default();
         let mut number = self.header.number;
         let mut shown = false;
         for line in &self.lines {
-            let Some(held) = &line.held else {
+            let Some(held) = line.held else {
                 gone.add(line.gone);
                 continue;
             };
@@ -186,7 +217,7 @@ impl Hunk {
             gone = Gone::default();
             shown = true;
             number = held.number;
-            out.keep(held.line());
+            out.keep(held.line(texts));
         }
         if gone.added + gone.removed > 0 {
             out.say(number, &gone.told());

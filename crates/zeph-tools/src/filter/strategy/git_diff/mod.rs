@@ -17,8 +17,8 @@ use serde::Deserialize;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
 use parse::{Kind, Parser};
-use patch::Patch;
-use select::Item;
+use patch::{Headers, Patch};
+use select::{Item, Names, Sizes};
 
 /// Diffs up to so many lines stay whole.
 const WHOLE_LINES: usize = 400;
@@ -28,6 +28,8 @@ const WHOLE_BYTES: usize = 48 * 1024;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// Lines around the diffs, of messages for one, that are held.
 const MOST_OTHER: usize = 2000;
+/// Their bytes.
+const MOST_OTHER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -60,18 +62,21 @@ impl Recipe for Params {
             state: State::Early,
             early: Vec::new(),
             bytes: 0,
+            most: MOST_BYTES,
             parser: Parser::default(),
             items: Vec::new(),
-            others: 0,
+            sizes: Sizes::default(),
+            others: (0, 0),
         })
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// It may be a small one.
     Early,
     Large,
+    /// It has so many files that their names alone are told; and the file that it is at.
+    Names(Box<Names>, Patch),
     /// It is no diff.
     Foreign,
 }
@@ -83,10 +88,13 @@ struct GitDiff {
     state: State,
     early: Vec<Held>,
     bytes: usize,
+    /// Of more bytes than these files give up lines.
+    most: usize,
     parser: Parser,
     items: Vec<Item>,
-    /// Lines of no file that are held.
-    others: usize,
+    sizes: Sizes,
+    /// Lines of no file that are held, and their bytes.
+    others: (usize, usize),
 }
 
 impl GitDiff {
@@ -104,31 +112,72 @@ impl GitDiff {
         self.state = State::Large;
         self.bytes = 0;
         for held in early {
-            self.take(held);
+            self.take(held.line());
         }
     }
 
-    fn take(&mut self, held: Held) {
-        let kind = self.parser.kind(&held.text);
-        self.bytes += held.text.len() + size_of::<Held>();
+    fn take(&mut self, line: Line<'_>) {
+        let kind = self.parser.kind(line.text);
+        if let State::Names(names, patch) = &mut self.state {
+            match kind {
+                Kind::File => {
+                    names.add(patch);
+                    *patch = Patch::new(line.into());
+                }
+                Kind::Header if patch.names_it(line.text) => patch.header(line.into()),
+                _ => {}
+            }
+            return;
+        }
+        self.bytes += line.text.len() + size_of::<Held>();
         match (kind, self.items.last_mut()) {
-            (Kind::File, _) => self.items.push(Item::Patch(Patch::new(held))),
-            (Kind::Header, Some(Item::Patch(patch))) => patch.header(held),
-            (Kind::Hunk, Some(Item::Patch(patch))) => patch.hunk(held),
+            (Kind::File, _) => {
+                self.sizes.file(line.text);
+                self.items.push(Item::Patch(Patch::new(line.into())));
+            }
+            (Kind::Header, Some(Item::Patch(patch))) => {
+                let says_more = patch.says_more(line.text);
+                self.sizes.header(line.text, says_more);
+                let is_shown = says_more || self.sizes.headers() == Some(Headers::All);
+                if is_shown || patch.names_it(line.text) {
+                    patch.header(line.into());
+                }
+            }
+            (Kind::Hunk, Some(Item::Patch(patch))) => patch.hunk(line),
             (
                 Kind::Context | Kind::Added | Kind::Removed | Kind::Note,
                 Some(Item::Patch(patch)),
-            ) => patch.body(kind, held),
+            ) => patch.body(kind, line),
             _ => {
-                self.others += 1;
-                if self.others <= MOST_OTHER {
-                    self.items.push(Item::Other(held));
+                let (lines, bytes) = &mut self.others;
+                *lines += 1;
+                *bytes += line.text.len();
+                if *lines <= MOST_OTHER && *bytes <= MOST_OTHER_BYTES {
+                    self.items.push(Item::Other(line.into()));
                 }
             }
         }
-        if self.bytes > MOST_BYTES {
+        if matches!(kind, Kind::File | Kind::Header) && self.sizes.headers().is_none() {
+            self.tell_names();
+        } else if self.bytes > self.most {
             self.shrink();
         }
+    }
+
+    /// From now on names alone are held.
+    fn tell_names(&mut self) {
+        let mut names = Names::default();
+        let patches = std::mem::take(&mut self.items).into_iter();
+        let mut patches = patches.filter_map(|item| match item {
+            Item::Patch(patch) => Some(patch),
+            Item::Other(_) => None,
+        });
+        let Some(mut last) = patches.next_back() else {
+            return;
+        };
+        patches.for_each(|patch| names.add(&patch));
+        last.forget_hunks();
+        self.state = State::Names(Box::new(names), last);
     }
 
     /// Every file gives up what is beyond its share; the share is halved until that is enough.
@@ -142,10 +191,12 @@ impl GitDiff {
                 self.bytes += item.memory();
             }
             if self.bytes <= MOST_BYTES / 2 || self.share == 0 {
-                return;
+                break;
             }
             self.share /= 2;
         }
+        // Where headers take it all, as much again may come before all are looked at again.
+        self.most = MOST_BYTES.max(2 * self.bytes);
     }
 }
 
@@ -153,7 +204,7 @@ impl Strategy for GitDiff {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         match self.state {
             State::Foreign => out.keep(line),
-            State::Large => self.take(line.into()),
+            State::Large | State::Names(..) => self.take(line),
             State::Early => {
                 self.bytes += line.text.len() + 1;
                 self.early.push(line.into());
@@ -166,10 +217,20 @@ impl Strategy for GitDiff {
 
     fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
         self.early.iter().for_each(|held| out.keep(held.line()));
-        if self.state != State::Large {
-            return FilterConfidence::Fallback;
-        }
-        if select::tell(&mut self.items, self.max_lines, out) {
+        let left_out = match std::mem::replace(&mut self.state, State::Foreign) {
+            State::Early | State::Foreign => false,
+            State::Names(mut names, last) => {
+                names.add(&last);
+                names.tell(out);
+                true
+            }
+            State::Large => {
+                // Where there was no room for them, names were held.
+                let headers = self.sizes.headers().unwrap_or(Headers::Few);
+                select::tell(&mut self.items, self.max_lines, &self.sizes, headers, out)
+            }
+        };
+        if left_out {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback

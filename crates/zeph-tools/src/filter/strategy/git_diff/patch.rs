@@ -1,10 +1,10 @@
 //! What a diff says of one file, and how much of it is shown.
 
 use super::super::places::share;
-use super::hunk::{Body, Gone, Hunk};
+use super::hunk::{Body, Gone, Hunk, Text};
 use super::parse::Kind;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Sink};
+use crate::filter::line::{Held, Line, Sink};
 
 /// Files that dependencies are locked in.
 const LOCKS: &[&str] = &[
@@ -41,10 +41,19 @@ const MADE: &[&str] = &[
 const FOLDERS: &[&str] = &["/node_modules/", "/dist/", "/vendor/", "/third_party/"];
 /// A line of so many bytes was written by no one.
 const MINIFIED: usize = 2000;
+/// Bytes of the header of a hunk that are held: behind its places stands a line of the file.
+const MOST_HUNK_HEADER: usize = 4096;
+/// Bytes of a name of a file that is told in further headers: no system has longer ones.
+const MOST_NAME: usize = 4096;
+/// What a line counts that is held, besides its text.
+const LINE: usize = 64;
+
 /// What a diff says of one file.
 pub(super) struct Patch {
     headers: Vec<Held>,
     hunks: Vec<Hunk>,
+    /// Those of the lines in its hunks.
+    texts: String,
     /// Hunks at the end that were given up, and their lines.
     rest: (u64, Gone),
     added: u64,
@@ -66,6 +75,7 @@ impl Patch {
         Self {
             headers: vec![header],
             hunks: Vec::new(),
+            texts: String::new(),
             rest: (0, Gone::default()),
             added: 0,
             removed: 0,
@@ -77,24 +87,32 @@ impl Patch {
         self.headers.push(header);
     }
 
-    pub(super) fn hunk(&mut self, header: Held) {
+    pub(super) fn hunk(&mut self, header: Line<'_>) {
+        let end = header.text.floor_char_boundary(MOST_HUNK_HEADER);
+        let text = &header.text[..end];
         self.hunks.push(Hunk {
-            header,
+            header: Line { text, ..header }.into(),
             lines: Vec::new(),
         });
     }
 
-    pub(super) fn body(&mut self, kind: Kind, held: Held) {
+    pub(super) fn body(&mut self, kind: Kind, line: Line<'_>) {
         self.added += u64::from(kind == Kind::Added);
         self.removed += u64::from(kind == Kind::Removed);
-        self.minified |= held.text.len() > MINIFIED;
+        self.minified |= line.text.len() > MINIFIED;
         if let Some(hunk) = self.hunks.last_mut() {
             hunk.lines.push(Body {
                 kind,
-                held: Some(held),
+                held: Some(Text::push(line, &mut self.texts)),
                 gone: Gone::default(),
             });
         }
+    }
+
+    /// Forgets its hunks.
+    pub(super) fn forget_hunks(&mut self) {
+        self.hunks.clear();
+        self.texts = String::new();
     }
 
     /// Whether it gives way first: no one wrote it.
@@ -117,12 +135,24 @@ impl Patch {
 
     pub(super) fn headers(&self, which: Headers) -> impl Iterator<Item = &Held> {
         let (first, rest) = self.headers.split_at(1);
-        let bare = first.iter().any(|header| !header.text.starts_with("diff "));
-        let says = move |header: &&Held| {
-            let old = ["index ", "--- ", "+++ "];
-            bare || which == Headers::All || !old.iter().any(|sign| header.text.starts_with(sign))
-        };
+        let says = move |header: &&Held| which == Headers::All || self.says_more(&header.text);
         first.iter().chain(rest.iter().filter(says))
+    }
+
+    /// Whether a further header is among [`Headers::Few`].
+    pub(super) fn says_more(&self, header: &str) -> bool {
+        let first = self.headers.first();
+        let bare = first.is_some_and(|first| !first.text.starts_with("diff "));
+        let old = ["index ", "--- ", "+++ "];
+        bare || !old.iter().any(|sign| header.starts_with(sign))
+    }
+
+    /// Whether a further header is the first one that tells the name of this side of the file.
+    pub(super) fn names_it(&self, header: &str) -> bool {
+        let is_first = |sign: &str| {
+            header.starts_with(sign) && self.headers.iter().all(|held| !held.text.starts_with(sign))
+        };
+        header.len() <= MOST_NAME && (is_first("--- ") || is_first("+++ "))
     }
 
     /// The path of the file on the new side; of one that was removed, on the old.
@@ -159,7 +189,7 @@ impl Patch {
     pub(super) fn size(&self) -> (usize, usize) {
         let held = self.lines().filter_map(|line| line.held.as_ref());
         held.fold((0, 0), |(bytes, lines), held| {
-            (bytes + held.text.len() + 1, lines + 1)
+            (bytes + held.length as usize + 1, lines + 1)
         })
     }
 
@@ -168,7 +198,7 @@ impl Patch {
         let of = |held: &Held| held.text.len() + size_of::<Held>();
         let lines = self
             .lines()
-            .map(|line| line.held.as_ref().map_or(0, |held| held.text.len()) + size_of::<Body>());
+            .map(|line| line.held.map_or(0, |held| held.length as usize) + LINE);
         let hunks = self.hunks.iter().map(|hunk| of(&hunk.header));
         self.headers.iter().map(of).sum::<usize>() + hunks.sum::<usize>() + lines.sum::<usize>()
     }
@@ -196,8 +226,12 @@ impl Patch {
         if changed + self.wants_context() > budget {
             self.give_up(budget.min(changed), budget.saturating_sub(changed));
         }
+        let texts = std::mem::take(&mut self.texts);
         for hunk in &mut self.hunks {
             hunk.join_gone();
+            for held in hunk.lines.iter_mut().filter_map(|line| line.held.as_mut()) {
+                *held = Text::push(held.line(&texts), &mut self.texts);
+            }
         }
     }
 
@@ -260,7 +294,7 @@ impl Patch {
             out.keep(header.line());
         }
         for hunk in &self.hunks {
-            hunk.tell(out);
+            hunk.tell(&self.texts, out);
         }
         if let (1.., gone) = self.rest
             && let Some(last) = self.hunks.last()

@@ -9,6 +9,47 @@ const BYTES: usize = 40_000;
 /// Bytes of a line that says how many lines are not shown.
 const TOLD: usize = 16;
 
+/// Bytes of the headers of all files; that they are too many is known before the diff ends.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    all: usize,
+    few: usize,
+}
+
+impl Sizes {
+    /// Another file.
+    pub(super) fn file(&mut self, header: &str) {
+        self.header(header, true);
+        self.all += TOLD;
+        self.few += TOLD;
+    }
+
+    /// A further header of a file, which may be among [`Headers::Few`].
+    pub(super) fn header(&mut self, header: &str, is_few: bool) {
+        self.all += header.len() + 1;
+        self.few += if is_few { header.len() + 1 } else { 0 };
+    }
+
+    /// Which headers are shown; `None` where there is room for names alone.
+    pub(super) fn headers(&self) -> Option<Headers> {
+        match (self.all, self.few) {
+            (..=WELL_BELOW, _) => Some(Headers::All),
+            (_, ..=BYTES) => Some(Headers::Few),
+            _ => None,
+        }
+    }
+
+    fn used(&self, headers: Headers) -> usize {
+        match headers {
+            Headers::All => self.all,
+            Headers::Few => self.few,
+        }
+    }
+}
+
+/// Bytes of headers that leave room for lines.
+const WELL_BELOW: usize = BYTES / 2;
+
 /// A line of no file, or a file.
 pub(super) enum Item {
     Other(Held),
@@ -32,12 +73,15 @@ struct Plan {
     shares: Vec<Option<(usize, usize)>>,
 }
 
-/// Hands on the items, of all hunks at most `max_lines` lines; whether something was left out.
-pub(super) fn tell(items: &mut [Item], max_lines: usize, out: &mut dyn Sink) -> bool {
-    let Some(plan) = plan(items, max_lines) else {
-        tell_names(items, out);
-        return true;
-    };
+/// Hands on the items, of all hunks at most `max_lines` lines and of the headers these; whether something was left out.
+pub(super) fn tell(
+    items: &mut [Item],
+    max_lines: usize,
+    sizes: &Sizes,
+    headers: Headers,
+    out: &mut dyn Sink,
+) -> bool {
+    let plan = plan(items, max_lines, headers, sizes.used(headers));
     let mut left_out = plan.headers != Headers::All;
     let mut shares = plan.shares.iter();
     for item in items {
@@ -69,23 +113,8 @@ fn patches(items: &[Item]) -> impl Iterator<Item = &Patch> {
     })
 }
 
-/// What is told; `None` where there is room for names alone.
-fn plan(items: &[Item], max_lines: usize) -> Option<Plan> {
-    let size = |which: Headers| -> usize {
-        let headers = patches(items).map(|patch| {
-            patch
-                .headers(which)
-                .map(|header| header.text.len() + 1)
-                .sum::<usize>()
-                + TOLD
-        });
-        headers.sum()
-    };
-    let (headers, used) = match (size(Headers::All), size(Headers::Few)) {
-        (all, _) if all <= BYTES / 2 => (Headers::All, all),
-        (_, few) if few <= BYTES => (Headers::Few, few),
-        _ => return None,
-    };
+/// What is told; `used`: the bytes of the headers.
+fn plan(items: &[Item], max_lines: usize, headers: Headers, used: usize) -> Plan {
     let others = items.iter().map(|item| match item {
         Item::Other(held) => held.text.len() + 1,
         Item::Patch(_) => 0,
@@ -119,25 +148,34 @@ fn plan(items: &[Item], max_lines: usize) -> Option<Plan> {
     let shares = shares.map(|((changed, context), (short, wants))| {
         (!short && (changed > 0 || wants == 0)).then_some((changed, context))
     });
-    Some(Plan {
+    Plan {
         headers,
         shares: shares.collect(),
-    })
+    }
 }
 
-/// So many files that there is room for their names alone, by folder.
-fn tell_names(items: &[Item], out: &mut dyn Sink) {
-    let mut places = Places::default();
-    let mut last = 0;
-    for patch in patches(items) {
-        places.add(patch.path());
-        last = patch.number();
+/// The names of so many files that there is room for nothing else.
+#[derive(Default)]
+pub(super) struct Names {
+    places: Places,
+    /// The number of the last file's first line.
+    last: u64,
+}
+
+impl Names {
+    pub(super) fn add(&mut self, patch: &Patch) {
+        self.places.add(patch.path());
+        self.last = patch.number();
     }
-    let budget = Budget {
-        folders: 300,
-        names: 2000,
-    };
-    for line in places.lines(budget) {
-        out.say(last, &line);
+
+    /// By folder.
+    pub(super) fn tell(self, out: &mut dyn Sink) {
+        let budget = Budget {
+            folders: 300,
+            names: 2000,
+        };
+        for line in self.places.lines(budget) {
+            out.say(self.last, &line);
+        }
     }
 }

@@ -131,6 +131,26 @@ fn memory_is_bounded() {
     assert!(shown.lines().count() < 30 * 8 + 600);
 }
 
+/// Proves OUT-11: time is linear in the number of files, and what is held of a file's headers is bounded.
+#[test]
+fn very_many_files_take_linear_time() {
+    let text: String = (0..40_000)
+        .map(|file| patch(&format!("src/part{}/f{file}.rs", file % 20), 1))
+        .collect();
+    let (shown, confidence) = told(500, &text);
+    assert_eq!(confidence, FilterConfidence::Full);
+    assert!(shown.starts_with("src/part0/ (2000): "), "{shown}");
+    assert!(shown.len() < 45_000, "{}", shown.len());
+    let text = format!(
+        "{}{}",
+        header("a.rs"),
+        "index 1..2 100644\n".repeat(400_000)
+    );
+    let (shown, _) = told(500, &text);
+    assert!(shown.starts_with("diff --git a/a.rs b/a.rs\n"));
+    assert!(shown.len() < 45_000, "{}", shown.len());
+}
+
 fn any_diff() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let file = ("[a-d]{1,2}(\\.rs|\\.lock|\\.min\\.js)", 0_usize..150)

@@ -1,8 +1,9 @@
 //! Groups of diagnostics within the length that is read: every group is told, with its number; where all places
 //! do not fit, each group has a fair share of the room.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use memchr::memchr2_iter;
 
 use super::super::places::share;
 use super::Sink;
@@ -11,6 +12,8 @@ use super::Sink;
 const MOST_TOLD: usize = 46_000;
 /// What there is for groups that come when these are used up.
 const LEAST: usize = 2_000;
+/// Bytes that most lines have room in.
+const LINE: usize = 176;
 /// Bytes of a line of places.
 const WIDTH: usize = 110;
 /// Bytes for the names of files whose places are left out.
@@ -26,17 +29,152 @@ pub(super) struct Block<'t> {
     /// What it says behind the places.
     pub(super) foot: Vec<String>,
     /// All places as the tool prints them; `None`: as `short` has them.
-    pub(super) full: Option<Vec<String>>,
+    pub(super) full: Option<Lines>,
     /// The same places, the name of a file told once.
-    pub(super) short: Vec<Piece<'t>>,
+    pub(super) short: Pieces<'t>,
+}
+
+/// Lines of places. More of them than may be told have a length, but no text.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    /// Bytes that may be told.
+    most: usize,
+    texts: Vec<String>,
+    /// Bytes of all of them, and of the last one; line breaks do not count.
+    bytes: usize,
+    last: usize,
+    count: usize,
+}
+
+impl Lines {
+    /// None yet; at most so many bytes are told.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            ..Self::default()
+        }
+    }
+
+    /// Bytes of the last line.
+    pub(super) fn length(&self) -> usize {
+        self.last
+    }
+
+    fn size(&self) -> usize {
+        self.bytes + self.count
+    }
+
+    /// Another line.
+    pub(super) fn begin(&mut self, text: &str) {
+        self.last = 0;
+        self.count += 1;
+        // The first one is told in any case.
+        if self.count == 1 || self.size() <= self.most {
+            self.texts.push(String::with_capacity(LINE));
+        }
+        self.add(text);
+    }
+
+    /// More of the last line.
+    pub(super) fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.last += text.len();
+        if self.count == self.texts.len()
+            && (self.count == 1 || self.size() <= self.most)
+            && let Some(last) = self.texts.last_mut()
+        {
+            last.push_str(text);
+        }
+    }
+
+    /// Without the blanks at the end of the last line, which are at most as many as `most`.
+    pub(super) fn trim_end(&mut self, most: usize) {
+        let is_told = self.count == self.texts.len();
+        let gone = match self.texts.last_mut() {
+            Some(last) if is_told && last.len() == self.last => {
+                let end = last.trim_ascii_end().len();
+                let gone = last.len() - end;
+                last.truncate(end);
+                gone
+            }
+            _ => most,
+        };
+        self.bytes -= gone;
+        self.last -= gone;
+    }
+}
+
+/// Lines of places in one file each.
+#[derive(Debug, Default)]
+pub(super) struct Pieces<'t> {
+    lines: Lines,
+    pieces: Vec<Piece<'t>>,
 }
 
 /// A line of places in one file.
-#[derive(Debug, Default)]
-pub(super) struct Piece<'t> {
-    pub(super) file: &'t str,
-    pub(super) count: usize,
-    pub(super) text: String,
+#[derive(Debug, Clone, Copy)]
+struct Piece<'t> {
+    file: &'t str,
+    count: usize,
+    /// Bytes of the line.
+    length: usize,
+}
+
+impl<'t> Pieces<'t> {
+    /// The same as [`Lines::new`].
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            lines: Lines::new(most),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Another line, of this file.
+    pub(super) fn begin(&mut self, file: &'t str, text: &str) {
+        self.lines.begin(text);
+        let length = self.lines.length();
+        self.pieces.push(Piece {
+            file,
+            count: 0,
+            length,
+        });
+    }
+
+    /// More of the last line.
+    pub(super) fn add(&mut self, text: &str) {
+        self.lines.add(text);
+        self.measure();
+    }
+
+    /// A place, in the last line.
+    pub(super) fn add_place(&mut self, text: &str) {
+        self.add(text);
+        if let Some(last) = self.pieces.last_mut() {
+            last.count += 1;
+        }
+    }
+
+    /// The same as [`Lines::trim_end`].
+    pub(super) fn trim_end(&mut self, most: usize) {
+        self.lines.trim_end(most);
+        self.measure();
+    }
+
+    fn measure(&mut self) {
+        if let Some(last) = self.pieces.last_mut() {
+            last.length = self.lines.length();
+        }
+    }
+
+    /// Bytes of the last line.
+    pub(super) fn length(&self) -> usize {
+        self.lines.length()
+    }
+
+    /// The places in the last line.
+    pub(super) fn count(&self) -> usize {
+        self.pieces.last().map_or(0, |last| last.count)
+    }
 }
 
 /// How much was told so far.
@@ -56,24 +194,24 @@ impl Block<'_> {
 
     fn full_size(&self) -> usize {
         match &self.full {
-            Some(full) => self.head_size() + size(full),
+            Some(full) => self.head_size() + full.size(),
             None => self.short_size(),
         }
     }
 
     fn short_size(&self) -> usize {
-        self.head_size() + size(self.short.iter().map(|piece| &piece.text))
+        self.head_size() + self.short.lines.size()
     }
 
     fn say_full(&self, out: &mut dyn Sink) {
         match &self.full {
-            Some(full) => self.say(full, out),
+            Some(full) => self.say(&full.texts, out),
             None => self.say_short(out),
         }
     }
 
     fn say_short(&self, out: &mut dyn Sink) {
-        self.say(self.short.iter().map(|piece| &piece.text), out);
+        self.say(&self.short.lines.texts, out);
     }
 
     fn say(&self, body: impl IntoIterator<Item = impl AsRef<str>>, out: &mut dyn Sink) {
@@ -93,12 +231,15 @@ impl Block<'_> {
         let room = room.saturating_sub(self.head_size() + MOST_NAMES + 40);
         let mut used = 0;
         let fits = |piece: &&Piece<'_>| {
-            used += piece.text.len() + 1;
+            used += piece.length + 1;
             used <= room
         };
-        let told = self.short.iter().take_while(fits).count();
-        let (told, left) = self.short.split_at(told.max(1).min(self.short.len()));
-        let mut body: Vec<&str> = told.iter().map(|piece| piece.text.as_str()).collect();
+        let pieces = &self.short.pieces;
+        let told = pieces.iter().take_while(fits).count();
+        let told = told.max(1).min(pieces.len());
+        let left = &pieces[told..];
+        let texts = self.short.lines.texts.iter().take(told);
+        let mut body: Vec<&str> = texts.map(String::as_str).collect();
         let note = note(left);
         body.extend(note.as_deref());
         self.say(body, out);
@@ -107,16 +248,21 @@ impl Block<'_> {
 
 /// How many places are left out, and the names of some of their files.
 fn note(left: &[Piece<'_>]) -> Option<String> {
-    let mut files: BTreeMap<&str, usize> = BTreeMap::new();
-    for piece in left.iter().filter(|piece| piece.count > 0) {
-        *files.entry(piece.file).or_default() += piece.count;
-    }
-    let count: usize = files.values().sum();
+    let same = left.chunk_by(|a, b| a.file == b.file);
+    let same = same.map(|same| (same[0].file, same.iter().map(|piece| piece.count).sum()));
+    let mut files: Vec<(&str, usize)> = same.filter(|(_, count)| *count > 0).collect();
+    let count: usize = files.iter().map(|(_, count)| count).sum();
     if count == 0 {
         return None;
     }
+    files.sort_unstable();
+    files.dedup_by(|file, kept| {
+        let is_same = file.0 == kept.0;
+        kept.1 += if is_same { file.1 } else { 0 };
+        is_same
+    });
+    files.retain(|(file, _)| !file.is_empty());
     let mut note = format!("  [… {count} more");
-    files.remove("");
     if !files.is_empty() {
         let _ = write!(note, " in {} files:", files.len());
     }
@@ -132,11 +278,16 @@ fn note(left: &[Piece<'_>]) -> Option<String> {
 }
 
 impl Budget {
+    /// Bytes that the next groups may take.
+    pub(super) fn room(&self) -> usize {
+        MOST_TOLD.saturating_sub(self.told).max(LEAST)
+    }
+
     /// Hands on groups: whole where there is room, else those that are long with shorter places, and as
     /// many of these as fit.
     pub(super) fn tell(&mut self, blocks: &[Block<'_>], out: &mut dyn Sink) {
         let full: Vec<usize> = blocks.iter().map(Block::full_size).collect();
-        let room = MOST_TOLD.saturating_sub(self.told).max(LEAST);
+        let room = self.room();
         self.told += full.iter().sum::<usize>().min(room);
         if full.iter().sum::<usize>() <= room {
             blocks.iter().for_each(|block| block.say_full(out));
@@ -165,36 +316,26 @@ impl Budget {
 }
 
 /// The places of a group by file: `src/a.py:3:5 17:1`.
-pub(super) fn by_file(places: &[String]) -> Vec<Piece<'_>> {
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
+pub(super) fn by_file<'t>(places: impl Iterator<Item = &'t str>, pieces: &mut Pieces<'t>) {
+    let mut last = None;
     for place in places {
         let (file, position) = split(place);
-        match pieces.last_mut() {
-            Some(last) if last.file == file && last.text.len() + position.len() < WIDTH => {
-                last.count += 1;
-                last.text.push(' ');
-                last.text.push_str(position);
-            }
-            _ => pieces.push(Piece {
-                file,
-                count: 1,
-                text: format!("  {place}"),
-            }),
+        if last == Some(file) && pieces.length() + position.len() < WIDTH {
+            pieces.add(" ");
+            pieces.add_place(position);
+        } else {
+            pieces.begin(file, "  ");
+            pieces.add_place(place);
         }
+        last = Some(file);
     }
-    pieces
 }
 
 /// File and position of `src/a.py:3:5`.
 fn split(place: &str) -> (&str, &str) {
-    let is_end = |at: &usize| {
-        let behind = place.as_bytes().get(at + 1);
-        behind.is_some_and(u8::is_ascii_digit)
-    };
-    let colon = place
-        .match_indices([':', '('])
-        .map(|(at, _)| at)
-        .find(is_end);
+    let bytes = place.as_bytes();
+    let is_end = |at: &usize| bytes.get(at + 1).is_some_and(u8::is_ascii_digit);
+    let colon = memchr2_iter(b':', b'(', bytes).find(is_end);
     colon.map_or((place, ""), |at| (&place[..at], &place[at + 1..]))
 }
 
@@ -209,12 +350,19 @@ mod tests {
     }
 
     fn block<'t>(name: &str, places: &'t [String]) -> Block<'t> {
+        let mut full = Lines::new(MOST_TOLD);
+        let mut short = Pieces::new(MOST_TOLD);
+        by_file(places.iter().map(String::as_str), &mut short);
+        for place in places {
+            full.begin("  ");
+            full.add(place);
+        }
         Block {
             number: 1,
             head: vec![format!("{name} ×{}", places.len())],
             foot: vec!["  help".to_owned()],
-            full: Some(places.iter().map(|place| format!("  {place}")).collect()),
-            short: by_file(places),
+            full: Some(full),
+            short,
         }
     }
 

@@ -8,8 +8,9 @@ use std::ops::Range;
 use foldhash::HashMap;
 use memchr::memchr;
 
-use super::budget::{Block, Budget, Piece};
+use super::budget::{Block, Budget, Pieces};
 use super::{Held, Line, Sink};
+use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
 const MOST_BYTES: usize = 2 * 1024 * 1024;
@@ -42,7 +43,9 @@ pub(super) struct Remarks {
     /// Files and places, behind one another.
     texts: String,
     /// The last file that a remark had.
-    file: Range<usize>,
+    file: Text,
+    /// The group of the last remark.
+    last: usize,
     bytes: usize,
     seen: bool,
     budget: Budget,
@@ -69,8 +72,29 @@ struct Form {
 /// Where it is said, and what differs there: ranges of [`Remarks::texts`].
 #[derive(Debug)]
 struct Place {
-    file: Range<usize>,
-    text: Range<usize>,
+    file: Text,
+    text: Text,
+}
+
+/// Where a text is in [`Remarks::texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Text {
+    start: u32,
+    end: u32,
+}
+
+impl Text {
+    /// Adds a text to others.
+    fn push(texts: &mut String, text: &str) -> Self {
+        let start = texts.len() as u32;
+        texts.push_str(text);
+        let end = texts.len() as u32;
+        Self { start, end }
+    }
+
+    fn of(self, texts: &str) -> &str {
+        &texts[self.start as usize..self.end as usize]
+    }
 }
 
 impl Remarks {
@@ -86,11 +110,29 @@ impl Remarks {
 
     pub(super) fn add(&mut self, number: u64, remark: Remark<'_>, out: &mut dyn Sink) {
         self.seen = true;
+        let index = self.group(number, remark);
+        if self.file.of(&self.texts) != remark.file {
+            self.file = Text::push(&mut self.texts, remark.file);
+        }
+        read_form(remark.message, &mut self.form, &mut self.parts);
+        let group = &mut self.groups[index];
+        self.bytes += group.add(remark, &self.form, &self.parts, self.file, &mut self.texts);
+        if self.bytes > MOST_BYTES {
+            self.tell(out);
+        }
+    }
+
+    /// Where the group of a rule is.
+    fn group(&mut self, number: u64, remark: Remark<'_>) -> usize {
+        let is_same = |last: &Group| last.code == remark.code && last.level == remark.level;
+        if self.groups.get(self.last).is_some_and(is_same) {
+            return self.last;
+        }
         self.key.clear();
         self.key.push_str(remark.level);
         self.key.push(' ');
         self.key.push_str(remark.code);
-        let index = match self.by_key.get(&self.key) {
+        self.last = match self.by_key.get(&self.key) {
             Some(index) => *index,
             None => {
                 self.by_key.insert(self.key.clone(), self.groups.len());
@@ -106,35 +148,21 @@ impl Remarks {
                 self.groups.len() - 1
             }
         };
-        if self.texts[self.file.clone()] != *remark.file {
-            self.file = push(&mut self.texts, remark.file);
-        }
-        read_form(remark.message, &mut self.form, &mut self.parts);
-        let group = &mut self.groups[index];
-        self.bytes += group.add(remark, &self.form, &self.parts, &self.file, &mut self.texts);
-        if self.bytes > MOST_BYTES {
-            self.tell(out);
-        }
+        self.last
     }
 
     /// Tells all, and begins anew.
     pub(super) fn tell(&mut self, out: &mut dyn Sink) {
-        let texts = &self.texts;
-        let blocks = self.groups.iter().map(|group| group.block(texts));
+        let room = self.budget.room();
+        let blocks = self.groups.iter();
+        let blocks = blocks.map(|group| group.block(&self.texts, room));
         self.budget.tell(&blocks.collect::<Vec<_>>(), out);
         self.groups.clear();
         self.by_key.clear();
         self.texts.clear();
-        self.file = 0..0;
+        self.file = Text::default();
         self.bytes = 0;
     }
-}
-
-/// Adds a text to others; returns where it is.
-fn push(texts: &mut String, text: &str) -> Range<usize> {
-    let start = texts.len();
-    texts.push_str(text);
-    start..texts.len()
 }
 
 impl Group {
@@ -144,7 +172,7 @@ impl Group {
         remark: Remark<'_>,
         form: &str,
         parts: &[Range<usize>],
-        file: &Range<usize>,
+        file: Text,
         texts: &mut String,
     ) -> usize {
         self.count += 1;
@@ -164,11 +192,11 @@ impl Group {
             }
         };
         let form = &mut self.forms[index];
-        let is_same = |last: &Place| last.file == *file || texts[last.file.clone()] == *remark.file;
+        let is_same = |last: &Place| last.file == file || last.file.of(texts) == remark.file;
         if !form.places.last().is_some_and(is_same) {
             bytes += remark.file.len() + 64;
         }
-        let mut text = push(texts, remark.place);
+        let mut text = Text::push(texts, remark.place);
         for (first, part) in form.parts.iter().zip(parts()) {
             if first != part {
                 texts.push(' ');
@@ -176,14 +204,13 @@ impl Group {
                 bytes += part.len() + 1;
             }
         }
-        text.end = texts.len();
-        let file = file.clone();
+        text.end = texts.len() as u32;
         form.places.push(Place { file, text });
         bytes
     }
 
-    /// As it is printed; `texts`: [`Remarks::texts`].
-    fn block<'t>(&'t self, texts: &'t str) -> Block<'t> {
+    /// As it is printed in at most `room` bytes; `texts`: [`Remarks::texts`].
+    fn block<'t>(&'t self, texts: &'t str, room: usize) -> Block<'t> {
         let mut head = format!("{} {}", self.level, self.code);
         if self.code.is_empty() {
             head.pop();
@@ -193,6 +220,7 @@ impl Group {
         }
         let mut block = Block {
             number: self.number,
+            short: Pieces::new(room),
             ..Block::default()
         };
         let one = self.forms.len() == 1;
@@ -201,26 +229,21 @@ impl Group {
         }
         for form in &self.forms {
             if let (1, [place]) = (self.count, form.places.as_slice()) {
-                let at = format!(
-                    "{} {}",
-                    &texts[place.file.clone()],
-                    &texts[place.text.clone()]
-                );
+                let at = format!("{} {}", place.file.of(texts), place.text.of(texts));
                 let line = format!("{head}: {}  {}", form.message, at.trim_ascii());
                 block.head.push(line);
                 continue;
             }
             match one {
                 true => block.head.push(format!("{head}: {}", form.message)),
-                false => block.short.push(Piece {
-                    text: format!(" {}", form.message),
-                    ..Piece::default()
-                }),
+                false => {
+                    block.short.begin("", " ");
+                    block.short.add(&form.message);
+                }
             }
             // Files of which one form is told in turns are told once.
-            let alike = |a: &Place, b: &Place| {
-                a.file == b.file || texts[a.file.clone()] == texts[b.file.clone()]
-            };
+            let alike =
+                |a: &Place, b: &Place| a.file == b.file || a.file.of(texts) == b.file.of(texts);
             for places in form.places.chunk_by(alike) {
                 push_places(places, texts, &mut block.short);
             }
@@ -230,36 +253,29 @@ impl Group {
 }
 
 /// The places of one file, in as many lines as it takes.
-fn push_places<'t>(places: &[Place], texts: &'t str, pieces: &mut Vec<Piece<'t>>) {
+fn push_places<'t>(places: &[Place], texts: &'t str, pieces: &mut Pieces<'t>) {
     let Some(first) = places.first() else { return };
-    let file = &texts[first.file.clone()];
-    let places = || places.iter().map(|place| &texts[place.text.clone()]);
+    let file = first.file.of(texts);
+    let places = || places.iter().map(|place| place.text.of(texts));
     // Where a place has more than a number, it has to be seen where the next begins.
     let between = match places().any(|place| memchr(b' ', place.as_bytes()).is_some()) {
         true => "; ",
         false => " ",
     };
-    let new = |start: &str| Piece {
-        file,
-        count: 0,
-        text: start.to_owned(),
-    };
-    let mut piece = new("  ");
-    piece.text.push_str(file);
+    pieces.begin(file, "  ");
+    pieces.add(file);
     for place in places() {
-        if piece.count > 0 {
-            piece.text.push_str(between);
-            if piece.text.len() + place.len() > WIDTH {
-                piece.text.truncate(piece.text.trim_ascii_end().len());
-                pieces.push(std::mem::replace(&mut piece, new("    ")));
+        if pieces.count() > 0 {
+            pieces.add(between);
+            if pieces.length() + place.len() > WIDTH {
+                pieces.trim_end(1);
+                pieces.begin(file, "    ");
             }
         } else if !file.is_empty() {
-            piece.text.push(' ');
+            pieces.add(" ");
         }
-        piece.text.push_str(place);
-        piece.count += 1;
+        pieces.add_place(place);
     }
-    pieces.push(piece);
 }
 
 /// What messages of one form have in common, and where each has something instead: what it quotes, and
@@ -271,7 +287,12 @@ fn read_form(message: &str, form: &mut String, parts: &mut Vec<Range<usize>>) {
     // Up to here everything is in the form.
     let mut done = 0;
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    let marks = |word| {
+        between(word, b'0', b'9') | equal(word, b'\'') | equal(word, b'"') | equal(word, b'`')
+    };
+    while let Some(next) = find(&bytes[at..], marks) {
+        at += next;
+        let byte = bytes[at];
         let quotes = matches!(byte, b'\'' | b'"' | b'`');
         let begins = quotes || byte.is_ascii_digit();
         if !begins || (at > 0 && bytes[at - 1].is_ascii_alphanumeric()) {

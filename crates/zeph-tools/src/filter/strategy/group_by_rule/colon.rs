@@ -5,7 +5,10 @@
 //! short form) everything comes in groups.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher;
+
+use foldhash::quality::FixedState;
+use memchr::{memchr, memchr2, memchr3};
 
 use super::{Diagnostic, Dialect, End, Found, Held, Line};
 use crate::filter::find::Find as _;
@@ -22,8 +25,9 @@ const MOST_MESSAGE: usize = 1000;
 struct Colon {
     /// Errors stay as they are.
     compiler: bool,
-    /// The diagnostic whose message may go on.
-    open: Option<Diagnostic>,
+    /// The diagnostic whose message may go on; its memory is used again.
+    open: Diagnostic,
+    is_open: bool,
     pending: Vec<Held>,
     /// A source excerpt may follow; behind a line of signs, what mends it.
     excerpt: bool,
@@ -33,7 +37,7 @@ struct Colon {
     notes: (u8, u8),
     /// Where a template was used, told before the error.
     needed: String,
-    told: HashSet<u64, BuildHasherDefault<DefaultHasher>>,
+    told: HashSet<u64, FixedState>,
 }
 
 /// Of compilers.
@@ -49,7 +53,8 @@ pub(super) fn linter() -> Box<dyn Dialect> {
 fn start(compiler: bool) -> Box<dyn Dialect> {
     Box::new(Colon {
         compiler,
-        open: None,
+        open: Diagnostic::default(),
+        is_open: false,
         pending: Vec::new(),
         excerpt: false,
         signs: false,
@@ -82,14 +87,16 @@ struct Header<'t> {
 
 /// Place and the rest of `src/a.c:3:5: …`; the numbers belong to the place.
 fn place(text: &str) -> Option<(&str, &str)> {
-    let colon = text.bytes().position(|byte| byte == b':')?;
+    let bytes = text.as_bytes();
+    // There is no blank in the path.
+    let colon = memchr2(b':', b' ', bytes).filter(|at| bytes[*at] == b':')?;
     // A drive, as in `C:\a.c:3`.
-    let colon = match text.as_bytes().get(colon + 1) {
-        Some(b'\\') if colon == 1 => 2 + text[2..].bytes().position(|byte| byte == b':')?,
+    let colon = match bytes.get(colon + 1) {
+        Some(b'\\') if colon == 1 => 2 + memchr(b':', &bytes[2..])?,
         _ => colon,
     };
-    let path = &text[..colon];
-    if path.is_empty() || path.contains(' ') || !path.contains(['.', '/', '\\']) {
+    let path = &bytes[..colon];
+    if memchr3(b'.', b'/', b'\\', path).is_none() || memchr(b' ', path).is_some() {
         return None;
     }
     let mut end = colon;
@@ -139,6 +146,8 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
     let (code, message) = code(message);
     let flag = code.is_some_and(|code| code.starts_with("[-W") && !code.starts_with("[-Werror"));
     let level = match word {
+        // Of most linters.
+        "" | "error" if !compiler => Level::Warning,
         "note"
         | "remark"
         | "Anmerkung"
@@ -164,18 +173,26 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
 
 /// What a linter says in one line.
 pub(super) fn one_line(line: Line<'_>) -> Option<Diagnostic> {
-    header(line.text, false).map(|header| diagnostic(line.number, header))
+    let mut diagnostic = Diagnostic::default();
+    set(&mut diagnostic, line.number, header(line.text, false)?);
+    Some(diagnostic)
 }
 
-fn diagnostic(number: u64, header: Header<'_>) -> Diagnostic {
+/// Becomes what a line says; its memory is used again.
+fn set(diagnostic: &mut Diagnostic, number: u64, header: Header<'_>) {
     let message = header.message;
-    Diagnostic {
-        number,
-        level: header.word.to_owned(),
-        code: header.code.map(str::to_owned),
-        message: message[..message.floor_char_boundary(MOST_MESSAGE)].to_owned(),
-        place: header.place.to_owned(),
-        help: None,
+    let message = &message[..message.floor_char_boundary(MOST_MESSAGE)];
+    diagnostic.number = number;
+    let again = |text: &mut String, new: &str| {
+        text.clear();
+        text.push_str(new);
+    };
+    again(&mut diagnostic.level, header.word);
+    again(&mut diagnostic.message, message);
+    again(&mut diagnostic.place, header.place);
+    match (header.code, &mut diagnostic.code) {
+        (Some(new), Some(code)) => again(code, new),
+        (new, code) => *code = new.map(str::to_owned),
     }
 }
 
@@ -269,8 +286,8 @@ fn below(line: Line<'_>, told_error: bool, found: &mut Found<'_>) {
 impl Colon {
     /// What is open is complete; what was held below it is no source.
     fn close(&mut self, found: &mut Found<'_>) {
-        if let Some(diagnostic) = self.open.take() {
-            found.diagnostic(diagnostic);
+        if std::mem::take(&mut self.is_open) {
+            found.diagnostic(&self.open);
         }
         for held in self.pending.drain(..) {
             below(held.line(), self.told_error, found);
@@ -283,7 +300,8 @@ impl Colon {
     fn signs(&mut self) {
         self.pending.pop();
         for held in self.pending.drain(..) {
-            if let Some(open) = &mut self.open {
+            if self.is_open {
+                let open = &mut self.open;
                 let rest = held.text.trim_ascii();
                 if open.code.is_none() && rest.starts_with('[') && rest.ends_with(']') {
                     open.code = Some(rest.to_owned());
@@ -331,7 +349,8 @@ impl Colon {
             }
             Level::Warning | Level::Note => {
                 self.notes = (0, 0);
-                self.open = Some(diagnostic(line.number, header));
+                set(&mut self.open, line.number, header);
+                self.is_open = true;
             }
         }
     }

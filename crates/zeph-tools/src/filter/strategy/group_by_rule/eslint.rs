@@ -29,10 +29,14 @@ fn position(text: &str) -> Option<(&str, &str)> {
 fn stylish(text: &str) -> Option<Remark<'_>> {
     let (place, rest) = position(text.trim_ascii_start())?;
     let rest = rest.strip_prefix(' ')?.trim_ascii();
-    let level = ["error", "warning", "✖", "⚠"]
-        .into_iter()
-        .find(|level| rest.starts_with(level))?;
-    let rest = rest[level.len()..].strip_prefix(' ')?.trim_ascii_start();
+    let level = match rest.as_bytes().first()? {
+        b'e' => "error",
+        b'w' => "warning",
+        _ if rest.starts_with('✖') => "✖",
+        _ => "⚠",
+    };
+    let rest = rest.strip_prefix(level)?.strip_prefix(' ')?;
+    let rest = rest.trim_ascii_start();
     // A message may end without a rule: a file that cannot be parsed.
     let (message, code) = match rest.cut_at_last("  ") {
         Some((message, code)) if !code.contains(' ') => (message.trim_ascii_end(), code),

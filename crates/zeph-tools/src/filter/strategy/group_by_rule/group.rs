@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::budget::{Block, Budget, Piece, by_file};
+use super::budget::{Block, Budget, Lines, Pieces, by_file};
 use super::{Diagnostic, Held, Line, Sink};
 use crate::bytes::{between, equal, find};
 
@@ -25,6 +25,10 @@ pub(super) struct Groups {
     seen: bool,
     budget: Budget,
     key: String,
+    /// Places, behind one another.
+    places: String,
+    /// The group of the last diagnostic.
+    last: usize,
 }
 
 #[derive(Debug)]
@@ -41,7 +45,20 @@ struct Group {
 #[derive(Debug)]
 struct Message {
     text: String,
-    places: Vec<String>,
+    places: Vec<Place>,
+}
+
+/// Where it is in [`Groups::places`].
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    fn text(self, places: &str) -> &str {
+        &places[self.start as usize..self.end as usize]
+    }
 }
 
 impl Groups {
@@ -55,35 +72,62 @@ impl Groups {
         self.seen = true;
     }
 
-    pub(super) fn add(&mut self, mut diagnostic: Diagnostic, out: &mut dyn Sink) {
+    pub(super) fn add(&mut self, diagnostic: &Diagnostic, out: &mut dyn Sink) {
         self.seen = true;
+        let Diagnostic { message, place, .. } = diagnostic;
+        let (index, is_known) = match &diagnostic.code {
+            Some(code) => {
+                let index = self.group(diagnostic, Some(code));
+                (index, self.groups[index].by_text.contains_key(message))
+            }
+            None => {
+                let code = self.code(diagnostic).cloned();
+                (self.group(diagnostic, code.as_ref()), true)
+            }
+        };
+        // Of a message that is known the form is.
+        if let (false, Some(code)) = (is_known, &diagnostic.code)
+            && self.code(diagnostic).is_none()
+        {
+            self.bytes += self.key.len() + code.len();
+            self.codes.insert(self.key.clone(), code.clone());
+        }
+        self.bytes += self.groups[index].add(message, place, &mut self.places);
+        if self.bytes > MOST_BYTES {
+            self.flush(out);
+        }
+    }
+
+    /// The rule whose messages have the form of this one's, which `key` is then.
+    fn code(&mut self, diagnostic: &Diagnostic) -> Option<&String> {
         self.key.clear();
         form(&diagnostic.level, &diagnostic.message, &mut self.key);
-        match &diagnostic.code {
-            Some(code) => {
-                if !self.codes.contains_key(&self.key) {
-                    self.bytes += self.key.len() + code.len();
-                    self.codes.insert(self.key.clone(), code.clone());
-                }
+        self.codes.get(&self.key)
+    }
+
+    /// Where the group of a rule is; without one, of the form that `key` is.
+    fn group(&mut self, diagnostic: &Diagnostic, code: Option<&String>) -> usize {
+        if let Some(code) = code {
+            let is_same =
+                |last: &Group| last.code.as_ref() == Some(code) && last.level == diagnostic.level;
+            if self.groups.get(self.last).is_some_and(is_same) {
+                return self.last;
             }
-            None => diagnostic.code = self.codes.get(&self.key).cloned(),
-        }
-        if let Some(code) = &diagnostic.code {
             self.key.clear();
             self.key.push_str(&diagnostic.level);
             self.key.push(' ');
             self.key.push_str(code);
         }
-        let index = match self.by_key.get(&self.key) {
+        self.last = match self.by_key.get(&self.key) {
             Some(index) => *index,
             None => {
                 self.by_key.insert(self.key.clone(), self.groups.len());
                 self.bytes += self.key.len() + 200;
                 self.groups.push(Group {
                     number: diagnostic.number,
-                    level: diagnostic.level,
-                    code: diagnostic.code,
-                    help: diagnostic.help,
+                    level: diagnostic.level.clone(),
+                    code: code.cloned(),
+                    help: diagnostic.help.clone(),
                     count: 0,
                     messages: Vec::new(),
                     by_text: HashMap::default(),
@@ -91,10 +135,7 @@ impl Groups {
                 self.groups.len() - 1
             }
         };
-        self.bytes += self.groups[index].add(diagnostic.message, diagnostic.place);
-        if self.bytes > MOST_BYTES {
-            self.flush(out);
-        }
+        self.last
     }
 
     /// Takes a line that comes behind the groups.
@@ -112,9 +153,12 @@ impl Groups {
 
     /// Prints all groups, and what comes behind them.
     pub(super) fn flush(&mut self, out: &mut dyn Sink) {
-        let blocks: Vec<Block<'_>> = self.groups.iter().map(Group::block).collect();
-        self.budget.tell(&blocks, out);
+        let room = self.budget.room();
+        let blocks = self.groups.iter();
+        let blocks = blocks.map(|group| group.block(&self.places, room));
+        self.budget.tell(&blocks.collect::<Vec<_>>(), out);
         self.groups.clear();
+        self.places.clear();
         for held in self.after.drain(..) {
             out.keep(held.line());
         }
@@ -160,25 +204,28 @@ fn form(level: &str, message: &str, form: &mut String) {
 }
 
 impl Group {
-    /// How many bytes more there are.
-    fn add(&mut self, text: String, place: String) -> usize {
+    /// How many bytes more there are; `places`: [`Groups::places`].
+    fn add(&mut self, text: &str, place: &str, places: &mut String) -> usize {
         let mut bytes = place.len() + 32;
-        let index = match self.by_text.get(&text) {
+        let index = match self.by_text.get(text) {
             Some(index) => *index,
             None => {
                 bytes += 2 * text.len() + 120;
-                self.by_text.insert(text.clone(), self.messages.len());
+                self.by_text.insert(text.to_owned(), self.messages.len());
                 self.messages.push(Message {
-                    text,
+                    text: text.to_owned(),
                     places: Vec::new(),
                 });
                 self.messages.len() - 1
             }
         };
-        let places = &mut self.messages[index].places;
+        let known = &mut self.messages[index].places;
         // Several targets of a crate say the same, one after the other.
-        if places.last() != Some(&place) {
-            places.push(place);
+        if known.last().is_none_or(|last| last.text(places) != place) {
+            let start = places.len() as u32;
+            places.push_str(place);
+            let end = places.len() as u32;
+            known.push(Place { start, end });
             self.count += 1;
         }
         bytes
@@ -196,10 +243,11 @@ impl Group {
         }
     }
 
-    /// As it is printed.
-    fn block(&self) -> Block<'_> {
+    /// As it is printed in at most `room` bytes; `places`: [`Groups::places`].
+    fn block<'t>(&'t self, places: &'t str, room: usize) -> Block<'t> {
         let mut block = Block {
             number: self.number,
+            short: Pieces::new(room),
             ..Block::default()
         };
         let Some(first) = self.messages.first() else {
@@ -208,7 +256,9 @@ impl Group {
         // The first message in the tool's own form, so that it is recognized.
         let title = self.title(&first.text);
         match (self.messages.as_slice(), first.places.as_slice()) {
-            ([_], [place]) => block.head.push(format!("{title} --> {place}")),
+            ([_], [place]) => block
+                .head
+                .push(format!("{title} --> {}", place.text(places))),
             _ => block.head.push(format!("{title} ×{}", self.count)),
         }
         if let Some(help) = &self.help {
@@ -217,7 +267,7 @@ impl Group {
         if self.count == 1 && self.messages.len() == 1 {
             return block;
         }
-        let mut full = Vec::new();
+        let mut full = Lines::new(room);
         for (index, message) in self.messages.iter().enumerate() {
             // An error can be looked for by the words that the tool has for it.
             let said = match (index, self.level.starts_with("error")) {
@@ -225,12 +275,10 @@ impl Group {
                 (_, true) => format!(" {}: {}", self.level, message.text),
                 (_, false) => format!(" {}", message.text),
             };
-            push_places(&message.places, &said, &mut full);
-            let mut pieces = by_file(&message.places);
-            if let Some(Piece { text, .. }) = pieces.last_mut() {
-                text.push_str(&said);
-            }
-            block.short.append(&mut pieces);
+            let texts = || message.places.iter().map(|place| place.text(places));
+            push_places(texts(), &said, &mut full);
+            by_file(texts(), &mut block.short);
+            block.short.add(&said);
         }
         block.full = Some(full);
         block
@@ -246,15 +294,14 @@ fn shortened(help: &str) -> String {
 }
 
 /// The places, and behind them what is said of them.
-fn push_places(places: &[String], said: &str, lines: &mut Vec<String>) {
-    let mut text = String::from(" ");
+fn push_places<'t>(places: impl Iterator<Item = &'t str>, said: &str, lines: &mut Lines) {
+    lines.begin(" ");
     for place in places {
-        if text.len() > 1 && text.len() + place.len() > WIDTH {
-            lines.push(std::mem::replace(&mut text, String::from(" ")));
+        if lines.length() > 1 && lines.length() + place.len() > WIDTH {
+            lines.begin(" ");
         }
-        text.push(' ');
-        text.push_str(place);
+        lines.add(" ");
+        lines.add(place);
     }
-    text.push_str(said);
-    lines.push(text);
+    lines.add(said);
 }

@@ -77,7 +77,7 @@ impl Found<'_> {
     }
 
     /// A diagnostic for the groups.
-    pub(super) fn diagnostic(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn diagnostic(&mut self, diagnostic: &Diagnostic) {
         self.groups.add(diagnostic, self.out);
     }
 

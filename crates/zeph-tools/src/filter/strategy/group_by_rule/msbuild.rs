@@ -56,7 +56,7 @@ impl Dialect for MsBuild {
             found.keep_diagnostic(Line { text, ..line });
             return;
         }
-        found.diagnostic(Diagnostic {
+        found.diagnostic(&Diagnostic {
             number: line.number,
             level: level.to_owned(),
             code: Some(code.to_owned()),

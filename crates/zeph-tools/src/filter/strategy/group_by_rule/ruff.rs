@@ -32,7 +32,7 @@ fn header(text: &str) -> Option<(&str, &str)> {
 impl Ruff {
     fn close(&mut self, found: &mut Found<'_>) {
         if let Some(diagnostic) = self.open.take() {
-            found.diagnostic(diagnostic);
+            found.diagnostic(&diagnostic);
         }
         if let Some(header) = self.header.take() {
             found.keep_after(header.line());
@@ -65,7 +65,7 @@ impl Dialect for Ruff {
         }
         if let Some(diagnostic) = one_line(line) {
             self.close(found);
-            found.diagnostic(diagnostic);
+            found.diagnostic(&diagnostic);
             return;
         }
         if self.open.is_some() {

@@ -157,7 +157,7 @@ impl Rustc {
         let known = self.whole.len() >= WHOLE || self.whole.contains(&message);
         if let (true, Some(place)) = (lint || known, place) {
             let place = place.to_owned();
-            found.diagnostic(match own_code {
+            found.diagnostic(&match own_code {
                 Some(own) => Diagnostic {
                     number,
                     level: format!("{level}[{own}]"),
@@ -212,7 +212,7 @@ impl Rustc {
                 self.at = At::Tests;
             }
             None => match short(text) {
-                Some(diagnostic) => found.diagnostic(Diagnostic {
+                Some(diagnostic) => found.diagnostic(&Diagnostic {
                     number: line.number,
                     ..diagnostic
                 }),

@@ -7,8 +7,9 @@ use crate::filter::find::Find as _;
 
 #[derive(Default)]
 struct Tsc {
-    /// The diagnostic that came last: lines that explain it may follow.
-    last: Option<Held>,
+    /// The diagnostic that came last: lines that explain it may follow. Its memory is used again.
+    last: Held,
+    parts: Option<Parts>,
     pretty: bool,
     /// In the excerpt of the source behind it.
     excerpt: bool,
@@ -20,8 +21,32 @@ pub(super) fn start() -> Box<dyn Reader> {
     Box::new(Tsc::default())
 }
 
-/// A diagnostic, and whether it is in the pretty form.
-fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
+/// Where the parts of a diagnostic are.
+#[derive(Debug, Clone, Copy)]
+struct Parts {
+    place: usize,
+    level: &'static str,
+    /// Where the rule begins and ends.
+    code: (usize, usize),
+    message: usize,
+    /// It is in the pretty form.
+    pretty: bool,
+}
+
+impl Parts {
+    fn of(self, text: &str) -> Remark<'_> {
+        Remark {
+            level: self.level,
+            code: &text[self.code.0..self.code.1],
+            message: &text[self.message..],
+            file: "",
+            place: &text[..self.place],
+        }
+    }
+}
+
+/// The parts of a diagnostic.
+fn diagnostic(text: &str) -> Option<Parts> {
     let at = text.place_of(" TS").filter(|_| !text.starts_with(' '))?;
     let digits = text[at + 3..]
         .bytes()
@@ -30,7 +55,6 @@ fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
     let message = text[at + 3 + digits..]
         .strip_prefix(": ")
         .filter(|_| digits > 0)?;
-    let code = &text[at + 1..at + 3 + digits];
     let before = &text[..at];
     let (place, level, pretty) = match before.cut_at_last(" - ") {
         Some((place, level)) => (place, level, true),
@@ -39,17 +63,14 @@ fn diagnostic(text: &str) -> Option<(Remark<'_>, bool)> {
             None => ("", before, false),
         },
     };
-    let known = ["error", "warning", "message", "suggestion"].contains(&level);
-    known.then_some((
-        Remark {
-            level,
-            code,
-            message,
-            file: "",
-            place,
-        },
+    let known = ["error", "warning", "message", "suggestion"];
+    Some(Parts {
+        place: place.len(),
+        level: known.into_iter().find(|known| *known == level)?,
+        code: (at + 1, at + 3 + digits),
+        message: text.len() - message.len(),
         pretty,
-    ))
+    })
 }
 
 /// Whether it is one of the compiler's.
@@ -70,10 +91,8 @@ pub(super) fn is_source(text: &str) -> bool {
 impl Tsc {
     /// The last diagnostic is complete.
     fn close(&mut self, remarks: &mut Remarks, out: &mut dyn Sink) {
-        if let Some(held) = self.last.take()
-            && let Some((remark, _)) = diagnostic(&held.text)
-        {
-            remarks.add(held.number, remark, out);
+        if let Some(parts) = self.parts.take() {
+            remarks.add(self.last.number, parts.of(&self.last.text), out);
         }
     }
 }
@@ -85,10 +104,11 @@ impl Reader for Tsc {
             self.excerpt = self.pretty;
             return;
         }
-        if let Some((_, pretty)) = diagnostic(text) {
+        if let Some(parts) = diagnostic(text) {
             self.close(remarks, out);
-            self.last = Some(line.into());
-            (self.pretty, self.excerpt, self.table) = (pretty, false, false);
+            self.last.set(line);
+            self.parts = Some(parts);
+            (self.pretty, self.excerpt, self.table) = (parts.pretty, false, false);
             return;
         }
         let indented = text.starts_with([' ', '\t']);
@@ -104,9 +124,9 @@ impl Reader for Tsc {
         }
         if indented {
             // It explains the last one, which is then told as and where it was.
-            if let Some(held) = self.last.take() {
+            if self.parts.take().is_some() {
                 remarks.understood();
-                out.keep(held.line());
+                out.keep(self.last.line());
             }
             out.keep(line);
             return;
@@ -128,7 +148,10 @@ mod tests {
     #[test]
     fn both_forms_are_read() {
         let check = |text, expect: (&str, &str, &str, bool)| {
-            let read = diagnostic(text).map(|(r, pretty)| (r.place, r.code, r.message, pretty));
+            let read = diagnostic(text).map(|parts| {
+                let remark = parts.of(text);
+                (remark.place, remark.code, remark.message, parts.pretty)
+            });
             assert_eq!(read, Some(expect));
         };
         check(

@@ -21,7 +21,7 @@ impl Table {
             self.open = true;
             return true;
         }
-        self.open &= text.contains('|');
+        self.open = self.open && text.contains('|');
         let mut columns = text.split('|');
         let Some(name) = self.open.then(|| columns.next()).flatten() else {
             return false;

@@ -8,6 +8,7 @@ use super::coverage;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Jest's.
@@ -91,7 +92,8 @@ const TOTALS: &[&str] = &[
 ];
 
 fn total(text: &str) -> Option<usize> {
-    TOTALS.iter().position(|total| text.starts_with(total))
+    let found = text.begins_with_any(TOTALS);
+    found.then(|| TOTALS.iter().position(|total| text.starts_with(total)))?
 }
 
 /// The sign before a test, and its name.
@@ -100,7 +102,7 @@ fn test(text: &str) -> Option<(char, &str)> {
     let sign = text
         .chars()
         .next()
-        .filter(|sign| "✓✕○✎√×".contains(*sign))?;
+        .filter(|sign| matches!(sign, '✓' | '✕' | '○' | '✎' | '√' | '×'))?;
     let name = text[sign.len_utf8()..].strip_prefix(' ')?;
     Some((sign, without_time(name)))
 }

@@ -91,7 +91,7 @@ impl Mocha {
                 self.test(depth, out);
                 return;
             }
-            if trimmed.chars().all(|c| "․.!,".contains(c)) {
+            if trimmed.chars().all(|c| matches!(c, '․' | '.' | '!' | ',')) {
                 return;
             }
             if self.titles.len() < MOST_TITLES {

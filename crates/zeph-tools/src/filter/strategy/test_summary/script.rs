@@ -5,6 +5,7 @@
 //! those of Jest, Vitest, Mocha, AVA, Playwright and the test runner of Node.
 
 use super::super::excerpt::keep_cut;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Lines of a message.
@@ -127,9 +128,7 @@ impl Failure {
             return;
         }
         let side = text.trim_start_matches(['-', '+', ' ']);
-        self.compared |= ["Expected", "Received", "expected"]
-            .iter()
-            .any(|word| side.starts_with(word));
+        self.compared |= side.begins_with_any(&["Expected", "Received", "expected"]);
         if is_advice(text) {
             return;
         }
@@ -275,7 +274,7 @@ impl Frame<'_> {
                 "native",
             ]
             .iter()
-            .any(|foreign| place.contains(foreign))
+            .any(|foreign| place.place_of(foreign).is_some())
         })
     }
 }
@@ -379,7 +378,7 @@ fn is_diff_header(text: &str) -> bool {
         "Difference (- actual, + expected",
         "Difference:",
     ];
-    HEADERS.iter().any(|header| text.starts_with(header))
+    text.begins_with_any(HEADERS)
 }
 
 /// What a tool says with every failure of this kind.
@@ -402,7 +401,7 @@ fn is_advice(text: &str) -> bool {
         "For information about custom transformations",
         "Jest failed to parse a file. This happens",
     ];
-    ADVICE.iter().any(|advice| text.starts_with(advice))
+    text.begins_with_any(ADVICE)
 }
 
 #[cfg(test)]

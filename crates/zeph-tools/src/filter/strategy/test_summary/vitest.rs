@@ -6,6 +6,7 @@ use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use crate::filter::find::Find as _;
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Vitest's.
@@ -71,7 +72,7 @@ fn total(text: &str) -> Option<&str> {
         "Duration",
     ];
     let trimmed = text.trim_ascii_start();
-    if trimmed.len() == text.len() {
+    if trimmed.len() == text.len() || !trimmed.begins_with_any(TOTALS) {
         return None;
     }
     let name = TOTALS.iter().find(|name| {
@@ -95,7 +96,7 @@ fn sign(text: &str) -> Option<(char, &str)> {
     let sign = trimmed
         .chars()
         .next()
-        .filter(|sign| "✓✔×✗↓❯".contains(*sign))?;
+        .filter(|sign| matches!(sign, '✓' | '✔' | '×' | '✗' | '↓' | '❯'))?;
     Some((sign, trimmed[sign.len_utf8()..].strip_prefix(' ')?))
 }
 
@@ -230,5 +231,6 @@ impl Strategy for Vitest {
 
 /// Whether it is a line of signs, one a test.
 fn is_dots(text: &str) -> bool {
-    text.chars().all(|c| "·x-*↓.".contains(c)) && text.chars().any(|c| c == '·' || c == '.')
+    let is_sign = |c| matches!(c, '·' | 'x' | '-' | '*' | '↓' | '.');
+    text.chars().all(is_sign) && text.contains(['·', '.'])
 }

@@ -13,7 +13,13 @@ const MOST_NAME: usize = 100;
 
 struct Workspaces {
     limits: Limits,
-    sources: BTreeMap<String, Detect>,
+    /// Where in `sources` the lines of a name are read.
+    names: BTreeMap<String, usize>,
+    sources: Vec<Detect>,
+    /// The last name, and where it is read.
+    last: (String, usize),
+    /// A line with its name; its memory is used again.
+    named: String,
 }
 
 /// Whether only such a runner prints this.
@@ -28,7 +34,10 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Workspaces {
         limits,
-        sources: BTreeMap::new(),
+        names: BTreeMap::new(),
+        sources: Vec::new(),
+        last: (String::new(), 0),
+        named: String::new(),
     })
 }
 
@@ -65,62 +74,92 @@ fn is_position(name: &str) -> bool {
     !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+impl Workspaces {
+    /// The same; mostly it is the name of the line before.
+    fn split<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str)> {
+        let (last, _) = &self.last;
+        match last.ends_with(": ") && text.starts_with(last.as_str()) {
+            true => Some(text.split_at(last.len())),
+            false => split(text),
+        }
+    }
+
+    /// Where the lines of a name are read; `None` where there are too many names.
+    fn source(&mut self, name: &str) -> Option<usize> {
+        if self.last.0 == name {
+            return Some(self.last.1);
+        }
+        let at = match self.names.get(name) {
+            Some(at) => *at,
+            None if self.sources.len() == MOST_SOURCES => return None,
+            None => {
+                self.sources.push(Detect::new(self.limits));
+                let at = self.sources.len() - 1;
+                self.names.insert(name.to_owned(), at);
+                at
+            }
+        };
+        self.last.0.clear();
+        self.last.0.push_str(name);
+        self.last.1 = at;
+        Some(at)
+    }
+}
+
 /// Puts the name of the package before what is kept of its lines.
 struct Named<'n> {
     name: &'n str,
+    named: &'n mut String,
     out: &'n mut dyn Sink,
 }
 
 impl Named<'_> {
-    fn named(&self, text: &str) -> String {
-        format!("{}{text}", self.name)
+    fn name(&mut self, text: &str) {
+        self.named.clear();
+        self.named.push_str(self.name);
+        self.named.push_str(text);
     }
 }
 
 impl Sink for Named<'_> {
     fn keep(&mut self, line: Line<'_>) {
-        let text = self.named(line.text);
-        self.out.keep(Line {
-            text: &text,
-            ..line
-        });
+        self.name(line.text);
+        let text = self.named.as_str();
+        self.out.keep(Line { text, ..line });
     }
 
     fn say(&mut self, number: u64, text: &str) {
-        let text = self.named(text);
-        self.out.say(number, &text);
+        self.name(text);
+        self.out.say(number, self.named);
     }
 }
 
 impl Strategy for Workspaces {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        let Some((name, rest)) = split(line.text) else {
+        let Some((name, rest)) = self.split(line.text) else {
             if !line.text.is_empty() {
                 out.keep(line);
             }
             return;
         };
-        if !self.sources.contains_key(name) {
-            if self.sources.len() == MOST_SOURCES {
-                out.keep(line);
-                return;
-            }
-            let detect = Detect::new(self.limits);
-            self.sources.insert(name.to_owned(), detect);
-        }
-        if let Some(source) = self.sources.get_mut(name) {
-            let line = Line { text: rest, ..line };
-            source.line(line, &mut Named { name, out });
-        }
+        let Some(at) = self.source(name) else {
+            out.keep(line);
+            return;
+        };
+        let line = Line { text: rest, ..line };
+        let named = &mut self.named;
+        self.sources[at].line(line, &mut Named { name, named, out });
     }
 
     fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
         let mut confidence = None;
-        for (name, mut source) in std::mem::take(&mut self.sources) {
+        for (name, at) in std::mem::take(&mut self.names) {
             let name = &name;
+            let source = &mut self.sources[at];
             let found = source.understands();
             // How each of them ended is not known.
-            let understood = source.finish(End::default(), &mut Named { name, out });
+            let named = &mut self.named;
+            let understood = source.finish(End::default(), &mut Named { name, named, out });
             if found {
                 confidence = confidence.max(Some(understood));
             }
