@@ -6,6 +6,7 @@
 
 mod baseline;
 mod calls;
+mod code;
 mod commands;
 mod model;
 mod report;
@@ -51,6 +52,7 @@ fn micro(project: &Project) -> xshell::Result<()> {
         .run()?;
     project.cargo("bench -p zeph-tools --bench filter").run()?;
     project.cargo("bench -p zeph-tools --bench secrets").run()?;
+    project.cargo("bench -p zeph-memory --bench memory").run()?;
     project.cargo("bench -p zeph-tools --bench gates").run()
 }
 
@@ -68,6 +70,7 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     conversations(&binary, &mut figures)?;
     commands::measure(&binary, &mut figures)?;
     search::measure(project, &binary, &mut figures)?;
+    code::measure(&binary, &mut figures)?;
     let size = std::fs::metadata(&binary)?.len();
     figures.push(Figure::new("the binary", Unit::MiB, size as f64 / MIB).at_most(25.0));
     if flags.json {

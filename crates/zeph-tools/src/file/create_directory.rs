@@ -37,7 +37,7 @@ impl CreateDirectoryTool {
             sandbox,
             definition: ToolDef::new::<CreateDirectoryParams>(
                 "create_directory",
-                "Create a directory and its parents.",
+                "Create a directory and parents.",
                 Annotations {
                     destructive: false,
                     idempotent: true,

@@ -41,7 +41,7 @@ impl DeletePathTool {
             sandbox,
             definition: ToolDef::new::<DeletePathParams>(
                 "delete_path",
-                "Delete a file, link or directory.",
+                "Delete a file or directory.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE

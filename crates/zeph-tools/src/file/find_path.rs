@@ -50,7 +50,7 @@ impl FindPathTool {
             sandbox,
             definition: ToolDef::new::<FindPathParams>(
                 "find_path",
-                "Find paths by glob (**/*.rs), newest first. For contents use grep.",
+                "Find paths by glob (**/*.rs), newest first.",
                 Annotations::READ,
             )
             .with_aliases(&["glob"])

@@ -49,7 +49,7 @@ impl GetFileTreeTool {
             sandbox,
             definition: ToolDef::new::<GetFileTreeParams>(
                 "get_file_tree",
-                "JSON array of the paths below a directory.",
+                "All paths below a directory, as JSON.",
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")])

@@ -67,7 +67,7 @@ impl GrepTool {
             sandbox,
             definition: ToolDef::new::<GrepParams>(
                 "grep",
-                "Search file contents by Rust regex, case-sensitive; skips ignored, hidden, binary files.",
+                "Search file contents by Rust regex; skips ignored, hidden, binary files.",
                 Annotations::READ,
             )
             .with_param_aliases(&[
@@ -78,7 +78,9 @@ impl GrepTool {
                 ("include", "glob"),
                 ("limit", "max_results"),
             ])
-            .about(About::Paths(const { &[PathParam::read("path").or(".").with_contents()] })),
+            .about(About::Paths(
+                const { &[PathParam::read("path").or(".").with_contents()] },
+            )),
             time,
         }
     }

@@ -48,6 +48,23 @@ impl From<&Stat> for Marks {
 }
 
 impl Marks {
+    /// All of it, in an order that stays.
+    pub(crate) fn bytes(&self) -> [u8; 64] {
+        let numbers = [
+            u128::from(self.device) << 64 | u128::from(self.inode),
+            u128::from(self.mode) << 64 | u128::from(self.size.cast_unsigned()),
+            u128::from(self.modified.0.cast_unsigned()) << 64
+                | u128::from(self.modified.1.cast_unsigned()),
+            u128::from(self.changed.0.cast_unsigned()) << 64
+                | u128::from(self.changed.1.cast_unsigned()),
+        ];
+        let mut bytes = [0; 64];
+        for (place, number) in bytes.chunks_exact_mut(16).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
     /// Whether a change that comes after `began` cannot leave these marks.
     pub(crate) fn are_settled(&self, began: SystemTime) -> bool {
         let whole = self.modified.1 == 0 && self.changed.1 == 0;

@@ -1,73 +1,57 @@
 //! The symbols of a text, as tree-sitter reads it.
 
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser};
 
 use super::language::{Rule, Tongue};
 use super::symbol::{Kind, Symbol};
 
-/// The time for one file; one that takes longer has no symbols here.
-const TIME: Duration = Duration::from_millis(500);
+/// The time of a core for one file, whatever else the machine does.
+const TIME: Duration = Duration::from_secs(2);
 /// Symbols of one file.
-const MOST: usize = 20_000;
+pub(super) const MOST: usize = 200_000;
 /// Bytes of a name; a longer one is no name.
-const LONGEST_NAME: usize = 200;
+pub(super) const LONGEST_NAME: usize = 200;
 
-/// Something that contains: its name, whether it is a type, and whether it is a function.
-struct Outer {
-    depth: u32,
-    name: String,
-    is_type: bool,
-    is_function: bool,
+/// The symbols of a text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Symbols {
+    /// Those that were found, in their order.
+    pub(super) found: Vec<Symbol>,
+    /// Whether these are all: it takes no longer than [`TIME`], and there are at most [`MOST`].
+    pub(super) whole: bool,
 }
 
-/// The symbols of `text` in their order; `None` when it takes too long.
-pub(super) fn symbols(tongue: &Tongue, text: &[u8]) -> Option<Vec<Symbol>> {
-    let deadline = Instant::now() + TIME;
-    let mut parser = Parser::new();
-    parser.set_language(&tongue.language).ok()?;
-    let mut go_on = |_: &ParseState| {
-        if Instant::now() < deadline {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    };
-    let options = ParseOptions::new().progress_callback(&mut go_on);
-    let mut rest = |at: usize, _| text.get(at..).unwrap_or_default();
-    let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+/// Something that contains, with what contains it.
+struct Outer {
+    depth: u32,
+    /// The names from the outside in, joined by `.`; empty where that is too long.
+    path: String,
+    is_type: bool,
+    /// Whether it is a function, or lies in one.
+    in_function: bool,
+}
 
+/// The time that this thread was at work.
+fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// The symbols of `text`.
+pub(super) fn symbols(tongue: &Tongue, text: &[u8]) -> Symbols {
     let mut found = Found {
         text,
         outer: Vec::new(),
         symbols: Vec::new(),
     };
-    let mut cursor = tree.walk();
-    let mut seen = 0_u32;
-    loop {
-        seen = seen.wrapping_add(1);
-        if found.symbols.len() >= MOST || (seen.is_multiple_of(4096) && Instant::now() >= deadline)
-        {
-            return None;
-        }
-        let node = cursor.node();
-        let depth = cursor.depth();
-        while found.outer.last().is_some_and(|outer| outer.depth >= depth) {
-            found.outer.pop();
-        }
-        if let Some(rule) = tongue.rule(node.kind_id()) {
-            found.take(rule, node, depth);
-        }
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return Some(found.symbols);
-            }
-        }
+    let whole = found.all(tongue).is_some();
+    Symbols {
+        found: found.symbols,
+        whole,
     }
 }
 
@@ -78,13 +62,56 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
+    /// Takes all symbols; `None` where it ends early.
+    fn all(&mut self, tongue: &Tongue) -> Option<()> {
+        let deadline = worked() + TIME;
+        let mut parser = Parser::new();
+        parser.set_language(&tongue.language).ok()?;
+        let mut go_on = |_: &ParseState| {
+            if worked() < deadline {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        let options = ParseOptions::new().progress_callback(&mut go_on);
+        let text = self.text;
+        let mut rest = |at: usize, _| text.get(at..).unwrap_or_default();
+        let tree = parser.parse_with_options(&mut rest, None, Some(options))?;
+
+        let mut cursor = tree.walk();
+        let mut seen = 0_u32;
+        loop {
+            seen = seen.wrapping_add(1);
+            if self.symbols.len() >= MOST || (seen.is_multiple_of(4096) && worked() >= deadline) {
+                return None;
+            }
+            let node = cursor.node();
+            let depth = cursor.depth();
+            while self.outer.last().is_some_and(|outer| outer.depth >= depth) {
+                self.outer.pop();
+            }
+            if let Some(rule) = tongue.rule(node.kind_id()) {
+                self.take(rule, node, depth);
+            }
+            if cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return Some(());
+                }
+            }
+        }
+    }
+
     fn text(&self, node: Node<'_>) -> &'a str {
         let bytes = self.text.get(node.byte_range()).unwrap_or_default();
         std::str::from_utf8(bytes).unwrap_or_default()
     }
 
     fn in_function(&self) -> bool {
-        self.outer.iter().any(|outer| outer.is_function)
+        self.outer.last().is_some_and(|outer| outer.in_function)
     }
 
     fn in_type(&self) -> bool {
@@ -146,14 +173,14 @@ impl<'a> Found<'a> {
             }
             Rule::Within(of) => {
                 let name = field(of).map(|node| base_name(self.text(node)).to_owned());
-                self.enter(name.unwrap_or_default(), true, false, depth);
+                self.enter(&name.unwrap_or_default(), true, false, depth);
             }
             Rule::Received => {
                 let of = field("receiver").map(|receiver| self.text(receiver));
                 let of = of.unwrap_or_default().trim_matches(['(', ')']);
                 let of = of.rsplit([' ', '*']).find(|word| !word.is_empty());
                 let of = base_name(of.unwrap_or_default()).to_owned();
-                self.enter(of, true, false, depth);
+                self.enter(&of, true, false, depth);
                 self.named(field("name"), Kind::Method, depth);
             }
             Rule::GoType => {
@@ -186,7 +213,7 @@ impl<'a> Found<'a> {
         let is_function = matches!(kind, Kind::Function | Kind::Method);
         let is_type = kind.is_type();
         let text = self.text(name).trim_matches(['"', '\'']);
-        self.enter(text.to_owned(), is_type, is_function, depth);
+        self.enter(text, is_type, is_function, depth);
     }
 
     /// A function of C or C++: `A::b` is `b` within `A`.
@@ -198,7 +225,7 @@ impl<'a> Found<'a> {
         while node.kind() == "qualified_identifier" {
             if let Some(scope) = node.child_by_field_name("scope") {
                 let scope = base_name(self.text(scope)).to_owned();
-                self.enter(scope, true, false, depth);
+                self.enter(&scope, true, false, depth);
                 scopes += 1;
                 kind = Kind::Method;
             }
@@ -211,15 +238,27 @@ impl<'a> Found<'a> {
         for _ in 0..scopes {
             self.outer.pop();
         }
-        self.enter(self.text(node).to_owned(), false, true, depth);
+        self.enter(self.text(node), false, true, depth);
     }
 
-    fn enter(&mut self, name: String, is_type: bool, is_function: bool, depth: u32) {
+    fn enter(&mut self, name: &str, is_type: bool, is_function: bool, depth: u32) {
+        let above = self.outer.last();
+        let path = above.map_or("", |above| above.path.as_str());
+        let path = match (path.is_empty(), name.is_empty()) {
+            (_, true) => path.to_owned(),
+            (true, false) => name.to_owned(),
+            (false, false) => format!("{path}.{name}"),
+        };
+        let in_function = is_function || above.is_some_and(|above| above.in_function);
         self.outer.push(Outer {
             depth,
-            name,
+            path: if path.len() > LONGEST_NAME {
+                String::new()
+            } else {
+                path
+            },
             is_type,
-            is_function,
+            in_function,
         });
     }
 
@@ -228,19 +267,16 @@ impl<'a> Found<'a> {
         if text.is_empty() || text.len() > LONGEST_NAME || text.contains(char::is_control) {
             return;
         }
-        let outer = self.outer.iter().map(|outer| outer.name.as_str());
-        let outer: Vec<&str> = outer.filter(|name| !name.is_empty()).collect();
-        let mut container = outer.join(".");
-        if container.len() > LONGEST_NAME {
-            container.clear();
-        }
         self.symbols.push(Symbol {
             name: text.to_owned(),
             kind,
             line: u32::try_from(name.start_position().row)
                 .unwrap_or(u32::MAX - 1)
                 .saturating_add(1),
-            container,
+            container: self
+                .outer
+                .last()
+                .map_or_else(String::new, |outer| outer.path.clone()),
         });
     }
 }

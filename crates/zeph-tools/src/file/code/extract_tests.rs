@@ -10,9 +10,10 @@ use super::*;
 
 /// The symbols of a file: line, kind, and name after what it lies in.
 fn found(name: &str, text: &str) -> Vec<String> {
-    let tongue = of(Path::new(name)).expect("a language");
-    let symbols = symbols(tongue, text.as_bytes()).expect("in time");
-    let said = symbols.iter().map(|symbol| {
+    let reader = of(Path::new(name)).expect("a language");
+    let symbols = reader.symbols(text.as_bytes());
+    assert!(symbols.whole, "in time");
+    let said = symbols.found.iter().map(|symbol| {
         let Symbol {
             name,
             kind,
@@ -148,7 +149,7 @@ proptest! {
         name in proptest::sample::select(vec!["a.rs", "a.py", "a.tsx", "a.go", "a.java", "a.c", "a.h"]),
     ) {
         let lines = u32::try_from(text.split('\n').count()).unwrap();
-        let symbols = symbols(of(Path::new(name)).unwrap(), text.as_bytes()).unwrap_or_default();
+        let symbols = of(Path::new(name)).unwrap().symbols(text.as_bytes()).found;
         prop_assert!(symbols.iter().all(|symbol| symbol.line >= 1 && symbol.line <= lines));
     }
 }

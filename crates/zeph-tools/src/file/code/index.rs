@@ -26,6 +26,8 @@ pub struct FileMarks {
     pub marks: i64,
     /// What is left of the content's SHA-256.
     pub content: i64,
+    /// Whether all of its symbols are known.
+    pub whole: bool,
 }
 
 /// A file that was read.
@@ -66,13 +68,15 @@ pub struct Located {
 /// Keeps the symbols of files. Several processes may share one.
 #[async_trait]
 pub trait CodeIndex: Send + Sync {
-    /// All files that it knows, by their canonical paths.
+    /// All files that it knows, by their canonical paths, and the version of what it holds: another one
+    /// where another process, or another index of this one, changed it since.
     ///
     /// # Errors
     /// [`CodeIndexError`].
-    async fn files(&self) -> Result<HashMap<String, FileMarks>, CodeIndexError>;
+    async fn files(&self) -> Result<(HashMap<String, FileMarks>, i64), CodeIndexError>;
 
-    /// Takes in what was read of files, all or none.
+    /// Takes in what was read of files, all or none. Where the symbols of a file are said to be those that it
+    /// has, and it has those of another content by now, it leaves that file as it is.
     ///
     /// # Errors
     /// [`CodeIndexError`].
@@ -84,11 +88,12 @@ pub trait CodeIndex: Send + Sync {
     /// [`CodeIndexError`].
     async fn forget(&self, paths: Vec<String>) -> Result<(), CodeIndexError>;
 
-    /// The symbols that fit best, those first, as [`rank`](super::symbol::rank) orders them.
+    /// The symbols that fit best, those first, as [`rank`](super::symbol::rank) orders them, and the version
+    /// that they are of.
     ///
     /// # Errors
     /// [`CodeIndexError`].
-    async fn find(&self, wanted: &Wanted) -> Result<Vec<Located>, CodeIndexError>;
+    async fn find(&self, wanted: &Wanted) -> Result<(Vec<Located>, i64), CodeIndexError>;
 }
 
 /// The name of the file of the index of the project at `project` (canonical).

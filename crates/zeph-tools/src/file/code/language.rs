@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use tree_sitter::Language;
 
+use super::cpp;
+use super::extract::{self, Symbols};
 use super::symbol::Kind;
 
 /// What a node of a grammar means.
@@ -173,16 +175,40 @@ static C: LazyLock<Tongue> = LazyLock::new(|| {
     )
 });
 
+/// How symbols of a file are found.
+#[derive(Clone, Copy)]
+pub(super) enum Reader {
+    /// By a grammar.
+    Grammar(&'static LazyLock<Tongue>),
+    /// By the scanner of C++.
+    Cpp,
+    /// By the scanner where it holds what C does not have, else by the grammar of C.
+    Header,
+}
+
+impl Reader {
+    /// The symbols of `text`.
+    pub(super) fn symbols(self, text: &[u8]) -> Symbols {
+        match self {
+            Self::Grammar(tongue) => extract::symbols(tongue, text),
+            Self::Header if !cpp::is_cpp(text) => extract::symbols(&C, text),
+            Self::Header | Self::Cpp => cpp::symbols(text),
+        }
+    }
+}
+
 /// The language that the name of a file stands for.
-pub(super) fn of(path: &Path) -> Option<&'static Tongue> {
+pub(super) fn of(path: &Path) -> Option<Reader> {
     Some(match path.extension()?.to_str()? {
-        "rs" => &RUST,
-        "py" | "pyi" => &PYTHON,
-        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => &SCRIPTS,
-        "go" => &GO,
-        "java" => &JAVA,
-        // The grammar of C++ alone takes 3.4 MB: a header of C++ shows what of it is C.
-        "c" | "h" => &C,
+        "rs" => Reader::Grammar(&RUST),
+        "py" | "pyi" => Reader::Grammar(&PYTHON),
+        "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" => Reader::Grammar(&SCRIPTS),
+        "go" => Reader::Grammar(&GO),
+        "java" => Reader::Grammar(&JAVA),
+        "c" => Reader::Grammar(&C),
+        "h" => Reader::Header,
+        "cc" | "cpp" | "cxx" | "c++" | "C" | "cppm" | "ixx" | "hh" | "hpp" | "hxx" | "h++"
+        | "H" | "ipp" | "inl" | "tpp" | "txx" | "cu" | "cuh" => Reader::Cpp,
         _ => return None,
     })
 }

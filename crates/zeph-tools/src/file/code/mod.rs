@@ -4,41 +4,39 @@
 //! The index says where to look; what is shown is read from the files themselves, through the
 //! sandbox. So nothing is shown that may not be read, whatever the index holds.
 
-use std::collections::HashMap;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::budget::{Budget, Stop};
-use crate::file::edit::decoded;
-use crate::file::grep::{Line, lines_with};
-use crate::file::lines::cut;
+use crate::file::budget::Budget;
 use crate::file::sandbox::Sandbox;
 use crate::file::witness::{May, Stamps};
 use crate::gate::{About, PathParam};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
+mod cpp;
 mod extract;
 mod index;
 mod language;
 mod refresh;
+mod shown;
 mod symbol;
 
 pub use index::{CodeIndex, CodeIndexError, FileMarks, Located, ReadFile, Wanted, file_name};
 pub use symbol::{Kind, Symbol, rank};
 
-use refresh::{Refreshed, opened, refresh};
+use refresh::{Refreshed, refresh};
+use shown::Shown;
 
 /// The time after which a call shows what it has.
 const TIME: Duration = Duration::from_secs(60);
@@ -50,8 +48,8 @@ const MOST_RESULTS: usize = 500;
 const LONGEST_QUERY: usize = 200;
 /// Files that are named as places of the result.
 const MOST_LOCATIONS: usize = 20;
-/// Bytes of a file that are read to show a line.
-const MOST_SHOWN: u64 = 2 << 20;
+/// How often the files are looked at again where others change the index meanwhile.
+const ROUNDS: usize = 4;
 
 /// Parameters of `search_code`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -66,6 +64,8 @@ struct SearchCodeParams {
 pub struct SearchCode {
     sandbox: Arc<Sandbox>,
     index: Arc<dyn CodeIndex>,
+    /// One call at a time: the second finds what the first read.
+    turn: Mutex<()>,
     definition: ToolDef,
 }
 
@@ -76,6 +76,7 @@ impl SearchCode {
         Self {
             sandbox,
             index,
+            turn: Mutex::new(()),
             definition: ToolDef::new::<SearchCodeParams>(
                 "search_code",
                 "Find definitions by name or part of it.",
@@ -95,14 +96,31 @@ impl SearchCode {
         }
     }
 
-    /// Brings the index in step with the files, and asks it.
+    /// Brings the index in step with the files, and asks it: again where another process, which may have
+    /// seen the files as they were before, changed the index meanwhile.
     async fn search(
         &self,
         asked: &Asked,
         budget: &Budget,
         stamps: &Arc<Stamps>,
-    ) -> Result<(Refreshed, Vec<Located>), Failure> {
-        let known = self.index.files().await?;
+    ) -> Result<Answer, Failure> {
+        let mut round = 0;
+        loop {
+            round += 1;
+            let answer = self.round(asked, budget, stamps).await?;
+            if !answer.meanwhile || round == ROUNDS || budget.spent().is_some() {
+                return Ok(answer);
+            }
+        }
+    }
+
+    async fn round(
+        &self,
+        asked: &Asked,
+        budget: &Budget,
+        stamps: &Arc<Stamps>,
+    ) -> Result<Answer, Failure> {
+        let (known, before) = self.index.files().await?;
         let (sender, mut read) = mpsc::channel(2);
         let (sandbox, given) = (Arc::clone(&self.sandbox), asked.given.clone());
         let (budget, stamps) = (budget.clone(), Arc::clone(stamps));
@@ -119,13 +137,28 @@ impl SearchCode {
         // When it fails the threads find nobody to send to, and end.
         let (refreshed, put) = tokio::join!(looking, putting);
         put?;
-        let refreshed = refreshed.map_err(Failure::Call)?;
+        let mut refreshed = refreshed.map_err(Failure::Call)?;
         if !refreshed.gone.is_empty() {
-            self.index.forget(refreshed.gone.clone()).await?;
+            self.index
+                .forget(std::mem::take(&mut refreshed.gone))
+                .await?;
         }
-        let found = self.index.find(&asked.wanted).await?;
-        Ok((refreshed, found))
+        let (found, after) = self.index.find(&asked.wanted).await?;
+        Ok(Answer {
+            refreshed,
+            found,
+            meanwhile: before != after,
+        })
     }
+}
+
+/// What the index said.
+#[derive(Default)]
+struct Answer {
+    refreshed: Refreshed,
+    found: Vec<Located>,
+    /// Whether others changed the index since the files were looked at.
+    meanwhile: bool,
 }
 
 /// Why a search failed.
@@ -220,27 +253,32 @@ impl Tool for SearchCode {
         let params: SearchCodeParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let asked = super::blocking(move || Asked::new(&params, &sandbox)).await?;
+        let turn = tokio::select! {
+            turn = self.turn.lock() => turn,
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
+        };
         let budget = Budget::new(cx.cancel.clone(), TIME);
         let stamps = Arc::new(Stamps::new(cx.may_be_kept));
-        let mut found = self.search(&asked, &budget, &stamps).await;
-        if matches!(&found, Err(Failure::Index(error)) if error.lost) {
-            found = self.search(&asked, &budget, &stamps).await;
+        let mut answer = self.search(&asked, &budget, &stamps).await;
+        if matches!(&answer, Err(Failure::Index(error)) if error.lost) {
+            answer = self.search(&asked, &budget, &stamps).await;
         }
-        let (refreshed, found, failed) = match found {
-            Ok((refreshed, found)) => (refreshed, found, None),
+        drop(turn);
+        let (answer, failed) = match answer {
+            Ok(answer) => (answer, None),
             Err(Failure::Call(error)) => return Err(error),
             // The text is found without it.
-            Err(Failure::Index(error)) => {
-                stamps.spoil();
-                (Refreshed::default(), Vec::new(), Some(error.to_string()))
-            }
+            Err(Failure::Index(error)) => (Answer::default(), Some(error.to_string())),
         };
+        if failed.is_some() || answer.meanwhile {
+            stamps.spoil();
+        }
         let sandbox = Arc::clone(&self.sandbox);
         super::blocking(move || {
             let mut shown = Shown::new(&sandbox, asked.wanted.most);
-            shown.symbols(&found);
+            shown.symbols(&answer.found);
             shown.lines(&asked, &budget, &stamps)?;
-            shown.notes(&refreshed, failed);
+            shown.notes(&answer.refreshed, answer.meanwhile, failed);
             let mut output = ToolOutput::text(shown.text);
             for (path, line) in shown.places.into_iter().take(MOST_LOCATIONS) {
                 output = output.at(path, Some(line));
@@ -250,152 +288,6 @@ impl Tool for SearchCode {
             Ok(output.resting_on(basis))
         })
         .await
-    }
-}
-
-/// The result while it is written.
-struct Shown<'a> {
-    sandbox: &'a Arc<Sandbox>,
-    most: usize,
-    text: String,
-    places: Vec<(PathBuf, u32)>,
-    stale: usize,
-    more: bool,
-    partial: bool,
-}
-
-impl<'a> Shown<'a> {
-    fn new(sandbox: &'a Arc<Sandbox>, most: usize) -> Self {
-        Self {
-            sandbox,
-            most,
-            text: String::new(),
-            places: Vec::new(),
-            stale: 0,
-            more: false,
-            partial: false,
-        }
-    }
-
-    /// Shows symbols, each with its line as it stands in the file now.
-    fn symbols(&mut self, found: &[Located]) {
-        let mut files: HashMap<&str, Option<Vec<u8>>> = HashMap::new();
-        for located in found {
-            if self.places.len() == self.most {
-                self.more = true;
-                return;
-            }
-            let content = files.entry(&located.path).or_insert_with(|| {
-                let (file, _) = opened(self.sandbox, &located.path)?;
-                let mut text = Vec::new();
-                file.take(MOST_SHOWN).read_to_end(&mut text).ok()?;
-                Some(decoded(&text).into_owned())
-            });
-            // What is gone or may not be read is not named either.
-            let Some(content) = content else { continue };
-            let symbol = &located.symbol;
-            let line = content
-                .split(|byte| *byte == b'\n')
-                .nth(usize::try_from(symbol.line).unwrap_or(usize::MAX) - 1);
-            let line = String::from_utf8_lossy(line.unwrap_or_default());
-            let line = line.trim();
-            let mut stale = "";
-            if !line.contains(&symbol.name) {
-                self.stale += 1;
-                stale = " (stale)";
-            }
-            let within = if symbol.container.is_empty() {
-                String::new()
-            } else {
-                format!(" in {}", symbol.container)
-            };
-            self.text.push_str(&format!(
-                "{}:{}: {} {}{within}{stale}: {}\n",
-                self.sandbox.shown(Path::new(&located.path)),
-                symbol.line,
-                symbol.kind.word(),
-                symbol.name,
-                cut(line).0
-            ));
-            self.places.push((located.path.clone().into(), symbol.line));
-        }
-    }
-
-    /// Shows lines that have the text of the query, as far as there is room.
-    fn lines(&mut self, asked: &Asked, budget: &Budget, stamps: &Stamps) -> Result<(), ToolError> {
-        let room = self.most - self.places.len();
-        if room == 0 {
-            return Ok(());
-        }
-        let start = self.sandbox.resolve(&asked.given)?;
-        // Those of the symbols are found once more.
-        let wanted = room + self.places.len();
-        let (lines, stopped, more) =
-            lines_with(self.sandbox, &start, &asked.query, wanted, budget, stamps)?;
-        if stopped == Some(Stop::Cancelled) {
-            return Err(ToolError::cancelled());
-        }
-        self.partial = stopped.is_some();
-        let mut known: Vec<(PathBuf, u32)> = self.places.clone();
-        known.sort();
-        let mut lines = lines.into_iter().filter(|line: &Line| {
-            let place = (line.path.clone(), line.number);
-            known.binary_search(&place).is_err()
-        });
-        let mut heading = "Lines with the text:\n";
-        for line in lines.by_ref().take(room) {
-            self.text.push_str(heading);
-            heading = "";
-            let path = self.sandbox.shown(&line.path);
-            self.text
-                .push_str(&format!("{path}:{}: {}\n", line.number, line.text.trim()));
-            self.places.push((line.path, line.number));
-        }
-        self.more |= more || lines.next().is_some();
-        Ok(())
-    }
-
-    /// Says what the result lacks.
-    fn notes(&mut self, refreshed: &Refreshed, failed: Option<String>) {
-        let mut notes = Vec::new();
-        if self.places.is_empty() {
-            self.text = format!(
-                "Nothing found; {} files of known languages.{}\n",
-                refreshed.files,
-                refreshed.walked.left_out()
-            );
-        }
-        if self.more {
-            notes.push(format!(
-                "the first {}; there are more: narrow `query` or `path`, or set `limit`",
-                self.most
-            ));
-        }
-        if refreshed.walked.stopped.is_some() {
-            notes
-                .push("partial: not all directories were looked at in time; call again".to_owned());
-        }
-        if refreshed.left > 0 {
-            notes.push(format!(
-                "partial: {} of {} files changed or are new and are not indexed yet; call again",
-                refreshed.left, refreshed.files
-            ));
-        }
-        if self.partial {
-            notes.push("partial: not all text was searched in time".to_owned());
-        }
-        if self.stale > 0 {
-            notes.push(format!(
-                "{} stale: their files changed meanwhile",
-                self.stale
-            ));
-        }
-        notes.extend(failed.map(|failed| format!("no symbols: {failed}")));
-        if notes.is_empty() {
-            self.text.pop();
-        } else {
-            self.text.push_str(&format!("({})", notes.join("; ")));
-        }
     }
 }
 

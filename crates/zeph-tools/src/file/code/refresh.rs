@@ -12,8 +12,9 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc::Sender;
 
+use super::extract::Symbols;
 use super::index::{FileMarks, ReadFile};
-use super::{extract, language};
+use super::language;
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::edit::decoded;
@@ -24,7 +25,7 @@ use crate::file::walk::{Entry, Visitor, Walked, walk};
 use crate::file::witness::Stamps;
 
 /// Bytes from which on a file is not parsed.
-const LARGEST: u64 = 1 << 20;
+const LARGEST: u64 = 2 << 20;
 /// Files that are put into the index together.
 const BATCH: usize = 128;
 /// Threads that parse at most: parsing is for a person who waits, but not all there is.
@@ -37,7 +38,11 @@ pub(super) struct Refreshed {
     pub(super) left: usize,
     /// Files of known languages.
     pub(super) files: usize,
-    /// Files that the index knows and that are no more, or may not be read.
+    /// Files that could not be read.
+    pub(super) unreadable: usize,
+    /// Files of which not all symbols are known.
+    pub(super) partly: usize,
+    /// Files that the index knows and that are no more, or cannot or may not be read.
     pub(super) gone: Vec<String>,
     pub(super) walked: Walked,
 }
@@ -48,7 +53,7 @@ fn digest_of(stat: &Stat) -> i64 {
     if !marks.are_settled(SystemTime::now()) {
         return 0;
     }
-    shortened(format!("{marks:?}").as_bytes())
+    shortened(&marks.bytes())
 }
 
 /// The first bytes of the SHA-256 of `bytes`; never 0.
@@ -65,6 +70,7 @@ struct Looking<'a> {
     seen: &'a [AtomicBool],
     changed: &'a Mutex<Vec<PathBuf>>,
     files: &'a AtomicUsize,
+    partly: &'a AtomicUsize,
     stamps: &'a Stamps,
 }
 
@@ -111,6 +117,8 @@ fn look(looking: &Looking<'_>, path: &Path, stat: &Stat) {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         changed.push(path.to_owned());
+    } else if known.is_some_and(|(_, known)| !known.whole) {
+        looking.partly.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -132,12 +140,13 @@ pub(super) fn refresh(
         .map(|(place, (path, marks))| (path, (place, marks)))
         .collect();
     let seen: Vec<AtomicBool> = known.iter().map(|_| AtomicBool::new(false)).collect();
-    let (changed, files) = (Mutex::default(), AtomicUsize::new(0));
+    let (changed, files, partly) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
     let looking = || Looking {
         known: &known,
         seen: &seen,
         changed: &changed,
         files: &files,
+        partly: &partly,
         stamps,
     };
     let walked = match start.open(sandbox)? {
@@ -152,11 +161,12 @@ pub(super) fn refresh(
     };
     let mut changed = changed.into_inner().unwrap_or_else(PoisonError::into_inner);
     changed.sort_unstable();
-    let left = parse_all(sandbox, &known, &changed, budget, read);
+    let parsed = parse_all(sandbox, &known, &changed, budget, read);
     if budget.spent() == Some(Stop::Cancelled) {
         return Err(ToolError::cancelled());
     }
-    if left > 0 {
+    let left = changed.len().saturating_sub(parsed.done);
+    if left > 0 || !parsed.unreadable.is_empty() {
         stamps.spoil();
     }
     // Nothing can be said of what a walk that ended early did not come to.
@@ -168,44 +178,72 @@ pub(super) fn refresh(
                 .get(*place)
                 .is_some_and(|seen| !seen.load(Ordering::Relaxed))
     };
-    let gone = known.iter().filter(is_gone);
+    let mut gone: Vec<String> = known
+        .iter()
+        .filter(is_gone)
+        .map(|(path, _)| path.clone())
+        .collect();
+    let unreadable = parsed.unreadable.len();
+    let lost = parsed.unreadable.into_iter();
+    gone.extend(lost.filter(|path| known.contains_key(path)));
     Ok(Refreshed {
         left,
         files: files.into_inner(),
-        gone: gone.map(|(path, _)| path.clone()).collect(),
+        unreadable,
+        partly: partly.into_inner() + parsed.partly,
+        gone,
         walked,
     })
 }
 
-/// Reads the files `changed`, and says how many were left.
+/// What came of the files that changed.
+#[derive(Default)]
+struct Parsed {
+    /// How many were looked at.
+    done: usize,
+    /// How many of them have more symbols than are known.
+    partly: usize,
+    unreadable: Vec<String>,
+}
+
+/// Reads the files `changed`, as far as there is time.
 fn parse_all(
     sandbox: &Sandbox,
     known: &HashMap<String, (usize, FileMarks)>,
     changed: &[PathBuf],
     budget: &Budget,
     read: &Sender<Vec<ReadFile>>,
-) -> usize {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+) -> Parsed {
+    let next = AtomicUsize::new(0);
+    let all: Mutex<Parsed> = Mutex::default();
     let work = || {
         let mut batch = Vec::with_capacity(BATCH);
+        let mut own = Parsed::default();
         while let Some(path) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
             if budget.spent().is_some() {
                 break;
             }
-            if let Some(name) = path.to_str()
-                && let Some(file) = parsed(sandbox, name, known.get(name).map(|known| known.1))
-            {
-                batch.push(file);
+            let Some(name) = path.to_str() else { continue };
+            own.done += 1;
+            match parsed(sandbox, name, known.get(name).map(|known| known.1)) {
+                Some(file) => {
+                    own.partly += usize::from(!file.marks.whole);
+                    batch.push(file);
+                }
+                None => own.unreadable.push(name.to_owned()),
             }
-            done.fetch_add(1, Ordering::Relaxed);
             if batch.len() == BATCH && read.blocking_send(std::mem::take(&mut batch)).is_err() {
-                return;
+                break;
             }
         }
         if !batch.is_empty() {
             // Where nobody takes it any more, the call was given up.
             let _ = read.blocking_send(batch);
         }
+        let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.done += own.done;
+        all.partly += own.partly;
+        all.unreadable.append(&mut own.unreadable);
     };
     let threads = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
@@ -219,32 +257,42 @@ fn parse_all(
         }
         work();
     });
-    changed.len().saturating_sub(done.into_inner())
+    all.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads one file and its symbols; `None` where it cannot be read: then it has none.
 fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<ReadFile> {
     let path = Path::new(name);
-    let tongue = language::of(path)?;
+    let reader = language::of(path)?;
     let (file, stat) = opened(sandbox, name)?;
     let mut text = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
-    let marks = FileMarks {
-        marks: digest_of(&stat),
-        content: shortened(&text),
-    };
-    let is_known = known.is_some_and(|known| known.content == marks.content);
-    let symbols = (!is_known).then(|| {
+    let content = shortened(&text);
+    let known = known.filter(|known| known.content == content);
+    let (symbols, whole) = if let Some(known) = known {
+        (None, known.whole)
+    } else {
         let text = decoded(&text);
-        let is_long = text.len() as u64 > LARGEST;
-        if is_long || memchr::memchr(0, &text).is_some() {
-            return Vec::new();
-        }
-        extract::symbols(tongue, &text).unwrap_or_default()
-    });
+        let found = if text.len() as u64 > LARGEST {
+            Symbols::default()
+        } else if memchr::memchr(0, &text).is_some() {
+            // No text, whatever its name.
+            Symbols {
+                whole: true,
+                ..Symbols::default()
+            }
+        } else {
+            reader.symbols(&text)
+        };
+        (Some(found.found), found.whole)
+    };
     Some(ReadFile {
         path: name.to_owned(),
-        marks,
+        marks: FileMarks {
+            marks: digest_of(&stat),
+            content,
+            whole,
+        },
         symbols,
     })
 }

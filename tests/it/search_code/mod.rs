@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 
 use crate::rig::Home;
 
+mod follows;
+mod hostile;
+mod processes;
+
 fn search(home: &Home, params: &Value) -> String {
     let text = params.to_string();
     home.zeph(["tools", "call", "search_code", &text])

@@ -1,0 +1,235 @@
+//! The file of the index: made, opened, and made anew where it is of no use.
+//!
+//! Who has it open holds a shared lock on a file beside it. A database is taken away only under the
+//! exclusive one: to unlink one that another process has open would leave that process with a journal
+//! that belongs to the next.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Row, query, raw_sql};
+use zeph_tools::file::code::CodeIndexError;
+
+/// `PRAGMA user_version` of these tables. It also has to grow when symbols are read differently.
+const VERSION: i64 = 2;
+/// The tables. Rows of a file lie together, so that they go together.
+const TABLES: &str = "
+CREATE TABLE file (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    marks INTEGER NOT NULL,
+    content INTEGER NOT NULL,
+    whole INTEGER NOT NULL
+) STRICT;
+CREATE TABLE symbol (
+    file INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    container TEXT NOT NULL,
+    PRIMARY KEY (file, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX symbol_name ON symbol (name);
+";
+/// How long a statement waits for another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one that is of no use is waited for while others have it open.
+const OTHERS: Duration = Duration::from_secs(2);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// An open index.
+pub(super) struct Open {
+    pub(super) connection: SqliteConnection,
+    path: PathBuf,
+    /// The shared lock. It ends with this.
+    lock: File,
+}
+
+impl Open {
+    /// Opens the index at `path`; one of another version, or a damaged one, is made anew.
+    ///
+    /// # Errors
+    /// When neither can be done.
+    pub(super) async fn at(path: &Path) -> Result<Self, CodeIndexError> {
+        let opened = async {
+            let lock = lock_beside(path)?;
+            locked(|| lock.try_lock_shared(), BUSY_TIMEOUT).await?;
+            Ok::<File, io::Error>(lock)
+        };
+        let lock = opened.await.map_err(|error| failed(&error))?;
+        let connection = match connect(path).await {
+            // Nothing is lost by beginning anew.
+            Ok(None) => renew(path, &lock).await?,
+            Err(error) if is_damage(&error) => renew(path, &lock).await?,
+            Ok(Some(connection)) => connection,
+            Err(error) => return Err(failed(&error)),
+        };
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            lock,
+        })
+    }
+
+    /// Closes it, and removes it where nobody else has it open: they notice the damage themselves.
+    pub(super) async fn discard(self) {
+        let _ = self.connection.close_hard().await;
+        if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
+            remove(&self.path);
+        }
+    }
+}
+
+/// Makes the index anew, once nobody else has it open. `lock` is held shared, then and now.
+async fn renew(path: &Path, lock: &File) -> Result<SqliteConnection, CodeIndexError> {
+    lock.unlock().map_err(|error| failed(&error))?;
+    if locked(|| lock.try_lock(), OTHERS).await.is_err() {
+        return Err(failed(
+            &"it is damaged or of another version, and another process has it open",
+        ));
+    }
+    // Another may have made it anew before us.
+    let made = match connect(path).await {
+        Ok(Some(connection)) => Ok(Some(connection)),
+        Err(error) if !is_damage(&error) => Err(error),
+        _ => {
+            remove(path);
+            connect(path).await
+        }
+    };
+    let made = made.map_err(|error| failed(&error))?;
+    lock.unlock().map_err(|error| failed(&error))?;
+    let shared = locked(|| lock.try_lock_shared(), BUSY_TIMEOUT).await;
+    shared.map_err(|error| failed(&error))?;
+    made.ok_or_else(|| failed(&"its file cannot be removed"))
+}
+
+/// The file that is locked for the index at `path`; makes it (mode 0600) and its folder (0700).
+fn lock_beside(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.mode(0o600).open(path.with_extension("lock"))
+}
+
+/// Takes a lock, waiting up to `limit` for others.
+async fn locked(take: impl Fn() -> Result<(), TryLockError>, limit: Duration) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match take() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= limit => {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+pub(super) fn failed(error: &dyn std::fmt::Display) -> CodeIndexError {
+    CodeIndexError {
+        lost: false,
+        reason: error.to_string(),
+    }
+}
+
+/// The primary code of SQLite's.
+fn code_of(error: &sqlx::Error) -> Option<i32> {
+    let code = error.as_database_error()?.code()?;
+    Some(code.parse::<i32>().ok()? & 0xff)
+}
+
+/// Whether the file is no database, or a damaged one.
+pub(super) fn is_damage(error: &sqlx::Error) -> bool {
+    match error {
+        // SQLITE_CORRUPT and SQLITE_NOTADB; a table that is missing.
+        sqlx::Error::Database(database) => {
+            matches!(code_of(error), Some(11 | 26)) || database.message().starts_with("no such")
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether another process is in the way for now: SQLITE_BUSY, SQLITE_LOCKED.
+fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(code_of(error), Some(5 | 6))
+}
+
+/// Removes the database and what lies beside it.
+fn remove(path: &Path) {
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(ending);
+        // What cannot be removed shows when it is opened again.
+        let _ = fs::remove_file(file);
+    }
+}
+
+/// Makes the file (mode 0600) where there is none.
+fn prepare(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    match options.write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the database; `None` when it is of another version. Of two processes that switch to WAL at once one
+/// is told at once that it is locked, whatever time it gives: it tries again.
+async fn connect(path: &Path) -> Result<Option<SqliteConnection>, sqlx::Error> {
+    let began = Instant::now();
+    loop {
+        prepare(path)?;
+        match connect_once(path).await {
+            Err(error) if is_busy(&error) && began.elapsed() < BUSY_TIMEOUT => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn connect_once(path: &Path) -> Result<Option<SqliteConnection>, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(BUSY_TIMEOUT)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal)
+        // Names of what may not be read any more do not stay behind.
+        .pragma("secure_delete", "ON")
+        .disable_statement_logging();
+    let mut connection = options.connect().await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let row = query(
+        "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)",
+    )
+    .fetch_one(&mut *transaction)
+    .await?;
+    let (version, tables): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+    if tables == 0 {
+        raw_sql(TABLES).execute(&mut *transaction).await?;
+        let version = format!("PRAGMA user_version = {VERSION}");
+        raw_sql(sqlx::AssertSqlSafe(version))
+            .execute(&mut *transaction)
+            .await?;
+    } else if version != VERSION {
+        drop(transaction);
+        connection.close_hard().await?;
+        return Ok(None);
+    }
+    transaction.commit().await?;
+    Ok(Some(connection))
+}

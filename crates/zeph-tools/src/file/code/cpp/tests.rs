@@ -1,0 +1,354 @@
+//! C++ as it is written, and any bytes at all.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The symbols of a text: line, kind, and name after what it lies in.
+fn found(text: &str) -> Vec<String> {
+    let symbols = symbols(text.as_bytes());
+    assert!(symbols.whole);
+    let said = symbols.found.iter().map(|symbol| {
+        let dot = if symbol.container.is_empty() { "" } else { "." };
+        format!(
+            "{} {} {}{dot}{}",
+            symbol.line,
+            symbol.kind.word(),
+            symbol.container,
+            symbol.name
+        )
+    });
+    said.collect()
+}
+
+#[track_caller]
+fn check(text: &str, expect: &[&str]) {
+    assert_eq!(found(text), expect, "{text}");
+}
+
+/// Proves NAT-5 in part.
+#[test]
+fn a_header_has_its_symbols() {
+    check(
+        r#"#pragma once
+#include "base.h"
+#define MAX(a, b) \
+    ((a) > (b) ? (a) : (b))
+
+namespace net::http {
+
+class Request;  // only named
+
+/** A server { with braces } in its comment. */
+template <typename T, typename = std::enable_if_t<(sizeof(T) > 1)>>
+class EXPORT_API Server final : public Base<T>, private Mixin<int, 3> {
+    Q_OBJECT
+public:
+    using Handler = std::function<void(const Request&)>;
+    enum class State : uint8_t { Idle, Running = 1 << 2, [[deprecated]] Gone };
+
+    explicit Server(int port = kDefault, std::string name = "x{y");
+    Server(const Server&) = delete;
+    virtual ~Server() noexcept override;
+    Server& operator=(Server&& other) noexcept = default;
+    bool operator==(const Server& other) const { return port_ == other.port_; }
+    void operator()(int) const;
+    T& operator[](std::size_t at);
+    explicit operator bool() const noexcept { return true; }
+    std::ostream& operator<<(std::ostream& out) const;
+    auto begin() -> decltype(items_.begin());
+    static std::map<std::string, std::vector<int>> all(int limit = max(1, 2));
+    [[nodiscard]] constexpr int port() const& { if (x) { return 1; } return port_; }
+    template <class U> void visit(U&& f) const requires Callable<U>;
+    int (*callback)(int);
+    std::function<int(int)> function{[](int x) { return x; }};
+    struct Options { int timeout = 3; bool keep{true}; };
+protected slots:
+    void onRead();
+private:
+    int port_ = f(3), other_ : 3;
+};
+
+template <typename T>
+concept Callable = requires(T t) { t(1); { t.x() } -> std::same_as<int>; };
+
+template <class T> requires (sizeof(T) > 4) && std::is_class_v<T>
+void send(T value);
+
+inline namespace v2 { struct Point { int x, y; } origin; }
+}  // namespace net::http
+"#,
+        &[
+            "3 macro MAX",
+            "6 module net",
+            "6 module net.http",
+            "12 class net.http.Server",
+            "15 type net.http.Server.Handler",
+            "16 enum net.http.Server.State",
+            "16 variant net.http.Server.State.Idle",
+            "16 variant net.http.Server.State.Running",
+            "16 variant net.http.Server.State.Gone",
+            "18 method net.http.Server.Server",
+            "19 method net.http.Server.Server",
+            "20 method net.http.Server.~Server",
+            "21 method net.http.Server.operator=",
+            "22 method net.http.Server.operator==",
+            "23 method net.http.Server.operator()",
+            "24 method net.http.Server.operator[]",
+            "25 method net.http.Server.operator bool",
+            "26 method net.http.Server.operator<<",
+            "27 method net.http.Server.begin",
+            "28 method net.http.Server.all",
+            "29 method net.http.Server.port",
+            "30 method net.http.Server.visit",
+            "33 struct net.http.Server.Options",
+            "35 method net.http.Server.onRead",
+            "41 type net.http.Callable",
+            "44 function net.http.send",
+            "46 module net.http.v2",
+            "46 struct net.http.v2.Point",
+        ],
+    );
+}
+
+/// Proves NAT-5 in part.
+#[test]
+fn a_source_has_its_symbols() {
+    check(
+        r##"#include <vector>
+using namespace std;
+using std::string;
+extern "C" { int c_function(int x); }
+extern "C" void c_other(void) {}
+namespace { const char* text = R"sql(class Not { void f() {} })sql"; int hidden() { return 1'000; } }
+namespace fs = std::filesystem;
+
+Server::Server(int port) : Base<int>{port}, port_(port), items_{1, 2, {3}} {
+    auto f = [&](int x) { return x; };
+}
+template <typename T>
+Server<T>::~Server() { if (a < b) { c(); } }
+template <>
+void net::Server<std::map<int, int>>::run<int>(const string& s) const noexcept(true) try {
+    struct Local {};
+} catch (const std::exception& e) {
+}
+Server::operator bool() const { return true; }
+std::ostream& operator<<(std::ostream& out, const Server& s) { return out; }
+long double operator""_km(long double x) { return x; }
+void* Server::operator new(std::size_t size) { return 0; }
+static auto make = [](int x) { return x; };
+int table[] = { 1, 2, f(3) };
+std::vector<int> list{1, 2};
+Server instance(1);
+std::string named("text");
+auto trailing(int x) -> std::vector<int> { return {}; }
+int main(int argc, char** argv) { for (;;) { } }
+TEST(Suite, Case) { EXPECT_EQ(1, 1); }
+EXPORT(x) int exported() { return 0; }
+int guarded() GUARDED_BY(mu) { return 1; }
+struct stat* status(struct stat* s, int n) { return s; }
+typedef struct node { struct node* next; } node_t, *node_p;
+typedef int (*compare_fn)(const void*, const void*);
+typedef std::map<std::string, int> Counts;
+typedef unsigned char byte_t, buffer_t[16];
+union Value { int i; float f; };
+enum { ANONYMOUS_A, ANONYMOUS_B = sizeof(int) };
+enum Color : int;
+struct Outer::Inner { void go(); };
+template struct Explicit<int>;
+template <> struct Special<int> : Base { int x; };
+class __attribute__((packed)) Packed {};
+class EXPORTED(1) Marked {};
+"##,
+        &[
+            "4 function c_function",
+            "5 function c_other",
+            "6 function hidden",
+            "9 method Server.Server",
+            "13 method Server.~Server",
+            "15 method net.Server.run",
+            "19 method Server.operator bool",
+            "20 function operator<<",
+            "21 function operator\"\"_km",
+            "22 method Server.operator new",
+            "28 function trailing",
+            "29 function main",
+            "30 function TEST",
+            "31 function exported",
+            "32 function guarded",
+            "33 function status",
+            "34 struct node",
+            "34 type node_t",
+            "34 type node_p",
+            "35 type compare_fn",
+            "36 type Counts",
+            "37 type byte_t",
+            "37 type buffer_t",
+            "38 union Value",
+            "39 variant ANONYMOUS_A",
+            "39 variant ANONYMOUS_B",
+            "41 struct Outer.Inner",
+            "41 method Outer.Inner.go",
+            "43 struct Special",
+            "44 class Packed",
+            "45 class Marked",
+        ],
+    );
+}
+
+/// Proves NAT-5 in part.
+#[test]
+fn what_the_preprocessor_does_to_braces_is_followed() {
+    check(
+        "#ifdef A\nvoid f(int x) {\n#else\nvoid f(long x) {\n#endif\n  body();\n}\nvoid g() {}\n",
+        &["2 function f", "4 function f", "8 function g"],
+    );
+    check(
+        "class A {\n#if X\n  void a() { if (x) {\n# else\n  void b() {\n    {\n#endif\n  } }\n  void c();\n};\nvoid d();\n",
+        &[
+            "1 class A",
+            "3 method A.a",
+            "5 method A.b",
+            "9 method A.c",
+            "11 function d",
+        ],
+    );
+    check(
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\nint one(void);\n#ifdef __cplusplus\n}\n#endif\nint two(void);\n",
+        &["4 function one", "8 function two"],
+    );
+    check(
+        "#define BLOCK(x) \\\n  { if (x) \\\n  /* } */ {\nvoid f() {}\n#if 0 // \"it's\n#error it's fine\n#endif\nvoid g() {}\n",
+        &["1 macro BLOCK", "4 function f", "8 function g"],
+    );
+    check(
+        "int f(int a,\n#if X\n int b\n#else\n long b\n#endif\n) { }\nint g() {}",
+        &["1 function f", "8 function g"],
+    );
+}
+
+/// What cannot be understood costs little of what follows.
+#[test]
+fn after_what_is_not_understood_it_goes_on() {
+    check(
+        "void f() { } } } }\nvoid g() { }\n",
+        &["1 function f", "2 function g"],
+    );
+    check("FOO(a, (b;\nvoid g();\n", &["2 function g"]);
+    check(
+        "class A { void f( };\nvoid g();\n",
+        &["1 class A", "2 function g"],
+    );
+    check(
+        "const char* s = \"open;\nvoid g();\nchar c = '\nint h();",
+        &[],
+    );
+    check("int x = ] ) > ;\nvoid g();\n", &["2 function g"]);
+    check(
+        "operator\noperator;\n~\nvoid ~;\n::f();\nvoid ::g();\n",
+        &["6 function g"],
+    );
+    check(
+        "enum E { A, B\nvoid g();",
+        &["1 enum E", "1 variant E.A", "1 variant E.B"],
+    );
+}
+
+/// Proves NAT-5 in part.
+#[test]
+fn headers_of_cpp_are_told() {
+    let check = |text: &str, expect: bool| assert_eq!(is_cpp(text.as_bytes()), expect, "{text}");
+    check(
+        "struct a { int class; };\nint operator;\nint using_it(int private);\n",
+        false,
+    );
+    check("// std::x class A\n#define X \"a::b\"\nint x;", false);
+    check(
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\nint f(void);",
+        false,
+    );
+    check("class A;", true);
+    check("namespace a {}", true);
+    check("template <class T> T f();", true);
+    check("std::size_t f();", true);
+    check("struct A { public: int x; };", true);
+}
+
+/// The time of a text grows as the text does, however it is nested.
+#[test]
+fn the_time_is_linear() {
+    let pieces = [
+        "{",
+        "}",
+        "(",
+        "<",
+        "a<",
+        "a<b)",
+        "[",
+        "namespace a{",
+        "class A{",
+        "#if X\n",
+        "#if X\n#else\n",
+        "a{}",
+        "a(b){",
+        "f():a{},",
+        "R\"x(",
+        "\"",
+        "/*",
+        "\\\n",
+        "template<",
+        "requires{}",
+        "::a<b>",
+        "typedef(*a",
+        "operator(",
+        "enum{",
+        "é",
+        "\0",
+        "\u{1}x();",
+    ];
+    for piece in pieces {
+        for before in [
+            "",
+            "void f() ",
+            "namespace a { class B { ",
+            "#if 1\n",
+            "auto x = ",
+            "typedef ",
+            "((((",
+        ] {
+            let text = format!("{before}{}", piece.repeat((1 << 18) / piece.len()));
+            let began = Instant::now();
+            let symbols = symbols(text.as_bytes());
+            assert!(
+                began.elapsed().as_secs() < 5,
+                "{piece:?} after {before:?} takes {:?}",
+                began.elapsed()
+            );
+            assert!(symbols.found.len() <= MOST);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_taken(
+        pieces in prop::collection::vec(prop_oneof![
+            prop::sample::select(vec![
+                "class ", "struct ", "enum ", "namespace ", "template", "operator", "using ", "typedef ", "~", "::", "->", "{", "}", "(", ")",
+                "<", ">", "[", "]", ";", ":", ",", "=", "#if\n", "\n#else\n", "\n#endif\n", "\n#define ", "//", "/*", "*/", "\"", "'", "R\"(",
+                ")\"", "\\\n", "A", "b ", "\n", "requires ", "extern \"C\" ", "public:", "*", "&", "concept ", "final", "0x1'2",
+            ]).prop_map(|piece| piece.as_bytes().to_vec()),
+            prop::collection::vec(any::<u8>(), 0..4),
+        ], 0..80),
+    ) {
+        let text = pieces.concat();
+        let lines = u32::try_from(text.split(|byte| *byte == b'\n').count()).unwrap();
+        let found = symbols(&text).found;
+        prop_assert!(found.iter().all(|symbol| symbol.line >= 1 && symbol.line <= lines && !symbol.name.is_empty()));
+        let _ = is_cpp(&text);
+    }
+}
