@@ -32,6 +32,17 @@ impl Phase {
             Self::Autonomous => "autonomous",
         }
     }
+
+    /// What lets a call run that would be asked about where nobody can be.
+    pub(crate) fn without_questions(self) -> &'static str {
+        match self {
+            Self::Autonomous => {
+                "Nobody can be asked here, and --yes does not answer in a scheduled run: \
+                 scheduler.skip_questions in the user's configuration lets run what is not denied"
+            }
+            _ => "Nobody can be asked here: --yes allows every question once",
+        }
+    }
 }
 
 /// One call.

@@ -19,3 +19,16 @@ pub enum Mode {
     /// Nothing is asked about.
     Full,
 }
+
+impl Mode {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Ask => "ask",
+            Self::AutoEdit => "auto-edit",
+            Self::Full => "full",
+        }
+    }
+}

@@ -67,6 +67,7 @@ static LEAVE_FILES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         "list_tasks",
         "update_task",
         "compress_context",
+        "scheduler",
         "load_skill",
         "invoke_skill",
         "get_current_time",

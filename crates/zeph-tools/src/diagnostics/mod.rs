@@ -74,7 +74,7 @@ impl Diagnostics {
         Self {
             def: ToolDef::new::<Params>(
                 "diagnostics",
-                "Cargo errors and warnings by line; better than cargo check in bash.",
+                "Cargo errors and warnings by line; better than in bash.",
                 Annotations {
                     read_only: false,
                     destructive: false,

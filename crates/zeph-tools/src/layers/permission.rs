@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::grants::Grants;
 use super::trust::EffectiveTrust;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
-use crate::call::ToolCall;
+use crate::call::{Phase, ToolCall};
 use crate::context::{Answer, ApprovedBy, CallContext, Origin};
 use crate::def::{Risk, ToolDef};
 use crate::error::{Confirmation, ToolError};
@@ -40,6 +40,9 @@ pub struct Permissions {
     pub file: Option<PathBuf>,
     /// What persons agreed to for more than one call.
     pub grants: Arc<Grants>,
+    /// Whether what would be asked about is refused where nobody watches ([`Phase::Autonomous`]); else it
+    /// runs.
+    pub refuses_unattended: bool,
     /// Shows what a call would change.
     pub previews: Option<Arc<dyn Previews>>,
 }
@@ -54,6 +57,7 @@ impl Permissions {
             places: Arc::new(Places::without_sandbox(Path::new("/"))),
             file: None,
             grants: Arc::default(),
+            refuses_unattended: false,
             previews: None,
         }
     }
@@ -94,10 +98,15 @@ impl PermissionLayer {
     }
 
     fn given(&self, call: &ToolCall, trust: TrustLevel) -> Circumstances {
+        // It asks as in any other phase, and nobody answers.
+        let phase = match call.phase {
+            Phase::Autonomous if self.permissions.refuses_unattended => Phase::Executor,
+            phase => phase,
+        };
         Circumstances {
             mode: self.permissions.mode,
             trust,
-            phase: call.phase,
+            phase,
         }
     }
 
@@ -165,7 +174,7 @@ impl PermissionLayer {
                     });
                 }
                 let hint = match cx.answer {
-                    Answer::Nobody => self.hint(&decision, &subject),
+                    Answer::Nobody => self.hint(call.phase, &decision, &subject),
                     _ => String::new(),
                 };
                 Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
@@ -243,13 +252,16 @@ impl PermissionLayer {
     }
 
     /// What would let the call run where nobody can be asked: a flag, or the very rules.
-    fn hint(&self, decision: &Decision<'_>, subject: &CallSubject<'_>) -> String {
-        let mut hint = "Nobody can be asked here: --yes allows every question once".to_owned();
+    fn hint(&self, phase: Phase, decision: &Decision<'_>, subject: &CallSubject<'_>) -> String {
+        let mut hint = phase.without_questions().to_owned();
         let nature = &subject.nature;
         let edits = !nature.read_only && !nature.open_world && nature.risk <= Risk::Medium;
         let by_mode = matches!(decision.by, By::NoRule | By::Mode(_));
         if edits && by_mode {
-            hint.push_str(", --mode auto-edit allows changes of files");
+            hint.push_str(match phase {
+                Phase::Autonomous => ", `zeph scheduler run --mode auto-edit` changes of files",
+                _ => ", --mode auto-edit allows changes of files",
+            });
         }
         let rules = decision.would_allow(subject);
         if rules.is_empty() {

@@ -29,6 +29,8 @@ pub enum InclusionReason {
     NoEmbedding,
     /// It is among the nearest.
     SimilarityRank,
+    /// The model called it in this turn.
+    Called,
     /// Nothing is filtered: there is nothing to compare with, or the filter is off.
     Unfiltered,
 }
@@ -54,6 +56,18 @@ impl ToolFilterResult {
     pub fn reason(&self, tool: &str) -> Option<InclusionReason> {
         let found = self.reasons.iter().find(|(id, _)| id == tool);
         found.map(|(_, reason)| *reason)
+    }
+
+    /// Offers those of `called` that were left out: a tool that a model called in this turn stays.
+    pub fn keep(&mut self, called: &HashSet<&str>) {
+        let (back, out) = std::mem::take(&mut self.excluded)
+            .into_iter()
+            .partition(|id| called.contains(id.as_str()));
+        self.excluded = out;
+        let back: Vec<String> = back;
+        self.included.extend(back.iter().cloned());
+        let reasons = back.into_iter().map(|id| (id, InclusionReason::Called));
+        self.reasons.extend(reasons);
     }
 }
 

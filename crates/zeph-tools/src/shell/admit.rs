@@ -154,7 +154,7 @@ impl Admission {
                     hint: if *answer == Answer::CanAsk {
                         String::new()
                     } else {
-                        "Nobody can be asked here: --yes allows every question once.".to_owned()
+                        format!("{}.", call.phase.without_questions())
                     },
                     digest: digest(BASH, &call.params),
                     offer: Offer::nothing("the shell's own lists ask about it each time"),

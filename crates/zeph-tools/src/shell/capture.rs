@@ -35,7 +35,7 @@ impl Decoder {
     /// The text of the next piece.
     pub fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         if self.pending.is_empty()
-            && !bytes.contains(&0)
+            && memchr(0, bytes).is_none()
             && let Ok(text) = std::str::from_utf8(bytes)
         {
             return Cow::Borrowed(text);

@@ -166,7 +166,10 @@ impl<'p> Decider<'p> {
 
     fn pipeline(&mut self, pipeline: &Pipeline, around: &Around) {
         let mut input = around.input.clone();
+        // Each begins where the pipeline does: what one of them changes, its neighbours do not see.
+        let places = self.places.clone();
         for command in &pipeline.commands {
+            self.places.clone_from(&places);
             let inside = Around {
                 input: input.clone(),
                 ..around.clone()
