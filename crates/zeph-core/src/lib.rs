@@ -14,6 +14,7 @@ pub mod embedding;
 pub mod judge;
 pub mod native;
 pub mod reload;
+pub mod schedule;
 pub mod spending;
 
 pub use agent::commands::{COMMANDS, Command};
@@ -31,4 +32,5 @@ pub use native::compress::CompressContext;
 pub use native::native_tools;
 pub use native::skills::SkillBook;
 pub use reload::{ConfigNews, ConfigReload};
+pub use schedule::{Clock, Schedule, SchedulerConfig, SystemClock};
 pub use spending::{SideUsage, Spending, Spent};

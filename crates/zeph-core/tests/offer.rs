@@ -198,6 +198,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         session: "s1".to_owned(),
         project: "/project".into(),
         caller_id: None,
+        phase: Default::default(),
         reload: None,
         response_schema: None,
     })

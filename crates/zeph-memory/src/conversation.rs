@@ -214,6 +214,31 @@ impl Store {
         self.write_to_session(id, update.bind(id).bind(title)).await
     }
 
+    /// The tools that the model of a session is offered, in their order; none where none were noted since the
+    /// window was cleared or summed up.
+    ///
+    /// # Errors
+    /// A failure of the database. A session that there is not has none.
+    pub async fn offered_tools(&self, id: &str) -> Result<Vec<String>, StoreError> {
+        let select = query("SELECT coalesce(offered_tools, '') FROM session WHERE id = ?1");
+        let rows = self.fetch(select.bind(id)).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Vec::new());
+        };
+        let text: String = row.try_get(0).map_err(|error| self.sql(error))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    /// Notes which tools the model of a session is offered, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownSession`], or a failure of the database.
+    pub async fn set_offered_tools(&self, id: &str, tools: &[String]) -> Result<(), StoreError> {
+        let update = query("UPDATE session SET offered_tools = ?2 WHERE id = ?1 RETURNING number");
+        self.write_to_session(id, update.bind(id).bind(tools.join("\n")))
+            .await
+    }
+
     /// Notes which model a session uses.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
 //! - [`quota`]: how many calls a session made, behind `zeph_tools::gate::quota::CallCounter`.
 //! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
+//! - [`schedule`]: tasks that are due later, and their runs.
 //! - [`memories`]: facts that outlive their session.
 //! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
 //! - [`vectors`]: vectors of texts, behind `zeph_tools::kept_vectors::KeptVectors`.
@@ -32,6 +33,7 @@ pub mod memories;
 pub mod messages;
 pub mod overflow;
 pub mod quota;
+pub mod schedule;
 pub mod seen;
 pub mod spending;
 pub mod store;
@@ -56,6 +58,7 @@ pub use memories::Memory;
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;
+pub use schedule::{NewScheduled, RunState, Scheduled, ScheduledRun};
 pub use seen::SqliteSeenFiles;
 pub use spending::StoredSpending;
 pub use store::Store;

@@ -110,8 +110,8 @@ impl Store {
         self.forget_calls(id).await?;
         self.forget_completed(id).await?;
         let update = query(
-            "UPDATE session SET (window_start, known_from, pinned) =
-                 (SELECT coalesce(max(seq), 0) + 1, coalesce(max(seq), 0) + 1, NULL
+            "UPDATE session SET (window_start, known_from, pinned, offered_tools) =
+                 (SELECT coalesce(max(seq), 0) + 1, coalesce(max(seq), 0) + 1, NULL, NULL
                   FROM message WHERE session = session.number)
              WHERE id = ?1 RETURNING number",
         );

@@ -33,6 +33,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0011_spending.sql"),
     include_str!("../migrations/0012_summaries.sql"),
     include_str!("../migrations/0016_embeddings.sql"),
+    include_str!("../migrations/0017_schedule.sql"),
+    include_str!("../migrations/0018_offered_tools.sql"),
 ];
 
 /// `PRAGMA application_id` of our databases: "ZEPH".

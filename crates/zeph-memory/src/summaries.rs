@@ -160,8 +160,11 @@ impl Store {
                 statements.push(insert);
             }
             if let Some(start) = compaction.window_start {
-                let update =
-                    query("UPDATE session SET window_start = ?2, pinned = ?3 WHERE number = ?1");
+                // Nothing of the provider's cache survives: what is offered may begin anew.
+                let update = query(
+                    "UPDATE session SET window_start = ?2, pinned = ?3, offered_tools = NULL
+                     WHERE number = ?1",
+                );
                 statements.push(update.bind(number).bind(start).bind(compaction.pinned));
             }
             for statement in statements {

@@ -50,6 +50,16 @@ pub(super) struct Row {
     pub(super) seq: i64,
     /// As the model is sent it.
     pub(super) message: Message,
+    /// What the provider counted for the request that it answers, and when that was.
+    pub(super) counted: Option<Counted>,
+}
+
+/// See [`Row::counted`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Counted {
+    input_tokens: u64,
+    /// Milliseconds since the Unix epoch.
+    at: i64,
 }
 
 impl History {
@@ -63,6 +73,19 @@ impl History {
         session: &str,
         fixed_bytes: usize,
     ) -> Result<Self, HistoryError> {
+        Self::resume(store, session, fixed_bytes, i64::MAX).await
+    }
+
+    /// The same; what the provider counted after `since` (milliseconds since the Unix epoch) was of this window.
+    ///
+    /// # Errors
+    /// [`HistoryError`].
+    pub(super) async fn resume(
+        store: Store,
+        session: &str,
+        fixed_bytes: usize,
+        since: i64,
+    ) -> Result<Self, HistoryError> {
         let mut history = Self {
             store,
             session: session.to_owned(),
@@ -71,7 +94,7 @@ impl History {
             estimate: TokenEstimate::new(fixed_bytes),
             fixed_bytes,
         };
-        history.load().await?;
+        history.load(since).await?;
         Ok(history)
     }
 
@@ -97,23 +120,33 @@ impl History {
             rows.push(Row {
                 seq: stored.seq,
                 message: Message { role, parts },
+                counted: stored.usage.map(|usage| Counted {
+                    input_tokens: usage.input_tokens,
+                    at: stored.created_at,
+                }),
             });
         }
         Ok(rows)
     }
 
-    /// Takes the window from the store, as it is taken when a session is resumed.
-    async fn load(&mut self) -> Result<(), HistoryError> {
+    /// Takes the window from the store, as it is taken when a session is resumed; what the provider counted
+    /// after `since` corrects the estimate.
+    async fn load(&mut self, since: i64) -> Result<(), HistoryError> {
         let mut messages: Vec<Message> = Vec::new();
-        for row in self.rows().await? {
+        let rows = self.rows().await?;
+        self.estimate.restart(self.fixed_bytes);
+        for row in rows {
+            if let Some(counted) = row.counted.filter(|counted| counted.at > since) {
+                self.estimate.correct(Usage {
+                    input_tokens: counted.input_tokens,
+                    ..Usage::default()
+                });
+            }
+            self.estimate.add(&row.message);
             join(&mut messages, row.message);
         }
         let missing = make_whole(&mut messages);
         self.id = HistoryId::unique();
-        self.estimate.restart(self.fixed_bytes);
-        for message in &messages {
-            self.estimate.add(message);
-        }
         self.messages = messages;
         if let Some(results) = missing {
             self.push(results, None).await?;
@@ -134,7 +167,7 @@ impl History {
         let compacted = self.store.compact_window(&self.session, compaction);
         compacted.await?;
         self.fixed_bytes = fixed_bytes;
-        self.load().await
+        self.load(i64::MAX).await
     }
 
     /// Appends a message: to the store, then to the window. Yields its number in the session.

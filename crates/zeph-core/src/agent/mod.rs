@@ -17,6 +17,7 @@ pub mod reformat;
 mod results;
 mod skills;
 mod status;
+mod times;
 pub mod tokens;
 pub mod turn;
 
@@ -99,6 +100,8 @@ pub struct AgentParts {
     pub project: PathBuf,
     /// The channel's own id of the caller; `None` for the command line's user.
     pub caller_id: Option<String>,
+    /// The phase of the work, for the gates.
+    pub phase: Phase,
     /// Where the configuration changes from; `None` where it cannot.
     pub reload: Option<Arc<dyn ConfigReload>>,
     /// JSON Schema that the answer has to follow.
@@ -129,6 +132,8 @@ pub struct Agent {
     history: History,
     /// What became of room in the turn under way.
     room: TurnRoom,
+    /// The rounds of calls of the last turn.
+    rounds: usize,
     /// Whether the model was seen to reason before it answers.
     reasons: bool,
     compressor: Compressor,
@@ -153,7 +158,7 @@ pub enum Reply {
     Nothing,
     /// The model had its turn.
     Turn(TurnOutcome),
-    /// A text for the person.
+    /// A text for the person; it begins with `error: ` where what was asked for was not done.
     Text(String),
     /// The person's own command ran; its output went to the channel.
     Ran,
@@ -191,7 +196,9 @@ impl Agent {
         parts.compressor.requests.begin(&parts.session);
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
         let fixed_bytes = system.len() + definition_bytes(&registry);
-        let history = History::open(parts.store.clone(), &parts.session, fixed_bytes).await?;
+        let compacted_at = knowledge.last().map_or(0, |summary| summary.created_at);
+        let store = parts.store.clone();
+        let history = History::resume(store, &parts.session, fixed_bytes, compacted_at).await?;
         skills::read_before(&parts.skills.skills, &history);
         let stored = parts.store.spending(&parts.session).await?;
         let dispatcher = Dispatcher::new(
@@ -200,7 +207,7 @@ impl Agent {
             Caller {
                 conversation: parts.session,
                 caller_id: parts.caller_id,
-                phase: Phase::Executor,
+                phase: parts.phase,
                 origin: Origin::Model,
             },
         )
@@ -228,6 +235,7 @@ impl Agent {
             window: history.id(),
             history,
             room: TurnRoom::default(),
+            rounds: 0,
             reasons: false,
             compressor: parts.compressor,
             store: parts.store,
@@ -273,8 +281,10 @@ impl Agent {
             Input::Model(name) => Reply::Switch(Switch::Model(name.to_owned())),
             Input::Resume(id) => Reply::Switch(Switch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Text(match near {
-                Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
-                None => format!("{name} is no command; /help lists all"),
+                Some(near) => {
+                    format!("error: {name} is no command; did you mean {near}? /help lists all")
+                }
+                None => format!("error: {name} is no command; /help lists all"),
             }),
         }
     }
@@ -412,7 +422,7 @@ impl Agent {
             .map(|(tool, _)| tool)
             .collect();
         match blocked.as_slice() {
-            [] => "no tool is".to_owned(),
+            [] => "no tool is blocked".to_owned(),
             blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
         }
     }

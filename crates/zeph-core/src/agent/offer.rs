@@ -1,13 +1,14 @@
 //! What a model is offered: all tools, or those that the schema filter and the dependency rules leave.
 //!
-//! What was offered once stays until the window is cleared, in its place, and more is appended: the
-//! provider's cache of the prompt survives.
+//! What was offered once stays until the window is cleared or summed up, in its place, and more is appended: the
+//! provider's cache of the prompt survives. Where something chooses, it is kept with the session.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use memchr::memmem;
-use zeph_llm::{HistoryId, LlmProvider, MessagePart, ToolDefinition};
+use zeph_llm::{HistoryId, LlmProvider, Message, MessagePart, Role, ToolDefinition};
+use zeph_memory::Store;
 use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::schema;
 use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter, telling};
@@ -37,6 +38,8 @@ pub(super) struct Offer {
     query: String,
     /// What was offered, in the order in which it came.
     offered: Vec<String>,
+    /// Whether it was looked up what a process before this one offered.
+    looked_up: bool,
     named: Named,
 }
 
@@ -55,6 +58,7 @@ impl Offer {
             filtered: None,
             query: String::new(),
             offered: Vec::new(),
+            looked_up: false,
             named: Named::default(),
         }
     }
@@ -147,6 +151,7 @@ impl Offer {
     /// What the next request offers. The second is a warning, once a turn.
     pub(super) async fn definitions(
         &mut self,
+        store: &Store,
         history: &History,
         registry: &ToolRegistry,
         provider: &dyn LlmProvider,
@@ -165,7 +170,8 @@ impl Offer {
                 return (self.in_order(&tools), None);
             }
         };
-        let mut warning = None;
+        result.keep(&called_in_turn(history.messages()));
+        let mut warning = self.look_up(store, session).await;
         if let Some(dependencies) = hiding {
             let ids = tools.iter().map(|def| def.id.as_ref());
             match dependencies.gated(session, ids).await {
@@ -178,14 +184,37 @@ impl Offer {
                     for exclusion in &result.dependency_exclusions {
                         tracing::debug!(tool = %exclusion.tool, unmet = ?exclusion.unmet, "left out");
                     }
-                    warning = gated.warning;
+                    warning = warning.or(gated.warning);
                 }
                 // A call is refused all the same: the layer cannot know either.
                 Err(error) => warning = Some(error.to_string()),
             }
         }
+        let before = self.offered.len();
         self.keep(|id| result.included.contains(id), &tools);
+        if self.offered.len() > before
+            && let Err(error) = store.set_offered_tools(session, &self.offered).await
+        {
+            warning = warning.or(Some(error.to_string()));
+        }
         (self.in_order(&tools), warning)
+    }
+
+    /// Takes over what a process before this one offered in the session. What is returned is a warning.
+    async fn look_up(&mut self, store: &Store, session: &str) -> Option<String> {
+        if std::mem::replace(&mut self.looked_up, true) {
+            return None;
+        }
+        match store.offered_tools(session).await {
+            Ok(offered) => {
+                let known: HashSet<String> = offered.iter().cloned().collect();
+                let before = std::mem::replace(&mut self.offered, offered);
+                let new = before.into_iter().filter(|tool| !known.contains(tool));
+                self.offered.extend(new);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     /// Appends what is new of those that are included, in the order of `tools`; behind them those that
@@ -210,9 +239,15 @@ impl Offer {
         offered.map(definition).collect()
     }
 
+    /// Older messages were summed up: the provider's cache is lost, so that what is offered may begin anew.
+    pub(super) fn begin_anew(&mut self) {
+        self.offered.clear();
+        self.looked_up = true;
+    }
+
     /// The window was cleared: what is offered may begin anew.
     pub(super) fn forget(&mut self) {
-        self.offered.clear();
+        self.begin_anew();
         self.named = Named::default();
         self.failed = false;
     }
@@ -289,6 +324,17 @@ impl Named {
             Offered::OnceNamed(tool) => self.tools.contains(tool),
         }
     }
+}
+
+/// The tools that were called since the user spoke last.
+fn called_in_turn(messages: &[Message]) -> HashSet<&str> {
+    let spoken = messages.iter().rposition(|message| {
+        let is_result = |part: &MessagePart| matches!(part, MessagePart::ToolResult { .. });
+        message.role == Role::User && !message.parts.iter().any(is_result)
+    });
+    let turn = messages.get(spoken.unwrap_or(0)..).unwrap_or_default();
+    let calls = turn.iter().flat_map(Message::tool_uses);
+    calls.map(|call| call.name.as_str()).collect()
 }
 
 /// What of a tool becomes a vector.

@@ -1,9 +1,12 @@
 //! What `/status`, `/cost` and `/sessions` say.
 
-use zeph_memory::CompressionStrategy;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use zeph_memory::{CompressionStrategy, StoreError, TaskStatus};
 
 use super::history::HistoryError;
 use super::{Agent, limits};
+use crate::schedule::when::shown;
 
 impl Agent {
     fn cache_status(&self) -> String {
@@ -29,15 +32,37 @@ impl Agent {
             .collect()
     }
 
-    /// The calls that are used of those the session may make, behind the other limits.
+    /// The calls that are used of those the session may make, where they are limited.
     async fn quota_status(&self) -> String {
         let Some(quota) = &self.limits.quota else {
             return String::new();
         };
         match quota.counter.used(self.history.session()).await {
-            Ok(used) => format!(", {used} of {} calls of the session used", quota.max),
-            Err(error) => format!(", calls of the session cannot be counted: {error}"),
+            Ok(used) => format!(
+                "quota       {used} of {} calls of the session used\n",
+                quota.max
+            ),
+            Err(error) => format!("quota       cannot be counted: {error}\n"),
         }
+    }
+
+    /// What is kept beside the conversation: facts, steps of the task list, tasks that are due later.
+    async fn kept_status(&self) -> Result<String, StoreError> {
+        let facts = self.store.count_memories().await?;
+        let steps = self.store.tasks(self.history.session()).await?;
+        let done = steps
+            .iter()
+            .filter(|step| step.status == TaskStatus::Completed);
+        let (done, steps) = (done.count(), steps.len());
+        let scheduled = self.store.scheduled(&self.project).await?;
+        let next = scheduled.first().and_then(|task| task.next_at);
+        let next = next.and_then(|next| Timestamp::from_millisecond(next).ok());
+        let next = next.map(|next| shown(next, &TimeZone::system()));
+        let next = next.map_or_else(String::new, |next| format!(", next {next}"));
+        let count = scheduled.len();
+        Ok(format!(
+            "{facts} facts, {done} of {steps} tasks done, {count} scheduled{next}"
+        ))
     }
 
     /// The state of the session.
@@ -50,8 +75,9 @@ impl Agent {
              model       {} ({})\n\
              context     about {} of {budget} tokens, {} messages\n\
              compaction  {}\n\
-             limits      {} rounds of calls a turn, {} calls a round{}\n\
-             cache       {}\n\
+             limits      {} of {} rounds in the last turn, {} calls a round\n\
+             {}cache       {}\n\
+             memory      {}\n\
              {}{}database    {}",
             self.history.session(),
             self.project.display(),
@@ -60,10 +86,14 @@ impl Agent {
             self.history.estimated_tokens(),
             self.history.messages().len(),
             self.compaction_status().await,
+            self.rounds,
             self.config.max_tool_iterations,
             self.config.max_calls_per_iteration,
             self.quota_status().await,
             self.cache_status(),
+            self.kept_status()
+                .await
+                .unwrap_or_else(|error| error.to_string()),
             self.more_status(),
             self.offer.status(self.provider.as_ref()),
             self.store.path().display(),

@@ -17,6 +17,14 @@ pub struct TokenEstimate {
     raw: usize,
     /// What the provider counted over what was estimated.
     correction: f64,
+    /// The last count of the provider, and the estimate by bytes of what it counted.
+    counted: Option<Counted>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    tokens: usize,
+    raw: usize,
 }
 
 impl TokenEstimate {
@@ -27,12 +35,14 @@ impl TokenEstimate {
         Self {
             raw: tokens(fixed_bytes),
             correction: 1.0,
+            counted: None,
         }
     }
 
     /// Begins again with a fixed part of so many bytes; what was learned of the provider's counting stays.
     pub fn restart(&mut self, fixed_bytes: usize) {
         self.raw = tokens(fixed_bytes);
+        self.counted = None;
     }
 
     /// Adds a message.
@@ -41,19 +51,31 @@ impl TokenEstimate {
     }
 
     /// Corrects the estimate by what the provider counted for a request that held all that was
-    /// added so far. The factor stays within [0.25, 4], so that one odd figure does no harm.
+    /// added so far. That much is known then; what is added later is estimated, by a factor within
+    /// [0.25, 4], so that one odd figure does little harm. A count below a quarter is taken for that.
     pub fn correct(&mut self, usage: Usage) {
         if usage.input_tokens > 0 && self.raw > 0 {
             #[allow(clippy::cast_precision_loss)]
             let factor = usage.input_tokens as f64 / self.raw as f64;
             self.correction = factor.clamp(0.25, 4.0);
+            let tokens = usize::try_from(usage.input_tokens).unwrap_or(usize::MAX);
+            self.counted = Some(Counted {
+                tokens: tokens.max(self.raw / 4),
+                raw: self.raw,
+            });
         }
     }
 
     /// Tokens of the whole conversation.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.corrected(self.raw)
+        match self.counted {
+            Some(counted) => {
+                let more = self.raw.saturating_sub(counted.raw);
+                counted.tokens.saturating_add(self.corrected(more))
+            }
+            None => self.corrected(self.raw),
+        }
     }
 
     /// What the provider would count for an uncorrected estimate, such as that of [`message_tokens`].
@@ -316,7 +338,22 @@ mod tests {
             (990..1010).contains(&estimate.total()),
             "no count corrects nothing"
         );
+        // However far off it was, what the provider counted is what it takes; more is estimated within bounds.
+        estimate.correct(usage(50_000));
+        assert_eq!(estimate.total(), 50_000);
+        let more = Message::user("word ".repeat(100));
+        estimate.add(&more);
+        let total = 50_000 + 4 * message_tokens(&more);
+        assert!(
+            estimate.total().abs_diff(total) <= 4,
+            "{}",
+            estimate.total()
+        );
         estimate.correct(usage(u64::MAX));
-        assert_eq!(estimate.total(), before * 4);
+        assert_eq!(estimate.total(), usize::MAX);
+        estimate.correct(usage(1));
+        assert!(estimate.total() > 400, "{}", estimate.total());
+        estimate.restart(3600);
+        assert!(estimate.total() < 300, "{}", estimate.total());
     }
 }

@@ -64,6 +64,7 @@ impl Agent {
         let end = self.turn(text, cancel, &mut outcome).await;
         self.skills.skills.end_turn(self.history.session());
         self.room = TurnRoom::default();
+        self.rounds = outcome.iterations;
         let beside = self.side_usage.take();
         let end = end.and(self.spend(beside, &mut outcome).await);
         match end {
@@ -419,6 +420,7 @@ impl Agent {
     async fn offer_tools(&mut self, registry: &ToolRegistry) {
         let dependencies = self.limits.dependencies.clone();
         let offered = self.offer.definitions(
+            &self.store,
             &self.history,
             registry,
             self.provider.as_ref(),

@@ -44,7 +44,7 @@ impl MemorySave {
         Self {
             def: ToolDef::new::<SaveParams>(
                 "memory_save",
-                "Keep a lasting fact for later sessions.",
+                "Keep a fact for later sessions.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("text", "content"), ("fact", "content")]),

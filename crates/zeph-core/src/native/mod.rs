@@ -4,6 +4,7 @@ pub mod clock;
 pub mod compress;
 pub mod memory;
 pub mod nearness;
+pub mod scheduler;
 pub mod skills;
 pub mod tasks;
 

@@ -36,7 +36,7 @@ impl AddTask {
         Self {
             def: ToolDef::new::<AddParams>(
                 "add_task",
-                "Add a step to the task list, for work of three or more steps.",
+                "Add a step to the task list, for work of 3 or more.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("task", "content"), ("title", "content")]),
@@ -125,7 +125,7 @@ impl UpdateTask {
         Self {
             def: ToolDef::new::<UpdateParams>(
                 "update_task",
-                "Set a status: in_progress when begun, completed when proven.",
+                "Set a status; completed only when proven.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::SESSION_STATE

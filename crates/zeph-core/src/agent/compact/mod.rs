@@ -229,7 +229,9 @@ impl Agent {
             return Err(Uncompacted::Nothing);
         }
         let notes = self.notes(&leaving, cancel, outcome).await?;
-        if triggered && text_tokens(&notes) >= taken {
+        // In the system prompt they count by their bytes.
+        let cost = text_tokens(&notes).max(tokens(notes.len()));
+        if triggered && cost >= taken {
             let why = "the summary is as long as what it sums up";
             return Err(Uncompacted::failed(why));
         }
@@ -343,6 +345,7 @@ impl Agent {
         compacted.map_err(Uncompacted::failed)?;
         self.knowledge = knowledge;
         self.system = system;
+        self.offer.begin_anew();
         Ok(())
     }
 

@@ -148,6 +148,7 @@ mod tests {
         rows.map(|(kind, seq)| Row {
             seq,
             message: message(kind),
+            counted: None,
         })
         .collect()
     }

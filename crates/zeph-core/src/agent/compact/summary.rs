@@ -173,6 +173,7 @@ mod tests {
         Row {
             seq: 1,
             message: Message::user(text),
+            counted: None,
         }
     }
 

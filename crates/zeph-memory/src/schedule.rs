@@ -1,0 +1,372 @@
+//! Tasks that are due later, and what became of each time that they were.
+//!
+//! A run is claimed by the one statement that adds its row: of several processes one gets it. Times are
+//! given by the caller, in milliseconds since the Unix epoch.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, query};
+
+use crate::error::StoreError;
+use crate::store::{SqlQuery, Store};
+
+/// The most tasks of a project that are not over.
+pub const MOST_SCHEDULED: i64 = 100;
+
+/// A task to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewScheduled<'a> {
+    /// The directory where it runs.
+    pub project: &'a Path,
+    /// What is said to the model.
+    pub prompt: &'a str,
+    /// When, as it was said.
+    pub said: &'a str,
+    /// When it comes again; `None`: once.
+    pub cron: Option<&'a str>,
+    /// The time zone of `cron`, by its name of the IANA database.
+    pub zone: &'a str,
+    /// When it is due first.
+    pub next_at: i64,
+    /// Now.
+    pub now: i64,
+}
+
+/// A task that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Scheduled {
+    /// Its number.
+    pub id: i64,
+    /// What is said to the model.
+    pub prompt: String,
+    /// When, as it was said.
+    pub said: String,
+    /// When it comes again; `None`: once.
+    pub cron: Option<String>,
+    /// The time zone of `cron`.
+    pub zone: String,
+    /// When it is due next; `None`: it is over.
+    pub next_at: Option<i64>,
+    /// When it was added.
+    pub created_at: i64,
+}
+
+/// What became of a time that a task was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It runs.
+    Running,
+    /// The model answered.
+    Done,
+    /// It ended otherwise.
+    Failed,
+    /// Nothing was up that could run it.
+    Missed,
+    /// What ran it died.
+    Interrupted,
+}
+
+impl RunState {
+    const ALL: [Self; 5] = [
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Missed,
+        Self::Interrupted,
+    ];
+
+    /// The name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Missed => "missed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// One time that a task was due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScheduledRun {
+    /// Its number.
+    pub id: i64,
+    /// The task's number.
+    pub task: i64,
+    /// What is said to the model.
+    pub prompt: String,
+    /// When it was due.
+    pub due_at: i64,
+    /// What became of it.
+    pub state: RunState,
+    /// The session that it ran in.
+    pub session: Option<String>,
+    /// More about it, in words.
+    pub note: String,
+}
+
+const TASK: &str = "SELECT id, prompt, said, cron, zone, next_at, created_at FROM schedule";
+const RUN: &str = "SELECT r.id, r.task, t.prompt, r.due_at, r.state, r.session, r.note
+                   FROM schedule_run r JOIN schedule t ON t.id = r.task";
+
+fn key(project: &Path) -> String {
+    project.to_string_lossy().into_owned()
+}
+
+fn task(row: &SqliteRow) -> Result<Scheduled, sqlx::Error> {
+    Ok(Scheduled {
+        id: row.try_get(0)?,
+        prompt: row.try_get(1)?,
+        said: row.try_get(2)?,
+        cron: row.try_get(3)?,
+        zone: row.try_get(4)?,
+        next_at: row.try_get(5)?,
+        created_at: row.try_get(6)?,
+    })
+}
+
+fn run(row: &SqliteRow) -> Result<ScheduledRun, sqlx::Error> {
+    let state: String = row.try_get(4)?;
+    let state = RunState::ALL
+        .into_iter()
+        .find(|known| known.as_str() == state);
+    Ok(ScheduledRun {
+        id: row.try_get(0)?,
+        task: row.try_get(1)?,
+        prompt: row.try_get(2)?,
+        due_at: row.try_get(3)?,
+        state: state.ok_or_else(|| sqlx::Error::Decode("no state of a run".into()))?,
+        session: row.try_get(5)?,
+        note: row.try_get(6)?,
+    })
+}
+
+impl Store {
+    /// Keeps a task: its number. `None` when there are [`MOST_SCHEDULED`] already.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn schedule(&self, new: &NewScheduled<'_>) -> Result<Option<i64>, StoreError> {
+        let insert = query(
+            "INSERT INTO schedule (project, prompt, said, cron, zone, next_at, created_at)
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+             WHERE (SELECT count(*) FROM schedule WHERE project = ?1 AND next_at IS NOT NULL) < ?8
+             RETURNING id",
+        );
+        let insert = insert
+            .bind(key(new.project))
+            .bind(new.prompt)
+            .bind(new.said)
+            .bind(new.cron);
+        let insert = insert
+            .bind(new.zone)
+            .bind(new.next_at)
+            .bind(new.now)
+            .bind(MOST_SCHEDULED);
+        let rows = self.write(insert, 0).await?;
+        let id = rows.first().map(|row| row.try_get(0)).transpose();
+        id.map_err(|error| self.sql(error))
+    }
+
+    /// The tasks of a project that are not over, by the time that they are due.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn scheduled(&self, project: &Path) -> Result<Vec<Scheduled>, StoreError> {
+        let text =
+            format!("{TASK} WHERE project = ?1 AND next_at IS NOT NULL ORDER BY next_at, id");
+        let rows = self
+            .fetch(query(sqlx::AssertSqlSafe(text)).bind(key(project)))
+            .await?;
+        let tasks = rows.iter().map(task).collect::<Result<_, _>>();
+        tasks.map_err(|error| self.sql(error))
+    }
+
+    /// Takes a task back; whether there was one. A run that has begun goes on.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn unschedule(&self, project: &Path, id: i64) -> Result<bool, StoreError> {
+        let update = query(
+            "UPDATE schedule SET next_at = NULL, cancelled = 1
+             WHERE id = ?1 AND project = ?2 AND next_at IS NOT NULL RETURNING id",
+        );
+        let rows = self.write(update.bind(id).bind(key(project)), 0).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Claims the time at which a task is due: as one that runs (`lease_until`) or that was missed. The run's
+    /// number, for the one who comes first; the task is then due at `next_at`.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn claim_run(
+        &self,
+        task: &Scheduled,
+        next_at: Option<i64>,
+        lease_until: Option<i64>,
+        note: &str,
+        now: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let state = match lease_until {
+            Some(_) => RunState::Running,
+            None => RunState::Missed,
+        };
+        // A task that was taken back, or that another process moved on, is not due any more.
+        let insert = query(
+            "INSERT INTO schedule_run (task, due_at, state, note, changed_at, lease_until)
+             SELECT id, next_at, ?3, ?4, ?5, ?6 FROM schedule WHERE id = ?1 AND next_at = ?2
+             ON CONFLICT (task, due_at) DO NOTHING RETURNING id",
+        );
+        let insert = insert
+            .bind(task.id)
+            .bind(task.next_at)
+            .bind(state.as_str())
+            .bind(note);
+        let rows = self.write(insert.bind(now).bind(lease_until), 0).await?;
+        let update =
+            query("UPDATE schedule SET next_at = ?3 WHERE id = ?1 AND next_at = ?2 RETURNING id");
+        self.write(update.bind(task.id).bind(task.next_at).bind(next_at), 0)
+            .await?;
+        let id = rows.first().map(|row| row.try_get(0)).transpose();
+        id.map_err(|error| self.sql(error))
+    }
+
+    /// The times of a task from `from` on and before `until` of which is known what became of them.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn known_times(
+        &self,
+        task: i64,
+        from: i64,
+        until: i64,
+    ) -> Result<HashSet<i64>, StoreError> {
+        let select = query(
+            "SELECT due_at FROM schedule_run WHERE task = ?1 AND due_at >= ?2 AND due_at < ?3",
+        );
+        let rows = self.fetch(select.bind(task).bind(from).bind(until)).await?;
+        let times = rows
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>();
+        times.map_err(|error| self.sql(error))
+    }
+
+    /// Makes a task due at another time; nothing where it was moved on or taken back meanwhile.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn move_task(&self, task: &Scheduled, next_at: i64) -> Result<(), StoreError> {
+        let update =
+            query("UPDATE schedule SET next_at = ?3 WHERE id = ?1 AND next_at = ?2 RETURNING id");
+        let update = update.bind(task.id).bind(task.next_at).bind(next_at);
+        self.write(update, 0).await.map(drop)
+    }
+
+    /// Says that a run goes on; whether it is still the caller's.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn renew_run(&self, id: i64, lease_until: i64) -> Result<bool, StoreError> {
+        let update = query(
+            "UPDATE schedule_run SET lease_until = ?2 WHERE id = ?1 AND state = 'running' RETURNING id",
+        );
+        Ok(!self
+            .write(update.bind(id).bind(lease_until), 0)
+            .await?
+            .is_empty())
+    }
+
+    /// Notes the session that a run has.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn place_run(&self, id: i64, session: &str) -> Result<(), StoreError> {
+        let update = query("UPDATE schedule_run SET session = ?2 WHERE id = ?1 RETURNING id");
+        self.write(update.bind(id).bind(session), 0).await.map(drop)
+    }
+
+    /// Ends a run that has not ended.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn end_run(
+        &self,
+        id: i64,
+        state: RunState,
+        note: &str,
+        now: i64,
+    ) -> Result<(), StoreError> {
+        let update = query(
+            "UPDATE schedule_run SET state = ?2, note = ?3, changed_at = ?4, lease_until = NULL, told = 1
+             WHERE id = ?1 AND state = 'running' RETURNING id",
+        );
+        let update = update.bind(id).bind(state.as_str()).bind(note).bind(now);
+        self.write(update, 0).await.map(drop)
+    }
+
+    /// Ends the runs of a project whose process has died. They are not made again.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn interrupt_runs(&self, project: &Path, now: i64) -> Result<(), StoreError> {
+        let update = query(
+            "UPDATE schedule_run SET state = 'interrupted', changed_at = ?2, lease_until = NULL
+             WHERE state = 'running' AND lease_until < ?2
+               AND task IN (SELECT id FROM schedule WHERE project = ?1) RETURNING id",
+        );
+        self.write(update.bind(key(project)).bind(now), 0)
+            .await
+            .map(drop)
+    }
+
+    /// The last runs of a project, the latest first.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn scheduled_runs(
+        &self,
+        project: &Path,
+        most: i64,
+    ) -> Result<Vec<ScheduledRun>, StoreError> {
+        let text = format!("{RUN} WHERE t.project = ?1 ORDER BY r.due_at DESC, r.id DESC LIMIT ?2");
+        self.runs(
+            query(sqlx::AssertSqlSafe(text))
+                .bind(key(project))
+                .bind(most),
+        )
+        .await
+    }
+
+    /// The runs of a project that were missed or interrupted, and that nobody was told of; they are the
+    /// caller's to tell, and no one else's.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn untold_runs(&self, project: &Path) -> Result<Vec<ScheduledRun>, StoreError> {
+        let update = query(
+            "UPDATE schedule_run SET told = 1
+             WHERE told = 0 AND state IN ('missed', 'interrupted')
+               AND task IN (SELECT id FROM schedule WHERE project = ?1)
+             RETURNING id, task, (SELECT prompt FROM schedule AS t WHERE t.id = task), due_at, state, session, note",
+        );
+        let rows = self.write(update.bind(key(project)), 0).await?;
+        let runs = rows.iter().map(run).collect::<Result<Vec<_>, _>>();
+        let mut runs = runs.map_err(|error| self.sql(error))?;
+        runs.sort_by_key(|run| (run.due_at, run.id));
+        Ok(runs)
+    }
+
+    async fn runs(&self, select: SqlQuery<'_>) -> Result<Vec<ScheduledRun>, StoreError> {
+        let rows = self.fetch(select).await?;
+        let runs = rows.iter().map(run).collect::<Result<_, _>>();
+        runs.map_err(|error| self.sql(error))
+    }
+}
