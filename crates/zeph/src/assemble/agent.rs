@@ -6,8 +6,18 @@ use serde_json::Value;
 use zeph_core::agent::history::HistoryError;
 use zeph_core::{Agent, AgentParts, Channel};
 use zeph_llm::LlmProvider;
+use zeph_tools::Phase;
 
 use super::Assembly;
+
+/// Whose the calls of a conversation are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CalledBy {
+    /// The phase of the work.
+    pub(crate) phase: Phase,
+    /// The caller; `None` for the person at the command line.
+    pub(crate) caller_id: Option<String>,
+}
 
 impl Assembly {
     /// Opens the conversation of `session`, which exists, with `provider` and whoever is at the other end of
@@ -17,6 +27,23 @@ impl Assembly {
     /// [`HistoryError`] when the conversation cannot be read back.
     pub(crate) async fn open_agent(
         &self,
+        provider: &Arc<dyn LlmProvider>,
+        channel: Arc<dyn Channel>,
+        session: &str,
+        schema: Option<Value>,
+    ) -> Result<Agent, HistoryError> {
+        let by = CalledBy::default();
+        self.open_agent_for(by, provider, channel, session, schema)
+            .await
+    }
+
+    /// The same for calls of another caller.
+    ///
+    /// # Errors
+    /// As [`Assembly::open_agent`].
+    pub(crate) async fn open_agent_for(
+        &self,
+        by: CalledBy,
         provider: &Arc<dyn LlmProvider>,
         channel: Arc<dyn Channel>,
         session: &str,
@@ -43,7 +70,8 @@ impl Assembly {
             store: self.store.clone(),
             session: session.to_owned(),
             project: self.env.cwd.clone(),
-            caller_id: None,
+            caller_id: by.caller_id,
+            phase: by.phase,
             reload: Some(Arc::clone(&self.reload) as _),
             response_schema: schema,
         })

@@ -9,6 +9,8 @@ use zeph_memory::{SqliteVectors, Store};
 
 use super::provider::named_provider;
 use crate::config::{Environment, Loaded};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
 /// The provider that makes vectors: the one that `[llm] embed_provider` names, else that of the
 /// `conversation`, if it makes some. `None` where words are compared.
@@ -47,18 +49,34 @@ pub(crate) fn embedding_provider(
     Ok(Some(provider))
 }
 
-/// The same with what keeps vectors and counts what they cost.
+/// The same with what keeps vectors and counts what they cost. Calls that no `conversation` makes
+/// have the one that `[llm] embed_provider` names; where it cannot be had, a notice says so, and
+/// they compare words.
 ///
 /// # Errors
-/// As [`embedding_provider`].
+/// As [`embedding_provider`], in a conversation.
 pub(super) fn embedder(
     loaded: &Loaded,
     env: &Environment,
-    conversation: &Arc<dyn LlmProvider>,
+    conversation: Option<&Arc<dyn LlmProvider>>,
     store: &Store,
     usage: &Arc<SideUsage>,
+    quiet: bool,
 ) -> anyhow::Result<Option<Embedder>> {
-    let provider = embedding_provider(loaded, env, conversation)?;
+    let provider = match (conversation, loaded.config.llm.embed_provider.as_str()) {
+        (Some(conversation), _) => embedding_provider(loaded, env, conversation)?,
+        (None, "") => None,
+        (None, name) => named_provider(loaded, env, name)
+            .and_then(|provider| embedding_provider(loaded, env, &provider))
+            .unwrap_or_else(|error| {
+                if !quiet {
+                    let text =
+                        format!("warning: there are no embeddings, words are compared: {error:#}");
+                    stderr_line(&clean(&text));
+                }
+                None
+            }),
+    };
     let kept = Arc::new(SqliteVectors::new(store.clone()));
     Ok(provider.and_then(|provider| Embedder::new(provider, kept, Arc::clone(usage))))
 }

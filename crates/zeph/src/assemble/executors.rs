@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use zeph_core::native::scheduler::Scheduler;
 use zeph_core::native::skills::{FoundSkills, SkillExecutor};
-use zeph_core::{CompressContext, CompressRequests, Embedder, SkillBook, native_tools};
+use zeph_core::{
+    CompressContext, CompressRequests, Embedder, SkillBook, SystemClock, native_tools,
+};
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::gate::Grant;
@@ -52,6 +55,16 @@ pub(super) fn executors(
             Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
         ),
     ];
+    let scheduler = Scheduler::new(
+        store.clone(),
+        env.cwd.clone(),
+        Arc::new(SystemClock),
+        loaded.config.scheduler.clone(),
+    );
+    executors.push((
+        "scheduler",
+        Arc::new(ToolSet::new(vec![Arc::new(scheduler)])),
+    ));
     #[cfg(feature = "syntax")]
     {
         let file = zeph_tools::file::code::file_name(sandbox.cwd());

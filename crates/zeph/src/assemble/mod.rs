@@ -18,13 +18,13 @@ mod reload;
 mod secrets;
 mod session;
 mod skills;
+mod status;
 mod trust;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use zeph_core::agent::StatusLine;
 use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage, SkillBook};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
@@ -48,11 +48,11 @@ use crate::config::{ConfigError, ConfigErrors, Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
+pub(crate) use agent::CalledBy;
 pub(crate) use audit::AuditLines;
 pub(crate) use embedder::embedding_provider;
 use executors::{Executors, executors, with_skills};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
-use filters::filter_status;
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
@@ -151,10 +151,8 @@ impl Assembly {
             None => None,
         };
         let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
-        let embedder = match provider {
-            Some(provider) => embedder::embedder(&loaded, &env, provider, &store, &side_usage)?,
-            None => None,
-        };
+        let embedder =
+            embedder::embedder(&loaded, &env, provider, &store, &side_usage, global.quiet)?;
         let rules = read_rules(&loaded, &env)?;
         let secrets = secrets::keep_out(&loaded, &env);
         let compressor = compressor(&loaded, &env, provider, &secrets)?;
@@ -197,6 +195,7 @@ impl Assembly {
             places: Arc::clone(&loaded.places),
             file: Some(loaded.paths.user_file.clone()),
             grants: Arc::new(Grants::kept_in(Arc::clone(&policies) as _)),
+            refuses_unattended: !loaded.config.scheduler.skip_questions,
             previews: Some(Arc::new(FilePreviews::new(Arc::clone(&sandbox)))),
         };
         let requests = &compressor.requests;
@@ -272,21 +271,6 @@ impl Assembly {
                 .map(|budget| budget.min(window));
         }
         config
-    }
-
-    /// What `/status` says beyond what the agent knows itself.
-    pub(crate) fn more_status(&self) -> Vec<StatusLine> {
-        let filters = Arc::clone(self.shell.filters());
-        let reputations = Arc::clone(&self.limits.reputations);
-        let instructions = self.instructions.summary();
-        vec![
-            ("instructions", Arc::new(move |_| clean(&instructions))),
-            ("filters", Arc::new(move |_| filter_status(&filters))),
-            (
-                "reputation",
-                Arc::new(move |session| reputations.summary(session)),
-            ),
-        ]
     }
 
     /// Whether what `deny_read` denies is hidden from commands on this machine.

@@ -198,6 +198,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::config_cmd::ConfigCommand,
     },
+    /// Do tasks later: add, list, cancel and run them
+    Scheduler {
+        #[command(subcommand)]
+        command: super::scheduler::SchedulerCommand,
+    },
     /// List, show and trust skills
     Skills {
         #[command(subcommand)]

@@ -14,6 +14,7 @@ mod models;
 mod overflow;
 mod policy;
 mod run;
+mod scheduler;
 mod sessions;
 mod signals;
 mod skills;
@@ -105,6 +106,7 @@ async fn dispatch(cli: Cli) -> Exit {
         }
         Some(Command::Tools { command }) => report(tools::run(&global, command).await),
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
+        Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),
         Some(Command::Skills { command }) => report(skills::run(&global, command)),
         Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),

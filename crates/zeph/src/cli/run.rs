@@ -14,7 +14,7 @@ use zeph_llm::{Usage, Usd};
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::Conversation;
 use super::signals::cancel_on_signals;
-use super::{Exit, exit_of, load_config, session_choice, with_causes};
+use super::{Exit, exit_of, load_config, scheduler, session_choice, with_causes};
 use crate::assemble::{Assembly, AuditLines, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
@@ -185,7 +185,13 @@ async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> Tu
     let told = |text| outcome_of(TurnEnd::Done, text);
     match agent.handle(text, cancel).await {
         Reply::Turn(outcome) => outcome,
-        Reply::Text(text) => told(text),
+        Reply::Text(text) => match text.strip_prefix("error: ") {
+            Some(error) => TurnOutcome {
+                message: Some(error.to_owned()),
+                ..outcome_of(TurnEnd::Error, String::new())
+            },
+            None => told(text),
+        },
         Reply::Switch(_) => TurnOutcome {
             message: Some(
                 "/model and /resume are for an interactive session; here --model, --provider and \
@@ -351,9 +357,11 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
         global.yes,
     )));
     let choice = session_choice(turn);
+    let (own, place) = (loaded.clone(), env.clone());
     let (mut conversation, options) =
-        Conversation::begin(loaded, env, global, &choice, Arc::clone(&channel)).await?;
-    let end = session::run(&mut conversation, channel, options).await?;
+        Conversation::begin(own, place, global, &choice, Arc::clone(&channel)).await?;
+    let talk = session::run(&mut conversation, Arc::clone(&channel), options);
+    let end = scheduler::beside(global, &loaded, &env, &channel, talk).await?;
     conversation.end().await?;
     Ok(match end {
         SessionEnd::Left => Exit::Done,

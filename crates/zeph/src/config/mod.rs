@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use zeph_core::AgentConfig;
+use zeph_core::{AgentConfig, SchedulerConfig};
 use zeph_llm::{ProviderConfig, RetryConfig};
 use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
@@ -72,6 +72,8 @@ pub(crate) struct Config {
     pub(crate) llm: LlmConfig,
     /// Where sessions, messages and the audit trail are kept.
     pub(crate) memory: MemoryConfig,
+    /// Tasks that are due later.
+    pub(crate) scheduler: SchedulerConfig,
     /// The tools that the model may use.
     pub(crate) tools: ToolsConfig,
 }

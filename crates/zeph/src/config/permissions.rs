@@ -49,6 +49,7 @@ pub(crate) const TOOLS: &[(&str, PatternKind)] = &[
     ("move_path", PatternKind::Path),
     ("read", PatternKind::Path),
     ("read_overflow", PatternKind::Text),
+    ("scheduler", PatternKind::Text),
     ("search_code", PatternKind::Path),
     ("update_task", PatternKind::Text),
     ("web_scrape", PatternKind::Url),

@@ -93,6 +93,10 @@ const RULES: &[(&str, Rule)] = &[
     ("llm.retry.budget_secs", Rule::Lower),
     ("llm.retry.connect_timeout_secs", Rule::Lower),
     ("llm.retry.read_timeout_secs", Rule::Lower),
+    // They say what runs while nobody watches.
+    ("scheduler.grace_secs", Rule::Never),
+    ("scheduler.run_missed", Rule::Never),
+    ("scheduler.skip_questions", Rule::Never),
     // It could write into any file, or bring its own history.
     ("memory.path", Rule::Never),
     ("memory.synchronous", Rule::Towards(&["normal", "full"])),

@@ -226,7 +226,7 @@ impl Explained<'_> {
             text,
             "permission  {} (mode {}, trust {})",
             named(permission.effect),
-            mode_name(self.mode()),
+            self.mode().as_str(),
             TrustLevel::default().as_str()
         );
         for judged in &permission.pieces {
@@ -402,20 +402,10 @@ fn by(judged: &Judged<'_>) -> String {
         ),
         By::NoRule => "no rule of tools.permissions is about it".to_owned(),
         By::Nature => "the nature of the tool: it looks, or changes the session alone".to_owned(),
-        By::Mode(mode) => format!("mode {}", mode_name(mode)),
+        By::Mode(mode) => format!("mode {}", mode.as_str()),
         By::Trust(level) => format!("trust {}", level.as_str()),
         By::Unknown => "it cannot all be known before it runs".to_owned(),
         By::Autonomous => "nobody watches".to_owned(),
         By::Remembered => "what was agreed to before".to_owned(),
-    }
-}
-
-/// The name of a mode in the configuration.
-fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Plan => "plan",
-        Mode::Ask => "ask",
-        Mode::AutoEdit => "auto-edit",
-        Mode::Full => "full",
     }
 }

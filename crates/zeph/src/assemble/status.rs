@@ -1,0 +1,64 @@
+//! What `/status` says beyond what the agent knows itself.
+
+use std::sync::Arc;
+
+use zeph_core::agent::StatusLine;
+
+use super::Assembly;
+use super::filters::filter_status;
+use crate::config::Config;
+use crate::terminal::sanitize::clean;
+
+impl Assembly {
+    /// See the module.
+    pub(crate) fn more_status(&self) -> Vec<StatusLine> {
+        let filters = Arc::clone(self.shell.filters());
+        let reputations = Arc::clone(&self.limits.reputations);
+        let instructions = self.instructions.summary();
+        let gates = gates(&self.loaded.config);
+        let shell = Arc::clone(&self.shell);
+        vec![
+            ("instructions", Arc::new(move |_| clean(&instructions))),
+            ("filters", Arc::new(move |_| filter_status(&filters))),
+            ("gates", Arc::new(move |_| gates.clone())),
+            (
+                "reputation",
+                Arc::new(move |session| reputations.summary(session)),
+            ),
+            (
+                "jobs",
+                Arc::new(move |_| match shell.running_jobs().as_slice() {
+                    [] => "none runs".to_owned(),
+                    jobs => clean(&jobs.join(", ")),
+                }),
+            ),
+        ]
+    }
+}
+
+/// The mode, the rules, and which of the gates that can be switched are on.
+fn gates(config: &Config) -> String {
+    let tools = &config.tools;
+    let rules: usize = tools.permissions.values().map(Vec::len).sum();
+    let switched = [
+        ("policy", tools.policy.enabled),
+        ("authorization", tools.authorization.enabled),
+        ("adversarial", tools.adversarial_policy.enabled),
+        ("anomaly", tools.anomaly.enabled),
+        ("utility", tools.utility.enabled),
+    ];
+    let on: Vec<&str> = switched
+        .iter()
+        .filter(|(_, on)| *on)
+        .map(|(name, _)| *name)
+        .collect();
+    let on = match on.as_slice() {
+        [] => String::new(),
+        on => format!(", {}", on.join(", ")),
+    };
+    let rules = match rules {
+        1 => "1 permission rule".to_owned(),
+        rules => format!("{rules} permission rules"),
+    };
+    format!("mode {}, {rules}{on}", tools.mode.as_str())
+}

@@ -1,0 +1,180 @@
+//! `zeph scheduler …`: tasks that are due later, and what runs them.
+//!
+//! A task runs as one turn of a session of its own, in phase `autonomous`, with the caller
+//! `scheduler:ID`, through the same stack as every conversation. Nobody can be asked.
+
+mod runner;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::Subcommand;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use zeph_core::{AgentEvent, Channel, Schedule, SystemClock};
+use zeph_memory::Store;
+
+use super::args::GlobalArgs;
+use super::signals::cancel_on_signals;
+use super::{Exit, load_config, print, with_causes};
+use crate::assemble::{Assembly, AuditLines, choose_provider};
+use crate::config::{Environment, Loaded};
+use crate::terminal::TerminalChannel;
+use crate::terminal::sanitize::visible;
+use runner::Runner;
+
+/// How long a task that runs has to end when the conversation beside it does.
+const AT_THE_END: Duration = Duration::from_secs(5);
+/// How many of the last runs are listed.
+const LISTED: i64 = 20;
+
+/// `zeph scheduler …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchedulerCommand {
+    /// Have a task done later, in this directory
+    Add {
+        /// "in 10 minutes", "every day at 9", "2026-12-24 18:00", five fields of cron, …
+        when: String,
+        /// What to say to the model then
+        task: String,
+    },
+    /// The tasks of this directory, and what became of the last ones
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a task back
+    #[command(visible_alias = "cancel")]
+    Rm {
+        /// Its number
+        id: i64,
+    },
+    /// Do the tasks of this directory when they are due, until interrupted
+    Run {
+        /// Do those that are due now, and exit
+        #[arg(long)]
+        once: bool,
+    },
+}
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// A time that is not understood, a task that there is not, what the database fails with.
+pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyhow::Result<Exit> {
+    let (loaded, env) = load_config(global)?;
+    let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+    let schedule = schedule(&loaded, &env, &store);
+    let exit = match command {
+        SchedulerCommand::Add { when, task } => {
+            let added = schedule.add(&task, &when).await?;
+            print(&visible(&schedule.line(&added)))?;
+            Exit::Done
+        }
+        SchedulerCommand::List { json } => {
+            print(&list(&schedule, json).await?)?;
+            Exit::Done
+        }
+        SchedulerCommand::Rm { id } => match schedule.cancel(id).await? {
+            true => {
+                print(&format!("task {id} is cancelled"))?;
+                Exit::Done
+            }
+            false => bail!(
+                "no task {id} is scheduled in this directory; `zeph scheduler list` names them"
+            ),
+        },
+        SchedulerCommand::Run { once } => {
+            // What is wrong is said before anything is due.
+            let provider = choose_provider(&loaded, &env, global)?;
+            let (own, place) = (loaded.clone(), env.clone());
+            let assembly =
+                Assembly::talking(own, place, global, AuditLines::Stderr, &provider).await?;
+            assembly.close().await?;
+            let mut runner = Runner::new(global, &loaded, &env, schedule, None);
+            let cancel = CancellationToken::new();
+            let _signals = cancel_on_signals(cancel.clone());
+            match once {
+                true => runner.due(&cancel).await?,
+                false => {
+                    runner.watch(&cancel).await?;
+                    Exit::Interrupted
+                }
+            }
+        }
+    };
+    store.close().await?;
+    Ok(exit)
+}
+
+fn schedule(loaded: &Loaded, env: &Environment, store: &Store) -> Schedule {
+    let config = loaded.config.scheduler.clone();
+    Schedule::new(
+        store.clone(),
+        env.cwd.clone(),
+        Arc::new(SystemClock),
+        config,
+    )
+}
+
+async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
+    let runs = schedule.runs(LISTED).await?;
+    let tasks = schedule.tasks().await?;
+    if as_json {
+        return Ok(serde_json::to_string_pretty(
+            &json!({ "tasks": tasks, "runs": runs }),
+        )?);
+    }
+    let mut lines: Vec<String> = tasks.iter().map(|task| schedule.line(task)).collect();
+    if lines.is_empty() {
+        lines.push("nothing is scheduled in this directory".to_owned());
+    }
+    if !runs.is_empty() {
+        lines.push("\nlast runs:".to_owned());
+        lines.extend(runs.iter().map(|run| schedule.told(run)));
+    }
+    Ok(visible(&lines.join("\n")))
+}
+
+/// Does what is due while a conversation is held; ends with `conversation`, and with what it began.
+///
+/// # Errors
+/// Those of the conversation.
+pub(super) async fn beside<T>(
+    global: &GlobalArgs,
+    loaded: &Loaded,
+    env: &Environment,
+    channel: &Arc<TerminalChannel>,
+    conversation: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let cancel = CancellationToken::new();
+    let watch = async {
+        let store = Store::open(&loaded.paths.database, loaded.config.memory.synchronous).await?;
+        let schedule = schedule(loaded, env, &store);
+        let told_to = Some(Arc::clone(channel));
+        let mut runner = Runner::new(global, loaded, env, schedule, told_to);
+        let watched = runner.watch(&cancel).await;
+        store.close().await?;
+        watched
+    };
+    let (mut watch, mut conversation) = (std::pin::pin!(watch), std::pin::pin!(conversation));
+    tokio::select! {
+        biased;
+        ended = &mut conversation => {
+            cancel.cancel();
+            // What does not end by then is ended with this process, and told of as interrupted.
+            let _ = tokio::time::timeout(AT_THE_END, watch).await;
+            ended
+        }
+        watched = &mut watch => {
+            if let Err(error) = watched {
+                let error = with_causes(&error);
+                channel.emit(AgentEvent::Notice(format!("scheduled tasks are not done: {error}")));
+            }
+            conversation.await
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Does tasks that are due: each in a session of its own, one after the other.
+//!
+//! What comes due while another task runs is claimed at once and waits its turn, so that it is neither missed
+//! nor another's.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+use zeph_core::schedule::{DueRun, since};
+use zeph_core::{AgentEvent, Channel, Schedule, TurnEnd, TurnOutcome};
+use zeph_memory::{RunState, StoreError};
+use zeph_tools::Phase;
+
+use crate::assemble::{
+    Assembly, AuditLines, CalledBy, SessionChoice, choose_provider, open_session,
+};
+use crate::cli::args::GlobalArgs;
+use crate::cli::{Exit, with_causes};
+use crate::config::{Environment, Loaded};
+use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
+use crate::terminal::{TerminalChannel, TerminalOptions};
+
+/// How often is looked whether something is due that another process added, and said that a run goes on;
+/// much less than [`zeph_core::schedule::LEASE`].
+const LOOK: Duration = Duration::from_secs(2);
+/// How late a task may begin without a word, in milliseconds.
+const PROMPT: i64 = 2000;
+
+/// See the module.
+pub(super) struct Runner {
+    global: GlobalArgs,
+    loaded: Loaded,
+    env: Environment,
+    schedule: Schedule,
+    /// The conversation beside which it works; the streams of the process belong to that.
+    told_to: Option<Arc<TerminalChannel>>,
+    /// What is claimed and waits.
+    waiting: VecDeque<DueRun>,
+}
+
+impl Runner {
+    pub(super) fn new(
+        global: &GlobalArgs,
+        loaded: &Loaded,
+        env: &Environment,
+        schedule: Schedule,
+        told_to: Option<Arc<TerminalChannel>>,
+    ) -> Self {
+        Self {
+            // Nobody agrees beforehand to what is not known yet.
+            global: GlobalArgs {
+                yes: false,
+                ..global.clone()
+            },
+            loaded: loaded.clone(),
+            env: env.clone(),
+            schedule,
+            told_to,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    fn tell(&self, text: String) {
+        match &self.told_to {
+            Some(channel) => channel.emit(AgentEvent::Notice(text)),
+            None => stderr_line(&clean(&text)),
+        }
+    }
+
+    /// Does what is due, whenever it is, until cancelled.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub(super) async fn watch(&mut self, cancel: &CancellationToken) -> anyhow::Result<()> {
+        while !cancel.is_cancelled() {
+            self.due(cancel).await?;
+            let wait = self.until_next(None).await?;
+            let _ = cancel.run_until_cancelled(tokio::time::sleep(wait)).await;
+        }
+        Ok(())
+    }
+
+    /// How long nothing but `busy` is due, as far as is known.
+    async fn until_next(&self, busy: Option<i64>) -> Result<Duration, StoreError> {
+        let now = Timestamp::now().as_millisecond();
+        let tasks = self.schedule.tasks().await?;
+        let claimed = self.claimed(busy);
+        let free = tasks.iter().filter(|task| !claimed.contains(&task.id));
+        let next = free.filter_map(|task| task.next_at).min();
+        Ok(next.map_or(LOOK, |next| {
+            Duration::from_millis(u64::try_from(next - now).unwrap_or(0))
+                .clamp(Duration::from_millis(50), LOOK)
+        }))
+    }
+
+    /// The tasks that run or wait here.
+    fn claimed(&self, busy: Option<i64>) -> Vec<i64> {
+        let waiting = self.waiting.iter().map(|due| due.task.id);
+        waiting.chain(busy).collect()
+    }
+
+    /// Tells what was missed, and claims what is due. `busy` is the task that runs.
+    async fn collect(&mut self, busy: Option<i64>) -> Result<(), StoreError> {
+        for line in self.schedule.report().await? {
+            self.tell(format!("scheduled {line}"));
+        }
+        loop {
+            match self.schedule.take_due(&self.claimed(busy)).await? {
+                Some(due) => self.waiting.push_back(due),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Does what is due now, one after the other. What comes of the last that failed.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub(super) async fn due(&mut self, cancel: &CancellationToken) -> anyhow::Result<Exit> {
+        let mut exit = Exit::Done;
+        loop {
+            self.collect(None).await?;
+            let Some(due) = self.waiting.pop_front() else {
+                return Ok(exit);
+            };
+            if cancel.is_cancelled() {
+                self.give_up(due).await?;
+                return Ok(exit);
+            }
+            let number = due.task.id;
+            self.tell(begins(&due));
+            let ended = self.one(&due, cancel).await;
+            let (state, mut note) = match &ended {
+                Ok(outcome) if outcome.end == TurnEnd::Done => (RunState::Done, String::new()),
+                Ok(outcome) => (
+                    RunState::Failed,
+                    outcome.message.clone().unwrap_or_default(),
+                ),
+                Err(error) => (RunState::Failed, with_causes(error)),
+            };
+            if state == RunState::Done {
+                note = since(due.between);
+            }
+            self.schedule.end(due.run, state, &note).await?;
+            let ended = ended.map_or(Exit::Failed, |outcome| Exit::from(outcome.end));
+            if ended != Exit::Done {
+                self.tell(format!("scheduled task {number} failed: {note}"));
+                exit = ended;
+            }
+        }
+    }
+
+    /// What waits is not begun.
+    async fn give_up(&mut self, first: DueRun) -> Result<(), StoreError> {
+        for due in std::iter::once(first).chain(std::mem::take(&mut self.waiting)) {
+            let note = "it was stopped before this one began";
+            self.schedule.end(due.run, RunState::Missed, note).await?;
+            self.tell(format!(
+                "scheduled task {} was not begun: {}",
+                due.task.id, due.task.said
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says that what is claimed goes on to be this process's, and claims what is due meanwhile. Whether `run`
+    /// still is.
+    async fn renew(&mut self, due: &DueRun) -> Result<bool, StoreError> {
+        for waiting in &self.waiting {
+            self.schedule.renew(waiting.run).await?;
+        }
+        let own = self.schedule.renew(due.run).await?;
+        self.collect(Some(due.task.id)).await?;
+        Ok(own)
+    }
+
+    /// One turn in a session of its own.
+    async fn one(
+        &mut self,
+        due: &DueRun,
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<TurnOutcome> {
+        let provider = choose_provider(&self.loaded, &self.env, &self.global)?;
+        let (loaded, env) = (self.loaded.clone(), self.env.clone());
+        let assembly =
+            Assembly::talking(loaded, env, &self.global, AuditLines::Stderr, &provider).await?;
+        let open = open_session(&assembly.store, &SessionChoice::New, &assembly.env.cwd).await?;
+        self.schedule.place(due.run, &open.id).await?;
+        let quiet = self.global.quiet || self.told_to.is_some();
+        let options = TerminalOptions {
+            can_ask: false,
+            ..TerminalOptions::detect(quiet, false)
+        };
+        let channel = Arc::new(TerminalChannel::one_shot(options));
+        let by = CalledBy {
+            phase: Phase::Autonomous,
+            caller_id: Some(format!("scheduler:{}", due.task.id)),
+        };
+        let mut agent = assembly
+            .open_agent_for(by, &provider, Arc::clone(&channel) as _, &open.id, None)
+            .await?;
+        let own = cancel.child_token();
+        let outcome = {
+            let turn = agent.run_turn(&due.task.prompt, &own);
+            let mut turn = std::pin::pin!(turn);
+            loop {
+                let wait = self.until_next(Some(due.task.id)).await?;
+                tokio::select! {
+                    biased;
+                    outcome = &mut turn => break outcome,
+                    () = tokio::time::sleep(wait) => {
+                        if !self.renew(due).await? {
+                            own.cancel();
+                        }
+                    }
+                }
+            }
+        };
+        match &self.told_to {
+            None => channel.finish_answer(&outcome.text)?,
+            Some(told_to) => told_to.emit(AgentEvent::Notice(clean(&format!(
+                "scheduled task {} (session {}): {}",
+                due.task.id, open.id, outcome.text
+            )))),
+        }
+        drop((agent, open));
+        assembly.close().await?;
+        Ok(outcome)
+    }
+}
+
+/// What is told when a task begins.
+fn begins(due: &DueRun) -> String {
+    let mut text = format!("scheduled task {} begins: {}", due.task.id, due.task.said);
+    let now = Timestamp::now().as_millisecond();
+    let late = now - due.task.next_at.unwrap_or(now);
+    if late > PROMPT {
+        text.push_str(&format!(" ({} s late", late / 1000));
+        if due.between > 0 {
+            text.push_str(&format!("; it was due then, {}", since(due.between)));
+        }
+        text.push(')');
+    }
+    text
+}
