@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Audit, Home, KEY, OpenAi, Output, Reply, Request, assert_has, audit, openai_config, results_of,
+    Audit, Home, KEY, OpenAi, Output, Reply, Request, Terminal, assert_has, audit, openai_config,
+    results_of,
 };
-use crate::terminal::Terminal;
 
 const POLICY: &str = "Nothing is ever touched.";
 /// All that a model is told of a denial.

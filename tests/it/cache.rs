@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Running, assert_has, audit, results_of, wait_for};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Running, Terminal, assert_has, audit, results_of, wait_for};
 
 /// `zeph tools run` with its input open: a call at a time.
 struct Script(Running);

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::rig::{
-    Home, OpenAi, Reply, Request, assert_has, audit, cell, count, openai_config, results_of,
-    session_ids,
+    Home, OpenAi, Reply, Request, Terminal, assert_has, audit, cell, count, openai_config,
+    results_of, session_ids,
 };
-use crate::terminal::Terminal;
 
 const NOTES: &str = "The user wants the moon; the port is 5433.";
 
@@ -349,9 +348,9 @@ fn what_cannot_be_summed_up_stays() {
             9
         );
         // The same by hand.
-        let told = home.zeph(["--continue", "-p", "/compact"]).code(0);
-        assert_has(&told.stdout, &["error: ", "not compacted"]);
-        assert_has(&told.stdout, words);
+        let told = home.zeph(["--continue", "-p", "/compact"]).code(1);
+        assert_has(&told.stderr, &["error: ", "not compacted"]);
+        assert_has(&told.stderr, words);
     };
     check(
         Reply::error(400, "bad", "no such thing"),
@@ -486,7 +485,7 @@ fn it_can_be_switched_off() {
 
     let server = talkative();
     let home = self::home(&server, "compaction.enabled = false\n");
-    for n in 0..3 {
+    for n in 0..4 {
         say(&home, &long(&format!("p{n}")));
     }
     let object = say(&home, &long("p4"));

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Request, assert_has, execute, openai_config};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Request, Terminal, assert_has, execute, openai_config};
 
 const FILTER: &str =
     "[agent.tool_filter]\nenabled = true\ntop_k = 2\nmin_description_words = 0\nalways_on = []\n";
@@ -49,11 +48,11 @@ fn vectors(request: &Request) -> Reply {
     Reply::raw(200, "application/json", body.to_string())
 }
 
-/// A server that makes vectors and answers `done` to all else.
+/// A server that makes vectors and answers all else with words.
 fn server() -> OpenAi {
     OpenAi::start(|_, request| match is_embedding(request) {
         true => vectors(request),
-        false => Reply::text("done"),
+        false => Reply::text("as you wish"),
     })
 }
 
@@ -155,7 +154,7 @@ fn another_provider_makes_the_vectors() {
     terminal.shows("Filter: top_k=2, always_on=0, embeddings=0 (nomic of near)");
     terminal.prompts("");
     terminal.type_keys("find the needle\r");
-    terminal.shows("done");
+    terminal.shows("as you wish");
     let count = asked(&ollama).concat().len();
     terminal.prompts("");
     terminal.type_keys("/status\r");
@@ -166,7 +165,7 @@ fn another_provider_makes_the_vectors() {
     terminal.prompts("");
     // In the same session only what was said is asked for.
     terminal.type_keys("throw the rubbish away\r");
-    terminal.shows("done");
+    terminal.shows("as you wish");
     terminal.prompts("");
     terminal.type_keys("\u{4}");
     terminal.ends();
@@ -369,4 +368,31 @@ fn facts_are_found_by_what_they_mean() {
         .code(0)
         .stdout;
     assert_has(&found, &["Nothing that is kept"]);
+}
+
+/// Proves NAT-1: calls that no model makes find facts by what they mean too, with the provider that
+/// `embed_provider` names; without it, or where it cannot be had, by their words.
+#[test]
+fn a_call_without_a_model_finds_by_meaning() {
+    let server = server();
+    let home = Home::new();
+    let config = config(&server.url());
+    home.config(&config);
+    let call = |tool: &str, params: Value| home.zeph(["tools", "call", tool, &params.to_string()]);
+    for content in ["rubbish is for Monday", "a task for the day after"] {
+        let saved = call("memory_save", json!({ "content": content }));
+        saved.code(0);
+    }
+    let search = || call("memory_search", json!({ "query": "what may I remove" }));
+    let none = "Nothing that is kept fits";
+    assert_has(&search().code(0).stdout, &[none]);
+    assert_eq!(asked(&server), [[""; 0]; 0]);
+    home.config(&format!("llm.embed_provider = \"local\"\n{config}"));
+    let found = search().code(0);
+    assert_has(&found.stdout, &["rubbish is for Monday"]);
+    assert!(!found.stdout.contains("a task"), "{}", found.stdout);
+    // Without a key, words, and a word about it.
+    let found = search().env("TEST_KEY", "").code(0);
+    assert_has(&found.stdout, &[none]);
+    assert_has(&found.stderr, &["words are compared", "TEST_KEY"]);
 }

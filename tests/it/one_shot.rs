@@ -252,9 +252,8 @@ fn slash_commands_ask_no_model() {
     home.zeph(["-p", "/tools"])
         .code(0)
         .prints(&["bash", "read"]);
-    home.zeph(["-p", "/hepl"])
-        .code(0)
-        .prints(&["did you mean /help"]);
+    let unknown = home.zeph(["-p", "/hepl"]).code(1);
+    assert_has(&unknown.stderr, &["error: ", "did you mean /help"]);
     let json = home
         .zeph(["-p", "/tools", "--output-format", "json"])
         .code(0)

@@ -5,8 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of, wait_for};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit, results_of, wait_for};
 
 /// A home with these rules, `tool action pattern`, in the user's file.
 fn home(rules: &[(&str, &str, &str)]) -> Home {

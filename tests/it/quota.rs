@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, audit, execute, results_of, session_ids};
-use crate::terminal::Terminal;
+use crate::rig::{
+    Home, OpenAi, Reply, Terminal, assert_has, audit, execute, results_of, session_ids,
+};
 
 fn limit(max: u64) -> String {
     format!("[tools]\nmax_tool_calls_per_session = {max}\n")

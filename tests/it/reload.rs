@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, Running, assert_has, openai_config};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Running, Terminal, assert_has, openai_config};
 
 fn blocking(words: &str) -> String {
     format!("[tools.shell]\nblocked_commands = [{words:?}]\n")

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::rig::{Home, audit};
-use crate::terminal::Terminal;
+use crate::rig::{Home, Terminal, audit};
 
 fn policies(home: &Home) -> PathBuf {
     home.home().join(".config/zeph/policies.json")

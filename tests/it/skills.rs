@@ -5,8 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, audit};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
 
 const HEAD: &str = "name: notes\ndescription: Write notes.\n";
 /// A tool that makes a file.

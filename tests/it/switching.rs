@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::rig::{Home, OpenAi, Reply, Request};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Request, Terminal};
 
 /// A provider that needs no key.
 fn provider(name: &str, model: &str, server: &OpenAi) -> String {

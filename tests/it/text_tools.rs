@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::rig::{
-    APIS, Api, Home, OpenAi, Reply, Request, assert_has, audit, results_of, session_ids,
+    APIS, Api, Home, OpenAi, Reply, Request, Terminal, assert_has, audit, results_of, session_ids,
 };
-use crate::terminal::Terminal;
 
 /// A home whose provider replays these texts, and calls no tools.
 fn scripted(texts: &[&str]) -> Home {

@@ -81,9 +81,10 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     assert_eq!(home.read("a.txt"), "three\n");
 
     // In the conversation, as a person types it; other words are not passed over.
-    let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(0);
+    let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(1);
+    assert_eq!(unknown.stdout, "");
     assert_has(
-        &unknown.stdout,
+        &unknown.stderr,
         &["/undo list is no command", "did you mean /undo?"],
     );
     assert_eq!(tree(&home.project()), after);
@@ -157,8 +158,8 @@ fn a_change_since_is_refused() {
         );
         assert_eq!(tree(&home.project()), mine);
     }
-    let refused = home.zeph(["--continue", "-p", "/undo"]).code(0);
-    assert_has(&refused.stdout, &["error: ", "a.txt: it was changed since"]);
+    let refused = home.zeph(["--continue", "-p", "/undo"]).code(1);
+    assert_has(&refused.stderr, &["error: ", "a.txt: it was changed since"]);
     assert_eq!(tree(&home.project()), mine);
 
     // What was mended can be undone; a touch is no change.

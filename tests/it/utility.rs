@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
-use crate::terminal::Terminal;
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit, results_of};
 
 const ON: &str = "[tools.utility]\nenabled = true\n";
 

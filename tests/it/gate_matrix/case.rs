@@ -20,6 +20,8 @@ pub(super) enum Entry {
     Json,
     /// `zeph -p --output-format stream-json`.
     Stream,
+    /// `zeph scheduler run`: a task that is due.
+    Scheduled,
     /// `zeph tools call`.
     ToolsCall,
     /// `zeph tools call --json`.
@@ -29,12 +31,13 @@ pub(super) enum Entry {
 }
 
 impl Entry {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Terminal,
         Self::Typed,
         Self::Text,
         Self::Json,
         Self::Stream,
+        Self::Scheduled,
         Self::ToolsCall,
         Self::ToolsCallJson,
         Self::ToolsRun,
@@ -44,7 +47,7 @@ impl Entry {
     pub(super) fn has_model(self) -> bool {
         matches!(
             self,
-            Self::Terminal | Self::Text | Self::Json | Self::Stream
+            Self::Terminal | Self::Text | Self::Json | Self::Stream | Self::Scheduled
         )
     }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::case::{Call, Case, Entry, MARK, Say};
-use crate::rig::{Audit, Home, OpenAi, Reply, Request, audit};
-use crate::terminal::Terminal;
+use crate::rig::{Audit, Home, OpenAi, Reply, Request, Terminal, audit};
 
 /// What the model says when it calls nothing more.
 const END: &str = "That is all.";
@@ -49,6 +48,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
     let mut seen = match entry {
         Entry::Terminal | Entry::Typed => at_terminal(case, entry, &home),
         Entry::Text | Entry::Json | Entry::Stream => one_shot(case, entry, &home),
+        Entry::Scheduled => scheduled(case, &home),
         Entry::ToolsCall | Entry::ToolsCallJson => tools_call(case, entry, &home),
         Entry::ToolsRun => tools_run(case, &home),
     };
@@ -200,6 +200,16 @@ fn one_shot(case: &Case, entry: Entry, home: &Home) -> Seen {
     let mut seen = seen(format!("{}\n{}", output.stdout, output.stderr), output.code);
     seen.category = category;
     seen
+}
+
+#[track_caller]
+fn scheduled(case: &Case, home: &Home) -> Seen {
+    if case.expected(Entry::Scheduled).no_start.is_none() {
+        home.zeph(["scheduler", "add", "now", "go"]).code(0);
+    }
+    let run = home.zeph(["scheduler", "run", "--once"]);
+    let output = run.args(args(case, Entry::Scheduled)).run();
+    seen(format!("{}\n{}", output.stdout, output.stderr), output.code)
 }
 
 #[track_caller]

@@ -69,12 +69,17 @@ fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
             .say(Say::No)
             .expect(Expect::unasked().tells_model(&["--yes allows every question once"]))
             .at(
+                &[Entry::Scheduled],
+                &Expect::unasked().tells_model(&["scheduler.skip_questions"]),
+            )
+            .at(
                 &[Entry::Terminal],
                 &Expect::blocked().tells_model(&["the user refused this call"]),
             )
             .at(&[Entry::Typed], &typed),
         case(yes)
             .say(Say::Yes)
+            .at(&[Entry::Scheduled], &Expect::unasked())
             .expect(Expect::runs().by("user"))
             .at(&[Entry::Typed], &typed),
     ]
@@ -231,6 +236,7 @@ pub(super) fn executors() -> Vec<Case> {
             .expect(refused(&["deny_read"]).hides(&[MARK])),
         case(Outcome::Denied, "an address of this machine")
             .args(&["--yes"])
+            .at(&[Entry::Scheduled], &Expect::unasked())
             .call(fetch("https://127.0.0.1:9/"))
             .expect(refused(&["127.0.0.1"])),
         case(Outcome::Fault, "a snapshot that cannot be made")

@@ -139,7 +139,7 @@ const NO_CALLS: [&str; 14] = [
 ];
 
 /// Those that do. `run` is `-p` (`piped.rs`), `demo` a conversation of its own (`demo.rs`).
-const CALLS: [&str; 3] = ["run", "tools", "demo"];
+const CALLS: [&str; 4] = ["run", "tools", "demo", "scheduler"];
 
 /// Runs every cell of a gate's rows.
 #[track_caller]
@@ -230,7 +230,7 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
     }
     let code = match entry {
         Entry::Terminal | Entry::Typed | Entry::ToolsRun => 0,
-        Entry::Text | Entry::Json | Entry::Stream => expect.turn_code,
+        Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,
             Some("policy_blocked" | "confirmation_required") => 3,

@@ -193,6 +193,7 @@ pub(super) fn blocklist() -> Vec<Case> {
             .config(allowing!(""))
             .call(bash("X=touch; $X ran"))
             .say(Say::Yes)
+            .at(&[Entry::Scheduled], &Expect::unasked())
             .expect(Expect::runs().by("user"))
             .at(&[Entry::Typed], &typed),
         case(Outcome::Fault, "a command that cannot be read")

@@ -80,6 +80,7 @@ pub(super) fn skill() -> Vec<Case> {
             .prepare(|home| write(home, ""))
             .call(make())
             .say(Say::Yes)
+            .at(&[Entry::Scheduled], &Expect::unasked())
             .expect(Expect::runs().by("user")),
         case(Outcome::Fault, "what is trusted cannot be read")
             .prepare(|home| {

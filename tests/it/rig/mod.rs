@@ -7,6 +7,7 @@ mod home;
 mod process;
 mod reply;
 mod server;
+mod terminal;
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ pub(crate) use home::{Home, openai_config};
 pub(crate) use process::{KEY, Output, Running, Zeph};
 pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};
+pub(crate) use terminal::Terminal;
 
 /// The longest that anything a test waits for may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);

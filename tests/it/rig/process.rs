@@ -315,14 +315,20 @@ impl Running {
 
     /// Waits for its end; kills it and fails after the time limit.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Output {
-        let left = LIMIT.saturating_sub(self.started.elapsed());
+    pub(crate) fn wait(self) -> Output {
+        self.wait_within(LIMIT)
+    }
+
+    /// The same with a time limit of its own.
+    #[track_caller]
+    pub(crate) fn wait_within(mut self, limit: Duration) -> Output {
+        let left = limit.saturating_sub(self.started.elapsed());
         let Ok(status) = self.ended.recv_timeout(left) else {
             let _ = kill_process(self.pid, Signal::KILL);
             while let Ok(line) = self.lines.recv_timeout(Duration::from_secs(1)) {
                 self.seen.push_str(&line);
             }
-            panic!("no end within {LIMIT:?}; stdout so far:\n{}", self.seen);
+            panic!("no end within {limit:?}; stdout so far:\n{}", self.seen);
         };
         self.status = Some(status);
         let took = self.started.elapsed();

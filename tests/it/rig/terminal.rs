@@ -1,0 +1,203 @@
+//! The binary at a terminal: a PTY with a screen behind it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{InputModes, LocalModes, OutputModes, Winsize, tcgetattr, tcsetwinsize};
+
+use super::{DEADLINE, Home, KEY, wait_for};
+
+const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
+const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
+
+/// What a terminal's mode is made of.
+type Modes = (InputModes, OutputModes, LocalModes);
+
+/// The binary at a terminal. It is killed when dropped.
+pub(crate) struct Terminal {
+    child: Child,
+    keys: File,
+    /// The child's side, kept open so that its mode can be looked at.
+    side: OwnedFd,
+    before: Modes,
+    screen: Arc<Mutex<vt100::Parser>>,
+    raw: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    #[track_caller]
+    pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
+        Self::sized(home, args, ROWS, COLUMNS)
+    }
+
+    /// At a terminal of another size.
+    #[track_caller]
+    pub(crate) fn sized(home: &Home, args: &[&str], rows: NonZeroU16, columns: NonZeroU16) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let side = open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        let size = Winsize {
+            ws_row: rows.get(),
+            ws_col: columns.get(),
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&main, size).unwrap();
+        let before = modes(&side);
+        let stream = || Stdio::from(side.try_clone().unwrap());
+        let child = command(home, args)
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream())
+            .spawn()
+            .expect("the binary starts");
+        let keys = File::from(main);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let raw = Arc::new(Mutex::new(Vec::new()));
+        let (shown, kept) = (Arc::clone(&screen), Arc::clone(&raw));
+        let (mut output, mut answers) = (keys.try_clone().unwrap(), keys.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut bytes = [0_u8; 4096];
+            while let Ok(length) = output.read(&mut bytes) {
+                if length == 0 {
+                    return;
+                }
+                let piece = &bytes[..length];
+                let mut screen = shown.lock().unwrap();
+                screen.process(piece);
+                kept.lock().unwrap().extend_from_slice(piece);
+                // A terminal that is asked where the cursor is answers.
+                for _ in 0..piece
+                    .windows(4)
+                    .filter(|window| window == b"\x1b[6n")
+                    .count()
+                {
+                    let (row, column) = screen.screen().cursor_position();
+                    let _ = write!(answers, "\x1b[{};{}R", row + 1, column + 1);
+                }
+            }
+        });
+        Self {
+            child,
+            keys,
+            side,
+            before,
+            screen,
+            raw,
+        }
+    }
+
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// Waits until the screen shows `words`.
+    #[track_caller]
+    pub(crate) fn shows(&self, words: &str) {
+        self.until(&format!("{words:?}"), |text| text.contains(words));
+    }
+
+    /// Waits until a prompt stands in the last line, with `text` in it.
+    #[track_caller]
+    pub(crate) fn prompts(&self, text: &str) {
+        let expect = format!("› {text}");
+        self.until(&format!("the prompt {expect:?}"), |text| {
+            let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
+            let last = text
+                .trim_end()
+                .lines()
+                .last()
+                .unwrap_or_default()
+                .trim_end();
+            is_raw && last == expect.trim_end()
+        });
+    }
+
+    /// Waits until the screen is as it has to be.
+    #[track_caller]
+    pub(crate) fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
+        let start = Instant::now();
+        loop {
+            let text = self.text();
+            if found(&text) {
+                return;
+            }
+            assert!(
+                start.elapsed() < DEADLINE,
+                "{what} is not on the screen:\n{text}"
+            );
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+    }
+
+    /// Waits for the end; the terminal has to be as it was.
+    #[track_caller]
+    pub(crate) fn ends(mut self) -> (ExitStatus, String) {
+        let status = wait_for("the end", || self.child.try_wait().unwrap());
+        assert_eq!(
+            modes(&self.side),
+            self.before,
+            "the terminal's mode is as it was"
+        );
+        // What it wrote last is read a little after it is gone.
+        let raw = wait_for("the end of bracketed paste", || {
+            let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
+            let (on, off) = (raw.rfind("\x1b[?2004h"), raw.rfind("\x1b[?2004l"));
+            (on < off || on.is_none()).then_some(raw)
+        });
+        (status, raw)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn modes(side: &OwnedFd) -> Modes {
+    let mode = tcgetattr(side.as_fd()).unwrap();
+    (mode.input_modes, mode.output_modes, mode.local_modes)
+}
+
+/// The binary as the leader of a session whose controlling terminal is its standard input.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the terminal's binary is started here"
+)]
+fn command(home: &Home, args: &[&str]) -> Command {
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", env!("CARGO_BIN_EXE_zeph")])
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home.home())
+        .env("XDG_DATA_HOME", home.data())
+        .env("TMPDIR", home.tmp())
+        .env("TERM", "xterm-256color")
+        .env("TZ", "UTC")
+        .env("TEST_KEY", KEY)
+        .current_dir(home.project());
+    command
+}

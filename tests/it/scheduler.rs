@@ -1,0 +1,415 @@
+//! Tasks that are due later: who runs them, how often, and what they may do.
+
+use serde_json::{Value, json};
+
+use crate::rig::{
+    Home, OpenAi, Reply, Request, Terminal, assert_has, audit, execute, is_running, unique_seconds,
+    wait_for,
+};
+
+fn add(home: &Home, when: &str, task: &str) {
+    home.zeph(["scheduler", "add", when, task]).code(0);
+}
+
+fn list(home: &Home) -> Value {
+    home.zeph(["scheduler", "list", "--json"]).code(0).json()
+}
+
+fn touches() -> OpenAi {
+    let touch = json!({ "command": "touch ran" });
+    OpenAi::replies([
+        Reply::calls("t", &[("bash", touch)]),
+        Reply::text("It is done."),
+    ])
+}
+
+/// Proves NAT-3, EXE-10, EXE-11: a due task is a turn of its own session, in its phase, by its caller.
+#[test]
+fn a_due_task_runs() {
+    let server = touches();
+    let home = Home::openai(&server);
+    home.more_config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"\n");
+    add(&home, "now", "Touch the file.");
+    add(&home, "in 1 hour", "Later.");
+    let output = home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_eq!(output.stdout.trim(), "It is done.");
+    assert!(home.has("ran"));
+    assert!(
+        server.requests()[0]
+            .json()
+            .to_string()
+            .contains("Touch the file.")
+    );
+    let entries = audit(&home.database());
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        (entries[0].phase.as_str(), entries[0].caller_id.as_deref()),
+        ("autonomous", Some("scheduler:1"))
+    );
+    let listed = list(&home);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&listed["runs"][0]["state"], &listed["runs"][0]["session"]),
+        (&json!("done"), &json!(entries[0].session))
+    );
+    let shown = home.zeph(["sessions", "show", &entries[0].session]).code(0);
+    assert_has(&shown.stdout, &["Touch the file."]);
+    // Once.
+    home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_eq!(server.requests().len(), 2);
+}
+
+/// Proves NAT-3, PERM-2, PERM-31: what would be asked about is refused, whatever flag is given, unless the user
+/// configured that it runs; what is denied does not run then either.
+#[test]
+fn nobody_is_asked() {
+    let run = |config: &str, args: &[&str]| {
+        let server = touches();
+        let home = Home::openai(&server);
+        home.more_config(config);
+        add(&home, "now", "Touch.");
+        home.zeph(["scheduler", "run", "--once"])
+            .args(args.iter().copied())
+            .run();
+        let entry = audit(&home.database()).remove(0);
+        let told = server.requests()[1].json().to_string();
+        (home.has("ran"), entry.error_category, told)
+    };
+    let outcome = |config: &str, args: &[&str]| {
+        let (ran, category, _) = run(config, args);
+        (ran, category)
+    };
+    let asked = Some("confirmation_required".to_owned());
+    let denied = Some("policy_blocked".to_owned());
+    assert_eq!(outcome("", &[]), (false, asked.clone()));
+    assert_eq!(outcome("", &["--yes"]), (false, asked));
+    let skip = "[scheduler]\nskip_questions = true\n";
+    assert_eq!(outcome(skip, &[]), (true, None));
+    assert_eq!(outcome(skip, &["--mode", "plan"]), (false, denied.clone()));
+    let deny =
+        format!("{skip}[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"deny\"\n");
+    assert_eq!(outcome(&deny, &[]), (false, denied.clone()));
+    let block = format!("{skip}[tools.shell]\nblocked_commands = [\"touch\"]\n");
+    assert_eq!(outcome(&block, &[]), (false, denied));
+    let list = "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n";
+    assert_eq!(outcome(&format!("{skip}{list}"), &[]), (true, None));
+    let beside = "[[tools.permissions.bash]]\npattern = \"make *\"\naction = \"allow\"\n";
+    assert_eq!(outcome(&format!("{skip}{beside}{list}"), &[]), (true, None));
+    // What is told of it mends it: a setting, or a rule.
+    for config in ["", "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n"] {
+        let (.., told) = run(config, &["--yes"]);
+        assert_has(
+            &told,
+            &["scheduler.skip_questions", "--yes does not answer"],
+        );
+        assert!(!told.contains("--yes allows"), "{told}");
+    }
+    let (.., told) = run("", &[]);
+    assert_has(&told, &["[[tools.permissions.bash]]", "allows it for good"]);
+}
+
+/// Proves NAT-3: a project's file does not let scheduled tasks do more.
+#[test]
+fn a_project_does_not_configure_it() {
+    let home = Home::new();
+    home.write(".zeph/config.toml", "[scheduler]\nskip_questions = true\n");
+    let refused = home.zeph(["scheduler", "list"]).code(2);
+    assert_has(&refused.stderr, &["scheduler.skip_questions"]);
+}
+
+/// Proves NAT-3: two processes at once, one run.
+#[test]
+fn two_processes_run_a_task_once() {
+    for _ in 0..3 {
+        let server = touches();
+        let home = Home::openai(&server);
+        add(&home, "now", "Touch.");
+        let runs = [0, 1].map(|_| home.zeph(["scheduler", "run", "--once"]).start());
+        for run in runs {
+            run.wait();
+        }
+        assert_eq!(server.requests().len(), 2);
+        assert_eq!(list(&home)["runs"].as_array().unwrap().len(), 1);
+    }
+}
+
+/// Proves NAT-3: what was missed is told at the start and in the list, and not run late.
+#[test]
+fn what_was_missed_is_told() {
+    let server = OpenAi::replies([]);
+    let home = Home::openai(&server);
+    add(&home, "in 10 minutes", "Touch.");
+    add(&home, "every hour", "Look.");
+    execute(
+        &home.database(),
+        "UPDATE schedule SET next_at = next_at - 86400000",
+    );
+    let output = home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_has(
+        &output.stderr,
+        &[
+            "task 1 of",
+            "was missed: nothing was up",
+            "(and 23 times more since)",
+        ],
+    );
+    assert_eq!(server.requests().len(), 0);
+    let again = home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_eq!(again.stderr, "");
+    let listed = list(&home);
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["runs"][0]["state"], "missed");
+    home.zeph(["scheduler", "list"])
+        .code(0)
+        .prints(&["every hour", "last runs:", "was missed"]);
+}
+
+/// Proves NAT-3: a run whose process was killed is told, and not made again.
+#[test]
+fn a_killed_run_is_interrupted() {
+    let server = OpenAi::replies([Reply::hang()]);
+    let home = Home::openai(&server);
+    add(&home, "now", "Wait.");
+    let running = home.zeph(["scheduler", "run", "--once"]).start();
+    crate::rig::wait_for("the request", || {
+        (!server.requests().is_empty()).then_some(())
+    });
+    running.kill();
+    let run = || list(&home)["runs"][0]["state"].clone();
+    assert_eq!(run(), "running");
+    execute(&home.database(), "UPDATE schedule_run SET lease_until = 1");
+    let output = home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_has(&output.stderr, &["was interrupted", "not made again"]);
+    assert_eq!(run(), "interrupted");
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// Proves NAT-3: the tool keeps tasks where that is agreed to, and says what is wrong.
+#[test]
+fn the_tool() {
+    let home = Home::new();
+    home.config("");
+    let call = |params: Value, args: &[&str]| {
+        let output = home
+            .zeph(["tools", "call", "scheduler", &params.to_string()])
+            .args(args.iter().copied())
+            .run();
+        (output.code, output.stdout)
+    };
+    let task = json!({ "task": "Look.", "when": "every day at 9" });
+    assert_eq!(call(task.clone(), &[]).0, Some(3));
+    assert_eq!(call(task.clone(), &["--mode", "auto-edit"]).0, Some(3));
+    assert_eq!(list(&home)["tasks"], json!([]));
+    let (code, said) = call(task, &["--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_has(
+        &said,
+        &["Scheduled: 1", "09:00:00", "every day at 9", "Look."],
+    );
+    assert_eq!(list(&home)["tasks"][0]["cron"], "0 9 * * *");
+    let (code, said) = call(json!({ "task": "x", "when": "soon" }), &["--yes"]);
+    assert_eq!(code, Some(1));
+    assert_has(
+        &said,
+        &[
+            "invalid_parameters",
+            "\"soon\" says no time",
+            "every day at 9",
+        ],
+    );
+    assert_has(
+        &call(json!({ "task": "x" }), &["--yes"]).1,
+        &["invalid_parameters", "when"],
+    );
+    home.zeph(["scheduler", "rm", "1"]).code(0);
+    assert_eq!(list(&home)["tasks"], json!([]));
+}
+
+/// Proves NAT-3: tasks belong to their directory; wrong commands say so.
+#[test]
+fn tasks_belong_to_their_directory() {
+    let server = touches();
+    let home = Home::openai(&server);
+    home.write("other/x", "");
+    add(&home, "now", "Touch.");
+    home.zeph(["-C", "other", "scheduler", "run", "--once"])
+        .code(0);
+    assert_eq!(server.requests().len(), 0);
+    home.zeph(["-C", "other", "scheduler", "rm", "1"]).code(1);
+    home.zeph(["scheduler", "rm", "1"]).code(0);
+    home.zeph(["scheduler", "rm", "1"]).code(1);
+    let wrong = home.zeph(["scheduler", "add", "61 * * * *", "x"]).code(1);
+    assert_has(&wrong.stderr, &["minute", "not within 0 to 59"]);
+}
+
+/// A server that takes `seconds` where it is told "Slowly.".
+fn slow(seconds: u64) -> OpenAi {
+    OpenAi::start(move |_, request| {
+        if request.json().to_string().contains("Slowly.") {
+            std::thread::park_timeout(std::time::Duration::from_secs(seconds));
+        }
+        Reply::text("It is done.")
+    })
+}
+
+fn states(home: &Home) -> Vec<String> {
+    let listed = list(home);
+    let runs = listed["runs"].as_array().unwrap().iter();
+    let mut states: Vec<_> = runs
+        .map(|run| format!("{} {}", run["task"], run["state"].as_str().unwrap()))
+        .collect();
+    states.sort();
+    states
+}
+
+/// Proves NAT-3: what comes due while another task runs waits its turn, and is not missed.
+#[test]
+fn what_comes_due_meanwhile_waits() {
+    let server = slow(4);
+    let home = Home::openai(&server);
+    home.more_config("[scheduler]\ngrace_secs = 1\n");
+    add(&home, "now", "Slowly.");
+    add(&home, "now", "Second.");
+    add(&home, "in 1 second", "Third.");
+    let output = home.zeph(["scheduler", "run", "--once"]).code(0);
+    assert_eq!(states(&home), ["1 done", "2 done", "3 done"]);
+    assert_has(&output.stderr, &["task 3 begins: in 1 second (", "s late)"]);
+}
+
+/// Proves NAT-3: a run that is stopped ends what it began, and says what it did not begin.
+#[test]
+fn a_stopped_run_says_what_became_of_its_tasks() {
+    let server = OpenAi::replies([Reply::hang()]);
+    let home = Home::openai(&server);
+    add(&home, "now", "Slowly.");
+    add(&home, "now", "Second.");
+    let running = home.zeph(["scheduler", "run"]).start();
+    server.wait_for_requests(1);
+    running.signal(rustix::process::Signal::INT);
+    let output = running.wait();
+    assert_eq!(output.code, Some(130));
+    assert_has(
+        &output.stderr,
+        &["task 1 failed: ", "task 2 was not begun: now"],
+    );
+    assert_eq!(states(&home), ["1 failed", "2 missed"]);
+}
+
+/// Proves NAT-3: an interactive session does what is due beside the conversation, says so, and with a scheduler in
+/// another process each time is run once.
+#[test]
+fn tasks_run_beside_a_session() {
+    let server = slow(0);
+    let home = Home::openai(&server);
+    let other = home.zeph(["scheduler", "run"]).start();
+    let mut terminal = Terminal::start(&home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("half a line");
+    for _ in 0..4 {
+        add(&home, "now", "Look.");
+    }
+    wait_for("the runs", || (states(&home).len() == 4).then_some(()));
+    wait_for("their ends", || {
+        states(&home)
+            .iter()
+            .all(|run| run.ends_with("done"))
+            .then_some(())
+    });
+    assert_eq!(server.requests().len(), 4);
+    other.signal(rustix::process::Signal::TERM);
+    other.wait();
+    // Nothing was typed away, and what is due now is this session's.
+    terminal.prompts("half a line");
+    add(&home, "now", "Look.");
+    wait_for("the last end", || {
+        (states(&home).last()? == "5 done").then_some(())
+    });
+    terminal.prompts("half a line");
+    terminal.type_keys("\r");
+    terminal.shows("scheduled task 5 begins: now");
+    terminal.shows("): It is done.");
+    terminal.prompts("");
+    let own = |request: &Request| request.json().to_string().contains("half a line");
+    assert!(own(&server.last()));
+    terminal.type_keys("/quit\r");
+    terminal.ends();
+    assert_eq!(server.requests().len(), 6);
+}
+
+/// Proves NAT-3: who leaves the session ends the task that runs beside it, and what it began.
+#[test]
+fn leaving_a_session_ends_its_task() {
+    let seconds = unique_seconds();
+    let sleep = json!({ "command": format!("sleep {seconds}") });
+    let server = OpenAi::replies([Reply::calls("s", &[("bash", sleep)])]);
+    let home = Home::openai(&server);
+    home.more_config("[scheduler]\nskip_questions = true\n");
+    add(&home, "now", "Sleep.");
+    let mut terminal = Terminal::start(&home, &[]);
+    wait_for("the command", || is_running(&seconds).then_some(()));
+    terminal.prompts("");
+    terminal.type_keys("/quit\r");
+    terminal.ends();
+    assert_eq!(states(&home), ["1 failed"]);
+    wait_for("the end of the command", || {
+        (!is_running(&seconds)).then_some(())
+    });
+}
+
+/// Proves NAT-3: the local times of a zone, also where its clock changes.
+#[test]
+fn zones() {
+    let home = Home::new();
+    home.config("");
+    let check = |zone: &str, when: &str, expect: &str| {
+        let added = home.zeph(["scheduler", "add", when, "x"]).env("TZ", zone);
+        added.code(0).prints(&[expect]);
+    };
+    // Skipped, and twice.
+    check(
+        "America/New_York",
+        "2027-03-14 02:30",
+        "2027-03-14 03:30:00 -04:00",
+    );
+    check(
+        "America/New_York",
+        "2027-11-07 01:30",
+        "2027-11-07 01:30:00 -04:00",
+    );
+    check(
+        "Australia/Lord_Howe",
+        "2027-10-03 02:15",
+        "2027-10-03 02:45:00 +11:00",
+    );
+    check(
+        "Asia/Kolkata",
+        "2027-11-07 01:30",
+        "2027-11-07 01:30:00 +05:30",
+    );
+    check("Europe/Berlin", "0 12 29 2 *", "2028-02-29 12:00:00 +01:00");
+    let wrong = |when: &str, words: &[&str]| {
+        let refused = home.zeph(["scheduler", "add", when, "x"]).code(1);
+        assert_has(&refused.stderr, words);
+    };
+    wrong("0 0 30 2 *", &["there is no such day"]);
+    wrong("*/0 * * * *", &["minute", "no step of 1 to 60"]);
+    wrong("0 0 * * someday", &["day of week", "not within 0 to 7"]);
+    wrong("0 0 * *", &["says no time", "five fields of cron"]);
+    wrong("0 0 0 1 1 *", &["says no time"]);
+}
+
+/// Proves NAT-3: where the clock was far ahead and is set right, tasks go on.
+#[test]
+fn a_clock_that_was_wrong() {
+    let home = Home::new();
+    home.config("");
+    add(&home, "every hour", "Look.");
+    let next = || list(&home)["tasks"][0]["next_at"].as_i64().unwrap();
+    let right = next();
+    execute(
+        &home.database(),
+        "UPDATE schedule SET next_at = next_at + 4 * 365 * 86400000",
+    );
+    // It may be the next hour by now.
+    assert!([right, right + 3_600_000].contains(&next()));
+}
