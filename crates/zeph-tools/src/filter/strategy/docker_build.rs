@@ -5,6 +5,7 @@
 //! run side by side can be told apart; on a terminal it shows `=> [2/4] RUN …`. The builder before it
 //! printed `Step 2/4 : RUN …` and then whatever the step printed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
@@ -51,7 +52,7 @@ impl Recipe for DockerBuild {
 struct Build {
     /// BuildKit's steps that have not ended, by their number.
     steps: HashMap<u32, Step>,
-    /// The names of all of them.
+    /// Their names, where they are known.
     names: HashMap<u32, Held>,
     /// The step of the old builder.
     current: Option<Step>,
@@ -119,6 +120,7 @@ impl Build {
         match word {
             "DONE" | "CACHED" | "CANCELED" => {
                 self.steps.remove(&number);
+                self.names.remove(&number);
             }
             "ERROR" => {
                 self.fail(number, out);
@@ -305,16 +307,18 @@ impl Strategy for Build {
         self.understood |= text.starts_with("ERROR: ") || text.starts_with("error: ");
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
-        self.end_step(!end.succeeded(), out);
+    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+        self.end_step(true, out);
         self.excerpt.flush(out);
-        if !end.succeeded() {
-            // Steps without an end: the build was killed.
-            let mut open: Vec<u32> = self.steps.keys().copied().collect();
-            open.sort_unstable();
-            for number in open {
-                self.fail(number, out);
-            }
+        // Steps without an end: the build was killed, whatever the exit code says (`docker build . | tail`).
+        let open: BTreeSet<u32> = self
+            .steps
+            .keys()
+            .chain(self.names.keys())
+            .copied()
+            .collect();
+        for number in open {
+            self.fail(number, out);
         }
         if self.understood {
             FilterConfidence::Full
@@ -364,6 +368,19 @@ ERROR: failed to solve: process \"/bin/sh -c npm ci\" did not complete successfu
         assert!(step.contains("   2 | >>> RUN npm ci"), "{step}");
         assert_eq!(step.matches("added 12 packages").count(), 1, "{step}");
         assert!(!step.contains("FROM node"), "{step}");
+    }
+
+    /// Proves OUT-7b: what broke off does not look as if all went well.
+    #[test]
+    fn a_build_that_broke_off_tells_where() {
+        let killed = "#5 [2/3] RUN npm ci\n#5 DONE 1s\n#6 [3/3] RUN make\n#6 0.5 cc a.c";
+        let silent = "#6 [3/3] RUN make";
+        let old = "Step 1/2 : FROM node\n ---> 12ab\nStep 2/2 : RUN x\n ---> Running in 1\nnoise";
+        for exit_code in [0, 137] {
+            assert_eq!(told(killed, exit_code), "#6 [3/3] RUN make\ncc a.c");
+            assert_eq!(told(silent, exit_code), silent);
+            assert_eq!(told(old, exit_code), "Step 2/2 : RUN x\nnoise");
+        }
     }
 
     #[test]

@@ -28,6 +28,10 @@ struct Colon {
     /// The diagnostic whose message may go on; its memory is used again.
     open: Diagnostic,
     is_open: bool,
+    /// What is set off below it says more of it.
+    dashed: bool,
+    /// A path alone: the file of what follows, which names it too.
+    file: Option<Held>,
     pending: Vec<Held>,
     /// A source excerpt may follow; behind a line of signs, what mends it.
     excerpt: bool,
@@ -55,6 +59,8 @@ fn start(compiler: bool) -> Box<dyn Dialect> {
         compiler,
         open: Diagnostic::default(),
         is_open: false,
+        dashed: false,
+        file: None,
         pending: Vec::new(),
         excerpt: false,
         signs: false,
@@ -211,9 +217,18 @@ fn is_level(word: &str, compiler: bool) -> bool {
     )
 }
 
-/// The rule, and the message without it: `[name-defined]` or `[-Wunused]` at the end, `E501 ` or `C0114: `
-/// at the start.
+/// The rule, and the message without it: `[name-defined]`, `[-Wunused]` or `(reportCallIssue)` at the end, `E501 ` or
+/// `C0114: ` at the start.
 fn code(message: &str) -> (Option<&str>, &str) {
+    if let Some((rest, name)) = message
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once('('))
+        && name.strip_prefix("report").is_some_and(|name| {
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        })
+    {
+        return (Some(name), rest.trim_ascii_end());
+    }
     if message.ends_with(']')
         && let Some(at) = message.rfind('[')
         && at > 0
@@ -235,6 +250,18 @@ fn code(message: &str) -> (Option<&str>, &str) {
         return (Some(name), message[word.len()..].trim_ascii_start());
     }
     (None, message)
+}
+
+/// Whether a line is set off deeper than a diagnostic: pyright does so with blanks that do not break.
+fn is_set_off(text: &str) -> bool {
+    let mut signs = text.chars();
+    signs.by_ref().take(4).all(char::is_whitespace) && signs.next().is_some()
+}
+
+/// Whether a line is a path alone.
+fn is_file(text: &str) -> bool {
+    let rest = text.get(1..2).filter(|colon| *colon == ":");
+    (text.starts_with('/') || rest.is_some()) && !text.contains(' ') && text.contains('.')
 }
 
 /// A line of signs below the source.
@@ -289,6 +316,9 @@ impl Colon {
         if std::mem::take(&mut self.is_open) {
             found.diagnostic(&self.open);
         }
+        if let Some(file) = self.file.take() {
+            found.keep_after(file.line());
+        }
         for held in self.pending.drain(..) {
             below(held.line(), self.told_error, found);
         }
@@ -314,7 +344,22 @@ impl Colon {
         self.signs = true;
     }
 
+    /// What is set off below what is open, with the rule at its end, as pyright prints it.
+    fn more(&mut self, text: &str) {
+        let (code, rest) = code(text);
+        let open = &mut self.open;
+        if let Some(code) = code {
+            open.code = Some(code.to_owned());
+        }
+        if !rest.is_empty() && open.message.len() + rest.len() < MOST_MESSAGE {
+            open.message.push(' ');
+            open.message.push_str(rest);
+        }
+    }
+
     fn header(&mut self, line: Line<'_>, header: Header<'_>, found: &mut Found<'_>) {
+        self.file
+            .take_if(|file| header.place.starts_with(file.text.as_str()));
         self.close(found);
         self.excerpt = true;
         self.told_error = header.level == Level::Error;
@@ -351,6 +396,8 @@ impl Colon {
                 self.notes = (0, 0);
                 set(&mut self.open, line.number, header);
                 self.is_open = true;
+                let rest = &line.text.trim_ascii_start()[header.place.len()..];
+                self.dashed = rest.starts_with(" - ");
             }
         }
     }
@@ -366,6 +413,15 @@ impl Dialect for Colon {
         }
         if text.is_empty() {
             self.close(found);
+            return;
+        }
+        if self.is_open && self.dashed && is_set_off(text) {
+            self.more(text.trim());
+            return;
+        }
+        if !self.compiler && is_file(text) {
+            self.close(found);
+            self.file = Some(line.into());
             return;
         }
         if self.excerpt {
@@ -464,7 +520,7 @@ mod tests {
         check(
             "  /a.py:4:8 - error: no (reportX)",
             false,
-            Some(("/a.py:4:8", Level::Warning, None, "no (reportX)")),
+            Some(("/a.py:4:8", Level::Warning, Some("reportX"), "no")),
         );
         check("12:30:45: error: x", true, None);
         check("see the manual: error: x", true, None);

@@ -4,6 +4,8 @@
 //! it hands on at once, as it was; of what is told often in the same words it makes a
 //! [`Diagnostic`], and these come in groups: the message once, all places behind it.
 
+mod bandit;
+mod biome;
 mod budget;
 mod by_file;
 mod colon;
@@ -106,6 +108,14 @@ const DIALECTS: &[Row] = &[
     Row {
         name: "linter",
         start: colon::linter,
+    },
+    Row {
+        name: "bandit",
+        start: bandit::start,
+    },
+    Row {
+        name: "biome",
+        start: biome::start,
     },
     Row {
         name: "msbuild",

@@ -18,6 +18,8 @@ mod pytest_brief;
 mod pytest_failure;
 mod pytest_message;
 mod pytest_progress;
+mod pytest_sugar;
+mod pytest_untitled;
 mod python;
 mod script;
 mod tap;

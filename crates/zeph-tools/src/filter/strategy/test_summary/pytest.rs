@@ -3,9 +3,11 @@
 //! place.
 
 use super::super::excerpt::{Excerpt, keep_cut};
-use super::pytest_brief::Briefs;
+use super::pytest_brief::{Briefs, split_message};
 use super::pytest_failure::Failure;
 use super::pytest_progress::{Progress, is_running};
+use super::pytest_sugar;
+use super::pytest_untitled::{self, Untitled};
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
@@ -38,6 +40,8 @@ enum At {
     Other,
     /// Behind the last line.
     After,
+    /// In the summary of a plugin, to its end.
+    Results,
 }
 
 struct Pytest {
@@ -51,6 +55,9 @@ struct Pytest {
     /// Those beyond the first ones; whether the current one is among them.
     briefs: Briefs,
     brief: bool,
+    untitled: Untitled,
+    /// A plugin draws the progress, and tells of failures where they happen.
+    sugar: bool,
     other: Excerpt,
     /// What a warning says is still to come.
     warned: bool,
@@ -65,9 +72,10 @@ struct Pytest {
 
 /// Whether only pytest prints this.
 pub(super) fn recognizes(text: &str) -> bool {
-    ["test session starts", "short test summary info", "FAILURES"]
-        .iter()
-        .any(|title| rule(text, '=') == Some(title))
+    pytest_sugar::starts(text)
+        || ["test session starts", "short test summary info", "FAILURES"]
+            .iter()
+            .any(|title| rule(text, '=') == Some(title))
 }
 
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
@@ -80,6 +88,8 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
         failures: 0,
         briefs: Briefs::default(),
         brief: false,
+        untitled: Untitled::default(),
+        sugar: false,
         other: Excerpt::new(OTHER.0, OTHER.1),
         warned: false,
         warnings: 0,
@@ -150,7 +160,7 @@ impl Pytest {
             "tests coverage" => At::Coverage,
             _ if title.starts_with("warnings summary") => At::Warnings,
             _ if is_summary(title) => {
-                self.briefs.finish(out);
+                self.end_list(out);
                 out.keep(line);
                 self.summary(title);
                 At::After
@@ -175,6 +185,12 @@ impl Pytest {
             Some(mut sink) => failure.finish(&mut sink),
             None => failure.finish(out),
         }
+    }
+
+    /// No list names more of the failures.
+    fn end_list(&mut self, out: &mut dyn Sink) {
+        self.briefs.finish(out);
+        self.untitled.finish(out);
     }
 
     fn end_section(&mut self, out: &mut dyn Sink) {
@@ -237,6 +253,20 @@ impl Pytest {
         }
     }
 
+    /// A line of the list, with a failure that has no title.
+    fn untitled_listed(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
+        let Some((_, rest)) = line.text.split_once(' ') else {
+            return false;
+        };
+        let (_, message) = split_message(rest);
+        self.untitled.listed(line, message, out)
+    }
+
+    /// A line of a failure without a title.
+    fn untitled(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        self.untitled.line(line, self.limits.max_failures, out);
+    }
+
     /// A line of the list of what failed.
     fn listed(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
@@ -245,7 +275,7 @@ impl Pytest {
             "FAILED" | "ERROR" | "SUBFAIL" | "SUBFAILED" => {
                 self.bad = true;
                 self.progress.told();
-                if !self.briefs.listed(line, out) {
+                if !self.briefs.listed(line, out) && !self.untitled_listed(line, out) {
                     keep_cut(line, MOST_LINE, out);
                 }
             }
@@ -259,7 +289,7 @@ impl Pytest {
                 }
             }
             // What a message goes on with was told with the failure.
-            _ if self.failures > 0 && !is_summary(text) => {}
+            _ if (self.failures > 0 || self.untitled.any()) && !is_summary(text) => {}
             _ => self.other(line, out),
         }
     }
@@ -269,7 +299,7 @@ impl Pytest {
         if is_summary(text) {
             // As `-q` prints it.
             self.end_section(out);
-            self.briefs.finish(out);
+            self.end_list(out);
             self.summary(text);
             self.at = At::After;
             out.keep(line);
@@ -310,6 +340,25 @@ impl Strategy for Pytest {
                     return;
                 }
             }
+            Some(0xe2) => {
+                if let Some(title) = pytest_sugar::title(text) {
+                    self.progress.end(out);
+                    self.at = At::Instant;
+                    self.failure(title, line, out);
+                    return;
+                }
+            }
+            Some(b'T') if pytest_sugar::starts(text) => {
+                self.sugar = true;
+                self.section("test session starts", line, out);
+                return;
+            }
+            Some(b'R') if self.sugar && pytest_sugar::results(text) => {
+                self.end_section(out);
+                self.end_list(out);
+                self.ended = true;
+                self.at = At::Results;
+            }
             Some(b'!') if self.title(text, '!').is_some() => {
                 self.end_section(out);
                 self.bad = true;
@@ -339,9 +388,17 @@ impl Strategy for Pytest {
             return;
         }
         match self.at {
+            At::Results => {
+                self.bad |= tells_failures(text);
+                if !text.is_empty() {
+                    keep_cut(line, MOST_LINE, out);
+                }
+            }
             At::Before | At::Progress => {
                 if is_summary(text) {
                     self.other(line, out);
+                } else if self.sugar && pytest_untitled::is_last(text) {
+                    self.untitled(line, out);
                 } else {
                     self.bad |= text.starts_with("ERROR: ") || text.starts_with("INTERNALERROR> ");
                     self.progress.line(line, out);
@@ -352,9 +409,7 @@ impl Strategy for Pytest {
                     Some(mut sink) => failure.line(line, &mut sink),
                     None => failure.line(line, out),
                 },
-                // As `--tb=line` prints them.
-                None if !text.is_empty() => keep_cut(line, MOST_LINE, out),
-                None => {}
+                None => self.untitled(line, out),
             },
             At::Passes => {}
             At::Warnings => self.warning(line, out),
@@ -369,7 +424,7 @@ impl Strategy for Pytest {
             self.progress.broke_off(out);
         }
         self.end_section(out);
-        self.briefs.finish(out);
+        self.end_list(out);
         let understood = self.sections > 0 || self.ended || self.progress.understood();
         if !understood || (end.failed() && !self.bad && self.ended) {
             return FilterConfidence::Fallback;

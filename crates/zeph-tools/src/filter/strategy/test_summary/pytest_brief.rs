@@ -143,7 +143,7 @@ fn is_place(text: &str) -> bool {
 }
 
 /// The id, which may hold ` - ` between brackets, and the message behind it.
-fn split_message(text: &str) -> (&str, &str) {
+pub(super) fn split_message(text: &str) -> (&str, &str) {
     let after = text.place_of("] - ").map(|at| at + 1);
     let blank = text.place_of(" - ");
     let at = match (after, blank) {

@@ -26,6 +26,8 @@ pub(super) struct Failure {
     /// The last frame, and how often it came in a row.
     frame: Option<(String, u64, u64)>,
     places: usize,
+    /// The last place beyond those that are told, and its source: the message may follow.
+    last: Option<(Held, Option<Held>)>,
     /// The message began in the current frame.
     message: bool,
     said: Message,
@@ -47,6 +49,7 @@ impl Failure {
             statement: None,
             frame: None,
             places: 0,
+            last: None,
             message: false,
             said: Message::new(brief),
             printed: None,
@@ -95,6 +98,7 @@ impl Failure {
             [b'E', b' ', ..] | [b'E'] => {
                 self.understood = true;
                 self.end_repeats(out);
+                self.tell_last(out);
                 if let Some(statement) = self.statement.take()
                     && !self.brief
                 {
@@ -109,6 +113,8 @@ impl Failure {
             [b' ', ..] => {
                 if source && text.starts_with("    ") && !self.brief {
                     keep_cut(line, MOST_LINE, out);
+                } else if let Some((_, source @ None)) = &mut self.last {
+                    *source = Some(line.into());
                 } else {
                     self.rest(line, out);
                 }
@@ -160,6 +166,7 @@ impl Failure {
             MOST_PLACES
         };
         if self.places > most {
+            self.last = what.starts_with("in ").then(|| (line.into(), None));
             return;
         }
         if self.brief {
@@ -171,6 +178,17 @@ impl Failure {
         }
         keep_cut(line, MOST_LINE, out);
         self.source = what.starts_with("in ");
+    }
+
+    /// What is said comes from the last place.
+    fn tell_last(&mut self, out: &mut dyn Sink) {
+        let Some((place, source)) = self.last.take() else {
+            return;
+        };
+        keep_cut(place.line(), MOST_LINE, out);
+        if let Some(source) = source.filter(|_| !self.brief) {
+            keep_cut(source.line(), MOST_LINE, out);
+        }
     }
 
     /// Another frame than the last one follows.

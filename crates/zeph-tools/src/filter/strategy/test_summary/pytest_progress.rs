@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::excerpt::Excerpt;
+use super::pytest_sugar;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -91,6 +92,9 @@ fn kind(text: &str) -> Kind {
     if let Some(failed) = signs(text) {
         return if failed { Kind::Failed } else { Kind::Running };
     }
+    if let Some(failed) = pytest_sugar::progress(text) {
+        return if failed { Kind::Failed } else { Kind::Running };
+    }
     if text.starts_with("collected ") {
         return Kind::Count;
     }
@@ -142,9 +146,9 @@ fn kind(text: &str) -> Kind {
     }
 }
 
-/// Whether a line tells of tests that have run.
+/// Whether a line tells of tests that have run; a lone `E` is an empty line of a message.
 pub(super) fn is_running(text: &str) -> bool {
-    matches!(kind(text), Kind::Running | Kind::Failed)
+    text != "E" && matches!(kind(text), Kind::Running | Kind::Failed)
 }
 
 fn verdict(word: &str) -> Kind {

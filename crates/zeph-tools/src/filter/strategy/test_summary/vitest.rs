@@ -150,7 +150,7 @@ impl Vitest {
                 self.failures.name(without_time(rest), line, out);
             }
             // A file with failures: ` ❯ src/a.test.ts (3 tests | 1 failed) 12ms`.
-            '❯' if self.at != At::Failure && is_file(rest) => self.close(out),
+            '❯' if self.at != At::Failure && is_file(rest) && !is_place(rest) => self.close(out),
             _ => return false,
         }
         true
@@ -161,6 +161,14 @@ impl Vitest {
 fn is_file(rest: &str) -> bool {
     let rest = without_time(rest);
     rest.contains(" (") && rest.ends_with(')') || rest.contains(" [queued]") || rest.contains("/")
+}
+
+/// Whether it is a place, of a failure whose beginning is not there: `test/user.test.ts:8:3`.
+fn is_place(rest: &str) -> bool {
+    let mut parts = rest.rsplitn(3, ':');
+    let numbers = parts.by_ref().take(2);
+    let numbers = numbers.filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    numbers.filter(|part| !part.is_empty()).count() == 2 && parts.next().is_some()
 }
 
 impl Strategy for Vitest {

@@ -1,0 +1,66 @@
+//! What the plugin pytest-sugar prints in place of pytest's own lines: a progress of `✓` and `⨯` with a bar, each
+//! failure under a rule of `―` where it happens, and a summary of its own.
+
+use super::pytest::rule;
+
+/// Signs of a rule.
+const WIDE: usize = 10;
+
+/// Whether the session starts.
+pub(super) fn starts(text: &str) -> bool {
+    text.starts_with("Test session starts (platform: ")
+}
+
+/// The title in `――――― test_a[1] ―――――`.
+pub(super) fn title(text: &str) -> Option<&str> {
+    let title = rule(text, '―')?;
+    let signs = (text.len() - title.len()) / '―'.len_utf8();
+    (signs >= WIDE).then_some(title)
+}
+
+/// Whether the summary begins: `Results (0.56s):`.
+pub(super) fn results(text: &str) -> bool {
+    text.strip_prefix("Results (")
+        .and_then(|rest| rest.strip_suffix("s):"))
+        .is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Of a line that tells of tests, ` tests/test_a.py ✓✓⨯  41% ████▏`, whether one failed.
+pub(super) fn progress(text: &str) -> Option<bool> {
+    let body = text.strip_prefix(' ')?;
+    let body = body.trim_end_matches(|c| c == ' ' || ('▁'..='▏').contains(&c));
+    let body = body.strip_suffix('%')?;
+    let signs = body.trim_end_matches(|c: char| c.is_ascii_digit());
+    if signs.len() == body.len() || !signs.ends_with([' ', '✓', '⨯']) && !signs.is_empty() {
+        return None;
+    }
+    let last = signs
+        .split_ascii_whitespace()
+        .next_back()
+        .unwrap_or_default();
+    last.chars()
+        .all(|sign| "✓⨯✗sxXER".contains(sign))
+        .then(|| last.contains(['⨯', '✗', 'E']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let check = |text: &str, expect: Option<bool>| assert_eq!(progress(text), expect, "{text}");
+        check(" tests/test_a.py ✓✓✓    20% ██", Some(false));
+        check("                 ✓✓✓✓✓ 100% ██████████", Some(false));
+        check(" tests/test_a.py ⨯✓     41% ████▎     ", Some(true));
+        check(" tests/test_a.py::test_b[x y] ⨯  4%           ", Some(true));
+        check(" tests/test_a.py sx     46% ████▋", Some(false));
+        check("                        44% ████▌     ", Some(false));
+        check(" about 44%", None);
+        check("tests/test_a.py 44%", None);
+        check(" reached 100 %", None);
+        assert_eq!(title("―――――――――― test_a[1] ――――――――――"), Some("test_a[1]"));
+        assert_eq!(title("― a ―"), None);
+        assert!(results("Results (0.56s):") && !results("Results (two):"));
+    }
+}
