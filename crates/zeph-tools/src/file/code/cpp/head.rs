@@ -229,10 +229,7 @@ impl<'a> Head<'a> {
             start
         };
         if self.word(first) == b"namespace" {
-            let names = self.places(first + 1).filter(|place| self.is_word(*place));
-            let names =
-                names.filter(|place| !matches!(self.word(*place), b"inline" | b"__attribute__"));
-            return Opened::Namespace(names.map(|place| self.plain(place)).collect());
+            return Opened::Namespace(self.namespace_names(first + 1));
         }
         // The braces of a `requires (…) {…}` are those of an expression.
         let opener = self.partner.get(last).copied().flatten();
@@ -256,6 +253,32 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// The names of a namespace, `a::inline b`, without what a compiler is told by a macro before or after them:
+    /// `std _VISIBILITY(default)`, `API net`.
+    fn namespace_names(&self, start: usize) -> Vec<Name> {
+        let mut chains: Vec<Vec<usize>> = Vec::new();
+        let mut joined = false;
+        for place in self.places(start) {
+            match self.word(place) {
+                b"" => joined = self.kind(place) == Some(Kind::Scope),
+                b"inline" => {}
+                _ if self.is(place + 1, b'(') => joined = false,
+                _ => {
+                    match chains.last_mut().filter(|_| joined) {
+                        Some(chain) => chain.push(place),
+                        None => chains.push(vec![place]),
+                    }
+                    joined = false;
+                }
+            }
+        }
+        let shouted = |place: &usize| !self.word(*place).iter().any(u8::is_ascii_lowercase);
+        let said = chains.iter().position(|chain| !chain.iter().all(shouted));
+        let names = chains.into_iter().nth(said.unwrap_or(0));
+        let names = names.into_iter().flatten();
+        names.map(|place| self.plain(place)).collect()
+    }
+
     pub(super) fn plain(&self, place: usize) -> Name {
         Name {
             text: self.string(place),
@@ -273,7 +296,8 @@ impl<'a> Head<'a> {
             if self.word(place) == b"operator" {
                 return self.operator(place);
             }
-            if self.is(place, b'=') {
+            // After the colon of a constructor its members are initialized.
+            if self.is(place, b'=') || macro_like.is_some() && self.is(place, b':') {
                 break;
             }
             if self.is(place, b'(')

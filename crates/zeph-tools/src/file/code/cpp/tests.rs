@@ -114,6 +114,28 @@ inline namespace v2 { struct Point { int x, y; } origin; }
     );
 }
 
+/// Proves NAT-5 in part: as the headers of standard libraries are written.
+#[test]
+fn macros_are_no_names_and_delegation_is_no_constructor() {
+    check(
+        "namespace std _GLIBCXX_VISIBILITY(default)\n{\nclass map\n{\n  map(size_t n, const Alloc& a)\n  : map(n, \
+         hasher(), a)\n  { }\n  map(int n)\n  : base(n), other_{1}\n  { }\n  bool on : f(3);\n};\n}\nnamespace API net {}\n\
+         namespace a::inline b API {}\nnamespace ABI {}\nnamespace [[deprecated]] old {}\nnamespace __attribute__((x)) far {}\n",
+        &[
+            "1 module std",
+            "3 class std.map",
+            "5 method std.map.map",
+            "8 method std.map.map",
+            "14 module net",
+            "15 module a",
+            "15 module a.b",
+            "16 module ABI",
+            "17 module old",
+            "18 module far",
+        ],
+    );
+}
+
 /// Proves NAT-5 in part.
 #[test]
 fn a_source_has_its_symbols() {
