@@ -24,6 +24,7 @@ pub mod event;
 pub mod executor;
 pub mod feedback;
 pub mod gate;
+mod grams;
 pub mod kept_vectors;
 pub mod layers;
 pub mod mcp;

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::packed::{self, Searcher};
-use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::{memchr, memrchr};
 
 use super::Secrets;
@@ -14,6 +12,7 @@ use super::marker::MARK;
 use super::private_key::{self, Beginning};
 use super::view::{self, View};
 use super::{assignment, path, token, url};
+use crate::grams::Grams;
 
 /// A value that was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,99 +61,28 @@ const FAMILIES: &[(Family, &[&str])] = &[
     (Family::Assignment, assignment::LITERALS),
 ];
 
-/// The most literals of a group, and how many groups there are.
-const GROUP: usize = 60;
-const GROUPS: usize = 3;
-
-/// Finds the literals of all families. Few literals that are long are found fast: so there are
-/// groups, short literals apart from long ones.
+/// Finds the literals of all families.
 struct Prefilter {
-    groups: Vec<Group>,
-    literals: Vec<&'static str>,
-}
-
-/// Some of the literals.
-struct Group {
-    packed: Option<Searcher>,
-    automaton: Option<AhoCorasick>,
-    /// With how many bytes stand before what is looked for.
-    literals: Vec<(Family, &'static str, usize)>,
-}
-
-/// What is looked for of a literal: of a run with which it begins the last byte alone. Lines are full of dashes.
-fn sought(literal: &str) -> &str {
-    let bytes = literal.as_bytes();
-    let run = bytes.iter().zip(&bytes[1..]).take_while(|(a, b)| a == b);
-    &literal[run.count()..]
+    grams: Grams,
+    literals: Vec<(Family, &'static str)>,
 }
 
 static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
-    let mut all: Vec<(Family, &str)> = FAMILIES
-        .iter()
-        .flat_map(|(family, literals)| literals.iter().map(|literal| (*family, *literal)))
-        .collect();
-    let literals = all.iter().map(|(_, literal)| *literal).collect();
-    all.sort_by_key(|(_, literal)| literal.len() > 3);
-    let short = all.partition_point(|(_, literal)| literal.len() <= 3);
-    let (short, long) = all.split_at(short);
-    let groups = [short].into_iter().chain(long.chunks(GROUP));
+    let families = FAMILIES.iter();
+    let literals =
+        families.flat_map(|(family, literals)| literals.iter().map(|literal| (*family, *literal)));
+    let literals: Vec<_> = literals.collect();
     Prefilter {
-        groups: groups.map(Group::new).collect(),
+        grams: Grams::exact(literals.iter().map(|(_, literal)| literal.as_bytes())),
         literals,
     }
 });
 
-impl Group {
-    fn new(literals: &[(Family, &'static str)]) -> Self {
-        let sought = literals.iter().map(|(_, literal)| sought(literal));
-        let sought: Vec<&str> = sought.collect();
-        let packed = packed::Config::new()
-            .match_kind(packed::MatchKind::LeftmostFirst)
-            .builder()
-            .extend(&sought)
-            .build();
-        let automaton = match packed {
-            Some(_) => None,
-            None => AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostFirst)
-                .build(&sought)
-                .ok(),
-        };
-        let literals = literals.iter().map(|(family, literal)| {
-            let before = literal.len() - self::sought(literal).len();
-            (*family, *literal, before)
-        });
-        Self {
-            packed,
-            automaton,
-            literals: literals.collect(),
-        }
-    }
-
+impl Prefilter {
     /// The first literal behind a place.
     fn find(&self, text: &[u8], from: usize) -> Option<(usize, Family)> {
-        let mut at = from;
-        loop {
-            let (found, pattern) = match (&self.packed, &self.automaton) {
-                (Some(packed), _) => {
-                    let found = packed.find_in(text, (at..text.len()).into())?;
-                    (found.start(), found.pattern())
-                }
-                (None, Some(automaton)) => {
-                    let found = automaton.find(&text[at..])?;
-                    (at + found.start(), found.pattern())
-                }
-                (None, None) => return None,
-            };
-            let (family, literal, before) = self.literals[pattern.as_usize()];
-            let start = found.checked_sub(before).filter(|start| *start >= from);
-            match start {
-                Some(start) if before == 0 || text[start..].starts_with(literal.as_bytes()) => {
-                    return Some((start, family));
-                }
-                _ => at = found + 1,
-            }
-        }
+        let (at, literal) = self.grams.find(text, from)?;
+        Some((at, self.literals[literal].0))
     }
 }
 
@@ -162,8 +90,8 @@ impl Group {
 pub(super) struct Candidates<'t> {
     secrets: &'t Secrets,
     text: &'t [u8],
-    /// For each group what it found last; `None` before.
-    next: [Option<Option<(usize, Family)>>; GROUPS],
+    /// What was found last; `None` before.
+    next: Option<Option<(usize, Family)>>,
     known: Option<Option<usize>>,
 }
 
@@ -173,21 +101,18 @@ impl<'t> Candidates<'t> {
         Self {
             secrets,
             text,
-            next: [None; GROUPS],
+            next: None,
             known: None,
         }
     }
 
     /// The first literal behind a place, which is no less than the last one asked about.
     fn literal(&mut self, from: usize) -> Option<(usize, Family)> {
-        let groups = PREFILTER.groups.iter().zip(&mut self.next);
-        let found = groups.filter_map(|(group, next)| {
-            if next.is_none_or(|found| found.is_some_and(|(at, _)| at < from)) {
-                *next = Some(group.find(self.text, from));
-            }
-            next.flatten()
-        });
-        found.min_by_key(|(at, _)| *at)
+        let is_behind = |(at, _)| at < from;
+        if self.next.is_none_or(|found| found.is_some_and(is_behind)) {
+            self.next = Some(PREFILTER.find(self.text, from));
+        }
+        self.next.flatten()
     }
 
     /// Where the first known value behind a place is.
@@ -290,9 +215,9 @@ impl Prefilter {
             .rev()
             .find(|length| {
                 let end = &bytes[bytes.len() - length..];
-                self.literals
-                    .iter()
-                    .any(|literal| literal.len() > *length && literal.as_bytes().starts_with(end))
+                self.literals.iter().any(|(_, literal)| {
+                    literal.len() > *length && literal.as_bytes().starts_with(end)
+                })
             })
             .unwrap_or_default()
     }
@@ -470,4 +395,22 @@ fn literal_findings(
             .retain(|finding| finding.range.end <= scanned.decided);
     }
     scanned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first one of those at a place says which pattern it is.
+    #[test]
+    fn literals_with_one_beginning_announce_one_pattern() {
+        for (family, literal) in &PREFILTER.literals {
+            for (other, longer) in &PREFILTER.literals {
+                assert!(
+                    family == other || !longer.starts_with(literal),
+                    "{literal} {longer}"
+                );
+            }
+        }
+    }
 }

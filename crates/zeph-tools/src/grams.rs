@@ -1,0 +1,277 @@
+//! Finds literals in a text, many of them in one pass, eight bytes a step.
+//!
+//! Of each literal four bytes in a row are looked for, two pairs, and of each byte five bits. A table says of a pair
+//! which rows of literals have it as their first pair, and which as their second one, a bit for each row: where both
+//! are said of pairs that follow one another, the literals of the row are compared. Pairs are looked at every second
+//! byte, so that a literal has two places in the table: one for each way in which pairs may divide it.
+
+use crate::bytes::filled;
+
+/// The bits of a byte that count: letters are told apart, upper from lower case is not.
+const BITS: u64 = 0x1f;
+/// Pairs of bytes, of which these bits count.
+const PAIRS: usize = 1 << 10;
+/// Rows of literals.
+const ROWS: usize = 64;
+/// How far behind the beginning of a literal its pairs may begin.
+const FURTHEST: usize = 8;
+
+/// How rare the bytes with these bits are, about the logarithm of how seldom they come.
+const RARE: [u32; 32] = [
+    3, 4, 6, 5, 5, 3, 5, 6, 6, 4, 7, 7, 5, 5, 4, 4, 5, 9, 4, 4, 4, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 6,
+];
+
+/// In which rows a pair comes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fits {
+    /// As the first of two.
+    first: u64,
+    /// As the second one.
+    second: u64,
+}
+
+/// A literal in a row.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    literal: u16,
+    /// Where it has its two pairs: one byte behind this, so that they may begin before it.
+    place: u16,
+}
+
+/// Literals that are looked for together.
+#[derive(Debug)]
+pub(crate) struct Grams {
+    fits: Box<[Fits; PAIRS]>,
+    rows: Vec<Vec<Entry>>,
+    literals: Vec<&'static [u8]>,
+    /// The bits of a byte that are compared.
+    compared: u8,
+    /// Of all entries the last place.
+    furthest: usize,
+}
+
+impl Grams {
+    /// Looks for literals as they are.
+    pub(crate) fn exact(literals: impl IntoIterator<Item = &'static [u8]>) -> Self {
+        Self::new(literals.into_iter().collect(), 0xff)
+    }
+
+    /// Looks for them whatever the bit says that tells the case of letters.
+    pub(crate) fn in_any_case(literals: impl IntoIterator<Item = &'static [u8]>) -> Self {
+        Self::new(literals.into_iter().collect(), !0x20)
+    }
+
+    fn new(literals: Vec<&'static [u8]>, compared: u8) -> Self {
+        let mut entries = Vec::new();
+        for (number, literal) in (0..).zip(&literals) {
+            for odd in [0, 1] {
+                let places = (0..FURTHEST.min(literal.len()) + 1).rev();
+                let places = places.filter(|place| place % 2 == odd);
+                let rarest = places.max_by_key(|place| rarity(literal, *place));
+                let place = rarest.unwrap_or_default() as u16;
+                let entry = Entry {
+                    literal: number,
+                    place,
+                };
+                entries.push((gram(literal, place.into()), entry));
+            }
+        }
+        // Literals with the same first pair share a row.
+        entries.sort_by_key(|(gram, _)| *gram);
+        let mut fits = Box::new([Fits::default(); PAIRS]);
+        let mut rows = vec![Vec::new(); ROWS];
+        for (index, (gram, entry)) in entries.iter().enumerate() {
+            let row = index * ROWS / entries.len();
+            rows[row].push(*entry);
+            for (pair, fits) in fits.iter_mut().enumerate() {
+                fits.first |= u64::from(is_pair(pair, [gram[0], gram[1]])) << row;
+                fits.second |= u64::from(is_pair(pair, [gram[2], gram[3]])) << row;
+            }
+        }
+        let places = entries.iter().map(|(_, entry)| usize::from(entry.place));
+        Self {
+            furthest: places.max().unwrap_or_default(),
+            fits,
+            rows,
+            literals,
+            compared,
+        }
+    }
+
+    /// The first literal that begins at `from` or behind it: where, and which one.
+    pub(crate) fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
+        let (words, rest) = text.get(from..)?.as_chunks::<8>();
+        let mut begun = 0;
+        for (index, word) in words.iter().enumerate() {
+            let word = u64::from_le_bytes(*word);
+            let (rows, begins) = self.rows(word, begun);
+            if rows[0] | rows[1] | rows[2] | rows[3] != 0 {
+                let at = from + index * 8;
+                if let Some(found) = self.compare(text, from, at, (word, begun)) {
+                    return Some(self.earliest(text, from, at + 8, begins, found));
+                }
+            }
+            begun = begins;
+        }
+        // What is behind the end is no part of a literal, but pairs may be.
+        let at = text.len() - rest.len();
+        let word = filled(rest);
+        let found = self.compare(text, from, at, (word, begun));
+        let begins = self.rows(word, begun).1;
+        match found {
+            Some(found) => Some(self.earliest(text, from, at + 8, begins, found)),
+            None => self.compare(text, from, at + 8, (0, begins)),
+        }
+    }
+
+    /// The first one among `found` and those that have their pairs behind a place: such a one may begin earlier.
+    fn earliest(
+        &self,
+        text: &[u8],
+        from: usize,
+        place: usize,
+        mut begun: u64,
+        mut found: (usize, usize),
+    ) -> (usize, usize) {
+        let mut at = place;
+        while at < text.len() + 8 && at <= found.0 + self.furthest + 1 {
+            let rest = text.get(at..).unwrap_or_default();
+            let word = match rest.first_chunk::<8>() {
+                Some(word) => u64::from_le_bytes(*word),
+                None => filled(rest),
+            };
+            let other = self.compare(text, from, at, (word, begun));
+            found = other.map_or(found, |other| found.min(other));
+            begun = self.rows(word, begun).1;
+            at += 8;
+        }
+        found
+    }
+
+    /// For each pair of a word the rows of which it is the second pair, and those of which the last one is the first,
+    /// as the pair before the word is of `begun`.
+    #[inline(always)]
+    fn rows(&self, word: u64, begun: u64) -> ([u64; 4], u64) {
+        // Each pair as a number of ten bits, sixteen bits apart.
+        let few = BITS * 0x0001_0001_0001_0001;
+        let pairs = (word & few) | (word & few << 8) >> 3;
+        let fits = |shift: u32| self.fits[(pairs >> shift) as usize & (PAIRS - 1)];
+        let [a, b, c, d] = [fits(0), fits(16), fits(32), fits(48)];
+        let rows = [
+            begun & a.second,
+            a.first & b.second,
+            b.first & c.second,
+            c.first & d.second,
+        ];
+        (rows, d.first)
+    }
+
+    /// The first literal of those that have their second pair in the word at a place; with the word, the rows of which
+    /// the pair before it is the first.
+    #[inline(never)]
+    fn compare(
+        &self,
+        text: &[u8],
+        from: usize,
+        at: usize,
+        (word, begun): (u64, u64),
+    ) -> Option<(usize, usize)> {
+        let mut found: Option<(usize, usize)> = None;
+        let (rows, _) = self.rows(word, begun);
+        for (pair, mut rows) in rows.into_iter().enumerate() {
+            while rows != 0 {
+                let row = rows.trailing_zeros() as usize;
+                rows &= rows - 1;
+                for entry in &self.rows[row] {
+                    // The first pair is one pair before this one.
+                    let start = (at + 2 * pair).checked_sub(1 + usize::from(entry.place));
+                    let Some(start) = start.filter(|start| *start >= from) else {
+                        continue;
+                    };
+                    let is_first = found.is_none_or(|(first, _)| start < first);
+                    let literal = usize::from(entry.literal);
+                    if is_first && self.is_at(text, start, self.literals[literal]) {
+                        found = Some((start, literal));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn is_at(&self, text: &[u8], start: usize, literal: &[u8]) -> bool {
+        let there = text.get(start..start + literal.len());
+        there.is_some_and(|there| {
+            let mut bytes = literal.iter().zip(there);
+            bytes.all(|(one, other)| (one ^ other) & self.compared == 0)
+        })
+    }
+}
+
+/// The bits of four bytes of a literal, of which the first one is before a place; none where there is no byte.
+fn gram(literal: &[u8], place: usize) -> [Option<usize>; 4] {
+    [0, 1, 2, 3].map(|offset| {
+        let at = (place + offset).checked_sub(1)?;
+        Some((u64::from(*literal.get(at)?) & BITS) as usize)
+    })
+}
+
+fn rarity(literal: &[u8], place: usize) -> u32 {
+    let bytes = gram(literal, place).into_iter().flatten();
+    bytes.map(|byte| RARE[byte]).sum()
+}
+
+/// Whether a pair has these bytes.
+fn is_pair(pair: usize, bytes: [Option<usize>; 2]) -> bool {
+    let [low, high] = bytes;
+    low.is_none_or(|byte| byte == pair & BITS as usize) && high.is_none_or(|byte| byte == pair >> 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LITERALS: [&[u8]; 9] = [
+        b"ab",
+        b"aba",
+        b"ABc",
+        b"b_b-",
+        b"-----BEG",
+        b"cabba",
+        b"\xc3\x97",
+        b"abcabcabcab",
+        b"\na",
+    ];
+
+    /// What is found by looking at each place.
+    fn slow(text: &[u8], from: usize, compared: u8) -> Option<usize> {
+        (from..text.len()).find(|start| {
+            LITERALS.iter().any(|literal| {
+                let rest = &text[*start..];
+                let mut bytes = literal.iter().zip(rest);
+                rest.len() >= literal.len() && bytes.all(|(a, b)| (a ^ b) & compared == 0)
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_literal_is_found(
+            text in "(a|b|c|A|B|_|-|-----BE|G|x{1,9}|×|\n|abcabc|\u{0}| ){0,30}",
+        ) {
+            for grams in [Grams::exact(LITERALS), Grams::in_any_case(LITERALS)] {
+                let text = text.as_bytes();
+                for from in 0..=text.len() + 1 {
+                    let found = grams.find(text, from);
+                    let start = found.map(|(start, _)| start);
+                    prop_assert_eq!(start, slow(text, from, grams.compared));
+                    if let Some((start, literal)) = found {
+                        prop_assert!(grams.is_at(text, start, LITERALS[literal]));
+                    }
+                }
+            }
+        }
+    }
+}
