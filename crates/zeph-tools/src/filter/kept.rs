@@ -409,7 +409,6 @@ mod tests {
                         first,
                         lines: lines.len() as u64,
                         blank: 0,
-                        is_ascii: text.is_ascii(),
                     });
                 }
                 if kept.late.text.len() > most {

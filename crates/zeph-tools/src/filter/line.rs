@@ -64,7 +64,6 @@ pub(super) struct Whole<'t> {
     pub(super) lines: u64,
     /// How many of them are blank.
     pub(super) blank: u64,
-    pub(super) is_ascii: bool,
 }
 
 /// Where a line of a block is.

@@ -6,7 +6,7 @@
 
 mod seen;
 mod shape;
-mod stems;
+mod words;
 mod worth;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use foldhash::HashSet;
 use memchr::{memchr, memchr_iter, memrchr};
 use seen::Seen;
 use shape::{may_have_shape, shape_alone};
-use stems::Stems;
+use words::next_suspect;
 
 pub(super) use shape::{Shape, Shapes};
 pub(super) use worth::may_have_stem;
@@ -53,8 +53,6 @@ pub(super) struct Guard {
     ids: bool,
     /// A line without its ids; its memory is used again.
     masked: Vec<u8>,
-    /// A text with one case; its memory is used again.
-    folded: Vec<u8>,
     facts: Vec<Held>,
     bytes: usize,
     /// Chatter and complaints by their form.
@@ -76,63 +74,56 @@ impl Guard {
 
     /// Looks at the next lines, in the same way.
     pub(super) fn see_block(&mut self, block: Block<'_>) {
-        let mut folded = std::mem::take(&mut self.folded);
-        if let Some(mut stems) = Stems::new(block.text(), block.is_ascii(), &mut folded) {
-            let mut rest = block.spans();
-            while let Some(first) = rest.first() {
-                if !self.shapes.awaits_any() {
-                    let Some(at) = stems.next(first.start as usize) else {
-                        break;
-                    };
-                    rest = &rest[rest.partition_point(|span| span.end as usize <= at)..];
-                }
-                let Some((span, behind)) = rest.split_first() else {
+        let mut rest = block.spans();
+        while let Some(first) = rest.first() {
+            if !self.shapes.awaits_any() {
+                let Some(at) = next_suspect(block.text().as_bytes(), first.start as usize) else {
                     break;
                 };
-                self.look(block.line(*span));
-                rest = behind;
+                rest = &rest[rest.partition_point(|span| span.end as usize <= at)..];
             }
-        } else {
-            block.lines().for_each(|line| self.look(line));
+            let Some((span, behind)) = rest.split_first() else {
+                break;
+            };
+            self.look(block.line(*span));
+            rest = behind;
         }
-        self.folded = folded;
     }
 
     /// Looks at the next lines, in the same way.
     pub(super) fn see_whole(&mut self, whole: Whole<'_>) {
-        let mut folded = std::mem::take(&mut self.folded);
-        let text = whole.text;
-        let bytes = text.as_bytes();
-        let mut stems = Stems::new(text, whole.is_ascii, &mut folded);
+        let bytes = whole.text.as_bytes();
         let (mut start, mut number) = (0, whole.first);
+        // Where the line with this number begins: lines before one that is looked at are counted only then.
+        let mut counted = 0;
         while start < bytes.len() {
-            if !self.shapes.awaits_any()
-                && let Some(stems) = &mut stems
-            {
-                let Some(at) = stems.next(start) else {
+            if !self.shapes.awaits_any() {
+                let Some(at) = next_suspect(bytes, start) else {
                     break;
                 };
                 let before = &bytes[start..(at + 1).max(start)];
-                if let Some(last) = memrchr(b'\n', before) {
-                    number += memchr_iter(b'\n', before).count() as u64;
-                    start += last + 1;
-                }
+                start += memrchr(b'\n', before).map_or(0, |last| last + 1);
             }
             let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at);
-            self.look(Line {
-                number,
-                text: &text[start..end],
-            });
-            (start, number) = (end + 1, number + 1);
+            let text = &whole.text[start..end];
+            if self.may_be_fact(text) {
+                number += memchr_iter(b'\n', &bytes[counted..start]).count() as u64;
+                counted = start;
+                self.see(Line { number, text });
+            }
+            start = end + 1;
         }
-        self.folded = folded;
     }
 
     /// Looks at a line that has a stem of a fact's words, or belongs to what was before it.
     fn look(&mut self, line: Line<'_>) {
-        if self.shapes.expects(line.text) || may_have_shape(line.text) {
+        if self.may_be_fact(line.text) {
             self.see(line);
         }
+    }
+
+    fn may_be_fact(&self, text: &str) -> bool {
+        self.shapes.expects(text) || may_have_shape(text)
     }
 
     /// A line with the shape of a fact.
@@ -408,7 +399,6 @@ mod tests {
                 first: 7,
                 lines: lines.len() as u64,
                 blank: 0,
-                is_ascii: text.is_ascii(),
             });
             proptest::prop_assert_eq!(noted(&whole), noted(&single));
         }

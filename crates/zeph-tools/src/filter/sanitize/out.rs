@@ -4,7 +4,7 @@ use memchr::{memchr_iter, memrchr};
 
 use super::super::line::{Block, Line, Span, Take, Whole};
 use super::row::Row;
-use crate::bytes::{bare_break, is_ascii};
+use crate::bytes::bare_break;
 
 /// What was handed on.
 #[derive(Debug, Default)]
@@ -56,7 +56,6 @@ impl Out {
                 first,
                 lines: memchr_iter(b'\n', text.as_bytes()).count() as u64,
                 blank: blank.lines,
-                is_ascii: is_ascii(text.as_bytes()),
             };
             if whole.lines > 0 && out.whole(whole) {
                 self.number = first + whole.lines - 1;
