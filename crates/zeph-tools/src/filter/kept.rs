@@ -35,8 +35,20 @@ pub(super) struct Kept {
 #[derive(Debug, Default)]
 struct Late {
     text: String,
-    /// The number of the one behind them.
-    next: u64,
+    /// Where runs of lines end whose numbers follow one another, and the number behind each.
+    ends: Vec<(usize, u64)>,
+}
+
+impl Late {
+    /// Adds whole lines.
+    fn push(&mut self, whole: Whole<'_>) {
+        self.text.push_str(whole.text);
+        let end = (self.text.len(), whole.first + whole.lines);
+        match self.ends.last_mut() {
+            Some(last) if last.1 == whole.first => *last = end,
+            _ => self.ends.push(end),
+        }
+    }
 }
 
 /// Bytes of them up to which none is looked at.
@@ -170,11 +182,7 @@ impl Kept {
     /// Adds whole lines, in the same way as others.
     pub(super) fn keep_whole(&mut self, whole: Whole<'_>) {
         if self.cut && self.head_full {
-            if self.late.next != whole.first {
-                self.look_at_late();
-            }
-            self.late.next = whole.first + whole.lines;
-            self.late.text.push_str(whole.text);
+            self.late.push(whole);
             self.look_at_many();
             return;
         }
@@ -199,12 +207,16 @@ impl Kept {
             return;
         };
         let mut text = std::mem::take(&mut self.late.text);
+        let mut ends = std::mem::take(&mut self.late.ends);
         let is_ascii = is_ascii(text.as_bytes());
         let longest = self.budget / 4;
         let room = self.budget / 5 * 2;
         let mut spans = Vec::new();
-        let (mut end, mut number, mut chars) = (last, self.late.next, 0);
+        let (mut end, mut number, mut chars) = (last, 0, 0);
         loop {
+            if let Some((_, next)) = ends.pop_if(|(at, _)| *at == end + 1) {
+                number = next;
+            }
             number -= 1;
             let before = memrchr(b'\n', &text.as_bytes()[..end]);
             let start = before.map_or(0, |at| at + 1);
@@ -219,7 +231,8 @@ impl Kept {
         spans.reverse();
         self.keep_block(Block::new(&text, &spans));
         text.clear();
-        self.late.text = text;
+        ends.clear();
+        self.late = Late { text, ends };
     }
 
     /// The lines, in the order in which they were handed on.
@@ -234,14 +247,15 @@ impl Kept {
 
 impl Sink for Kept {
     fn keep(&mut self, line: Line<'_>) {
-        let goes_on = !self.late.text.is_empty() && self.late.next == line.number;
-        if goes_on {
-            self.late.next += 1;
-            self.late.text.push_str(line.text);
-            self.late.text.push('\n');
-            self.look_at_many();
-        } else {
-            self.push(line.number, line.text, false);
+        match self.late.ends.last_mut() {
+            Some((end, next)) if *next == line.number => {
+                *end += line.text.len() + 1;
+                *next += 1;
+                self.late.text.push_str(line.text);
+                self.late.text.push('\n');
+                self.look_at_many();
+            }
+            _ => self.push(line.number, line.text, false),
         }
     }
 
@@ -380,7 +394,7 @@ mod tests {
         #[test]
         fn many_lines_at_once_are_kept_like_single_ones(
             parts in proptest::collection::vec(
-                (0_u8..3, proptest::collection::vec("[a-c]{0,9}|(ä|b){0,60}|", 1..40)),
+                (0_u8..3, 0_u64..3, proptest::collection::vec("[a-c]{0,9}|(ä|b){0,60}|", 1..40)),
                 1..12,
             ),
             budget in 20_usize..400,
@@ -388,7 +402,9 @@ mod tests {
         ) {
             let (mut kept, mut single) = (Kept::new(budget), Kept::new(budget));
             let mut number = 0;
-            for (way, lines) in &parts {
+            for (way, gap, lines) in &parts {
+                // Lines between them were left out.
+                number += gap;
                 if *way == 2 {
                     number += 1;
                     kept.say(number, "ours");

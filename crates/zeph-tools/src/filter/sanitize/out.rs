@@ -47,26 +47,40 @@ impl Out {
     /// Hands on whole lines, of which the first one has this number, in the same way; returns how many lines
     /// there are.
     pub(super) fn block(&mut self, first: u64, text: &str, out: &mut impl Take) -> u64 {
-        if self.number <= first
-            && out.takes_whole()
-            && let Some(blank) = blank_lines(text, self.blank)
-        {
-            let whole = Whole {
-                text,
-                first,
-                lines: memchr_iter(b'\n', text.as_bytes()).count() as u64,
-                blank: blank.lines,
+        let (mut next, mut start) = (first, 0);
+        while self.number <= next && out.takes_whole() && start < text.len() {
+            let rest = &text[start..];
+            let Some(blank) = blank_lines(rest, self.blank) else {
+                break;
             };
-            if whole.lines > 0 && out.whole(whole) {
-                self.number = first + whole.lines - 1;
+            let lines = &rest[..blank.end];
+            if !lines.is_empty() {
+                let whole = Whole {
+                    text: lines,
+                    first: next,
+                    lines: memchr_iter(b'\n', lines.as_bytes()).count() as u64,
+                    blank: blank.lines,
+                };
+                if !out.whole(whole) {
+                    break;
+                }
+                next += whole.lines;
+                self.number = next - 1;
                 self.blank = blank.at_end;
-                return whole.lines;
+            }
+            start += blank.end;
+            // One that goes on a run of blank ones is left out.
+            if let Some(end) = blank.surplus {
+                start += end - blank.end;
+                next += 1;
             }
         }
+        if start == text.len() && next > first {
+            return next - first;
+        }
         self.spans.clear();
-        let mut next = first;
-        let mut start = 0;
-        for end in memchr_iter(b'\n', text.as_bytes()) {
+        let behind = start;
+        for end in memchr_iter(b'\n', &text.as_bytes()[start..]).map(|end| behind + end) {
             self.number = self.number.max(next).max(1);
             let blank = is_blank(&text[start..end]);
             if !(blank && self.blank) {
@@ -90,10 +104,14 @@ struct Blank {
     lines: u64,
     /// The last line is one.
     at_end: bool,
+    /// Up to here it was looked at.
+    end: usize,
+    /// Where a blank line ends that begins there and follows another one.
+    surplus: Option<usize>,
 }
 
-/// The blank lines of a text of whole lines; none where some follow one another, the last one `before` it included, or
-/// hold more than blanks and tabs.
+/// The blank lines of a text of whole lines, up to the first one that follows another, the last one `before` it
+/// included; none where the first of them to be told from others holds more than blanks and tabs.
 fn blank_lines(text: &str, before: bool) -> Option<Blank> {
     let bytes = text.as_bytes();
     let mut lines = 0;
@@ -105,7 +123,12 @@ fn blank_lines(text: &str, before: bool) -> Option<Blank> {
         let line = &text[start..end];
         if line.bytes().all(|byte| matches!(byte, b' ' | b'\t')) {
             if behind == Some(start) {
-                return None;
+                return Some(Blank {
+                    lines,
+                    at_end: true,
+                    end: start,
+                    surplus: Some(end + 1),
+                });
             }
             lines += 1;
             behind = Some(end + 1);
@@ -114,8 +137,12 @@ fn blank_lines(text: &str, before: bool) -> Option<Blank> {
         }
         at = end + 1;
     }
-    let at_end = lines > 0 && behind == Some(bytes.len());
-    Some(Blank { lines, at_end })
+    Some(Blank {
+        lines,
+        at_end: lines > 0 && behind == Some(bytes.len()),
+        end: bytes.len(),
+        surplus: None,
+    })
 }
 
 fn is_blank(text: &str) -> bool {
