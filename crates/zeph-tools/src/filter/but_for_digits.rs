@@ -5,7 +5,7 @@
 //! behind a blank, a quote or `=`, nothing that looks at a line for its form tells it from another one that begins with
 //! a digit as well, or with a letter as well.
 
-use crate::bytes::{between, filled, packed};
+use crate::bytes::{between, filled, find, packed};
 
 /// 2^64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -36,18 +36,18 @@ pub(super) fn hash_without_ids(text: &str, masked: &mut Vec<u8>) -> Option<u64> 
     while at < bytes.len().min(LONGEST)
         && let Some(mixed) = next_mixed(bytes, at)
     {
-        let before = bytes[at..mixed].iter().rev();
-        let start = mixed - before.take_while(|byte| kind(**byte) != 0).count();
-        let rest = bytes[start..].iter().map(|byte| kind(*byte));
-        let (mut end, mut kinds) = (start, 0);
-        for kind in rest.take_while(|kind| *kind != 0) {
-            end += 1;
-            kinds |= kind;
-        }
-        at = end;
-        let word = &bytes[start..end];
+        let mut is_hex = true;
+        let before = bytes[at..mixed].iter().rev().map(|byte| kind(*byte));
+        let before = before.take_while(|kind| *kind != 0);
+        let before = before.inspect(|kind| is_hex &= *kind != OTHER).count();
+        let start = mixed - before;
+        at = find(&bytes[mixed..], no_hex).map_or(bytes.len(), |end| mixed + end);
+        let more = bytes[at..].iter().take_while(|byte| kind(**byte) != 0);
+        let more = more.count();
+        is_hex &= more == 0;
+        at += more;
+        let word = &bytes[start..at];
         let stands_alone = start > 0 && matches!(bytes[start - 1], b' ' | b'=' | b'"' | b'\'');
-        let is_hex = kinds & OTHER == 0;
         if is_hex && stands_alone && word.len() >= SHORTEST && !begins_with_days(word) {
             masked.extend_from_slice(&bytes[masked.len()..start]);
             masked.push(if word[0].is_ascii_digit() {
@@ -112,6 +112,13 @@ fn next_mixed(bytes: &[u8], from: usize) -> Option<usize> {
         }
     }
     Some(from + words.len() * 8 + look(filled(rest))?)
+}
+
+/// Bytes that are no hexadecimal digits.
+fn no_hex(word: u64) -> u64 {
+    let digits = between(word, b'0', b'9');
+    let letters = between(word | (0x20 * ONES), b'a', b'f');
+    !(digits | letters) & (0x80 * ONES)
 }
 
 /// What a byte of a word is.

@@ -4,7 +4,7 @@ use super::mask::{Mask, shape_by};
 use super::words::has_words;
 
 /// How many lines are remembered.
-const SLOTS: usize = 512;
+const SLOTS: usize = 4096;
 /// Of so many lines, the first few are looked up where none before them was found: of lines that are all
 /// different each would be looked up in vain.
 const ROUND: u32 = 256;
