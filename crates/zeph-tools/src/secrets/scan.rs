@@ -174,6 +174,11 @@ impl<'t> Candidates<'t> {
     }
 }
 
+/// Whether nothing is found on a line.
+pub(super) fn is_clean(secrets: &Secrets, line: &[u8]) -> bool {
+    Candidates::new(secrets, line).suspect(0).is_none()
+}
+
 /// What a literal announced.
 enum Found {
     Value(Range<usize>, Kind),
@@ -400,6 +405,18 @@ fn literal_findings(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Proves OUT-20: a text with colours is searched as it is shown; a literal that begins within one would be
+    /// missed.
+    #[test]
+    fn no_literal_begins_in_a_colour() {
+        for (_, literal) in &PREFILTER.literals {
+            let behind = literal.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+            assert!(!behind.is_empty(), "{literal}");
+            assert!(!behind.starts_with('m'), "{literal}");
+            assert!(!behind.starts_with('K') || *literal == "Key", "{literal}");
+        }
+    }
 
     /// The first one of those at a place says which pattern it is.
     #[test]

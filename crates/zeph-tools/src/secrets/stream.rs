@@ -14,7 +14,7 @@ use super::Secrets;
 use super::kind::{Kind, Kinds};
 use super::line::LOOK_BACK;
 use super::private_key::{Key, Part};
-use super::scan::{Candidates, KeyBegins, Scanned, Use, scan};
+use super::scan::{self, Candidates, KeyBegins, Scanned, Use, scan};
 use super::view::{self, View};
 use crate::bytes::{controls, find};
 
@@ -170,35 +170,39 @@ impl StreamRedactor {
     /// as it is, and is not copied yet. Returns whether that holds of all of `text`.
     fn lines(&mut self, text: &str, start: usize, same: bool) -> bool {
         let secrets = Arc::clone(&self.secrets);
-        let mut candidates = Candidates::new(&secrets, text.as_bytes());
-        let (mut special, mut suspect) = (None, None);
+        let bytes = text.as_bytes();
+        let line_end = |from: usize, to: usize| {
+            memrchr(b'\n', &bytes[from..to]).map_or(from, |at| from + at + 1)
+        };
+        let mut special = next_special(text, start);
+        // What is looked at up to the next line with an escape.
+        let mut plain = (0, Candidates::new(&secrets, &[]));
         let mut at = start;
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
         while at < text.len() {
             if matches!(self.state, State::Plain) && self.secrets.extras.is_empty() {
-                if is_behind(suspect, at) {
-                    suspect = Some(candidates.suspect(at));
+                if special.is_some_and(|place| place < at) {
+                    special = next_special(text, at);
                 }
-                if is_behind(special, at) {
-                    special = Some(next_special(text, at));
-                }
-                let before = suspect.flatten().unwrap_or(text.len());
-                if let Some(place) = special.flatten().filter(|place| *place < before) {
-                    let line_end = |from: usize, to: usize| {
-                        memrchr(b'\n', &text.as_bytes()[from..to]).map_or(from, |at| from + at + 1)
-                    };
-                    at = line_end(at, place);
-                    let most = text.floor_char_boundary(before.min(at + LONGEST));
-                    let end = line_end(at, most);
+                let end = special.map_or(text.len(), |place| line_end(at, place));
+                if end > at {
+                    if plain.0 != end {
+                        plain = (end, Candidates::new(&secrets, &bytes[..end]));
+                    }
+                    match plain.1.suspect(at) {
+                        Some(suspect) => at = suspect,
+                        None => {
+                            at = end;
+                            continue;
+                        }
+                    }
+                } else {
+                    let end = line_end(at, text.floor_char_boundary(at + LONGEST));
                     if end > at {
                         at += self.coloured(text, at..end, &mut copied);
                         continue;
                     }
-                } else if before == text.len() {
-                    break;
-                } else {
-                    at = before;
                 }
             }
             let end =
@@ -222,19 +226,20 @@ impl StreamRedactor {
         self.out.push_str(&text[part]);
     }
 
-    /// Takes the whole lines of `text` in a range, in which nothing but what a terminal does not show
-    /// needs a closer look, until one changes what the next are; returns how many bytes that were. Up to
-    /// `copied` the text is handed out.
+    /// Takes the whole lines of `text` in a range, until one changes what the next are; returns how many bytes that
+    /// were. Up to `copied` the text is handed out. Lines are looked at as they are shown, and as they are printed:
+    /// where nothing but colours is in them, those of which something is found as they are shown alone.
     fn coloured(&mut self, text: &str, range: Range<usize>, copied: &mut usize) -> usize {
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         // Where each line is, in what is shown and in the text.
         let mut lines = Vec::with_capacity(range.len() / 64);
         let mut at = range.start;
+        let mut colours = true;
         for end in memchr_iter(b'\n', &text.as_bytes()[range.clone()]) {
             let next = range.start + end + 1;
             let start = shown.len();
-            view::add_shown(&text[at..next], &mut shown);
+            colours &= view::add_shown(&text[at..next], &mut shown);
             lines.push((start..shown.len(), at..next));
             // The line break may be a part of an escape.
             if shown.last() != Some(&b'\n') {
@@ -244,14 +249,30 @@ impl StreamRedactor {
         }
         let secrets = Arc::clone(&self.secrets);
         let mut candidates = Candidates::new(&secrets, &shown);
+        let printed = &text.as_bytes()[..range.end];
+        let mut as_printed = Candidates::new(&secrets, printed);
+        let mut suspect = match colours {
+            true => None,
+            false => as_printed.suspect(range.start),
+        };
         let mut number = 0;
         let mut taken = range.end;
-        while let Some((start, _)) = lines.get(number).cloned()
-            && let Some(place) = candidates.place(start.start)
-        {
-            number = lines.partition_point(|(shown, _)| shown.start <= place);
-            let (shown, line) = lines[number - 1].clone();
-            if candidates.is_clean(shown) {
+        while let Some((start, _)) = lines.get(number) {
+            let place = candidates.place(start.start);
+            let of_shown =
+                place.map(|place| lines.partition_point(|(shown, _)| shown.start <= place));
+            let of_printed =
+                suspect.map(|start| lines.partition_point(|(_, line)| line.start <= start));
+            let Some(behind) = of_shown.into_iter().chain(of_printed).min() else {
+                break;
+            };
+            number = behind;
+            let (shown, line) = lines[behind - 1].clone();
+            if of_printed == Some(behind) {
+                suspect = as_printed.suspect(line.end);
+            } else if candidates.is_clean(shown)
+                && (!colours || scan::is_clean(&secrets, &printed[line.clone()]))
+            {
                 continue;
             }
             self.copy(text, *copied..line.start);
@@ -437,11 +458,6 @@ impl StreamRedactor {
         self.out.push_str(self.secrets.name(kind));
         self.out.push(']');
     }
-}
-
-/// Whether what was found last, if anything was looked for, is not behind `at`.
-fn is_behind(found: Option<Option<usize>>, at: usize) -> bool {
-    found.is_none_or(|found| found.is_some_and(|place| place < at))
 }
 
 /// A line as it is shown.

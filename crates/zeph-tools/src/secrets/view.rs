@@ -30,8 +30,10 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
-/// Adds a line as a terminal shows it to `shown`, which stays UTF-8.
-pub(super) fn add_shown(line: &str, shown: &mut Vec<u8>) {
+/// Adds a line as a terminal shows it to `shown`, which stays UTF-8. Returns whether all that is not shown is colours
+/// and control characters: no literal is in these, nor begins in them.
+pub(super) fn add_shown(line: &str, shown: &mut Vec<u8>) -> bool {
+    let mut colours = true;
     let bytes = line.as_bytes();
     let start = shown.len();
     let mut endless = false;
@@ -39,14 +41,31 @@ pub(super) fn add_shown(line: &str, shown: &mut Vec<u8>) {
     while at < bytes.len() {
         at += add_plain(&bytes[at..], shown);
         match bytes.get(at) {
-            Some(&ESC) => at += escape(&line[at..], &mut endless),
+            Some(&ESC) => {
+                let length = escape(&line[at..], &mut endless);
+                colours &= is_colour(&bytes[at..], length);
+                at += length;
+            }
             Some(&BACKSPACE) => {
+                colours = false;
                 at += 1;
                 while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             Some(_) => at += 1,
             None => {}
         }
+    }
+    colours
+}
+
+/// Whether the escape of so many bytes with which a text begins sets a colour, or erases what is behind the cursor;
+/// one of these is not told from the beginning of `Key`.
+fn is_colour(text: &[u8], length: usize) -> bool {
+    match text.split_at(length) {
+        ([ESC, b'[', body @ .., b'm' | b'K'], behind) if !behind.starts_with(b"ey") => {
+            body.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';'))
+        }
+        _ => false,
     }
 }
 
@@ -220,6 +239,20 @@ mod tests {
         check("a\x1b(Bb\x1b=c\x1b", "abc");
         check("ä\x08ö\r\n", "ö\n");
         check("\x1b]open", "open");
+    }
+
+    #[test]
+    fn colours_are_told_from_other_escapes() {
+        let check = |line: &str, expect: bool| {
+            assert_eq!(add_shown(line, &mut Vec::new()), expect, "{line:?}");
+        };
+        check("plain\r\n", true);
+        check("\x1b[1;31mred\x1b[m\x1b[K!", true);
+        check("\x1b[K\x1b[Key", false);
+        check("\x1b]8;;http://x\x1b\\link", false);
+        check("bo\x08ld", false);
+        check("\x1b[://m", false);
+        check("\x1b[2Aup", false);
     }
 
     proptest! {
