@@ -396,3 +396,42 @@ fn a_call_without_a_model_finds_by_meaning() {
     assert_has(&found.stdout, &[none]);
     assert_has(&found.stderr, &["words are compared", "TEST_KEY"]);
 }
+
+/// Proves NAT-1: the oldest of thousands of facts is found by what it means. Vectors are made of a thousand facts that have
+/// none in a search, of each once, and what is removed is not found.
+#[test]
+fn the_oldest_fact_is_found_by_what_it_means() {
+    let server = server();
+    let home = Home::new();
+    let config = config(&server.url());
+    home.config(&format!("llm.embed_provider = \"local\"\n{config}"));
+    let call = |tool: &str, params: Value| {
+        let call = home.zeph(["tools", "call", tool, &params.to_string()]);
+        call.code(0).stdout
+    };
+    let search = || call("memory_search", json!({ "query": "what may I remove" }));
+    call("memory_save", json!({ "content": "rubbish is for Monday" }));
+    assert_has(&search(), &["rubbish is for Monday"]);
+    assert_eq!(asked(&server).concat().len(), 2);
+    // Once more as the first of many, in a database that knows nothing of vectors yet.
+    execute(&home.database(), "DELETE FROM memory_model");
+    execute(
+        &home.database(),
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1500)
+         INSERT INTO memory (content, session, project, saved_at)
+         SELECT 'task ' || n || iif(n % 2, ' regex', ''), 's', '/p', n FROM n",
+    );
+    let before = asked(&server).concat().len();
+    let none = "Nothing that is kept fits";
+    assert_has(&search(), &[none]);
+    assert_eq!(asked(&server).concat().len(), before + 1001);
+    assert_has(&search(), &["rubbish is for Monday"]);
+    assert_eq!(asked(&server).concat().len(), before + 1001 + 502);
+    assert_has(&search(), &["rubbish is for Monday"]);
+    let texts = asked(&server).concat();
+    assert_eq!(texts.len(), before + 1001 + 502 + 1);
+    let again = texts.iter().filter(|text| text.ends_with("Monday"));
+    assert_eq!(again.count(), 2);
+    home.zeph(["memory", "rm", "memory_1"]).code(0);
+    assert_has(&search(), &[none]);
+}

@@ -61,6 +61,27 @@ impl Embedder {
     /// # Errors
     /// As [`LlmProvider::embed`].
     pub async fn embed(&self, passing: &[&str], lasting: &[&str]) -> Result<Embedded, LlmError> {
+        self.embed_all(passing, lasting, true).await
+    }
+
+    /// The same where the caller keeps what is made of the texts that last.
+    ///
+    /// # Errors
+    /// As [`LlmProvider::embed`].
+    pub async fn embed_apart(
+        &self,
+        passing: &[&str],
+        lasting: &[&str],
+    ) -> Result<Embedded, LlmError> {
+        self.embed_all(passing, lasting, false).await
+    }
+
+    async fn embed_all(
+        &self,
+        passing: &[&str],
+        lasting: &[&str],
+        keep: bool,
+    ) -> Result<Embedded, LlmError> {
         let mut known = self.known(lasting).await;
         let asked = [passing, &missing(&known, lasting)].concat();
         let mut made = self.ask(&asked).await?;
@@ -73,7 +94,9 @@ impl Embedder {
             made.extend(self.ask(lasting).await?);
         }
         let new = made.split_off(passing.len());
-        self.keep(&missing(&known, lasting), &new).await;
+        if keep {
+            self.keep(&missing(&known, lasting), &new).await;
+        }
         let mut new = new.into_iter();
         let lasting = known.into_iter().filter_map(|it| it.or_else(|| new.next()));
         Ok(Embedded {

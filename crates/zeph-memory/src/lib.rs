@@ -13,6 +13,7 @@
 //! - [`completed`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
 //! - [`schedule`]: tasks that are due later, and their runs.
 //! - [`memories`]: facts that outlive their session.
+//! - [`memory_vectors`]: facts compared by what they mean; `signs` are the bits by which that is quick.
 //! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
 //! - [`vectors`]: vectors of texts, behind `zeph_tools::kept_vectors::KeptVectors`.
 //! - [`filter_gain`]: what filters saved, by rule.
@@ -30,11 +31,13 @@ pub mod error;
 pub mod filter_gain;
 pub mod lock;
 pub mod memories;
+pub mod memory_vectors;
 pub mod messages;
 pub mod overflow;
 pub mod quota;
 pub mod schedule;
 pub mod seen;
+mod signs;
 pub mod spending;
 pub mod store;
 pub mod summaries;
@@ -55,6 +58,7 @@ pub use error::StoreError;
 pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
 pub use memories::Memory;
+pub use memory_vectors::{Near, VectorGap};
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;

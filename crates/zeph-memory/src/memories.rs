@@ -48,6 +48,13 @@ pub struct Memory {
     pub saved_at: i64,
 }
 
+impl Memory {
+    /// The number in the table.
+    pub(crate) fn number(&self) -> Option<i64> {
+        self.id.strip_prefix("memory_")?.parse().ok()
+    }
+}
+
 impl Store {
     /// Keeps a fact. One that is kept already is not kept twice: its date and session become these.
     ///
@@ -203,7 +210,7 @@ impl Store {
         rows.first().map(|row| self.memory_of(row)).transpose()
     }
 
-    fn memory_of(&self, row: &SqliteRow) -> Result<Memory, StoreError> {
+    pub(crate) fn memory_of(&self, row: &SqliteRow) -> Result<Memory, StoreError> {
         let read = || -> Result<Memory, sqlx::Error> {
             let number: i64 = row.try_get(0)?;
             Ok(Memory {

@@ -9,15 +9,19 @@ use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
-use super::nearness::{fused, near};
+use super::nearness::fused;
 use crate::embedding::Embedder;
 
 /// How many facts are found where it is not said.
 const DEFAULT_LIMIT: u64 = 10;
 /// How many at most.
 const MOST: u64 = 100;
-/// How many of the facts that were saved last are compared by vectors. Older ones are found by words.
-const COMPARED: u64 = 1000;
+/// Of how many facts that have none a search has vectors made. The others are found by words until then.
+const MADE: u64 = 1000;
+/// How many facts are near at most.
+const MOST_NEAR: usize = 500;
+/// What is less near than this (cosine) says something else.
+const LEAST: f32 = 0.3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveParams {
@@ -99,22 +103,36 @@ impl MemorySearch {
             return self.store.search_memory(query, most).await;
         };
         let by_words = self.store.search_memory(query, MOST).await?;
-        let mut facts = self.store.list_memories(COMPARED).await?;
-        let older = by_words.iter().filter(|fact| !facts.contains(fact));
-        facts.extend(older.cloned().collect::<Vec<_>>());
-        let texts: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
-        let near = match embedder.embed(&[query], &texts).await {
-            Ok(made) => {
-                let query = made.passing.first().map_or(&[][..], Vec::as_slice);
-                near(query, facts, &made.lasting)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "facts are compared by words: there are no embeddings");
-                Vec::new()
-            }
-        };
+        let near = self.near(embedder, query).await.unwrap_or_else(|reason| {
+            tracing::warn!(%reason, "facts are compared by words: there are no embeddings");
+            Vec::new()
+        });
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         Ok(fused(by_words, near, most))
+    }
+
+    /// The facts that mean about the same as `query`, the nearest first.
+    async fn near(&self, embedder: &Embedder, query: &str) -> Result<Vec<Memory>, String> {
+        let model = embedder.model().key.as_str();
+        // A second time where another model answers to the name than the one that made the vectors.
+        for _ in 0..2 {
+            let gap = self.store.vector_gap(model, MADE).await;
+            let gap = gap.map_err(|error| error.to_string())?;
+            let contents = gap.memories.iter().map(|fact| fact.content.as_str());
+            let texts: Vec<&str> = contents.collect();
+            let made = embedder.embed_apart(&[query], &texts).await;
+            let made = made.map_err(|error| error.to_string())?;
+            let query = made.passing.first().map_or(&[][..], Vec::as_slice);
+            if let Err(error) = self.store.fill_vector_gap(model, &gap, &made.lasting).await {
+                tracing::warn!(%error, "vectors of facts cannot be kept");
+            }
+            let near = self.store.near_memories(model, query, MOST_NEAR).await;
+            if let Some(near) = near.map_err(|error| error.to_string())? {
+                let near = near.into_iter().filter(|it| it.cosine >= LEAST);
+                return Ok(near.map(|it| it.memory).collect());
+            }
+        }
+        Err("their length changes from one time to the next".to_owned())
     }
 }
 

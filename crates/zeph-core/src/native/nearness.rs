@@ -6,22 +6,9 @@
 use std::collections::HashMap;
 
 use zeph_memory::Memory;
-use zeph_tools::schema_filter::cosine;
 
 /// The constant of the paper.
 const K: f64 = 60.0;
-/// What is less near than this (cosine) says something else.
-const LEAST: f32 = 0.3;
-
-/// Of `facts`, each with its vector, those that are near to `query`, the nearest first.
-#[must_use]
-pub fn near(query: &[f32], facts: Vec<Memory>, vectors: &[Vec<f32>]) -> Vec<Memory> {
-    let scored = facts.into_iter().zip(vectors);
-    let scored = scored.filter_map(|(fact, vector)| Some((cosine(query, vector)?, fact)));
-    let mut near: Vec<(f32, Memory)> = scored.filter(|(score, _)| *score >= LEAST).collect();
-    near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    near.into_iter().map(|(_, fact)| fact).collect()
-}
 
 /// The up to `most` facts that stand first in both orders together; of equal ones that of `by_words` first.
 #[must_use]
@@ -76,19 +63,5 @@ mod tests {
         // What both have stands before what only one has.
         check("abc", "dc", 9, "cadb");
         check("ab", "ba", 9, "ab");
-    }
-
-    /// Proves NAT-1: what is not near is not found.
-    #[test]
-    fn what_is_near_comes_first() {
-        let vectors = [
-            vec![0.0, 1.0],
-            vec![1.0, 0.1],
-            vec![1.0, 1.0],
-            vec![0.0, 0.0],
-            vec![1.0],
-        ];
-        let found = near(&[1.0, 0.0], facts("abcde"), &vectors);
-        assert_eq!(ids(&found), "bc");
     }
 }

@@ -7,6 +7,7 @@ mod child;
 mod conversation;
 mod durability;
 mod lock;
+mod memory_vectors;
 mod open;
 mod overflow;
 mod seen;

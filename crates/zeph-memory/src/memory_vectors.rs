@@ -1,0 +1,342 @@
+//! Facts compared by what they mean: all of them, by vectors that stand beside them.
+//!
+//! A search reads a few bits of each fact ([`signs`](crate::signs)), and of those that differ least from its own the vectors. Bits,
+//! vectors and facts are tied by triggers and keys of the database, whichever process changes one; what is damaged is not found.
+
+use futures_util::TryStreamExt;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{Connection as _, Row, query};
+
+use crate::conversation::integer;
+use crate::error::StoreError;
+use crate::memories::Memory;
+use crate::signs::{Nearest, signs, width};
+use crate::store::Store;
+
+/// How many facts share a row of bits. The table's triggers know it too.
+const BLOCK: i64 = 128;
+/// Of how many facts a search reads the vectors.
+const READ: usize = 500;
+/// Models whose vectors are kept: one, and the one before it.
+const MODELS: i64 = 2;
+/// The bytes of a number.
+const WIDTH: usize = size_of::<f32>();
+/// How far from 1 the length of a vector may be; what is farther is damaged.
+const TOLERANCE: f32 = 0.001;
+
+/// A fact that was found by what it means.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Near {
+    /// The fact.
+    pub memory: Memory,
+    /// The cosine of its vector and that of the search.
+    pub cosine: f32,
+}
+
+/// Facts without a vector of a model, and where among the others they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorGap {
+    /// The facts: each that is newer than those with vectors up to the last of these, or older down to it.
+    pub memories: Vec<Memory>,
+    model: Option<Model>,
+}
+
+/// A row of `memory_model`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Model {
+    id: i64,
+    length: i64,
+    oldest: i64,
+    newest: i64,
+}
+
+impl Store {
+    /// Up to `most` of the facts that have no vector of `model`: new ones, then older ones, the latest first.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn vector_gap(&self, model: &str, most: u64) -> Result<VectorGap, StoreError> {
+        let known = self.model(model).await?;
+        let (oldest, newest) = known.map_or((i64::MAX, i64::MAX), |it| (it.oldest, it.newest));
+        let select = query(
+            "SELECT number, content, session, project, saved_at FROM memory
+             WHERE number > ?1 ORDER BY number LIMIT ?2",
+        );
+        let select = select.bind(newest).bind(integer(most));
+        let mut rows = self.fetch(select).await?;
+        let left = integer(most) - i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        if left > 0 {
+            let select = query(
+                "SELECT number, content, session, project, saved_at FROM memory
+                 WHERE number < ?1 ORDER BY number DESC LIMIT ?2",
+            );
+            rows.extend(self.fetch(select.bind(oldest).bind(left)).await?);
+        }
+        let memories: Result<_, _> = rows.iter().map(|row| self.memory_of(row)).collect();
+        Ok(VectorGap {
+            memories: memories?,
+            model: known,
+        })
+    }
+
+    /// Keeps the vectors that `model` made of the facts of a gap, in their order and all of one length. Where those that are kept
+    /// have another length, or another process has removed them, nothing is kept.
+    ///
+    /// # Errors
+    /// A failure of the database; then nothing is kept.
+    pub async fn fill_vector_gap(
+        &self,
+        model: &str,
+        gap: &VectorGap,
+        vectors: &[Vec<f32>],
+    ) -> Result<(), StoreError> {
+        let Some(length) = vectors.first().map(Vec::len) else {
+            return Ok(());
+        };
+        if vectors.iter().any(|vector| vector.len() != length) {
+            return Ok(());
+        }
+        let (mut numbers, mut bytes) = (Vec::new(), Vec::new());
+        let pairs = gap.memories.iter().zip(vectors);
+        for (number, vector) in pairs.filter_map(|(memory, it)| Some((memory.number()?, it))) {
+            numbers.push(number);
+            let scale = norm(vector).recip();
+            bytes.extend(vector.iter().flat_map(|it| (it * scale).to_le_bytes()));
+        }
+        let (Some(first), Some(last)) = (numbers.iter().min(), numbers.iter().max()) else {
+            return Ok(());
+        };
+        let written = bytes.len();
+        let mut connection = self.connection().await?;
+        let filled = async {
+            let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+            let known = find(&mut transaction, model).await?;
+            let length = i64::try_from(length).unwrap_or(i64::MAX);
+            let id = match (known, gap.model) {
+                (Some(known), Some(then)) if known.id == then.id && known.length == length => {
+                    known.id
+                }
+                (None, None) => begin(&mut transaction, model, length, *first, *last).await?,
+                _ => return Ok(()),
+            };
+            // CROSS JOIN: what is on its left is read once.
+            let insert = query(
+                "INSERT INTO memory_vector (model, fact, vector)
+                 SELECT ?1, m.number, substr(?3, 1 + j.key * ?4, ?4)
+                 FROM json_each(?2) j CROSS JOIN memory m ON m.number = j.value WHERE true
+                 ON CONFLICT (model, fact) DO UPDATE SET vector = excluded.vector",
+            );
+            let width = length.saturating_mul(WIDTH as i64);
+            let insert = insert.bind(id).bind(json(&numbers)).bind(bytes).bind(width);
+            insert.execute(&mut *transaction).await?;
+            let update = query(
+                "UPDATE memory_model SET oldest = min(oldest, ?2), newest = max(newest, ?3) WHERE id = ?1",
+            );
+            let update = update.bind(id).bind(first).bind(last);
+            update.execute(&mut *transaction).await?;
+            transaction.commit().await
+        };
+        filled.await.map_err(|error| self.sql(error))?;
+        drop(connection);
+        self.count_write(written);
+        Ok(())
+    }
+
+    /// Up to `most` facts whose vectors of `model` are nearest to `vector`, the nearest first; all that have one are compared.
+    /// `None` where they have another length: another model answers to the name, so they are removed.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn near_memories(
+        &self,
+        model: &str,
+        vector: &[f32],
+        most: usize,
+    ) -> Result<Option<Vec<Near>>, StoreError> {
+        let Some(known) = self.model(model).await? else {
+            return Ok(Some(Vec::new()));
+        };
+        if usize::try_from(known.length) != Ok(vector.len()) {
+            let delete = query("DELETE FROM memory_model WHERE id = ?1");
+            self.write(delete.bind(known.id), 0).await?;
+            return Ok(None);
+        }
+        let mut nearest = Nearest::new(&signs(vector), READ);
+        let width = width(vector.len());
+        for block in self.look_at_blocks(known.id, width, &mut nearest).await? {
+            self.make_block(known, block, &mut nearest).await?;
+        }
+        let select = query(
+            "SELECT m.number, m.content, m.session, m.project, m.saved_at, v.vector
+             FROM json_each(?2) j CROSS JOIN memory_vector v ON v.model = ?1 AND v.fact = j.value
+             CROSS JOIN memory m ON m.number = v.fact",
+        );
+        let select = select.bind(known.id).bind(json(&nearest.facts()));
+        let query = unit(vector);
+        let mut found = Vec::new();
+        for row in self.fetch(select).await? {
+            let bytes = row.try_get(5).map_err(|error| self.sql(error))?;
+            if let Some(cosine) = numbers(bytes).and_then(|it| dot(&query, &it)) {
+                let memory = self.memory_of(&row)?;
+                found.push(Near { memory, cosine });
+            }
+        }
+        found.sort_by(|a, b| b.cosine.total_cmp(&a.cosine));
+        found.truncate(most);
+        Ok(Some(found))
+    }
+
+    /// Looks at all bits that stand; returns the blocks whose bits have to be made.
+    async fn look_at_blocks(
+        &self,
+        model: i64,
+        width: usize,
+        nearest: &mut Nearest,
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut missing = Vec::new();
+        let mut connection = self.connection().await?;
+        let select = query("SELECT block, facts, signs FROM memory_signs WHERE model = ?1");
+        let read = async {
+            let mut rows = select.bind(model).fetch(&mut *connection);
+            while let Some(row) = rows.try_next().await? {
+                let block: i64 = row.try_get(0)?;
+                let facts: Option<&[u8]> = row.try_get(1)?;
+                let signs: Option<&[u8]> = row.try_get(2)?;
+                match (facts, signs) {
+                    (Some(facts), Some(signs)) if facts.len() * width == signs.len() => {
+                        look(nearest, block, facts, signs);
+                    }
+                    _ => missing.push(block),
+                }
+            }
+            Ok(())
+        };
+        let read: Result<(), sqlx::Error> = read.await;
+        read.map_err(|error| self.sql(error))?;
+        Ok(missing)
+    }
+
+    /// Makes the bits of a block from its vectors and looks at them. That they cannot be kept costs the next search the same.
+    async fn make_block(
+        &self,
+        model: Model,
+        block: i64,
+        nearest: &mut Nearest,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.connection().await?;
+        let (mut facts, mut bits) = (Vec::new(), Vec::new());
+        let made = async {
+            let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+            let select = query(
+                "SELECT fact, vector FROM memory_vector WHERE model = ?1 AND fact BETWEEN ?2 AND ?3 ORDER BY fact",
+            );
+            let first = block.saturating_mul(BLOCK);
+            let select = select.bind(model.id).bind(first);
+            let select = select.bind(first.saturating_add(BLOCK - 1));
+            for row in select.fetch_all(&mut *transaction).await? {
+                let fact: i64 = row.try_get(0)?;
+                let vector = numbers(row.try_get(1)?);
+                let fits = |it: &Vec<f32>| usize::try_from(model.length) == Ok(it.len());
+                if let (Some(vector), Ok(at)) = (vector.filter(fits), u8::try_from(fact - first)) {
+                    facts.push(at);
+                    bits.extend(signs(&vector));
+                }
+            }
+            let update = query(
+                "UPDATE memory_signs SET facts = ?3, signs = ?4 WHERE model = ?1 AND block = ?2",
+            );
+            let update = update.bind(model.id).bind(block);
+            let update = update.bind(facts.as_slice()).bind(bits.as_slice());
+            update.execute(&mut *transaction).await?;
+            transaction.commit().await
+        };
+        let made: Result<(), sqlx::Error> = made.await;
+        drop(connection);
+        if let Err(error) = made {
+            tracing::warn!(%error, "what facts mean cannot be kept for the next search");
+        }
+        self.count_write(bits.len());
+        look(nearest, block, &facts, &bits);
+        Ok(())
+    }
+
+    async fn model(&self, model: &str) -> Result<Option<Model>, StoreError> {
+        let mut connection = self.connection().await?;
+        let found = find(&mut connection, model).await;
+        found.map_err(|error| self.sql(error))
+    }
+}
+
+fn look(nearest: &mut Nearest, block: i64, facts: &[u8], signs: &[u8]) {
+    let width = signs.len().checked_div(facts.len()).unwrap_or(1);
+    for (fact, signs) in facts.iter().zip(signs.chunks_exact(width.max(1))) {
+        let fact = block.saturating_mul(BLOCK).saturating_add(i64::from(*fact));
+        nearest.look(fact, signs);
+    }
+}
+
+async fn find(
+    connection: &mut SqliteConnection,
+    model: &str,
+) -> Result<Option<Model>, sqlx::Error> {
+    let select = query("SELECT id, length, oldest, newest FROM memory_model WHERE model = ?1");
+    let row = select.bind(model).fetch_optional(connection).await?;
+    let read = |row: SqliteRow| {
+        Ok(Model {
+            id: row.try_get(0)?,
+            length: row.try_get(1)?,
+            oldest: row.try_get(2)?,
+            newest: row.try_get(3)?,
+        })
+    };
+    row.map(read).transpose()
+}
+
+/// A row for `model`; what models have made that were begun long ago goes.
+async fn begin(
+    connection: &mut SqliteConnection,
+    model: &str,
+    length: i64,
+    oldest: i64,
+    newest: i64,
+) -> Result<i64, sqlx::Error> {
+    let insert = query(
+        "INSERT INTO memory_model (model, length, oldest, newest) VALUES (?1, ?2, ?3, ?4) RETURNING id",
+    );
+    let insert = insert.bind(model).bind(length).bind(oldest).bind(newest);
+    let id = insert.fetch_one(&mut *connection).await?.try_get(0)?;
+    let delete = query(
+        "DELETE FROM memory_model WHERE id NOT IN (SELECT id FROM memory_model ORDER BY id DESC LIMIT ?1)",
+    );
+    delete.bind(MODELS).execute(connection).await?;
+    Ok(id)
+}
+
+fn json<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> String {
+    let numbers: Vec<String> = numbers.into_iter().map(ToString::to_string).collect();
+    format!("[{}]", numbers.join(","))
+}
+
+fn norm(vector: &[f32]) -> f32 {
+    vector.iter().map(|it| it * it).sum::<f32>().sqrt()
+}
+
+/// The vector of the same direction and the length 1.
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let scale = norm(vector).recip();
+    vector.iter().map(|it| it * scale).collect()
+}
+
+/// A vector of the table; `None` if it is damaged, or has no direction.
+fn numbers(bytes: &[u8]) -> Option<Vec<f32>> {
+    let (numbers, rest) = bytes.as_chunks::<WIDTH>();
+    let numbers: Vec<f32> = numbers.iter().map(|it| f32::from_le_bytes(*it)).collect();
+    let whole = rest.is_empty() && (norm(&numbers) - 1.0).abs() < TOLERANCE;
+    whole.then_some(numbers)
+}
+
+/// The cosine of two vectors of length 1.
+fn dot(a: &[f32], b: &[f32]) -> Option<f32> {
+    let cosine: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    (a.len() == b.len() && cosine.is_finite()).then_some(cosine)
+}
