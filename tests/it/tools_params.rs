@@ -134,7 +134,8 @@ fn tasks_are_kept_with_the_session() {
     let home = Home::new();
     let task = |tool: &str, params: Value| {
         let params = params.to_string();
-        home.zeph(["tools", "call", tool, &params, "--session", "s1", "--json"])
+        let args = ["tools", "call", tool, &params, "--session", "s1"];
+        home.zeph([&args[..], &["--json", "--yes"]].concat())
             .run()
             .json()
     };
@@ -156,6 +157,32 @@ fn tasks_are_kept_with_the_session() {
     let lines: Vec<_> = list["data"].as_str().unwrap().lines().collect();
     assert_eq!(lines, ["task_1 [in_progress] dig", "task_2 [pending] fill"]);
     assert_has(list["display"].as_str().unwrap(), &["dig", "fill"]);
+    let longest = task("add_task", json!({ "content": "ü".repeat(4000) }));
+    assert_eq!(longest["success"], true);
+    for length in [4001, 60_000] {
+        let long = task("add_task", json!({ "content": "ü".repeat(length) }));
+        assert_eq!(long["error_category"], "invalid_parameters", "{long}");
+        assert_has(
+            long["error_message"].as_str().unwrap(),
+            &[&format!("{length} characters"), "limit 4000"],
+        );
+        let later = task(
+            "scheduler",
+            json!({ "task": "dig", "when": "9".repeat(length) }),
+        );
+        assert_eq!(later["error_category"], "invalid_parameters", "{later}");
+        let message = later["error_message"].as_str().unwrap();
+        assert_has(message, &["/when", "at most 200 characters"]);
+        assert!(message.len() < 1000, "{message}");
+    }
+    let later = task(
+        "scheduler",
+        json!({ "task": "x".repeat(100_000), "when": "now" }),
+    );
+    assert_has(
+        later["error_message"].as_str().unwrap(),
+        &["/task", "at most 16384 bytes"],
+    );
 
     let unknown = task(
         "update_task",

@@ -193,6 +193,17 @@ pub enum StoreError {
     /// A task says nothing.
     #[error("a task needs a text that says what is to be done")]
     EmptyTask,
+    /// A task is too long.
+    #[error(
+        "a task of {characters} characters is too long (limit {max}): say in short what is to be done, and put the \
+         rest into a file that it names"
+    )]
+    LongTask {
+        /// Its length.
+        characters: usize,
+        /// The most.
+        max: usize,
+    },
 }
 
 fn holder(pid: Option<u32>) -> String {

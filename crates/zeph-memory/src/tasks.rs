@@ -11,6 +11,9 @@ use crate::conversation::{now, unknown};
 use crate::error::StoreError;
 use crate::store::Store;
 
+/// The longest task, in characters.
+pub const LONGEST_TASK: usize = 4000;
+
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(description = "")]
@@ -81,10 +84,17 @@ impl Store {
     /// Adds a task, `pending`, at the end of the session's list.
     ///
     /// # Errors
-    /// [`StoreError::EmptyTask`], [`StoreError::UnknownSession`], or a failure of the database.
+    /// [`StoreError::EmptyTask`], [`StoreError::LongTask`], [`StoreError::UnknownSession`], or a failure of the database.
     pub async fn add_task(&self, session: &str, content: &str) -> Result<Task, StoreError> {
         if content.trim().is_empty() {
             return Err(StoreError::EmptyTask);
+        }
+        let characters = content.chars().count();
+        if characters > LONGEST_TASK {
+            return Err(StoreError::LongTask {
+                characters,
+                max: LONGEST_TASK,
+            });
         }
         let insert = query(
             "INSERT INTO task (session, number, content, status, created_at, updated_at)

@@ -186,7 +186,7 @@ fn failure(error: &StoreError) -> ToolError {
         StoreError::UnknownTask { .. } => ToolError::Missing {
             message: error.to_string(),
         },
-        StoreError::EmptyTask | StoreError::UnknownStatus { .. } => {
+        StoreError::EmptyTask | StoreError::LongTask { .. } | StoreError::UnknownStatus { .. } => {
             ToolError::invalid(error.to_string())
         }
         _ => ToolError::Failed {

@@ -6,6 +6,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::cron::{Cron, WEEKDAYS};
 
+/// The longest text that is looked at, in characters.
+const LONGEST: usize = 200;
+
 /// The most that a deferred task may be put off.
 const MOST: SignedDuration = SignedDuration::from_hours(24 * 366 * 5);
 
@@ -28,6 +31,9 @@ pub enum WhenError {
     /// It is not understood.
     #[error("{0:?} says no time; understood are {FORMS}")]
     Unknown(String),
+    /// It is too long for a time.
+    #[error("expected at most {LONGEST} characters; understood are {FORMS}")]
+    Long,
     /// It is past.
     #[error("{0} is past")]
     Past(String),
@@ -50,6 +56,9 @@ impl When {
     /// # Errors
     /// [`WhenError`].
     pub fn parse(text: &str, now: &Zoned) -> Result<Self, WhenError> {
+        if text.chars().nth(LONGEST).is_some() {
+            return Err(WhenError::Long);
+        }
         let plain = text.trim().to_lowercase();
         let words: Vec<&str> = plain.split_whitespace().collect();
         let unknown = || WhenError::Unknown(text.trim().to_owned());
