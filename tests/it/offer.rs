@@ -273,6 +273,50 @@ fn what_has_no_words_filters_nothing() {
     assert!(count(on, "read a file") < all);
 }
 
+/// Proves SCH-3, SCH-6: where there is nothing to compare and tools were offered before, these stay and no others come, but
+/// for what is named or called; also when the session goes on elsewhere, and when what was offered begins anew.
+#[test]
+fn going_on_offers_what_was_offered() {
+    let server = OpenAi::start(|at, request| {
+        let said = request.json().to_string();
+        match said.contains("?!") && !said.contains("task list is empty") {
+            true => Reply::calls("a", &[("list_tasks", json!({}))]),
+            false => Reply::text(&format!("answer-{at}")),
+        }
+    });
+    let home = Home::openai(&server);
+    let keyless = openai_config(&server.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
+    home.config(&format!("{keyless}{FILTER}"));
+    let turn = |args: &[&str], words: &str| {
+        home.zeph([args, &["-p", words]].concat()).code(0);
+        offered(&server.last())
+    };
+    let search = "search the contents of all files by a regex";
+    let first = turn(&[], search);
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(turn(&["--continue"], "xyzzy"), first);
+    let named = turn(&["--continue"], "xyzzy copy_path");
+    assert_eq!(named[..3], first);
+    assert_eq!(named[3], "copy_path");
+    let called = turn(&["--continue"], "?!");
+    assert_eq!(called, [&named[..], &["list_tasks".to_owned()]].concat());
+    // In one process, over `/compact`.
+    let mut terminal = Terminal::start(&home, &[]);
+    for (words, answer) in [
+        (search, "answer-5"),
+        ("/compact", "compacted"),
+        ("...", "answer-7"),
+    ] {
+        terminal.prompts("");
+        terminal.type_keys(&format!("{words}\r"));
+        terminal.shows(answer);
+    }
+    terminal.prompts("");
+    terminal.type_keys("\u{4}");
+    terminal.ends();
+    assert_eq!(offered(&server.last()), first);
+}
+
 const RULES: &str = "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.delete_path]\nrequires = [\"read\", \"list_directory\"]\n";
 
 /// Proves DEP-1, DEP-5: hidden until all has succeeded, and refused before that.

@@ -90,7 +90,7 @@ impl Offer {
     ) -> Option<String> {
         let query = telling(query);
         query.clone_into(&mut self.query);
-        self.filtered = None;
+        let before = self.filtered.take();
         if !self.filter.config().enabled || !provider.supports_tool_use() {
             return None;
         }
@@ -108,7 +108,11 @@ impl Offer {
             tracing::debug!(%tool, ?reason, score = result.scores.get(tool), "offered");
         }
         tracing::debug!(excluded = ?result.excluded, "not near enough");
-        self.filtered = Some(result);
+        // "Go on" is about what was said before.
+        self.filtered = Some(match before.filter(ToolFilterResult::compared) {
+            Some(before) => result.after(before),
+            None => result,
+        });
         warning
     }
 
@@ -162,7 +166,12 @@ impl Offer {
         self.named.read(history, &tools);
         tools.retain(|def| !provider.supports_tool_use() || self.named.allows(def));
         let hiding = dependencies.filter(|dependencies| dependencies.hides());
+        let mut warning = self.look_up(store, session).await;
         let mut result = match (&self.filtered, hiding) {
+            // With nothing to compare, what was offered still fits.
+            (Some(result), _) if !self.offered.is_empty() => {
+                result.clone().after(ToolFilterResult::default())
+            }
             (Some(result), _) => result.clone(),
             (None, Some(_)) => self.filter.everything(&self.query, &tools),
             (None, None) => {
@@ -171,7 +180,6 @@ impl Offer {
             }
         };
         result.keep(&called_in_turn(history.messages()));
-        let mut warning = self.look_up(store, session).await;
         if let Some(dependencies) = hiding {
             let ids = tools.iter().map(|def| def.id.as_ref());
             match dependencies.gated(session, ids).await {

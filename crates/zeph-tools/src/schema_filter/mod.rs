@@ -69,6 +69,33 @@ impl ToolFilterResult {
         let reasons = back.into_iter().map(|id| (id, InclusionReason::Called));
         self.reasons.extend(reasons);
     }
+
+    /// Whether something was compared. If not, nothing was filtered.
+    #[must_use]
+    pub fn compared(&self) -> bool {
+        !self.scores.is_empty()
+    }
+
+    /// Where nothing was compared, what was near `before` still is: only what is always on or named joins it.
+    #[must_use]
+    pub fn after(self, mut before: Self) -> Self {
+        if self.compared() {
+            return self;
+        }
+        for (id, reason) in self.reasons {
+            if before.included.contains(&id) {
+                continue;
+            }
+            before.excluded.retain(|excluded| *excluded != id);
+            if reason == InclusionReason::Unfiltered {
+                before.excluded.push(id);
+            } else {
+                before.included.insert(id.clone());
+                before.reasons.push((id, reason));
+            }
+        }
+        before
+    }
 }
 
 /// See the module.
