@@ -94,8 +94,9 @@ fn a_call_that_may_be_made_up_is_told() {
     let reasoning = "[agent]\nreasoning_model_detection = true\n";
     let check = |path: &str, more: &str, reasons: bool, expect: bool| {
         let (stderr, noted) = told(path, more, reasons);
-        let words = format!("HallucinationSuspect: read: \"{path}\" does not exist");
+        let words = format!("warning: HallucinationSuspect: read: \"{path}\" does not exist");
         assert_eq!(stderr.contains(&words), expect, "{path} {more}: {stderr}");
+        assert!(!stderr.contains("error:"), "{stderr}");
         assert_eq!(
             noted.to_string().contains("HallucinationSuspect"),
             expect,
@@ -129,6 +130,7 @@ fn an_id_from_nowhere_is_told() {
         &notice.to_string(),
         &["HallucinationSuspect: bash", "9e8d7c6b5a"],
     );
+    assert_eq!(notice["level"], "warning");
     assert_eq!(home.read("made.txt"), "9e8d7c6b5a\n");
     assert_eq!(audit(&home.database())[0].result, "success");
 }

@@ -71,8 +71,10 @@ pub enum AgentEvent {
     },
     /// Something a person should know.
     Notice(String),
-    /// Something is wrong beside the turn; shown however quiet it is to be.
+    /// Something may be wrong; shown however quiet it is to be.
     Warning(String),
+    /// Something is wrong beside the turn; shown however quiet it is to be.
+    Error(String),
     /// A command failed, and what it had done was taken back.
     Rollback {
         /// The call's id.

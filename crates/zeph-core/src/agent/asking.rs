@@ -90,7 +90,7 @@ impl Dispatcher {
             }
             Some(UserAnswer::Always(grants, scope)) => {
                 if let Err(error) = self.grants.keep(grants, scope).await {
-                    self.channel.emit(AgentEvent::Warning(format!(
+                    self.channel.emit(AgentEvent::Error(format!(
                         "the answer holds this once, it could not be kept: {error}"
                     )));
                 }

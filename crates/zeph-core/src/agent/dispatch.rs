@@ -138,7 +138,7 @@ impl Dispatcher {
         match reload.refresh().await {
             None => {}
             Some(ConfigNews::Taken(text)) => self.channel.emit(AgentEvent::Notice(text)),
-            Some(ConfigNews::Refused(text)) => self.channel.emit(AgentEvent::Warning(text)),
+            Some(ConfigNews::Refused(text)) => self.channel.emit(AgentEvent::Error(text)),
         }
     }
 
@@ -355,7 +355,7 @@ impl EventSink for ToChannel {
                 text,
             },
             ToolEvent::Notice { text, .. } => AgentEvent::Notice(text),
-            ToolEvent::Warning { text, .. } => AgentEvent::Warning(text),
+            ToolEvent::Warning { text, .. } => AgentEvent::Error(text),
             ToolEvent::Rollback { call_id, changes } => AgentEvent::Rollback {
                 id: call_id,
                 changes,

@@ -17,6 +17,18 @@ pub(crate) struct Line {
     pub(crate) event: Event,
 }
 
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NoticeLevel {
+    /// It is worth knowing.
+    Info,
+    /// Something may be wrong.
+    Warning,
+    /// Something is wrong beside the turn.
+    Error,
+}
+
 /// What happened.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -83,6 +95,8 @@ pub(crate) enum Event {
     },
     /// Something a person should know.
     Notice {
+        /// How much it matters.
+        level: NoticeLevel,
         /// One sentence.
         text: String,
     },

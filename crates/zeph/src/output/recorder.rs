@@ -11,7 +11,7 @@ use zeph_core::{AgentEvent, Channel, TurnOutcome, UserAnswer};
 use zeph_llm::{Usage, Usd};
 use zeph_tools::{Confirmation, OutputStream};
 
-use super::events::{Event, Line};
+use super::events::{Event, Line, NoticeLevel};
 use super::{stderr_line, stdout_line};
 
 /// One call of a turn.
@@ -136,6 +136,10 @@ impl Recorder {
         std::mem::take(&mut self.calls())
     }
 
+    fn notice(&self, level: NoticeLevel, text: String) {
+        self.print(Event::Notice { level, text });
+    }
+
     /// Prints an event, when events are printed. When nobody reads any more, the turn goes on.
     pub(crate) fn print(&self, event: Event) {
         if !self.stream {
@@ -225,10 +229,14 @@ impl Channel for Recorder {
                 decision: if allowed { "allowed" } else { "refused" }.to_owned(),
                 answer: answer.to_owned(),
             }),
-            AgentEvent::Notice(text) => self.print(Event::Notice { text }),
+            AgentEvent::Notice(text) => self.notice(NoticeLevel::Info, text),
             AgentEvent::Warning(text) => {
+                stderr_line(&format!("warning: {text}"));
+                self.notice(NoticeLevel::Warning, text);
+            }
+            AgentEvent::Error(text) => {
                 stderr_line(&format!("error: {text}"));
-                self.print(Event::Notice { text });
+                self.notice(NoticeLevel::Error, text);
             }
             AgentEvent::Rollback { id, changes } => self.print(Event::Rollback {
                 id,

@@ -126,6 +126,10 @@ impl Screen {
                 None
             }
             AgentEvent::Warning(text) => {
+                self.warning(&text);
+                None
+            }
+            AgentEvent::Error(text) => {
                 self.error(&text);
                 None
             }
@@ -266,9 +270,14 @@ impl Screen {
 
     /// Shows something a person should know.
     pub(super) fn notice(&mut self, text: &str) {
-        if self.amount != Amount::Quiet {
-            self.line(&self.style.paint(YELLOW, &clean(text)));
+        if let Some(shown) = self.noticed(text) {
+            self.line(&shown);
         }
+    }
+
+    /// The same as it is shown; `None` where it is not.
+    pub(super) fn noticed(&self, text: &str) -> Option<String> {
+        (self.amount != Amount::Quiet).then(|| self.style.paint(YELLOW, &clean(text)))
     }
 
     /// Shows a remark of little weight.
@@ -276,6 +285,12 @@ impl Screen {
         if self.amount != Amount::Quiet {
             self.line(&self.style.paint(DIM, &clean(text)));
         }
+    }
+
+    /// Shows what may be wrong, however quiet it is to be.
+    fn warning(&mut self, text: &str) {
+        let text = format!("{} {}", self.style.paint(YELLOW, "warning:"), clean(text));
+        self.line(&text);
     }
 
     /// Shows a failure, however quiet it is to be.

@@ -88,7 +88,9 @@ impl Channel for View {
                 };
                 self.says("", &format!("{end}, {}", seconds(duration_ms)));
             }
-            AgentEvent::Notice(text) | AgentEvent::Warning(text) => self.says("notice", &text),
+            AgentEvent::Notice(text) => self.says("notice", &text),
+            AgentEvent::Warning(text) => self.says("warning", &text),
+            AgentEvent::Error(text) => self.says("error", &text),
             AgentEvent::Rollback { changes, .. } => {
                 self.says("notice", &format!("rolled back: {changes}"));
             }
