@@ -363,7 +363,7 @@ fn the_person_commands_put_an_end_to_it() {
     terminal.shows("Turn one.");
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("2 hits, 2 misses; 1 results");
+    terminal.shows("2 hits, 2 misses; 1 result");
     terminal.prompts("");
     terminal.type_keys("/undo\r");
     terminal.prompts("");

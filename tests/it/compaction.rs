@@ -321,7 +321,7 @@ fn at_a_terminal_too() {
     terminal.shows("compacted: 2 messages");
     terminal.prompts("");
     terminal.type_keys("/status\r");
-    terminal.shows("1 compactions (1 manual)");
+    terminal.shows("1 compaction (1 manual)");
 }
 
 /// Proves CTX-1: whatever goes wrong, the originals stay, and nothing is tried again and again.

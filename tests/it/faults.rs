@@ -31,7 +31,7 @@ fn a_server_that_is_not_there() {
     let words = ["connection refused", &url, "Is the server running"];
     home.zeph(["-p", "hi"]).code(1).says(&words);
     let export = home.zeph(["sessions", "list"]).code(0);
-    export.prints(&["1 messages"]);
+    export.prints(&["1 message "]);
 }
 
 /// Proves LLM-5: what cannot get better is not tried again, and says how to mend it.

@@ -184,7 +184,7 @@ fn sessions_can_be_looked_at_and_removed() {
     let id = session_ids(&home.database()).remove(0);
     home.zeph(["sessions", "list"])
         .code(0)
-        .prints(&[&id, "plan it", "1 calls"]);
+        .prints(&[&id, "plan it", "1 call "]);
     let list = home.zeph(["sessions", "list", "--json"]).code(0).json();
     assert_eq!(list[0]["id"], id.as_str());
     let shown = ["plan it", "call add_task", "task_1", "Planned."];

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use crate::rig::{Home, Terminal, audit, is_running, unique_seconds, wait_for};
+use crate::rig::{Home, Terminal, assert_has, audit, is_running, unique_seconds, wait_for};
 
 const ROWS: NonZeroU16 = NonZeroU16::new(24).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(80).unwrap();
@@ -119,4 +119,22 @@ fn wrong_words() {
     check("/skills", "no skills");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
+}
+
+/// Proves CMD-1: a session in which nothing was said is in no list but its own, and not in the way of others.
+#[test]
+fn an_empty_session_is_not_listed() {
+    let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
+    for command in ["/status", "/help", "/sessions"] {
+        home.zeph(["-p", command]).code(0);
+    }
+    let all = home.zeph(["sessions", "list", "--all"]).code(0).stdout;
+    assert_has(&all, &["no sessions"]);
+    home.zeph(["-p", "say something"]).code(0);
+    let listed = home.zeph(["-p", "/sessions"]).code(0).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    assert!(lines[0].starts_with("* "), "{listed}");
+    assert_has(lines[0], &["   0 messages  (no title)"]);
+    assert_has(lines[1], &["   2 messages  say something"]);
 }

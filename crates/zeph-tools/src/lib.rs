@@ -17,6 +17,7 @@ pub mod category;
 pub mod claim;
 pub mod composite;
 pub mod context;
+pub mod counted;
 pub mod def;
 pub mod dependency_graph;
 pub mod error;

@@ -158,8 +158,10 @@ pub enum Reply {
     Nothing,
     /// The model had its turn.
     Turn(TurnOutcome),
-    /// A text for the person; it begins with `error: ` where what was asked for was not done.
+    /// A text for the person.
     Text(String),
+    /// What was asked for was not done; why.
+    Failed(String),
     /// The person's own command ran; its output went to the channel.
     Ran,
     /// The person wants to go on with something else, for which the agent is opened anew.
@@ -167,6 +169,18 @@ pub enum Reply {
     /// The person wants to leave.
     Quit,
 }
+
+impl From<Told> for Reply {
+    fn from(told: Told) -> Self {
+        match told {
+            Ok(text) => Self::Text(text),
+            Err(why) => Self::Failed(why),
+        }
+    }
+}
+
+/// What a command says; an error where it did not do what was asked for.
+type Told = Result<String, String>;
 
 /// What a person wants to go on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -268,23 +282,21 @@ impl Agent {
             Input::Prompt(prompt) => Reply::Turn(self.run_turn(prompt, cancel).await),
             Input::Shell(command) => match self.run_shell(command, cancel).await {
                 Ok(()) => Reply::Ran,
-                Err(error) => Reply::Text(format!("error: {error}")),
+                Err(error) => Reply::Failed(error.to_string()),
             },
             Input::Command(Command::Quit) => Reply::Quit,
-            Input::Command(Command::Compact) => Reply::Text(self.compact_as_told(cancel).await),
+            Input::Command(Command::Compact) => self.compact_as_told(cancel).await.into(),
             Input::Command(Command::Models) => Reply::Switch(Switch::Models),
             Input::Command(command) => match self.run_command(command).await {
-                Ok(text) => Reply::Text(text),
-                Err(error) => Reply::Text(format!("error: {error}")),
+                Ok(told) => told.into(),
+                Err(error) => Reply::Failed(error.to_string()),
             },
-            Input::Unblock(tool) => Reply::Text(self.unblock(tool)),
+            Input::Unblock(tool) => self.unblock(tool).into(),
             Input::Model(name) => Reply::Switch(Switch::Model(name.to_owned())),
             Input::Resume(id) => Reply::Switch(Switch::Session(id.to_owned())),
-            Input::Unknown { name, near } => Reply::Text(match near {
-                Some(near) => {
-                    format!("error: {name} is no command; did you mean {near}? /help lists all")
-                }
-                None => format!("error: {name} is no command; /help lists all"),
+            Input::Unknown { name, near } => Reply::Failed(match near {
+                Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
+                None => format!("{name} is no command; /help lists all"),
             }),
         }
     }
@@ -310,8 +322,8 @@ impl Agent {
         Ok(())
     }
 
-    async fn run_command(&mut self, command: Command) -> Result<String, HistoryError> {
-        Ok(match command {
+    async fn run_command(&mut self, command: Command) -> Result<Told, HistoryError> {
+        Ok(Ok(match command {
             Command::Help => commands::help(),
             Command::Clear => {
                 self.history.clear().await?;
@@ -329,28 +341,28 @@ impl Agent {
             Command::Cost => self.cost(),
             Command::Tools => self.tool_list(),
             Command::Skills => self.skills.listing(),
-            Command::Unblock => format!("error: {}", self.name_a_tool()),
+            Command::Unblock => return Ok(Err(self.name_a_tool())),
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {
                 Some(reload) => match reload.reload().await {
                     ConfigNews::Taken(text) => text,
-                    ConfigNews::Refused(text) => format!("error: {text}"),
+                    ConfigNews::Refused(text) => return Ok(Err(text)),
                 },
-                None => "error: there is no configuration to read again".to_owned(),
+                None => return Ok(Err("there is no configuration to read again".to_owned())),
             },
-            Command::Undo => self.undo_last().await?,
-            Command::UndoForget => match self.undo.forget_last(self.history.session()).await {
-                Ok(forgot) => forgot.lines.join("\n"),
-                Err(error) => format!("error: {error}"),
-            },
-            Command::Permissions => self.list_permissions().await,
-            Command::PermissionsRemove(number) => self.remove_permission(number).await,
+            Command::Undo => return self.undo_last().await,
+            Command::UndoForget => {
+                let forgot = self.undo.forget_last(self.history.session()).await;
+                return Ok(lines(forgot));
+            }
+            Command::Permissions => return Ok(self.list_permissions().await),
+            Command::PermissionsRemove(number) => return Ok(self.remove_permission(number).await),
             Command::Compact | Command::Models | Command::Quit => String::new(),
-        })
+        }))
     }
 
     /// Undoes the last changes, and lets the model know of it.
-    async fn undo_last(&mut self) -> Result<String, HistoryError> {
+    async fn undo_last(&mut self) -> Result<Told, HistoryError> {
         let undone = {
             let _changing = self.caches.as_ref().map(|caches| caches.changing());
             self.undo.undo_last(self.history.session()).await
@@ -361,10 +373,7 @@ impl Agent {
         if let Some(note) = undo_note(&undone) {
             self.history.push(Message::user(note), None).await?;
         }
-        Ok(match undone {
-            Ok(undone) => undone.lines.join("\n"),
-            Err(error) => format!("error: {error}"),
-        })
+        Ok(lines(undone))
     }
 
     /// Nothing is answered that was read in another window: its text is not in this one.
@@ -403,13 +412,13 @@ impl Agent {
     }
 
     /// Lets a tool run again that failed too often.
-    fn unblock(&self, tool: &str) -> String {
+    fn unblock(&self, tool: &str) -> Told {
         let anomalies = self.limits.anomalies.as_ref();
         let session = self.history.session();
         if anomalies.is_some_and(|anomalies| anomalies.unblock(session, tool)) {
-            return format!("{tool} runs again.");
+            return Ok(format!("{tool} runs again."));
         }
-        format!("error: {tool} is not blocked; {}", self.name_a_tool())
+        Err(format!("{tool} is not blocked; {}", self.name_a_tool()))
     }
 
     /// Which tools are blocked, as a hint.
@@ -426,6 +435,13 @@ impl Agent {
             blocked => format!("/tools unblock NAME takes one of: {}", blocked.join(", ")),
         }
     }
+}
+
+/// What a person is told of an undo.
+fn lines(undone: Result<Undone, UndoError>) -> Told {
+    undone
+        .map(|undone| undone.lines.join("\n"))
+        .map_err(|error| error.to_string())
 }
 
 /// What a model is told of an undo; `None` when nothing was changed.

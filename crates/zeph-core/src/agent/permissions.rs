@@ -6,11 +6,11 @@ use std::path::Path;
 use zeph_tools::gate::RuleSet;
 use zeph_tools::layers::grants::{Given, GrantScope, SessionGrant};
 
-use super::Agent;
+use super::{Agent, Told};
 
 impl Agent {
     /// Lists rules and grants; what can be taken back has a number.
-    pub(super) async fn list_permissions(&mut self) -> String {
+    pub(super) async fn list_permissions(&mut self) -> Told {
         let grants = &self.permissions.grants;
         match grants.all(self.history.session()).await {
             Ok(given) => {
@@ -23,24 +23,26 @@ impl Agent {
                     here.as_deref(),
                 );
                 self.listed = given;
-                text
+                Ok(text)
             }
-            Err(error) => format!("error: {error}"),
+            Err(error) => Err(error.to_string()),
         }
     }
 
     /// Takes back what was listed with this number; what would be, when nothing was.
-    pub(super) async fn remove_permission(&mut self, number: usize) -> String {
+    pub(super) async fn remove_permission(&mut self, number: usize) -> Told {
         if self.listed.is_empty() {
             let all = self.permissions.grants.all(self.history.session()).await;
             match all {
                 Ok(given) => self.listed = given,
-                Err(error) => return format!("error: {error}"),
+                Err(error) => return Err(error.to_string()),
             }
         }
         let found = number.checked_sub(1).and_then(|at| self.listed.get(at));
         let Some(given) = found else {
-            return format!("error: nothing has the number {number}; /permissions lists what has");
+            return Err(format!(
+                "nothing has the number {number}; /permissions lists what has"
+            ));
         };
         let said = described(given);
         let removed = self
@@ -48,9 +50,9 @@ impl Agent {
             .grants
             .remove(self.history.session(), given);
         match removed.await {
-            Ok(true) => format!("Taken back: {said}"),
-            Ok(false) => format!("It was taken back before: {said}"),
-            Err(error) => format!("error: {error}"),
+            Ok(true) => Ok(format!("Taken back: {said}")),
+            Ok(false) => Ok(format!("It was taken back before: {said}")),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

@@ -3,10 +3,16 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use zeph_memory::{CompressionStrategy, StoreError, TaskStatus};
+use zeph_tools::counted::{counted, counted_as};
 
 use super::history::HistoryError;
 use super::{Agent, limits};
 use crate::schedule::when::shown;
+
+/// How many sessions `/sessions` lists, and how many it looks at.
+const LISTED: usize = 20;
+/// See [`LISTED`].
+const LOOKED_AT: u32 = 200;
 
 impl Agent {
     fn cache_status(&self) -> String {
@@ -15,10 +21,10 @@ impl Agent {
             Some(caches) => {
                 let status = caches.status(self.history.session());
                 format!(
-                    "{} hits, {} misses; {} results in {} kB",
-                    status.hits,
-                    status.misses,
-                    status.entries,
+                    "{}, {}; {} in {} kB",
+                    counted(status.hits, "hit"),
+                    counted_as(status.misses, "miss", "misses"),
+                    counted(status.entries, "result"),
                     status.bytes.div_ceil(1000)
                 )
             }
@@ -39,8 +45,8 @@ impl Agent {
         };
         match quota.counter.used(self.history.session()).await {
             Ok(used) => format!(
-                "quota       {used} of {} calls of the session used\n",
-                quota.max
+                "quota       {used} of {} of the session used\n",
+                counted(quota.max, "call")
             ),
             Err(error) => format!("quota       cannot be counted: {error}\n"),
         }
@@ -59,9 +65,10 @@ impl Agent {
         let next = next.and_then(|next| Timestamp::from_millisecond(next).ok());
         let next = next.map(|next| shown(next, &TimeZone::system()));
         let next = next.map_or_else(String::new, |next| format!(", next {next}"));
+        let (facts, steps) = (counted(facts, "fact"), counted(steps, "task"));
         let count = scheduled.len();
         Ok(format!(
-            "{facts} facts, {done} of {steps} tasks done, {count} scheduled{next}"
+            "{facts}, {done} of {steps} done, {count} scheduled{next}"
         ))
     }
 
@@ -73,9 +80,9 @@ impl Agent {
             "session     {}\n\
              directory   {}\n\
              model       {} ({})\n\
-             context     about {} of {budget} tokens, {} messages\n\
+             context     about {} of {budget} tokens, {}\n\
              compaction  {}\n\
-             limits      {} of {} rounds in the last turn, {} calls a round\n\
+             limits      {} of {} in the last turn, {} a round\n\
              {}cache       {}\n\
              memory      {}\n\
              {}{}database    {}",
@@ -84,11 +91,11 @@ impl Agent {
             self.provider.model(),
             self.provider.name(),
             self.history.estimated_tokens(),
-            self.history.messages().len(),
+            counted(self.history.messages().len(), "message"),
             self.compaction_status().await,
             self.rounds,
-            self.config.max_tool_iterations,
-            self.config.max_calls_per_iteration,
+            counted(self.config.max_tool_iterations, "round"),
+            counted(self.config.max_calls_per_iteration, "call"),
             self.quota_status().await,
             self.cache_status(),
             self.kept_status()
@@ -107,9 +114,12 @@ impl Agent {
         lines.join("\n")
     }
 
-    /// The sessions of this directory.
+    /// The sessions of this directory in which something was said, and this one.
     pub(super) async fn session_list(&self) -> Result<String, HistoryError> {
-        let sessions = self.store.list_sessions(Some(&self.project), 20).await?;
+        let looked_at = self.store.list_sessions(Some(&self.project), LOOKED_AT);
+        let mut sessions = looked_at.await?;
+        sessions.retain(|it| it.messages > 0 || it.id == self.history.session());
+        sessions.truncate(LISTED);
         let lines: Vec<_> = sessions
             .iter()
             .map(|session| {
@@ -120,8 +130,14 @@ impl Agent {
                 };
                 let title = session.title.as_deref().unwrap_or("(no title)");
                 format!(
-                    "{here} {}  {:>4} messages  {title}",
-                    session.id, session.messages
+                    "{here} {}  {:>4} {:<8}  {title}",
+                    session.id,
+                    session.messages,
+                    if session.messages == 1 {
+                        "message"
+                    } else {
+                        "messages"
+                    },
                 )
             })
             .collect();
@@ -153,8 +169,10 @@ impl Agent {
             false => "off ([agent.compaction] enabled)".to_owned(),
         };
         format!(
-            "{} compactions{by}, {messages} messages summed up, {moved} results moved out; {from}",
-            self.knowledge.len()
+            "{}{by}, {} summed up, {} moved out; {from}",
+            counted(self.knowledge.len(), "compaction"),
+            counted(messages, "message"),
+            counted(moved, "result"),
         )
     }
 }

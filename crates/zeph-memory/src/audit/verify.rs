@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use zeph_tools::audit::chain::{self, hex_digest};
 use zeph_tools::audit::{ChainCheck, Link};
+use zeph_tools::counted::counted_as;
 
 use super::entries::{StoredAudit, UnchainedHash};
 use super::head::{Head, Heads};
@@ -88,7 +89,12 @@ pub async fn verify_database(store: &Store, asked: Option<Link>) -> Result<Verdi
     let intents = store.audit_intents().await?;
     if intents > 0 {
         rows.note(format!(
-            "{intents} calls were let run and have left no entry: they run, or their process was killed"
+            "{} left no entry: still at work, or their process was killed",
+            counted_as(
+                intents,
+                "call was let run and has",
+                "calls were let run and have"
+            )
         ));
     }
     'pages: loop {

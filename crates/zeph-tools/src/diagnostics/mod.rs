@@ -20,6 +20,7 @@ use serde_json::json;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
+use crate::counted::counted;
 use crate::def::{Annotations, Risk, ToolDef};
 use crate::error::ToolError;
 use crate::event::OutputStream;
@@ -223,7 +224,11 @@ fn conclude(
 fn output(found: &[Diagnostic], errors: usize, warnings: usize) -> ToolOutput {
     let mut lines = vec![match (errors, warnings) {
         (0, 0) => "No errors, no warnings.".to_owned(),
-        _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+        _ => format!(
+            "{}, {}",
+            counted(errors, "error"),
+            counted(warnings, "warning")
+        ),
     }];
     lines.extend(found.iter().map(Diagnostic::line));
     let left_out = errors + warnings - found.len();
@@ -241,9 +246,4 @@ fn output(found: &[Diagnostic], errors: usize, warnings: usize) -> ToolOutput {
         }
     }
     output
-}
-
-fn count(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

@@ -21,6 +21,7 @@ use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
 use crate::claim::of_host;
 use crate::context::CallContext;
+use crate::counted::counted_as;
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::gate::About;
@@ -160,7 +161,8 @@ fn scrape(
         };
         notes.push(format!("{shown} of {total} matches are shown{more}"));
         if let (Extract::Attribute(name), 1..) = (extract, found.without) {
-            notes.push(format!("{} matches have no `{name}`", found.without));
+            let without = counted_as(found.without, "match has", "matches have");
+            notes.push(format!("{without} no `{name}`"));
         }
     }
     notes.extend(page.cut_note());

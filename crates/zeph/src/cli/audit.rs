@@ -9,6 +9,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use zeph_memory::{AuditFilter, Heads, Store, StoredAudit, Verdict, verify_database, verify_file};
 use zeph_tools::audit::Link;
+use zeph_tools::counted::counted_as;
 use zeph_tools::layers::now_ms;
 
 use super::args::{AuditCommand, GlobalArgs};
@@ -144,7 +145,7 @@ async fn verify(
 fn told(place: &Path, verdict: &Verdict) -> String {
     let mut text = String::new();
     let place = place.display();
-    let entries = counted(verdict.entries, "entry", "entries");
+    let entries = counted_as(verdict.entries, "entry", "entries");
     // Writing into a string cannot fail.
     let _ = match (&verdict.wrong, &verdict.last) {
         (Some(wrong), _) => writeln!(
@@ -158,17 +159,13 @@ fn told(place: &Path, verdict: &Verdict) -> String {
         let _ = writeln!(
             text,
             "note: {} from before the chain; since it was begun they cannot be changed unseen",
-            counted(verdict.unchained, "entry is", "entries are")
+            counted_as(verdict.unchained, "entry is", "entries are")
         );
     }
     for note in &verdict.notes {
         let _ = writeln!(text, "note: {note}");
     }
     clean(&text)
-}
-
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// Prints the last entries and, with `follow`, what comes after.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use zeph_core::{Agent, Switch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
+use zeph_tools::counted::counted;
 
 use super::args::GlobalArgs;
 use crate::assemble::{
@@ -130,15 +131,24 @@ impl Conversation {
         forget_empty(&self.assembly, &left, empty).await?;
         let title = found.title.as_deref().unwrap_or("(no title)");
         Ok(format!(
-            "session {} goes on: {} messages, {title}",
-            self.session, found.messages
+            "session {} goes on: {}, {title}",
+            self.session,
+            counted(found.messages, "message")
         ))
     }
 }
 
-/// The session is left: where nothing was said nothing is kept. Nobody has it locked.
-async fn forget_empty(assembly: &Assembly, session: &str, empty: bool) -> anyhow::Result<()> {
-    if empty && assembly.store.session(session).await?.messages == 0 {
+/// The session is left: where nothing was said or done nothing is kept. Nobody has it locked.
+pub(super) async fn forget_empty(
+    assembly: &Assembly,
+    session: &str,
+    empty: bool,
+) -> anyhow::Result<()> {
+    if !empty {
+        return Ok(());
+    }
+    let found = assembly.store.session(session).await?;
+    if found.messages == 0 && found.calls == 0 {
         assembly.store.delete_session(session).await?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, forget_empty};
 use super::signals::cancel_on_signals;
 use super::{Exit, exit_of, load_config, scheduler, session_choice, with_causes};
 use crate::assemble::{Assembly, AuditLines, choose_provider, open_session};
@@ -175,7 +175,9 @@ async fn turn_of(
         None => agent.run_turn(&text, &cancel).await,
         Some(schema) => structured(&mut agent, &text, schema, &cancel).await,
     };
+    let session = open.id.clone();
     drop(open);
+    forget_empty(&assembly, &session, agent.messages().is_empty()).await?;
     assembly.close().await?;
     Ok(outcome)
 }
@@ -185,12 +187,10 @@ async fn handle(agent: &mut Agent, text: &str, cancel: &CancellationToken) -> Tu
     let told = |text| outcome_of(TurnEnd::Done, text);
     match agent.handle(text, cancel).await {
         Reply::Turn(outcome) => outcome,
-        Reply::Text(text) => match text.strip_prefix("error: ") {
-            Some(error) => TurnOutcome {
-                message: Some(error.to_owned()),
-                ..outcome_of(TurnEnd::Error, String::new())
-            },
-            None => told(text),
+        Reply::Text(text) => told(text),
+        Reply::Failed(why) => TurnOutcome {
+            message: Some(why),
+            ..outcome_of(TurnEnd::Error, String::new())
         },
         Reply::Switch(_) => TurnOutcome {
             message: Some(

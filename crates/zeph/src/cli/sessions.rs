@@ -76,11 +76,17 @@ fn list(sessions: &[SessionInfo], all: bool) -> String {
         let title = session.title.as_deref().unwrap_or("(no title)");
         let _ = write!(
             text,
-            "{}  {}  {:>4} messages  {:>4} calls  {title}",
+            "{}  {}  {:>4} {:<8}  {:>4} {:<5}  {title}",
             session.id,
             date(session.updated_at),
             session.messages,
+            if session.messages == 1 {
+                "message"
+            } else {
+                "messages"
+            },
             session.calls,
+            if session.calls == 1 { "call" } else { "calls" },
         );
         if all {
             let _ = write!(text, "  [{}]", session.project.display());

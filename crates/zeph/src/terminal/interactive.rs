@@ -134,8 +134,8 @@ pub(crate) async fn run(
                     Some(Reply::Quit) => break,
                     Some(Reply::Switch(to)) => {
                         let told = conversation.switch(to).await;
-                        let told = told.unwrap_or_else(|error| format!("error: {error:#}"));
-                        show(&channel, &Reply::Text(told), start.elapsed());
+                        let told = told.map_err(|error| format!("{error:#}"));
+                        show(&channel, &told.into(), start.elapsed());
                     }
                     Some(reply) => show(&channel, &reply, start.elapsed()),
                 }
@@ -237,10 +237,8 @@ fn greet(channel: &TerminalChannel, options: &InteractiveOptions) {
 fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
     let mut screen = channel.screen();
     match reply {
-        Reply::Text(text) => match text.strip_prefix("error: ") {
-            Some(error) => screen.error(error),
-            None => screen.say(text),
-        },
+        Reply::Text(text) => screen.say(text),
+        Reply::Failed(why) => screen.error(why),
         Reply::Turn(outcome) => {
             if let Some(text) = trouble(outcome) {
                 match outcome.end {

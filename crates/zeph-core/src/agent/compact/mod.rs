@@ -20,14 +20,15 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
+use zeph_tools::counted::counted_as;
 use zeph_tools::secrets::Secrets;
 
-use super::Agent;
 use super::history::Row;
 use super::limits::context_budget;
 use super::outcome::TurnOutcome;
 use super::prompt::with_knowledge;
 use super::tokens::{message_tokens, text_tokens, tokens};
+use super::{Agent, Told};
 use crate::channel::AgentEvent;
 use crate::spending::Spending;
 use plan::{Cut, Keep};
@@ -177,21 +178,23 @@ impl Agent {
     }
 
     /// `/compact`
-    pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> String {
+    pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> Told {
         let mut outcome = TurnOutcome::new();
         if let Err(error) = self.history.mend().await {
-            return format!("error: {error}");
+            return Err(error.to_string());
         }
         let method = CompressionStrategy::Manual;
         let compacted = self.compact(method, cancel, &mut outcome).await;
         self.follow_window();
         match compacted {
-            Ok(compacted) => self.told(&compacted),
-            Err(Uncompacted::Nothing) => "there is nothing to sum up yet".to_owned(),
-            Err(Uncompacted::Cancelled) => "cancelled; the conversation stays as it is".to_owned(),
-            Err(Uncompacted::Failed(why)) => {
-                format!("error: the conversation was not compacted, and stays as it is: {why}")
+            Ok(compacted) => Ok(self.told(&compacted)),
+            Err(Uncompacted::Nothing) => Ok("there is nothing to sum up yet".to_owned()),
+            Err(Uncompacted::Cancelled) => {
+                Ok("cancelled; the conversation stays as it is".to_owned())
             }
+            Err(Uncompacted::Failed(why)) => Err(format!(
+                "the conversation was not compacted, and stays as it is: {why}"
+            )),
         }
     }
 
@@ -203,9 +206,10 @@ impl Agent {
             by,
         } = compacted;
         format!(
-            "compacted: {messages} messages were summed up by {by}, about {before} -> {after} tokens; \
+            "compacted: {} summed up by {by}, about {before} -> {after} tokens; \
              `zeph sessions show {}` shows them",
-            self.history.session()
+            counted_as(*messages, "message was", "messages were"),
+            self.history.session(),
         )
     }
 

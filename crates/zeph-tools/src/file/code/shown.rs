@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Asked;
 use super::index::Located;
 use super::refresh::{Refreshed, opened};
+use crate::counted::{counted, counted_as};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::edit::decoded;
@@ -125,8 +126,8 @@ impl<'a> Shown<'a> {
         let mut notes = Vec::new();
         if self.places.is_empty() {
             self.text = format!(
-                "Nothing found; {} files of known languages.{}\n",
-                refreshed.files,
+                "Nothing found; {} of known languages.{}\n",
+                counted(refreshed.files, "file"),
                 refreshed.walked.left_out()
             );
         }
@@ -150,12 +151,15 @@ impl<'a> Shown<'a> {
             notes.push("partial: not all text was searched in time".to_owned());
         }
         if refreshed.unreadable > 0 {
-            notes.push(format!("{} files could not be read", refreshed.unreadable));
+            notes.push(format!(
+                "{} could not be read",
+                counted(refreshed.unreadable, "file")
+            ));
         }
         if refreshed.partly > 0 && !self.more {
             notes.push(format!(
-                "{} files are too large, or too slow to parse: not all of their symbols are known",
-                refreshed.partly
+                "{} too large, or too slow to parse: not all symbols in such are known",
+                counted_as(refreshed.partly, "file is", "files are")
             ));
         }
         if meanwhile {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::excerpt::keep_cut;
 use super::places::{Budget, Places, share};
 use super::{FilterConfidence, Recipe, Strategy};
+use crate::counted::counted;
 use crate::filter::line::{End, Held, Line, Sink};
 
 /// Files that are told apart.
@@ -306,11 +307,8 @@ fn found(hits: u64, files: usize, around: bool) -> String {
         true => "; the lines around them are left out",
         false => "",
     };
-    let files = match files {
-        1 => "1 file".to_owned(),
-        files => format!("{files} files"),
-    };
-    format!("{hits} hits in {files}{around}")
+    let (hits, files) = (counted(hits, "hit"), counted(files, "file"));
+    format!("{hits} in {files}{around}")
 }
 
 impl Strategy for SearchHits {

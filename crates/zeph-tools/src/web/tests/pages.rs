@@ -504,7 +504,7 @@ async fn web_scrape_says_what_it_found() {
     check(json!({"select": "i"}), &["\n[10] x\n", ten]).await;
     check(
         json!({"select": "a", "extract": "attr:href"}),
-        &["(2 of 3 matches are shown)", "(1 matches have no `href`)"],
+        &["(2 of 3 matches are shown)", "(1 match has no `href`)"],
     )
     .await;
 }
