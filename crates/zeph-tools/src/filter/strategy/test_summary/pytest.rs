@@ -353,7 +353,7 @@ impl Strategy for Pytest {
                 self.section("test session starts", line, out);
                 return;
             }
-            Some(b'R') if self.sugar && pytest_sugar::results(text) => {
+            Some(b'R') if pytest_sugar::results(text) => {
                 self.end_section(out);
                 self.end_list(out);
                 self.ended = true;
