@@ -35,6 +35,7 @@ mod interrupt;
 mod jobs;
 mod limits;
 mod loops;
+mod mcp;
 mod memory;
 mod mind;
 mod models;

@@ -117,6 +117,10 @@ fn wrong_words() {
     check("/model", "asked       scripted (script)");
     check("/reload", "nothing changed");
     check("/skills", "no skills");
+    check("/mcp", "no MCP server is configured");
+    check("/mcp approve", "error: /mcp approve NAME takes the name");
+    check("/mcp approve a", "error: no MCP server is configured");
+    check("/mcp x", "did you mean /mcp?");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
 }

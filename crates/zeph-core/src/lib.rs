@@ -15,6 +15,7 @@ pub mod judge;
 pub mod native;
 pub mod reload;
 pub mod schedule;
+pub mod servers;
 pub mod spending;
 
 pub use agent::commands::{COMMANDS, Command};
@@ -33,4 +34,5 @@ pub use native::native_tools;
 pub use native::skills::SkillBook;
 pub use reload::{ConfigNews, ConfigReload};
 pub use schedule::{Clock, Schedule, SchedulerConfig, SystemClock};
+pub use servers::ToolServers;
 pub use spending::{SideUsage, Spending, Spent};

@@ -92,6 +92,8 @@ pub enum Offered {
     AtOnce,
     /// Once the result of a call has named this tool: before, there is nothing to use it for.
     OnceNamed(&'static str),
+    /// Not now: what serves it does not answer. A call fails, and says so.
+    NotNow,
 }
 
 /// A tool's definition.

@@ -317,14 +317,27 @@ fn collect_object(
         }
     }
     for (name, field) in object {
-        match properties.get(name) {
-            Some(schema) => collect(schema, field, &below(pointer, name), found),
-            None => found.push(Violation {
+        match (properties.get(name), schema.get("additionalProperties")) {
+            (Some(schema), _) => collect(schema, field, &below(pointer, name), found),
+            (None, Some(more @ Value::Object(_))) => {
+                collect(more, field, &below(pointer, name), found);
+            }
+            (None, Some(Value::Bool(true))) => {}
+            (None, None) if takes_others(schema) => {}
+            (None, _) => found.push(Violation {
                 wrong_type: false,
                 message: unknown_field(properties, &below(pointer, name), name),
             }),
         }
     }
+}
+
+/// Whether a schema, which is none of ours, may name more properties elsewhere.
+fn takes_others(schema: &Value) -> bool {
+    const ELSEWHERE: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
+    ELSEWHERE
+        .iter()
+        .any(|keyword| schema.get(keyword).is_some())
 }
 
 fn unknown_field(properties: &Map<String, Value>, pointer: &str, name: &str) -> String {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::def::{InvocationHint, ToolDef};
+use crate::def::{InvocationHint, Offered, ToolDef};
 use crate::params;
 
 /// The tools of a turn. Sorted by id: equal sets render to equal bytes.
@@ -79,7 +79,8 @@ impl ToolRegistry {
     #[must_use]
     pub fn render_catalog(&self) -> String {
         let mut text = String::from("<tools>\n");
-        for def in &self.tools {
+        let now = self.tools.iter();
+        for def in now.filter(|def| def.offered != Offered::NotNow) {
             let _ = write!(text, "## {}\n{}\n", def.id, def.description);
             match &def.invocation {
                 InvocationHint::FencedBlock(tag) => {

@@ -121,7 +121,8 @@ const NO_GATES: [(&str, &str); 5] = [
 ];
 
 /// The commands of the program that call no tool.
-const NO_CALLS: [&str; 14] = [
+const NO_CALLS: [&str; 15] = [
+    "mcp",
     "skills",
     "models",
     "memory",

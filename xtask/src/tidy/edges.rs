@@ -15,12 +15,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
     ("zeph-acp", &["zeph-core"]),
+    ("zeph-mcp", &["zeph-tools"]),
     (
         "zeph",
         &[
             "zeph-acp",
             "zeph-core",
             "zeph-llm",
+            "zeph-mcp",
             "zeph-memory",
             "zeph-tools",
         ],
@@ -29,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// These take only the contract of zeph-tools: no default feature, nor any other.
-const CONTRACT_ONLY: &[&str] = &["zeph-memory"];
+const CONTRACT_ONLY: &[&str] = &["zeph-mcp", "zeph-memory"];
 
 /// A dependency tree and what must be absent from it.
 struct Absent {

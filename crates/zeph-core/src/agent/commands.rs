@@ -17,6 +17,8 @@ pub enum Input<'a> {
     Model(&'a str),
     /// `/resume ID`
     Resume(&'a str),
+    /// `/mcp approve NAME`, and whether `yes` follows
+    Approve(&'a str, bool),
     /// A slash command that does not exist, or not with these words, with the nearest one that does.
     Unknown {
         /// As typed.
@@ -45,6 +47,10 @@ pub enum Command {
     Unblock,
     /// `/skills`
     Skills,
+    /// `/mcp`
+    Mcp,
+    /// `/mcp approve`, without a name
+    McpApprove,
     /// `/sessions`, and `/resume` without an id
     Sessions,
     /// `/model`, without a name
@@ -101,6 +107,16 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
         "/skills",
         Command::Skills,
         "the skills, and which of them are trusted",
+    ),
+    (
+        "/mcp",
+        Command::Mcp,
+        "the MCP servers, and which of their tools are out",
+    ),
+    (
+        "/mcp approve",
+        Command::McpApprove,
+        "NAME: show what is not agreed to of a server; NAME yes agrees",
     ),
     (
         "/sessions",
@@ -164,6 +180,8 @@ pub fn parse(text: &str) -> Input<'_> {
         match words[..] {
             ["/model", name] => return Input::Model(name),
             ["/resume", id] => return Input::Resume(id),
+            ["/mcp", "approve", name] => return Input::Approve(name, false),
+            ["/mcp", "approve", name, "yes"] => return Input::Approve(name, true),
             _ => {}
         }
         if let ["/permissions", "rm", number] = words[..]
@@ -225,6 +243,10 @@ mod tests {
         check("/model gpt-5-mini", Input::Model("gpt-5-mini"));
         check("/resume", Input::Command(Command::Sessions));
         check("/resume 0198ab", Input::Resume("0198ab"));
+        check("/mcp", Input::Command(Command::Mcp));
+        check("/mcp approve", Input::Command(Command::McpApprove));
+        check("/mcp approve  a", Input::Approve("a", false));
+        check("/mcp approve a yes", Input::Approve("a", true));
         let remove = Command::PermissionsRemove(12);
         check("/permissions  rm 12", Input::Command(remove));
         check("fix it", Input::Prompt("fix it"));
@@ -236,6 +258,10 @@ mod tests {
         check(
             "/tools unblock a b",
             unknown("/tools unblock a b", Some("/tools")),
+        );
+        check(
+            "/mcp approve a no",
+            unknown("/mcp approve a no", Some("/mcp")),
         );
         check("/undo list", unknown("/undo list", Some("/undo")));
         check("/model a b", unknown("/model a b", Some("/model")));

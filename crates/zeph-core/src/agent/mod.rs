@@ -44,6 +44,7 @@ use crate::config::AgentConfig;
 use crate::embedding::Embedder;
 use crate::native::{self, skills::SkillBook};
 use crate::reload::{ConfigNews, ConfigReload};
+use crate::servers::ToolServers;
 use crate::spending::{SideUsage, Spending};
 use commands::{Command, Input, parse};
 use compact::{Compressor, TurnRoom};
@@ -92,6 +93,8 @@ pub struct AgentParts {
     pub instructions: String,
     /// The skills that it may run.
     pub skills: SkillBook,
+    /// Servers that bring tools; `None` where there are none.
+    pub servers: Option<Arc<dyn ToolServers>>,
     /// Where the conversation is kept.
     pub store: Store,
     /// The session, which exists in the store.
@@ -127,6 +130,7 @@ pub struct Agent {
     listed: Vec<Given>,
     more_status: Vec<StatusLine>,
     skills: SkillBook,
+    servers: Option<Arc<dyn ToolServers>>,
     /// The window that the cached results were read in.
     window: HistoryId,
     history: History,
@@ -150,6 +154,9 @@ pub struct Agent {
     reload: Option<Arc<dyn ConfigReload>>,
     response_schema: Option<Value>,
 }
+
+/// What is said where no server is configured.
+const NO_SERVER: &str = "no MCP server is configured; [[mcp.servers]] names them";
 
 /// What became of one input.
 #[derive(Debug)]
@@ -246,6 +253,7 @@ impl Agent {
             listed: Vec::new(),
             more_status: parts.more_status,
             skills: parts.skills,
+            servers: parts.servers,
             window: history.id(),
             history,
             room: TurnRoom::default(),
@@ -292,6 +300,7 @@ impl Agent {
                 Err(error) => Reply::Failed(error.to_string()),
             },
             Input::Unblock(tool) => self.unblock(tool).into(),
+            Input::Approve(server, yes) => self.approve(server, yes).into(),
             Input::Model(name) => Reply::Switch(Switch::Model(name.to_owned())),
             Input::Resume(id) => Reply::Switch(Switch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Failed(match near {
@@ -342,6 +351,14 @@ impl Agent {
             Command::Tools => self.tool_list(),
             Command::Skills => self.skills.listing(),
             Command::Unblock => return Ok(Err(self.name_a_tool())),
+            Command::Mcp => match &self.servers {
+                Some(servers) => servers.listing(),
+                None => NO_SERVER.to_owned(),
+            },
+            Command::McpApprove => {
+                let said = "/mcp approve NAME takes the name of a server; /mcp lists them";
+                return Ok(Err(said.to_owned()));
+            }
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {
                 Some(reload) => match reload.reload().await {
@@ -359,6 +376,15 @@ impl Agent {
             Command::PermissionsRemove(number) => return Ok(self.remove_permission(number).await),
             Command::Compact | Command::Models | Command::Quit => String::new(),
         }))
+    }
+
+    /// Shows what is to be agreed to of a server, or agrees to what was shown.
+    fn approve(&self, server: &str, yes: bool) -> Told {
+        let servers = self.servers.as_ref().ok_or(NO_SERVER)?;
+        match yes {
+            true => servers.agree(server),
+            false => servers.propose(server),
+        }
     }
 
     /// Undoes the last changes, and lets the model know of it.

@@ -67,6 +67,7 @@ impl Offer {
     /// complex and the provider calls tools natively.
     fn augmented(&self, registry: &ToolRegistry, provider: &dyn LlmProvider) -> Vec<ToolDef> {
         let mut tools = registry.tools().to_vec();
+        tools.retain(|def| def.offered != Offered::NotNow);
         if self.tafc.enabled && provider.supports_tool_use() {
             let threshold = tafc::sound_threshold(self.tafc.complexity_threshold);
             for def in &mut tools {
@@ -330,6 +331,7 @@ impl Named {
         match def.offered {
             Offered::AtOnce => true,
             Offered::OnceNamed(tool) => self.tools.contains(tool),
+            Offered::NotNow => false,
         }
     }
 }

@@ -260,7 +260,9 @@ impl<'r> Judge<'_, 'r> {
     fn unmatched(&self) -> (Effect, By<'r>) {
         let nature = &self.subject.nature;
         let mode = self.given.mode;
-        let harmless = (nature.read_only && !nature.open_world) || is_own_state(nature);
+        // A tool that says of itself that it only reads, and is not believed, has a high risk.
+        let reads = nature.read_only && !nature.open_world && nature.risk < Risk::High;
+        let harmless = reads || is_own_state(nature);
         let listed = self.own.is_some_and(|own| own.listed);
         let edits_files = !nature.open_world && nature.risk <= Risk::Medium;
         match mode {

@@ -148,7 +148,7 @@ impl CommandRunner for LocalRunner {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (pipes, ends) = Pipes::new().map_err(RunError::Spawn)?;
         let replies = connection
-            .run(id, &command, plan.as_ref(), ends)
+            .run(id, &command, plan.as_ref(), ends, None)
             .map_err(RunError::Spawn)?
             .ok_or(RunError::Lost)?;
         Ok(Box::new(Running {

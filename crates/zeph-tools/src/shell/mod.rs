@@ -6,7 +6,7 @@
 //! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
 //! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
-//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`older`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go.
+//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`older`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go; [`served`] are programs that are spoken with.
 
 pub(crate) mod admit;
 pub mod bash;
@@ -33,6 +33,7 @@ pub mod reads;
 mod recorder;
 mod reduced;
 pub mod runner;
+pub mod served;
 pub mod supervisor;
 mod sys;
 pub mod transaction;
@@ -48,4 +49,5 @@ pub use reads::Reads;
 pub use runner::{
     BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError, RunningCommand,
 };
+pub use served::{ServedProcess, ServedProgram, ServedPrograms};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -67,6 +67,7 @@ impl Assembly {
             more_status: self.more_status(),
             instructions: self.instructions.text.clone(),
             skills: self.skills.clone(),
+            servers: self.mcp.clone().map(|mcp| mcp as _),
             store: self.store.clone(),
             session: session.to_owned(),
             project: self.env.cwd.clone(),

@@ -9,6 +9,7 @@ use zeph_core::native::skills::{FoundSkills, SkillExecutor};
 use zeph_core::{
     CompressContext, CompressRequests, Embedder, SkillBook, SystemClock, native_tools,
 };
+use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
 use zeph_tools::file::{Sandbox, file_tools};
 use zeph_tools::gate::Grant;
@@ -19,6 +20,7 @@ use zeph_tools::skill::Skills;
 use zeph_tools::web::web_tools;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
+use super::mcp::{Mcp, McpPins};
 use super::policies::Policies;
 use super::skills;
 use super::{own_program, read_rules, reads};
@@ -90,6 +92,16 @@ pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<Skills>) {
     }
 }
 
+/// Puts what serves the tools of MCP servers behind diagnostics.
+pub(super) fn with_servers(executors: &mut Executors, mcp: &Mcp) {
+    let before = executors.iter().position(|(name, _)| *name == "native");
+    let executor = McpExecutor::new(Arc::clone(&mcp.servers));
+    executors.insert(
+        before.unwrap_or(executors.len()),
+        ("mcp", Arc::new(executor)),
+    );
+}
+
 /// Where the indices of symbols are, a file for each project.
 pub(super) fn code_index(loaded: &Loaded) -> PathBuf {
     loaded.paths.data_dir.join("code-index")
@@ -144,6 +156,7 @@ pub(crate) fn known_sandbox(loaded: &Loaded, env: &Environment) -> anyhow::Resul
         .reserving_absent(&paths.database)?
         .reserving_absent(&paths.policies)?
         .reserving_absent(&code_index(loaded))?
+        .reserving_absent(McpPins::in_folder(&paths.data_dir).folder())?
         .with_rules(read_rules(loaded, env)?))
 }
 

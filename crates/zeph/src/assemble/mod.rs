@@ -11,6 +11,7 @@ mod filters;
 mod instructions;
 mod judge;
 mod limits;
+mod mcp;
 mod ollama;
 mod policies;
 mod provider;
@@ -51,12 +52,13 @@ use crate::terminal::sanitize::clean;
 pub(crate) use agent::CalledBy;
 pub(crate) use audit::AuditLines;
 pub(crate) use embedder::embedding_provider;
-use executors::{Executors, executors, with_skills};
+use executors::{Executors, executors, with_servers, with_skills};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
 pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
 use limits::{limits, warn_of_unknown};
+pub(crate) use mcp::{Mcp, McpPins, agreed, proposed};
 pub(crate) use ollama::lacks as ollama_lacks;
 use policies::Policies;
 pub(crate) use provider::{
@@ -99,6 +101,8 @@ pub(crate) struct Assembly {
     pub(crate) instructions: Instructions,
     /// The skills.
     pub(crate) skills: SkillBook,
+    /// The MCP servers; `None` where there are none, and where no tool is called.
+    pub(crate) mcp: Option<Arc<Mcp>>,
     /// Takes back what the file tools changed.
     pub(crate) undo: Arc<dyn Undo>,
     /// Owns the processes of commands.
@@ -119,7 +123,20 @@ impl Assembly {
         global: &GlobalArgs,
         lines: AuditLines,
     ) -> anyhow::Result<Self> {
-        Self::build(loaded, env, global, lines, None).await
+        Self::build(loaded, env, global, lines, None, false).await
+    }
+
+    /// The same, with the tools of MCP servers.
+    ///
+    /// # Errors
+    /// As [`Assembly::new`].
+    pub(crate) async fn calling(
+        loaded: Loaded,
+        env: Environment,
+        global: &GlobalArgs,
+        lines: AuditLines,
+    ) -> anyhow::Result<Self> {
+        Self::build(loaded, env, global, lines, None, true).await
     }
 
     /// The same, for a conversation with `provider`, which may also judge its calls and put their arguments
@@ -134,7 +151,7 @@ impl Assembly {
         lines: AuditLines,
         provider: &Arc<dyn LlmProvider>,
     ) -> anyhow::Result<Self> {
-        Self::build(loaded, env, global, lines, Some(provider)).await
+        Self::build(loaded, env, global, lines, Some(provider), true).await
     }
 
     async fn build(
@@ -143,8 +160,14 @@ impl Assembly {
         global: &GlobalArgs,
         lines: AuditLines,
         provider: Option<&Arc<dyn LlmProvider>>,
+        calls: bool,
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
+        // They start beside all that follows.
+        let mcp = match calls {
+            true => Mcp::start(&loaded, &env)?.map(Arc::new),
+            false => None,
+        };
         let side_usage = Arc::new(SideUsage::default());
         let reformatter = match provider {
             Some(provider) => reformatter(&loaded, &env, provider, &side_usage)?,
@@ -202,6 +225,10 @@ impl Assembly {
         let embeds = embedder.as_ref();
         let (mut executors, found) =
             executors(&loaded, &env, sandbox, &store, &shell, requests, embeds)?;
+        if let Some(mcp) = &mcp {
+            mcp.servers.wait().await;
+            with_servers(&mut executors, mcp);
+        }
         let skills = SkillBook::from(found);
         with_skills(&mut executors, &skills.skills);
         let stack = build_stack(
@@ -235,8 +262,9 @@ impl Assembly {
             None => Instructions::default(),
         };
         if !global.quiet {
-            for notice in &instructions.notices {
-                stderr_line(&clean(notice));
+            let servers = mcp.iter().flat_map(|mcp| mcp.servers.notices());
+            for notice in instructions.notices.iter().cloned().chain(servers) {
+                stderr_line(&clean(&notice));
             }
         }
         Ok(Self {
@@ -244,6 +272,7 @@ impl Assembly {
             env,
             instructions,
             skills,
+            mcp,
             store,
             stack: Arc::new(stack),
             caches,
@@ -290,7 +319,12 @@ impl Assembly {
                 jobs.join(", ")
             )));
         }
-        self.shell.shutdown().await;
+        match &self.mcp {
+            Some(mcp) => {
+                tokio::join!(self.shell.shutdown(), mcp.close());
+            }
+            None => self.shell.shutdown().await,
+        }
         let filters = self.shell.filters();
         filters.metrics().log();
         keep_gain(&self.store, filters).await;
@@ -377,6 +411,7 @@ fn path_sandbox(
         sandbox = sandbox.reserving(pins)?;
     }
     Ok(sandbox
+        .reserving_absent(McpPins::in_folder(&loaded.paths.data_dir).folder())?
         .reserving_absent(&loaded.paths.policies)?
         .reserving_absent(&executors::code_index(loaded))?
         .with_rules(rules)

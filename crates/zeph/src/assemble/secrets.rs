@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use zeph_mcp::{McpServerConfig, variables};
 use zeph_tools::secrets::{KnownValues, Secrets};
+use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::withheld;
 
 use super::provider::VENDOR_KEYS;
@@ -20,9 +22,15 @@ pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
         .chain(VENDOR_KEYS)
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
+    let mut likely = withheld(&vars, &config.tools.shell.env);
+    likely.extend(config.mcp.servers.iter().flat_map(of_server));
+    let servers = config.mcp.servers.iter();
+    let written = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
+    let used = written.flat_map(|value| variables(value));
+    let used = used.filter_map(|name| env.var(name)?.to_str());
     let known = KnownValues {
-        keys: keys.map(str::to_owned).collect(),
-        likely: withheld(&vars, &config.tools.shell.env),
+        keys: keys.chain(used).map(str::to_owned).collect(),
+        likely,
     };
     let (secrets, skipped) = Secrets::new(&config.tools.filters.security, &known);
     let secrets = Arc::new(secrets);
@@ -31,4 +39,21 @@ pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
         stderr_line(&format!("warning: {pattern}"));
     }
     secrets
+}
+
+/// What stands in the table of an MCP server and is likely a secret: variables that look like one, and the
+/// last words of headers, without those that all requests have.
+fn of_server(server: &McpServerConfig) -> Vec<String> {
+    const PLAIN: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
+    let env = server.env.iter();
+    let env: Vec<_> = env
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let headers = server.headers.iter();
+    let headers = headers.filter(|(name, _)| !PLAIN.contains(&name.to_lowercase().as_str()));
+    let last = headers.filter_map(|(_, value)| value.split_whitespace().last());
+    let last = last.filter(|word| !word.contains("${"));
+    let mut likely = withheld(&env, &ShellEnvConfig::default());
+    likely.extend(last.map(str::to_owned));
+    likely
 }

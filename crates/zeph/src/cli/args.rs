@@ -208,6 +208,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::skills::SkillsCommand,
     },
+    /// List MCP servers and their tools, and agree to these
+    Mcp {
+        #[command(subcommand)]
+        command: super::mcp::McpCommand,
+    },
     /// Check that everything Zeph needs is there
     Doctor {
         /// Print JSON

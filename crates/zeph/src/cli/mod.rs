@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod filter;
 mod generate;
+mod mcp;
 mod memory;
 mod models;
 mod overflow;
@@ -108,6 +109,7 @@ async fn dispatch(cli: Cli) -> Exit {
         Some(Command::Sessions { command }) => report(sessions::run(&global, command).await),
         Some(Command::Scheduler { command }) => report(scheduler::run(&global, command).await),
         Some(Command::Skills { command }) => report(skills::run(&global, command)),
+        Some(Command::Mcp { command }) => report(mcp::run(&global, command).await),
         Some(Command::Models { command }) => report(models::run(&global, command).await),
         Some(Command::Overflow { command }) => report(overflow::run(&global, command).await),
         Some(Command::Memory { command }) => report(memory::run(&global, command).await),

@@ -16,8 +16,8 @@ use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::schema;
 use zeph_tools::{
-    FilterStats, MachineForm, Offered, Origin, OutputMetadata, Phase, ToolCall, ToolDef, ToolError,
-    ToolExecutor as _, ToolRegistry, ToolResult,
+    FilterStats, LayeredExecutor, MachineForm, Offered, Origin, OutputMetadata, Phase, ToolCall,
+    ToolDef, ToolError, ToolExecutor as _, ToolRegistry, ToolResult,
 };
 
 use super::args::{GlobalArgs, ToolsCommand};
@@ -42,7 +42,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
         ToolsCommand::Call { json: false, .. } => AuditLines::Stdout,
         _ => AuditLines::Stderr,
     };
-    let assembly = Assembly::new(loaded, env, global, lines).await?;
+    let assembly = Assembly::calling(loaded, env, global, lines).await?;
     let exit = match command {
         ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
@@ -139,6 +139,7 @@ fn list(tools: &[ToolDef]) -> String {
             let later = match def.offered {
                 Offered::AtOnce => String::new(),
                 Offered::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
+                Offered::NotNow => " [what serves it does not answer]".to_owned(),
             };
             format!("{:<18} {}{later}", def.id, def.description)
         })
@@ -167,6 +168,8 @@ struct Calls {
     session: String,
     cancel: CancellationToken,
     reload: Arc<Reloader>,
+    /// Where tools come and go while a script runs.
+    changing: Option<Arc<LayeredExecutor>>,
     quiet: bool,
     _signals: SignalTask,
 }
@@ -203,6 +206,7 @@ impl Calls {
             session,
             cancel,
             reload: Arc::clone(&assembly.reload),
+            changing: assembly.mcp.as_ref().map(|_| Arc::clone(&assembly.stack)),
             quiet: global.quiet,
             _signals: signals,
         })
@@ -214,6 +218,9 @@ impl Calls {
             Some(ConfigNews::Refused(text)) => stderr_line(&format!("error: {text}")),
             Some(ConfigNews::Taken(text)) if !self.quiet => stderr_line(&text),
             _ => {}
+        }
+        if let Some(stack) = &self.changing {
+            stack.tool_definitions();
         }
         let id = format!("call_{}", uuid::Uuid::new_v4().simple());
         let call = ToolCall::new(id, tool, params, &self.session);

@@ -1,6 +1,7 @@
 //! What the schema cannot say about values: names that must be known, values that must agree.
 
 use zeph_llm::ProviderConfig;
+use zeph_mcp::McpConfig;
 use zeph_tools::shell::policy::Construct;
 use zeph_tools::shell::transaction::Scope;
 use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
@@ -52,6 +53,7 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
             "set both, `timeout` to no more than `max_timeout`",
         );
     }
+    check.servers(&config.mcp);
     check.blocklist(shell);
     check.adversarial(config);
     check.anomaly(&config.tools);
@@ -163,6 +165,23 @@ impl Check<'_> {
                 let message = "`api_key_env` is not the name of an environment variable";
                 let help = "put the key into a variable such as OPENAI_API_KEY, and its name here";
                 self.error(&format!("{item}.api_key_env"), message.to_owned(), help);
+            }
+        }
+    }
+
+    fn servers(&mut self, mcp: &McpConfig) {
+        for (number, server) in mcp.servers.iter().enumerate() {
+            let item = format!("mcp.servers[{number}]");
+            let mut before = mcp.servers.iter().take(number);
+            if before.any(|other| other.name == server.name) {
+                let message = format!("there are two MCP servers called {:?}", server.name);
+                self.error(&format!("{item}.name"), message, "rename one");
+            }
+            if let Err((key, fault)) = server.validate() {
+                let message = format!("MCP server {:?}: {fault}", server.name);
+                let help =
+                    "a server has a `command` with `args` and `env`, or a `url` with `headers`";
+                self.error(&format!("{item}.{key}"), message, help);
             }
         }
     }

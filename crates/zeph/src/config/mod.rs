@@ -29,6 +29,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use zeph_core::{AgentConfig, SchedulerConfig};
 use zeph_llm::{ProviderConfig, RetryConfig};
+use zeph_mcp::McpConfig;
 use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::dependency_graph::DependencyConfig;
@@ -70,6 +71,8 @@ pub(crate) struct Config {
     pub(crate) agent: AgentConfig,
     /// The models that are asked.
     pub(crate) llm: LlmConfig,
+    /// Servers of the Model Context Protocol.
+    pub(crate) mcp: McpConfig,
     /// Where sessions, messages and the audit trail are kept.
     pub(crate) memory: MemoryConfig,
     /// Tasks that are due later.

@@ -93,6 +93,9 @@ const RULES: &[(&str, Rule)] = &[
     ("llm.retry.budget_secs", Rule::Lower),
     ("llm.retry.connect_timeout_secs", Rule::Lower),
     ("llm.retry.read_timeout_secs", Rule::Lower),
+    ("mcp.start_wait_ms", Rule::Lower),
+    // They are programs that run.
+    ("mcp.servers", Rule::Never),
     // They say what runs while nobody watches.
     ("scheduler.grace_secs", Rule::Never),
     ("scheduler.run_missed", Rule::Never),

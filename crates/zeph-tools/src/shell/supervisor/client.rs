@@ -31,7 +31,7 @@ const LAST_BREATH: Duration = Duration::from_secs(5);
 
 /// A message on its way out.
 enum Outgoing {
-    Frame(Vec<u8>, Option<[OwnedFd; 2]>),
+    Frame(Vec<u8>, Vec<OwnedFd>),
     Close,
 }
 
@@ -106,29 +106,33 @@ impl Connection {
         self.ended.is_cancelled()
     }
 
-    /// Asks for a command to be started, whose output goes to `pipes`. `None` when the supervisor
-    /// has ended; the replies end when it does.
+    /// Asks for a command to be started, whose output goes to `pipes`, and whose standard input is
+    /// `input` or closed. `None` when the supervisor has ended; the replies end when it does.
     pub(in crate::shell) fn run(
         &self,
         id: u64,
         command: &CommandSpec,
         plan: Option<&Plan>,
         pipes: [OwnedFd; 2],
+        input: Option<OwnedFd>,
     ) -> io::Result<Option<UnboundedReceiver<Reply>>> {
-        let frame = encode(&Request::Run(Run::new(id, command, plan)))?;
+        let mut run = Run::new(id, command, plan);
+        run.input = input.is_some();
+        let frame = encode(&Request::Run(run))?;
+        let pipes = pipes.into_iter().chain(input).collect();
         let (sender, replies) = unbounded_channel();
         match &mut *lock(&self.calls) {
             Some(calls) => calls.insert(id, sender),
             None => return Ok(None),
         };
-        let _ = self.outgoing.send(Outgoing::Frame(frame, Some(pipes)));
+        let _ = self.outgoing.send(Outgoing::Frame(frame, pipes));
         Ok(Some(replies))
     }
 
     /// Asks for a call to be ended.
     pub(in crate::shell) fn kill(&self, id: u64) {
         if let Ok(frame) = encode(&Request::Kill { id }) {
-            let _ = self.outgoing.send(Outgoing::Frame(frame, None));
+            let _ = self.outgoing.send(Outgoing::Frame(frame, Vec::new()));
         }
     }
 
@@ -167,7 +171,7 @@ impl Drop for End {
 
 async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>) {
     while let Some(Outgoing::Frame(frame, pipes)) = queue.recv().await {
-        if send(&stream, &frame, pipes.as_ref()).await.is_err() {
+        if send(&stream, &frame, &pipes).await.is_err() {
             break;
         }
     }
@@ -175,7 +179,7 @@ async fn write(stream: Arc<UnixStream>, mut queue: UnboundedReceiver<Outgoing>) 
 }
 
 /// Sends a frame, with the descriptors beside its first byte.
-async fn send(stream: &UnixStream, frame: &[u8], pipes: Option<&[OwnedFd; 2]>) -> io::Result<()> {
+async fn send(stream: &UnixStream, frame: &[u8], pipes: &[OwnedFd]) -> io::Result<()> {
     #[cfg(not(target_vendor = "apple"))]
     const FLAGS: SendFlags = SendFlags::NOSIGNAL;
     #[cfg(target_vendor = "apple")]
@@ -184,11 +188,12 @@ async fn send(stream: &UnixStream, frame: &[u8], pipes: Option<&[OwnedFd; 2]>) -
     while sent < frame.len() {
         sent += stream
             .async_io(Interest::WRITABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
                 let mut control = SendAncillaryBuffer::new(&mut space);
-                let descriptors = pipes.map(|[stdout, stderr]| [stdout.as_fd(), stderr.as_fd()]);
-                if let Some(descriptors) = descriptors.as_ref().filter(|_| sent == 0)
-                    && !control.push(SendAncillaryMessage::ScmRights(descriptors))
+                let descriptors: Vec<_> = pipes.iter().map(AsFd::as_fd).collect();
+                if !descriptors.is_empty()
+                    && sent == 0
+                    && !control.push(SendAncillaryMessage::ScmRights(&descriptors))
                 {
                     return Err(io::ErrorKind::InvalidInput.into());
                 }

@@ -1,5 +1,6 @@
 //! What agent and supervisor tell each other: JSON behind a four-byte length (little endian).
-//! The write ends of a command's two pipes travel beside the request's first byte.
+//! The write ends of a command's two pipes travel beside the request's first byte, and behind them
+//! the read end of its standard input, where it has one.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -51,6 +52,9 @@ pub(super) struct Run {
     pub(super) cwd: Text,
     pub(super) env: Vec<(Text, Text)>,
     pub(super) confinement: Option<Confinement>,
+    /// Whether its standard input comes as a third descriptor; else it is closed.
+    #[serde(default)]
+    pub(super) input: bool,
 }
 
 /// What a command may do: a [`Plan`] on its way.
@@ -104,6 +108,7 @@ impl Run {
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             confinement: plan.map(Confinement::from),
+            input: false,
         }
     }
 }
@@ -112,7 +117,7 @@ impl Run {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// Start a command; two descriptors come with it.
+    /// Start a command; two descriptors come with it, or three.
     Run(Run),
     /// End a command and all that it started.
     Kill { id: u64 },

@@ -20,7 +20,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use super::HIDING_ARG;
 use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
-use super::spawn::{SpawnError, exit, spawn};
+use super::spawn::{Ends, SpawnError, exit, spawn};
 use super::tree::{self, Mark};
 use crate::shell::os_sandbox;
 
@@ -172,7 +172,16 @@ impl Server {
                         else {
                             return Err(io::ErrorKind::InvalidData.into());
                         };
-                        self.start(run, stdout, stderr);
+                        let stdin = match run.input {
+                            true => Some(pipes.pop_front().ok_or(io::ErrorKind::InvalidData)?),
+                            false => None,
+                        };
+                        let ends = Ends {
+                            stdin,
+                            stdout,
+                            stderr,
+                        };
+                        self.start(run, ends);
                     }
                     Request::Kill { id } => self.kill(id),
                 }
@@ -181,7 +190,7 @@ impl Server {
     }
 
     /// Enters a command into the table and starts its thread.
-    fn start(self: &Arc<Self>, run: Run, stdout: OwnedFd, stderr: OwnedFd) {
+    fn start(self: &Arc<Self>, run: Run, ends: Ends) {
         let id = run.id;
         {
             let mut table = self.table();
@@ -196,7 +205,7 @@ impl Server {
         let server = Arc::clone(self);
         let thread = thread::Builder::new()
             .stack_size(256 * 1024)
-            .spawn(move || server.run(run, stdout, stderr));
+            .spawn(move || server.run(run, ends));
         if let Err(error) = thread {
             self.started(id, None);
             self.failed(id, &error);
@@ -204,12 +213,12 @@ impl Server {
     }
 
     /// The work of a command's thread.
-    fn run(&self, run: Run, stdout: OwnedFd, stderr: OwnedFd) {
+    fn run(&self, run: Run, ends: Ends) {
         let id = run.id;
         let spawned = if self.table().closing {
             Err(SpawnError::System(io::ErrorKind::BrokenPipe.into()))
         } else {
-            spawn(run, stdout, stderr)
+            spawn(run, ends)
         };
         let mut started = match spawned {
             Ok(started) => started,

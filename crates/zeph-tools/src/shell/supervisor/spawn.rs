@@ -18,6 +18,14 @@ use crate::shell::os_sandbox::{self, ApplyError, Plan};
 use crate::shell::runner::Exit;
 use crate::shell::sys;
 
+/// The ends of pipes that a command gets; without `stdin` its standard input is closed.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
 /// A command's first process.
 #[derive(Debug)]
 pub(super) struct Leader {
@@ -43,12 +51,11 @@ impl From<io::Error> for SpawnError {
     }
 }
 
-/// Starts a command as the leader of a process group, in its sandbox if it has one. Its standard
-/// input is closed.
-pub(super) fn spawn(mut run: Run, stdout: OwnedFd, stderr: OwnedFd) -> Result<Leader, SpawnError> {
+/// Starts a command as the leader of a process group, in its sandbox if it has one.
+pub(super) fn spawn(mut run: Run, ends: Ends) -> Result<Leader, SpawnError> {
     let Some(plan) = run.confinement.take().map(Plan::from) else {
         return Ok(Leader {
-            child: start(run, stdout, stderr)?,
+            child: start(run, ends)?,
             unconfined: None,
             _starter: None,
         });
@@ -59,7 +66,7 @@ pub(super) fn spawn(mut run: Run, stdout: OwnedFd, stderr: OwnedFd) -> Result<Le
         .stack_size(256 * 1024)
         .spawn(move || {
             let result = match os_sandbox::apply(&plan) {
-                Ok(unconfined) => start(run, stdout, stderr)
+                Ok(unconfined) => start(run, ends)
                     .map(|child| (child, unconfined))
                     .map_err(SpawnError::System),
                 Err(error) => Err(SpawnError::Unconfined(error)),
@@ -78,7 +85,7 @@ pub(super) fn spawn(mut run: Run, stdout: OwnedFd, stderr: OwnedFd) -> Result<Le
     })
 }
 
-fn start(run: Run, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
+fn start(run: Run, ends: Ends) -> io::Result<Child> {
     let mut argv = run.argv.into_iter().map(OsString::from);
     let program = argv.next().ok_or(io::ErrorKind::InvalidInput)?;
     #[allow(
@@ -97,9 +104,9 @@ fn start(run: Run, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Child> {
                 .map(|(name, value)| (OsString::from(name), OsString::from(value))),
         )
         .env(CALL_TAG, tree::tag(run.id))
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr)
+        .stdin(ends.stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdout(ends.stdout)
+        .stderr(ends.stderr)
         .process_group(0);
     sys::die_with_parent(&mut command);
     command.spawn()

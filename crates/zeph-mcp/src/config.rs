@@ -1,0 +1,261 @@
+//! `[mcp]`: which servers there are, and how long they are waited for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use zeph_tools::TrustLevel;
+
+/// The longest name of a server: with it begin the names of its tools, which have 64 characters.
+const LONGEST_NAME: usize = 32;
+
+/// Servers of the Model Context Protocol (`[mcp]`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpConfig {
+    /// How long a start waits for servers to say which tools they have; those that take longer have their tools offered from the next prompt on. Milliseconds.
+    pub start_wait_ms: u64,
+    /// The servers.
+    pub servers: Vec<McpServerConfig>,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        Self {
+            start_wait_ms: 3000,
+            servers: Vec::new(),
+        }
+    }
+}
+
+/// One server (`[[mcp.servers]]`): a program (`command`) or an address (`url`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpServerConfig {
+    /// Its name: its tools are called `mcp_NAME_TOOL`.
+    pub name: String,
+    /// The program that is started and spoken with over its standard input and output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The arguments of the program.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Variables of the program's environment, beside those that commands of `bash` see. `${NAME}` in a value stands for a variable of your own environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The address of a server that is reached by HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of every request to it. `${NAME}` in a value stands for a variable of your own environment.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// How far its words about its own tools are believed: `untrusted` not at all, `provisional` for what may run at the same time and in mode `plan`, `trusted` also for what runs without a question.
+    #[serde(default = "provisional")]
+    pub trust_level: TrustLevel,
+    /// The tools of it that are used, by the server's own names; empty means all.
+    #[serde(default)]
+    pub tool_allowlist: Vec<String>,
+    /// How long connecting and listing its tools may take, in seconds.
+    #[serde(default = "connect_timeout")]
+    #[schemars(range(min = 1))]
+    pub connect_timeout_secs: u64,
+    /// How long a call may take, in seconds.
+    #[serde(default = "call_timeout")]
+    #[schemars(range(min = 1))]
+    pub call_timeout_secs: u64,
+    /// Whether it is used.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
+}
+
+fn provisional() -> TrustLevel {
+    TrustLevel::Provisional
+}
+
+fn connect_timeout() -> u64 {
+    30
+}
+
+fn call_timeout() -> u64 {
+    120
+}
+
+fn enabled() -> bool {
+    true
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way<'c> {
+    /// A program.
+    Program(&'c str),
+    /// An address.
+    Url(&'c str),
+}
+
+impl McpServerConfig {
+    /// How it is reached.
+    ///
+    /// # Errors
+    /// The key that is wrong, and what is wrong with it.
+    pub fn way(&self) -> Result<Way<'_>, (&'static str, String)> {
+        match (self.command.as_deref(), self.url.as_deref()) {
+            (Some(_), Some(_)) => Err((
+                "url",
+                "it has a `command` and a `url`; a server has one of them".to_owned(),
+            )),
+            (None, None) => Err(("name", "it has neither a `command` nor a `url`".to_owned())),
+            (Some(command), None) if command.trim().is_empty() => {
+                Err(("command", "`command` is empty".to_owned()))
+            }
+            (Some(command), None) => Ok(Way::Program(command)),
+            (None, Some(url)) => match reqwest::Url::parse(url) {
+                Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => {
+                    Ok(Way::Url(url))
+                }
+                // The address is not repeated: it may hold a key.
+                _ => Err((
+                    "url",
+                    "`url` is not an address that begins with http:// or https://".to_owned(),
+                )),
+            },
+        }
+    }
+
+    /// What is wrong with it: the key, and a sentence.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn validate(&self) -> Result<(), (&'static str, String)> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.chars().all(fits) {
+            return Err((
+                "name",
+                format!(
+                    "a server's name has 1 to {LONGEST_NAME} ASCII letters, digits, `_` and `-`"
+                ),
+            ));
+        }
+        let way = self.way()?;
+        let idle = match way {
+            Way::Program(_) if !self.headers.is_empty() => Some("headers"),
+            Way::Url(_) if !self.args.is_empty() => Some("args"),
+            Way::Url(_) if !self.env.is_empty() => Some("env"),
+            _ => None,
+        };
+        if let Some(key) = idle {
+            let of = match way {
+                Way::Program(_) => "a `command`",
+                Way::Url(_) => "a `url`",
+            };
+            return Err((key, format!("`{key}` means nothing for a server with {of}")));
+        }
+        for name in self.headers.keys() {
+            if reqwest::header::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                return Err(("headers", format!("{name:?} is not the name of a header")));
+            }
+        }
+        Ok(())
+    }
+
+    /// How long connecting may take.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        let config = self;
+        Duration::from_secs(config.connect_timeout_secs.max(1))
+    }
+
+    /// How long a call may take.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        let config = self;
+        Duration::from_secs(config.call_timeout_secs.max(1))
+    }
+}
+
+/// `text` with each `${NAME}` replaced by what `variable` says.
+///
+/// # Errors
+/// What is wrong: a variable that is not set, a `${` that is not closed.
+pub fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((name, behind)) = after.split_once('}') else {
+            return Err("a `${` has no `}`".to_owned());
+        };
+        out.push_str(&variable(name).ok_or(format!("the variable {name} is not set"))?);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The names of variables that `text` uses.
+pub fn variables(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split("${").skip(1);
+    parts.filter_map(|part| Some(part.split_once('}')?.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str) -> McpServerConfig {
+        serde_json::from_str(text).unwrap()
+    }
+
+    /// Of MCP-1.
+    #[test]
+    fn a_server_is_a_program_or_an_address() {
+        let check = |text: &str, expect: Option<&str>| {
+            let found = server(text).validate().err().map(|(key, _)| key);
+            assert_eq!(found, expect, "{text}");
+        };
+        check(r#"{"name": "a", "command": "x"}"#, None);
+        check(r#"{"name": "a-B_1", "url": "https://e.org/mcp"}"#, None);
+        check(r#"{"name": "", "command": "x"}"#, Some("name"));
+        check(r#"{"name": "a b", "command": "x"}"#, Some("name"));
+        check(r#"{"name": "a"}"#, Some("name"));
+        check(r#"{"name": "a", "command": " "}"#, Some("command"));
+        check(r#"{"name": "a", "url": "ftp://e.org"}"#, Some("url"));
+        check(
+            r#"{"name": "a", "command": "x", "url": "http://e"}"#,
+            Some("url"),
+        );
+        check(
+            r#"{"name": "a", "command": "x", "headers": {"a": "b"}}"#,
+            Some("headers"),
+        );
+        check(
+            r#"{"name": "a", "url": "http://e", "env": {"A": "b"}}"#,
+            Some("env"),
+        );
+        check(
+            r#"{"name": "a", "url": "http://e", "args": ["b"]}"#,
+            Some("args"),
+        );
+        check(
+            r#"{"name": "a", "url": "http://e", "headers": {"a b": "c"}}"#,
+            Some("headers"),
+        );
+    }
+
+    /// Of MCP-1.
+    #[test]
+    fn variables_are_put_in() {
+        let variable = |name: &str| (name == "KEY").then(|| "k$e{y}".to_owned());
+        let check = |text: &str, expect: Result<&str, &str>| {
+            let found = expanded(text, &variable);
+            assert_eq!(found.as_deref().map_err(String::as_str), expect, "{text}");
+        };
+        check("", Ok(""));
+        check("a $KEY } b", Ok("a $KEY } b"));
+        check("Bearer ${KEY}!", Ok("Bearer k$e{y}!"));
+        check("${KEY}${KEY}", Ok("k$e{y}k$e{y}"));
+        check("${NONE}", Err("the variable NONE is not set"));
+        check("${KEY", Err("a `${` has no `}`"));
+        let found: Vec<&str> = variables("a ${B}${C} ${D").collect();
+        assert_eq!(found, ["B", "C"]);
+    }
+}

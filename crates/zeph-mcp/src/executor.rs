@@ -1,0 +1,102 @@
+//! The tools of servers as an executor: it stands behind every gate.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use zeph_tools::{
+    CallContext, ExecutorResult, McpError, McpErrorCode, SkillEnv, ToolCall, ToolDef, ToolError,
+    ToolExecutor, TrustLevel,
+};
+
+use crate::failure::About;
+use crate::result::rendered;
+use crate::servers::McpServers;
+use crate::text::line;
+use crate::tool::PREFIX;
+
+/// The most characters of a failure's first words.
+const LONGEST: usize = 200;
+
+/// Serves the calls of all servers' tools.
+pub struct McpExecutor {
+    servers: Arc<McpServers>,
+}
+
+impl McpExecutor {
+    /// An executor of the tools of `servers`.
+    #[must_use]
+    pub fn new(servers: Arc<McpServers>) -> Self {
+        Self { servers }
+    }
+}
+
+impl ToolExecutor for McpExecutor {
+    async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
+        if !call.tool.starts_with(PREFIX) {
+            return Ok(None);
+        }
+        let Some((server, link, known)) = self.servers.find(&call.tool)? else {
+            // It was offered, and its server has it no more.
+            return Err(McpError::ToolCall {
+                server: "of that name".to_owned(),
+                tool: call.tool.clone(),
+                code: McpErrorCode::NotFound,
+                message: "the server has this tool no more".to_owned(),
+                retry_after: None,
+            }
+            .into());
+        };
+        let Value::Object(arguments) = &call.params else {
+            return Err(ToolError::invalid("the arguments are not an object"));
+        };
+        let about = About {
+            server: &server.config.name,
+            tool: Some(&known.tool.name),
+        };
+        let limit = server.config.call_timeout();
+        let result = link
+            .call(about, arguments.clone(), limit, &cx.cancel)
+            .await?;
+        let rendered = rendered(&result, cx.takes_images);
+        if !rendered.failed {
+            return Ok(Some(rendered.output));
+        }
+        let error = McpError::ToolCall {
+            server: server.config.name.clone(),
+            tool: line(&known.tool.name, LONGEST),
+            code: McpErrorCode::ServerError,
+            message: "the tool says that it failed".to_owned(),
+            retry_after: None,
+        };
+        Err(ToolError::Explained {
+            category: error.code().category(),
+            message: error.to_string(),
+            output: Box::new(rendered.output),
+        })
+    }
+
+    async fn execute_tool_call_confirmed(
+        &self,
+        call: &ToolCall,
+        cx: &CallContext,
+    ) -> ExecutorResult {
+        self.execute_tool_call(call, cx).await
+    }
+
+    fn tool_definitions(&self) -> Vec<ToolDef> {
+        self.servers.definitions()
+    }
+
+    fn set_skill_env(&self, _env: Option<SkillEnv>) {}
+
+    fn set_effective_trust(&self, _trust: TrustLevel) {}
+
+    fn is_tool_retryable(&self, tool_id: &str) -> bool {
+        let found = self.servers.find(tool_id).ok().flatten();
+        found.is_some_and(|(_, _, known)| known.tool.def.annotations.idempotent)
+    }
+
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}

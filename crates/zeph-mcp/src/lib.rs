@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+//! # How it fits
+//!
+//! `config` says which servers there are; `server` keeps one alive (`link` speaks with it, `http` makes
+//! the clients for that, `failure` puts what goes wrong into classes); `tool` checks what it lists, `trust`
+//! knows what a person agreed to; `servers` are all of them; `executor` serves calls, whose results
+//! `result` puts into words; `text` keeps anything from hiding in them.
+
+#![deny(missing_docs)]
+
+mod config;
+mod executor;
+mod failure;
+mod http;
+mod link;
+mod result;
+mod server;
+mod servers;
+mod text;
+mod tool;
+mod trust;
+
+pub use config::{McpConfig, McpServerConfig, Way, expanded, variables};
+pub use executor::McpExecutor;
+pub use link::{Address, Program};
+pub use result::{Rendered, rendered};
+pub use server::{Dial, Phase};
+pub use servers::{McpServers, Proposal};
+pub use text::{line, plain, revealed};
+pub use trust::{Pin, Pins};

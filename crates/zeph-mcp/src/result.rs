@@ -1,0 +1,245 @@
+//! What a call yielded, as text for the model: nothing that came is left out without a word. Pure.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use zeph_tools::{ImageContent, ToolOutput};
+
+use crate::text::line;
+
+/// The most bytes of an image that is handed on.
+const LARGEST_IMAGE: usize = 5 << 20;
+/// The kinds of images that models take.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The most characters of a name, an address or a kind.
+const LONGEST_WORD: usize = 500;
+
+/// A result, put into words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// What the model reads, with an image if it takes images and there is one.
+    pub output: ToolOutput,
+    /// Whether the tool says that it failed.
+    pub failed: bool,
+}
+
+/// Puts the result of a call into words.
+#[must_use]
+pub fn rendered(result: &Value, takes_images: bool) -> Rendered {
+    let mut parts = Vec::new();
+    let mut image = None;
+    let content = result.get("content").and_then(Value::as_array);
+    for block in content.into_iter().flatten() {
+        parts.push(match text(block, "type") {
+            "text" => text(block, "text").to_owned(),
+            "image" => {
+                let (said, found) = picture(block, takes_images, image.is_some());
+                image = image.or(found);
+                said
+            }
+            "audio" => format!("[audio: {}; it is not handed on]", data(block, "data")),
+            "resource_link" => link(block),
+            "resource" => resource(block.get("resource").unwrap_or(&Value::Null)),
+            _ => format!("[of a kind that is not known: {block}]"),
+        });
+    }
+    let structured = result.get("structuredContent").filter(|it| !it.is_null());
+    if let Some(structured) = structured {
+        // Servers say it in text too, for clients that do not know of it.
+        let is_said = |part: &String| {
+            serde_json::from_str::<Value>(part).is_ok_and(|said| said == *structured)
+        };
+        if !parts.iter().any(is_said) {
+            parts.push(format!("{structured:#}"));
+        }
+    }
+    let summary = match parts.join("\n") {
+        text if text.trim().is_empty() => "[the tool yielded nothing]".to_owned(),
+        text => text,
+    };
+    let mut output = ToolOutput::text(summary);
+    output.image = image;
+    if let Some(structured) = structured {
+        output = output.with_raw(structured.clone());
+    }
+    Rendered {
+        output,
+        failed: result.get("isError") == Some(&Value::Bool(true)),
+    }
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn word(value: &Value, key: &str) -> String {
+    line(text(value, key), LONGEST_WORD)
+}
+
+/// The kind and the size of data in base64.
+fn data(block: &Value, key: &str) -> String {
+    let kind = match word(block, "mimeType") {
+        kind if kind.is_empty() => "of no kind".to_owned(),
+        kind => kind,
+    };
+    format!("{kind}, {} bytes", size(text(block, key)))
+}
+
+/// How many bytes base64 stands for.
+fn size(base64: &str) -> usize {
+    base64.trim_end_matches('=').len() * 3 / 4
+}
+
+/// What is said of an image, and the image if it is handed on.
+fn picture(block: &Value, takes_images: bool, is_second: bool) -> (String, Option<ImageContent>) {
+    let (kind, bytes) = (text(block, "mimeType"), text(block, "data"));
+    let why = if !takes_images {
+        Some("the model in use takes no images")
+    } else if is_second {
+        Some("one image of a result is handed on")
+    } else if !IMAGES.contains(&kind) {
+        Some("models take no images of this kind")
+    } else if size(bytes) > LARGEST_IMAGE {
+        Some("it is too large to be handed on")
+    } else if !STANDARD.decode(bytes).is_ok_and(|bytes| !bytes.is_empty()) {
+        Some("its data is damaged")
+    } else {
+        None
+    };
+    let said = data(block, "data");
+    match why {
+        Some(why) => (format!("[image: {said}; {why}]"), None),
+        None => {
+            let image = ImageContent {
+                media_type: kind.to_owned(),
+                data: bytes.to_owned(),
+            };
+            (format!("[image: {said}]"), Some(image))
+        }
+    }
+}
+
+/// A resource that is named and not included.
+fn link(block: &Value) -> String {
+    let mut said = format!("[link: {}", word(block, "uri"));
+    for (key, before) in [("name", ", "), ("mimeType", ", "), ("description", ": ")] {
+        let word = word(block, key);
+        if !word.is_empty() {
+            let _ = write!(said, "{before}{word}");
+        }
+    }
+    said.push(']');
+    said
+}
+
+/// A resource that is included.
+fn resource(resource: &Value) -> String {
+    let uri = word(resource, "uri");
+    match resource.get("text").and_then(Value::as_str) {
+        Some(text) => format!("[resource {uri}]\n{text}"),
+        None => format!(
+            "[resource {uri}: {}; its data is not handed on]",
+            data(resource, "blob")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn summary(result: Value) -> String {
+        rendered(&result, false).output.summary
+    }
+
+    /// Proves MCP-2.
+    #[test]
+    fn every_kind_of_content_is_told() {
+        let result = json!({"content": [
+            {"type": "text", "text": "one\n"},
+            {"type": "image", "mimeType": "image/png", "data": "AAECAw=="},
+            {"type": "audio", "mimeType": "audio/wav", "data": "AAEC"},
+            {"type": "resource_link", "uri": "file:///a", "name": "a\u{200b}", "mimeType": "text/plain", "description": "An a."},
+            {"type": "resource_link", "uri": "file:///b"},
+            {"type": "resource", "resource": {"uri": "file:///c", "text": "in c"}},
+            {"type": "resource", "resource": {"uri": "file:///d", "mimeType": "x/y", "blob": "AAECAw=="}},
+            {"type": "hologram", "x": 1},
+        ]});
+        let expect = "one\n\n[image: image/png, 4 bytes; the model in use takes no images]\n\
+            [audio: audio/wav, 3 bytes; it is not handed on]\n[link: file:///a, a, text/plain: An a.]\n\
+            [link: file:///b]\n[resource file:///c]\nin c\n\
+            [resource file:///d: x/y, 4 bytes; its data is not handed on]\n\
+            [of a kind that is not known: {\"type\":\"hologram\",\"x\":1}]";
+        assert_eq!(summary(result), expect);
+        for nothing in [
+            json!({}),
+            json!({"content": []}),
+            json!({"content": [{"type": "text", "text": " "}]}),
+        ] {
+            assert_eq!(summary(nothing), "[the tool yielded nothing]");
+        }
+    }
+
+    /// Proves MCP-2.
+    #[test]
+    fn structured_content_is_said_once() {
+        let both = json!({"content": [{"type": "text", "text": "{\"b\": 2, \"a\": 1}"}], "structuredContent": {"a": 1, "b": 2}});
+        let found = rendered(&both, false).output;
+        assert_eq!(found.summary, "{\"b\": 2, \"a\": 1}");
+        assert_eq!(found.raw_response, Some(json!({"a": 1, "b": 2})));
+        let other =
+            json!({"content": [{"type": "text", "text": "3 rows"}], "structuredContent": {"a": 1}});
+        assert_eq!(summary(other), "3 rows\n{\n  \"a\": 1\n}");
+        assert_eq!(summary(json!({"structuredContent": [1]})), "[\n  1\n]");
+    }
+
+    /// Proves MCP-2.
+    #[test]
+    fn one_image_is_handed_on() {
+        let image =
+            |kind: &str, data: &str| json!({"type": "image", "mimeType": kind, "data": data});
+        let check = |blocks: Vec<Value>, expect: Option<&str>, said: &str| {
+            let found = rendered(&json!({ "content": blocks }), true).output;
+            assert_eq!(found.image.map(|image| image.data).as_deref(), expect);
+            assert_eq!(found.summary, said);
+        };
+        check(
+            vec![image("image/png", "AAEC")],
+            Some("AAEC"),
+            "[image: image/png, 3 bytes]",
+        );
+        check(
+            vec![
+                image("image/tiff", "AAEC"),
+                image("image/gif", "AAED"),
+                image("image/gif", "AAEE"),
+            ],
+            Some("AAED"),
+            "[image: image/tiff, 3 bytes; models take no images of this kind]\n[image: image/gif, 3 bytes]\n\
+             [image: image/gif, 3 bytes; one image of a result is handed on]",
+        );
+        check(
+            vec![image("image/png", "!")],
+            None,
+            "[image: image/png, 0 bytes; its data is damaged]",
+        );
+        let large = "A".repeat(7 << 20);
+        check(
+            vec![image("image/png", &large)],
+            None,
+            "[image: image/png, 5505024 bytes; it is too large to be handed on]",
+        );
+    }
+
+    /// Proves MCP-2.
+    #[test]
+    fn a_tool_says_that_it_failed() {
+        let failed = |said: Value| rendered(&json!({ "isError": said }), false).failed;
+        assert!(failed(json!(true)));
+        assert!(!failed(json!(false)) && !failed(json!("true")) && !failed(Value::Null));
+    }
+}

@@ -1,0 +1,377 @@
+//! One server through its life: connect, list, follow, and start again when it dies.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use zeph_tools::{McpError, McpErrorCode};
+
+use crate::config::McpServerConfig;
+use crate::failure::About;
+use crate::link::{Address, Connection, Link};
+use crate::text::line;
+use crate::tool::{ListedTool, RefusedTool, listed};
+use crate::trust::{Pin, Pins, Standing, standing};
+
+/// After the first failure; each that follows doubles it.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// A connection that stood so long counts as sound: what comes after is a first failure again.
+const SOUND: Duration = Duration::from_secs(30);
+/// After so many failures in a row no more is tried.
+const MOST_FAILURES: u32 = 8;
+/// Between two times that a server's tools are listed anew.
+const BETWEEN_LISTS: Duration = Duration::from_millis(200);
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 300;
+
+/// Leads to servers: starts programs, knows addresses and what their headers are.
+#[async_trait]
+pub trait Dial: Send + Sync {
+    /// Where `server` is; a program runs by then.
+    ///
+    /// # Errors
+    /// Why it cannot be reached. It is not tried again.
+    async fn dial(&self, server: &McpServerConfig) -> Result<Address, String>;
+}
+
+/// How a server stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// It is being connected to.
+    Connecting,
+    /// It answers.
+    Connected,
+    /// It died, or did not answer; it is tried again at that moment.
+    Waiting {
+        /// When.
+        until: Instant,
+        /// Why.
+        why: String,
+    },
+    /// It is not tried again.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// A tool with what a person said of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Known {
+    pub(crate) tool: ListedTool,
+    pub(crate) standing: Standing,
+}
+
+/// What is known of a server now.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    /// The tools that it listed last; they are offered while it is connected.
+    pub(crate) tools: Vec<Known>,
+    /// Those that are not used.
+    pub(crate) refused: Vec<RefusedTool>,
+    pub(crate) link: Option<Arc<Link>>,
+}
+
+/// One server.
+pub(crate) struct Server {
+    pub(crate) config: McpServerConfig,
+    state: Mutex<State>,
+    pins: Arc<dyn Pins>,
+    tools_changed: Arc<Notify>,
+    /// Counts what changed.
+    news: watch::Sender<u64>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        config: McpServerConfig,
+        pins: Arc<dyn Pins>,
+        news: watch::Sender<u64>,
+    ) -> Self {
+        Self {
+            config,
+            state: Mutex::new(State {
+                phase: Phase::Connecting,
+                tools: Vec::new(),
+                refused: Vec::new(),
+                link: None,
+            }),
+            pins,
+            tools_changed: Arc::default(),
+            news,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of it now.
+    pub(crate) fn state(&self) -> State {
+        self.lock().clone()
+    }
+
+    /// Reads its state without a copy.
+    pub(crate) fn with<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+        read(&self.lock())
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Whether it is still being connected to for the first time.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.with(|state| state.phase != Phase::Connecting)
+    }
+
+    /// Looks again at what a person agreed to.
+    pub(crate) fn look_at_pins(&self) -> std::io::Result<()> {
+        let agreed = self.pins.of(&self.config.name)?;
+        self.set(|state| {
+            for known in &mut state.tools {
+                known.standing = standing(&known.tool.pin, &agreed);
+            }
+        });
+        Ok(())
+    }
+
+    /// Lives until `stop`.
+    pub(crate) async fn live(self: Arc<Self>, dial: Arc<dyn Dial>, stop: CancellationToken) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            let ended = tokio::select! {
+                ended = self.once(dial.as_ref()) => ended,
+                () = stop.cancelled() => return self.end("it was ended with the program"),
+            };
+            let name = &self.config.name;
+            let (why, for_good) = match ended {
+                Ended::Closed(why) => {
+                    failures = match began.elapsed() >= SOUND {
+                        true => 1,
+                        false => failures + 1,
+                    };
+                    (why, false)
+                }
+                Ended::NotReached(why) => (why, true),
+                Ended::Failed(error) => {
+                    failures += 1;
+                    let for_good = error.code() == McpErrorCode::AuthFailure;
+                    (reason(&error), for_good)
+                }
+            };
+            let why = line(&why, LONGEST_REASON);
+            if for_good || failures >= MOST_FAILURES {
+                tracing::warn!(server = %name, "an MCP server failed: {why}");
+                return self.end(&why);
+            }
+            let wait = backoff(failures);
+            tracing::info!(server = %name, ?wait, "an MCP server is started again: {why}");
+            self.set(|state| {
+                state.link = None;
+                state.phase = Phase::Waiting {
+                    until: Instant::now() + wait,
+                    why,
+                };
+            });
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = stop.cancelled() => return self.end("it was ended with the program"),
+            }
+        }
+    }
+
+    fn end(&self, why: &str) {
+        self.set(|state| {
+            if let Some(link) = state.link.take() {
+                link.closed.cancel();
+            }
+            state.phase = Phase::Failed {
+                why: why.to_owned(),
+            };
+        });
+    }
+
+    /// Connects and follows the server until it is gone.
+    async fn once(&self, dial: &dyn Dial) -> Ended {
+        let limit = self.config.connect_timeout();
+        let about = self.about();
+        let address = match timeout(limit, dial.dial(&self.config)).await {
+            Ok(Ok(address)) => address,
+            Ok(Err(why)) => return Ended::NotReached(why),
+            Err(_) => return Ended::Failed(about.timeout(limit)),
+        };
+        let connected = async {
+            let changed = Arc::clone(&self.tools_changed);
+            let opened = Link::open(&self.config.name, address, limit, changed).await;
+            let (link, connection) = opened?;
+            let link = Arc::new(link);
+            self.list(&link).await?;
+            Ok((link, connection))
+        };
+        let (link, connection) = match timeout(limit, connected).await {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return Ended::Failed(error),
+            Err(_) => return Ended::Failed(about.timeout(limit)),
+        };
+        self.set(|state| {
+            state.link = Some(Arc::clone(&link));
+            state.phase = Phase::Connected;
+        });
+        let why = self.follow(&link, connection).await;
+        link.closed.cancel();
+        Ended::Closed(why)
+    }
+
+    /// Keeps the list of tools in step until the connection is closed.
+    async fn follow(&self, link: &Link, connection: Connection) -> String {
+        let closed = connection.closed();
+        tokio::pin!(closed);
+        loop {
+            tokio::select! {
+                why = &mut closed => return why,
+                () = self.tools_changed.notified() => {}
+            }
+            let limit = self.config.connect_timeout();
+            let listed = tokio::select! {
+                why = &mut closed => return why,
+                listed = timeout(limit, self.list(link)) => listed,
+            };
+            match listed {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return reason(&error),
+                Err(_) => return reason(&self.about().timeout(limit)),
+            }
+            // A server that says so without end is not asked without end.
+            tokio::select! {
+                why = &mut closed => return why,
+                () = sleep(BETWEEN_LISTS) => {}
+            }
+        }
+    }
+
+    fn about(&self) -> About<'_> {
+        About {
+            server: &self.config.name,
+            tool: None,
+        }
+    }
+
+    /// Asks for its tools and checks them.
+    async fn list(&self, link: &Link) -> Result<(), McpError> {
+        let (raw, more) = link.tools(self.about()).await?;
+        let agreed = self.pins.of(&self.config.name).unwrap_or_else(|error| {
+            tracing::warn!(server = %self.config.name, %error, "its pins cannot be read");
+            Vec::new()
+        });
+        let (tools, mut refused) = checked(&self.config, &raw, &agreed);
+        if more {
+            refused.push(RefusedTool {
+                name: "more".to_owned(),
+                reason: format!("only the first {} tools are taken", raw.len()),
+            });
+        }
+        self.set(|state| {
+            state.tools = tools;
+            state.refused = refused;
+        });
+        Ok(())
+    }
+}
+
+/// How a try ended.
+enum Ended {
+    /// It had been connected.
+    Closed(String),
+    /// There is no way to it.
+    NotReached(String),
+    /// It did not become a connection.
+    Failed(McpError),
+}
+
+/// A failure without the name of the server, which stands beside it.
+fn reason(error: &McpError) -> String {
+    match error {
+        McpError::Connection { message, .. }
+        | McpError::Auth { message, .. }
+        | McpError::Protocol { message, .. }
+        | McpError::ToolCall { message, .. } => message.clone(),
+        McpError::Timeout { limit, .. } => format!("it did not answer within {limit:?}"),
+        other => other.to_string(),
+    }
+}
+
+/// The wait after so many failures in a row.
+fn backoff(failures: u32) -> Duration {
+    let factor = 2u32.saturating_pow(failures.saturating_sub(1));
+    FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT)
+}
+
+/// The tools of a list, checked: which can be used, and which not.
+fn checked(
+    config: &McpServerConfig,
+    raw: &[serde_json::Value],
+    agreed: &[Pin],
+) -> (Vec<Known>, Vec<RefusedTool>) {
+    let mut tools: Vec<Known> = Vec::new();
+    let mut refused = Vec::new();
+    for raw in raw {
+        match listed(config, raw) {
+            Err(tool) => refused.push(tool),
+            Ok(tool) => match tools.iter().find(|known| known.tool.def.id == tool.def.id) {
+                Some(first) => refused.push(RefusedTool {
+                    reason: format!(
+                        "it would be called {}, as {} is",
+                        tool.def.id,
+                        line(&first.tool.name, 64)
+                    ),
+                    name: line(&tool.name, 64),
+                }),
+                None => {
+                    let standing = standing(&tool.pin, agreed);
+                    tools.push(Known { tool, standing });
+                }
+            },
+        }
+    }
+    (tools, refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Of MCP-1.
+    #[test]
+    fn waits_double_up_to_a_minute() {
+        let waits: Vec<u64> = (1..=8)
+            .map(|n| u64::try_from(backoff(n).as_millis()).unwrap())
+            .collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000]);
+        assert_eq!(backoff(u32::MAX), LONGEST_WAIT);
+    }
+
+    /// Of MCP-1: of two tools with one id the second is refused, and it is said why.
+    #[test]
+    fn names_that_collide_are_refused() {
+        let config = serde_json::from_str(r#"{"name": "s", "command": "x"}"#).unwrap();
+        let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+        let raw = [tool("a.b"), tool("a_b"), tool("a.b"), json!(7), tool("c")];
+        let (tools, refused) = checked(&config, &raw, &[]);
+        let ids: Vec<&str> = tools.iter().map(|known| &*known.tool.def.id).collect();
+        assert_eq!(ids, ["mcp_s_a_b", "mcp_s_c"]);
+        let reasons: Vec<&str> = refused.iter().map(|tool| &*tool.reason).collect();
+        let taken = "it would be called mcp_s_a_b, as a.b is";
+        assert_eq!(reasons, [taken, taken, "it has no name"]);
+    }
+}

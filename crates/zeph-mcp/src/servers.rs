@@ -1,0 +1,405 @@
+//! All servers together: started beside everything else, waited for within a bound, told of, agreed to.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use zeph_tools::{McpError, Offered, ToolDef};
+
+use crate::config::McpConfig;
+use crate::link::Link;
+use crate::server::{Dial, Known, Phase, Server};
+use crate::text::line;
+use crate::trust::{Pin, Pins, Standing, agreeing, shown};
+
+/// How long it may take until what took too long counts as failed.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// The servers of the configuration.
+pub struct McpServers {
+    pub(crate) servers: Vec<Arc<Server>>,
+    pins: Arc<dyn Pins>,
+    start_wait: Duration,
+    news: watch::Receiver<u64>,
+    stop: CancellationToken,
+}
+
+/// A server that answers, the way to it, and the tool of it that is called.
+pub(crate) type Found = (Arc<Server>, Arc<Link>, Known);
+
+/// What is to be agreed to of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The server.
+    pub server: String,
+    /// Each tool's id, and what there is to read: its whole text, or what changed.
+    pub tools: Vec<(String, String)>,
+    pins: Vec<Pin>,
+}
+
+impl McpServers {
+    /// Starts connecting to all servers that are enabled, at the same time and beside whatever comes next.
+    /// `None` where there is none: then nothing runs.
+    #[must_use]
+    pub fn start(config: &McpConfig, dial: Arc<dyn Dial>, pins: Arc<dyn Pins>) -> Option<Self> {
+        let (sender, news) = watch::channel(0);
+        let stop = CancellationToken::new();
+        let enabled = config.servers.iter().filter(|server| server.enabled);
+        let servers: Vec<_> = enabled
+            .map(|config| {
+                let pins = Arc::clone(&pins);
+                Arc::new(Server::new(config.clone(), pins, sender.clone()))
+            })
+            .collect();
+        if servers.is_empty() {
+            return None;
+        }
+        for server in &servers {
+            let server = Arc::clone(server);
+            tokio::spawn(server.live(Arc::clone(&dial), stop.clone()));
+        }
+        Some(Self {
+            servers,
+            pins,
+            start_wait: Duration::from_millis(config.start_wait_ms),
+            news,
+            stop,
+        })
+    }
+
+    /// Waits until every server was reached or failed, at most as long as the configuration says.
+    pub async fn wait(&self) {
+        self.wait_for(self.start_wait).await;
+    }
+
+    /// The same, as long as connecting may take.
+    pub async fn wait_long(&self) {
+        let longest = self
+            .servers
+            .iter()
+            .map(|server| server.config.connect_timeout());
+        let longest = longest.max().unwrap_or_default();
+        // The failure itself is still to come then.
+        self.wait_for(longest + MARGIN).await;
+    }
+
+    async fn wait_for(&self, limit: Duration) {
+        let mut news = self.news.clone();
+        let settled = news.wait_for(|_| self.servers.iter().all(|server| server.is_settled()));
+        let _ = tokio::time::timeout(limit, settled).await;
+    }
+
+    /// Ends all connections. Their programs end with whoever started them.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// The tools that were agreed to, with an id that no server before has. Those of servers that do not answer
+    /// now are not offered.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<ToolDef> {
+        let mut definitions = Vec::new();
+        let mut ids = HashSet::new();
+        for server in &self.servers {
+            server.with(|state| {
+                let offered = match state.link {
+                    Some(_) => Offered::AtOnce,
+                    None => Offered::NotNow,
+                };
+                let approved = state.tools.iter();
+                let approved = approved.filter(|known| known.standing == Standing::Approved);
+                for known in approved {
+                    if ids.insert(known.tool.def.id.clone()) {
+                        definitions.push(known.tool.def.clone().offered(offered));
+                    }
+                }
+            });
+        }
+        definitions
+    }
+
+    /// The connection and the tool for a call of `id`; `None` when no server has it.
+    ///
+    /// # Errors
+    /// Why it cannot be called now.
+    pub(crate) fn find(&self, id: &str) -> Result<Option<Found>, McpError> {
+        for server in &self.servers {
+            let found = server.with(|state| {
+                let known = state.tools.iter().find(|known| known.tool.def.id == id)?;
+                Some((known.clone(), state.link.clone(), state.phase.clone()))
+            });
+            let Some((known, link, phase)) = found else {
+                continue;
+            };
+            let server_name = server.config.name.clone();
+            if known.standing != Standing::Approved {
+                return Err(McpError::PolicyBlocked {
+                    reason: format!(
+                        "{id} is not agreed to; `/mcp approve {server_name}` shows it and lets it be called"
+                    ),
+                });
+            }
+            return match link {
+                Some(link) => Ok(Some((Arc::clone(server), link, known))),
+                None => Err(McpError::Connection {
+                    server: server_name,
+                    message: told(&phase),
+                }),
+            };
+        }
+        Ok(None)
+    }
+
+    /// The server of this name.
+    ///
+    /// # Errors
+    /// [`McpError::ServerNotFound`].
+    fn server(&self, name: &str) -> Result<&Arc<Server>, McpError> {
+        let mut servers = self.servers.iter();
+        let found = servers.find(|server| server.config.name == name);
+        found.ok_or_else(|| McpError::ServerNotFound {
+            server: name.to_owned(),
+        })
+    }
+
+    /// What there is to agree to of a server.
+    ///
+    /// # Errors
+    /// There is no such server, or it has not said which tools it has.
+    pub fn proposal(&self, name: &str) -> Result<Proposal, McpError> {
+        let server = self.server(name)?;
+        let state = server.state();
+        if state.link.is_none() {
+            return Err(McpError::Connection {
+                server: name.to_owned(),
+                message: told(&state.phase),
+            });
+        }
+        let open = state.tools.iter();
+        let open = open.filter(|known| known.standing != Standing::Approved);
+        let open: Vec<&Known> = open.collect();
+        let text = |known: &&Known| {
+            let text = shown(&known.tool.pin, &known.standing);
+            (known.tool.def.id.to_string(), text)
+        };
+        Ok(Proposal {
+            server: name.to_owned(),
+            tools: open.iter().map(text).collect(),
+            pins: open.iter().map(|known| known.tool.pin.clone()).collect(),
+        })
+    }
+
+    /// Keeps that a person agreed to what was proposed.
+    ///
+    /// # Errors
+    /// What the system says; then nothing is agreed to.
+    pub fn agree(&self, proposal: Proposal) -> io::Result<()> {
+        let agreed = self.pins.of(&proposal.server)?;
+        let pins = agreeing(agreed, proposal.pins);
+        self.pins.put(&proposal.server, &pins)?;
+        match self.server(&proposal.server) {
+            Ok(server) => server.look_at_pins(),
+            Err(error) => Err(io::Error::other(error.to_string())),
+        }
+    }
+
+    /// What a person should know without asking: who is not there, what waits to be agreed to.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        for server in &self.servers {
+            let name = &server.config.name;
+            let (phase, open) = server.with(|state| {
+                let open = state.tools.iter();
+                let open = open.filter(|known| known.standing != Standing::Approved);
+                (state.phase.clone(), open.count())
+            });
+            match phase {
+                Phase::Connected if open == 0 => {}
+                Phase::Connected => notices.push(format!(
+                    "MCP server {name}: {} not agreed to, and not offered; `zeph mcp approve {name}` shows {}",
+                    count(open, "tool is", "tools are"),
+                    if open == 1 { "it" } else { "them" },
+                )),
+                phase => notices.push(format!("MCP server {name}: {}", told(&phase))),
+            }
+        }
+        notices
+    }
+
+    /// What `/mcp` says: each server, how it stands, and which of its tools are out.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        let mut text = String::new();
+        let mut ids: HashSet<String> = HashSet::new();
+        for server in &self.servers {
+            let state = server.state();
+            let name = &server.config.name;
+            let connected = state.link.is_some();
+            let mut out = Vec::new();
+            let mut usable = 0;
+            for known in &state.tools {
+                let id = known.tool.def.id.to_string();
+                let shown = line(&known.tool.name, 64);
+                match known.standing {
+                    Standing::Approved if !ids.insert(id) => {
+                        out.push((shown, "another server has a tool of this id".to_owned()));
+                    }
+                    Standing::Approved => usable += 1,
+                    Standing::New => out.push((shown, "not agreed to yet".to_owned())),
+                    Standing::Changed(_) => {
+                        out.push((shown, "it changed since it was agreed to".to_owned()));
+                    }
+                }
+            }
+            let open = out.iter().filter(|(_, why)| why.contains("agreed")).count();
+            out.extend(
+                state
+                    .refused
+                    .into_iter()
+                    .map(|tool| (tool.name, tool.reason)),
+            );
+            let tools = match connected {
+                true => format!(", {}", count(usable, "tool", "tools")),
+                false => String::new(),
+            };
+            wrapped(
+                &mut text,
+                &format!("{name}: {}{tools}", told(&state.phase)),
+                2,
+            );
+            for (tool, why) in out {
+                let tool = if tool.is_empty() { "a tool" } else { &tool };
+                wrapped(&mut text, &format!("  {tool} is out: {why}"), 6);
+            }
+            if open > 0 {
+                wrapped(
+                    &mut text,
+                    &format!("  /mcp approve {name} shows what is not agreed to."),
+                    6,
+                );
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// The same as data.
+    #[must_use]
+    pub fn as_json(&self) -> serde_json::Value {
+        let servers = self.servers.iter().map(|server| {
+            let state = server.state();
+            let tools = state.tools.iter().map(|known| {
+                serde_json::json!({
+                    "name": known.tool.name,
+                    "id": known.tool.def.id,
+                    "description": known.tool.def.description,
+                    "standing": match known.standing {
+                        Standing::Approved => "approved",
+                        Standing::New => "new",
+                        Standing::Changed(_) => "changed",
+                    },
+                    "sha256": known.tool.pin.sha256,
+                    "annotations": known.tool.def.annotations,
+                })
+            });
+            let refused = state
+                .refused
+                .iter()
+                .map(|tool| serde_json::json!({ "name": tool.name, "reason": tool.reason }));
+            serde_json::json!({
+                "name": server.config.name,
+                "state": told(&state.phase),
+                "connected": state.link.is_some(),
+                "tools": tools.collect::<Vec<_>>(),
+                "refused": refused.collect::<Vec<_>>(),
+            })
+        });
+        servers.collect()
+    }
+}
+
+impl Drop for McpServers {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// How a server stands, in words.
+fn told(phase: &Phase) -> String {
+    match phase {
+        Phase::Connecting => "connecting".to_owned(),
+        Phase::Connected => "connected".to_owned(),
+        Phase::Waiting { until, why } => {
+            let left = until.saturating_duration_since(Instant::now());
+            format!("restarting in {} s: {why}", left.as_millis().div_ceil(1000))
+        }
+        Phase::Failed { why } => format!("failed: {why}"),
+    }
+}
+
+fn count(n: usize, one: &str, more: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {more}"),
+    }
+}
+
+/// Adds `said` in lines of at most 80 characters; those that follow the first are indented.
+fn wrapped(text: &mut String, said: &str, indent: usize) {
+    const WIDTH: usize = 80;
+    let start = said.len() - said.trim_start().len();
+    let mut width = start;
+    text.push_str(&said[..start]);
+    let mut is_first = true;
+    for word in said.split_whitespace() {
+        let long = word.chars().count();
+        if !is_first && width + 1 + long > WIDTH {
+            let _ = write!(text, "\n{:indent$}", "");
+            width = indent;
+        } else if !is_first {
+            text.push(' ');
+            width += 1;
+        }
+        text.push_str(word);
+        width += long;
+        is_first = false;
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken() {
+        let mut text = String::new();
+        wrapped(&mut text, &format!("  {}", ["word"; 20].join(" ")), 6);
+        let expect = format!(
+            "  {}\n      {}\n",
+            ["word"; 15].join(" "),
+            ["word"; 5].join(" ")
+        );
+        assert_eq!(text, expect);
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    /// Proves CMD-1.
+    #[test]
+    fn states_are_told_in_words() {
+        let waiting = |secs: u64| Phase::Waiting {
+            until: Instant::now() + Duration::from_millis(secs * 1000 - 300),
+            why: "it died".to_owned(),
+        };
+        assert_eq!(told(&Phase::Connected), "connected");
+        assert_eq!(told(&waiting(2)), "restarting in 2 s: it died");
+        assert_eq!(count(1, "tool", "tools"), "1 tool");
+        assert_eq!(count(0, "tool", "tools"), "0 tools");
+    }
+}

@@ -1,0 +1,83 @@
+//! Texts of servers as they may be shown: nothing hides in them, and they have an end.
+
+/// Whether a character shows nothing, or turns the order of others around: zero-width characters,
+/// bidirectional controls, fillers, variation selectors, tags.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is a control other than a line break or a tab.
+fn is_control(c: char) -> bool {
+    c.is_control() && c != '\n' && c != '\t'
+}
+
+/// `text` without hidden characters and controls, of at most `most` characters.
+#[must_use]
+pub fn plain(text: &str, most: usize) -> String {
+    let mut shown = text.chars().filter(|c| !is_hidden(*c) && !is_control(*c));
+    let mut out: String = shown.by_ref().take(most).collect();
+    if shown.next().is_some() {
+        out.pop();
+        out.push('…');
+    }
+    out
+}
+
+/// The same on one line.
+#[must_use]
+pub fn line(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    plain(&words.join(" "), most)
+}
+
+/// `text` with what hides in it told by its code: `\u{200b}`.
+#[must_use]
+pub fn revealed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) || is_control(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Proves MCP-1a.
+    #[test]
+    fn nothing_hides() {
+        let check = |text: &str, expect: &str| assert_eq!(plain(text, 12), expect, "{text:?}");
+        check("a\u{200b}b\u{202e}c\u{feff}", "abc");
+        check("\u{e0041}\u{e0042}x\u{2066}y\u{2069}", "xy");
+        check("a\x1b[2Jb\r\n\tc", "a[2Jb\n\tc");
+        check("grün 日本", "grün 日本");
+        check("123456789012", "123456789012");
+        check("1234567890123", "12345678901…");
+        assert_eq!(revealed("a\u{200b}\x1b"), "a\\u{200b}\\u{1b}");
+        assert_eq!(line(" a\n b ", 9), "a b");
+    }
+
+    proptest! {
+        /// Proves MCP-1a.
+        #[test]
+        fn what_is_shown_hides_nothing(text in "\\PC*|.*", most in 1usize..40) {
+            let shown = plain(&text, most);
+            prop_assert!(shown.chars().count() <= most);
+            prop_assert!(!shown.chars().any(|c| is_hidden(c) || is_control(c)));
+            prop_assert!(!revealed(&text).chars().any(|c| is_hidden(c) || is_control(c)));
+        }
+    }
+}

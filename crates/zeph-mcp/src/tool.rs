@@ -1,0 +1,343 @@
+//! One tool as its server lists it, checked: what it is called here, what the model reads of it, what
+//! a person has to agree to. Pure.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use zeph_tools::gate::About;
+use zeph_tools::{Annotations, InvocationHint, Offered, Risk, ToolDef, TrustLevel};
+
+use crate::config::McpServerConfig;
+use crate::text::{is_hidden, line, plain};
+use crate::trust::Pin;
+
+/// What begins the id of every tool of a server.
+pub const PREFIX: &str = "mcp_";
+/// The longest id that providers take.
+const LONGEST_ID: usize = 64;
+/// The longest name of a tool as a server says it.
+const LONGEST_NAME: usize = 128;
+/// The most characters that a model reads of a description.
+const LONGEST_DESCRIPTION: usize = 2048;
+/// The most bytes of a schema.
+const LONGEST_SCHEMA: usize = 32 * 1024;
+/// How deep a schema may be.
+const DEEPEST_SCHEMA: usize = 32;
+
+/// A tool that can be used once a person agreed to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedTool {
+    /// Its name as the server says it.
+    pub name: String,
+    /// What the model is offered.
+    pub def: ToolDef,
+    /// What a person agrees to.
+    pub pin: Pin,
+}
+
+/// A tool that is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedTool {
+    /// Its name as far as it has one, for showing.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The tool that `raw` describes, or why it is not used.
+///
+/// # Errors
+/// Its name, and the reason.
+pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, RefusedTool> {
+    let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
+    let refused = |reason: String| RefusedTool {
+        name: line(name, LONGEST_ID),
+        reason,
+    };
+    if name.is_empty() {
+        return Err(refused("it has no name".to_owned()));
+    }
+    if name.chars().count() > LONGEST_NAME {
+        return Err(refused(format!(
+            "its name has more than {LONGEST_NAME} characters"
+        )));
+    }
+    if !server.tool_allowlist.is_empty() && !server.tool_allowlist.iter().any(|one| one == name) {
+        return Err(refused("it is not in `tool_allowlist`".to_owned()));
+    }
+    let id = id_of(&server.name, name).map_err(&refused)?;
+    let schema = raw.get("inputSchema").unwrap_or(&Value::Null);
+    let parameters = parameters(schema).map_err(&refused)?;
+    let description = raw.get("description").and_then(Value::as_str);
+    let description = description.unwrap_or_default();
+    let shown = match plain(description.trim(), LONGEST_DESCRIPTION) {
+        shown if shown.is_empty() => format!("A tool of the MCP server {}.", server.name),
+        shown => shown,
+    };
+    let said = raw.get("annotations").unwrap_or(&Value::Null);
+    Ok(ListedTool {
+        name: name.to_owned(),
+        def: ToolDef {
+            id: Cow::Owned(id),
+            description: Cow::Owned(shown),
+            parameters: Arc::new(parameters),
+            invocation: InvocationHint::ToolCall,
+            annotations: annotations(said, server.trust_level),
+            aliases: &[],
+            param_aliases: &[],
+            content_params: &[],
+            about: About::Arguments,
+            offered: Offered::AtOnce,
+        },
+        pin: Pin::of(name, description, schema, &hints(said)),
+    })
+}
+
+/// `mcp_SERVER_TOOL`, with `_` for every character of the tool's name that providers do not take.
+fn id_of(server: &str, name: &str) -> Result<String, String> {
+    let shown = name.chars().filter(|c| !is_hidden(*c));
+    let fitting = |c: char| match c {
+        c if c.is_ascii_alphanumeric() || c == '_' || c == '-' => c,
+        _ => '_',
+    };
+    let name: String = shown.map(fitting).collect();
+    if !name.contains(|c: char| c.is_ascii_alphanumeric()) {
+        return Err("its name has no ASCII letter or digit".to_owned());
+    }
+    let id = format!("{PREFIX}{server}_{name}");
+    if id.len() > LONGEST_ID {
+        return Err(format!(
+            "it would be called {id}, which has more than {LONGEST_ID} characters; a shorter name of \
+             the server may help"
+        ));
+    }
+    Ok(id)
+}
+
+/// The schema as it is sent and checked: of an object, and with nothing that hides in its texts.
+fn parameters(schema: &Value) -> Result<Value, String> {
+    let Value::Object(object) = schema else {
+        return Err("it has no schema of its arguments".to_owned());
+    };
+    if object.get("type").is_some_and(|kind| kind != "object") {
+        return Err("its arguments are not an object".to_owned());
+    }
+    if schema.to_string().len() > LONGEST_SCHEMA {
+        return Err(format!("its schema has more than {LONGEST_SCHEMA} bytes"));
+    }
+    let mut clean = cleaned(schema, DEEPEST_SCHEMA)?;
+    if let Value::Object(object) = &mut clean {
+        object.entry("type").or_insert_with(|| json!("object"));
+        object.entry("properties").or_insert_with(|| json!({}));
+        // With nothing named, whatever comes is for the server to judge.
+        if schema.get("properties").is_none() {
+            object
+                .entry("additionalProperties")
+                .or_insert_with(|| json!(true));
+        }
+        object.shift_remove("$schema");
+    }
+    Ok(clean)
+}
+
+fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
+    if depth == 0 {
+        return Err(format!("its schema is more than {DEEPEST_SCHEMA} deep"));
+    }
+    Ok(match value {
+        Value::String(text) => Value::String(plain(text, LONGEST_DESCRIPTION)),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| cleaned(item, depth - 1));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(object) => {
+            let mut clean = Map::new();
+            for (key, value) in object {
+                if key.chars().any(|c| is_hidden(c) || c.is_control()) {
+                    return Err("a name in its schema holds hidden characters".to_owned());
+                }
+                clean.insert(key.clone(), cleaned(value, depth - 1)?);
+            }
+            Value::Object(clean)
+        }
+        other => other.clone(),
+    })
+}
+
+/// What a server says of its tool's nature, with the protocol's defaults.
+fn hints(said: &Value) -> Value {
+    let hint = |name: &str, default: bool| {
+        let given = said.get(name).and_then(Value::as_bool);
+        (name.to_owned(), Value::Bool(given.unwrap_or(default)))
+    };
+    let hints = [
+        hint("destructiveHint", true),
+        hint("idempotentHint", false),
+        hint("openWorldHint", true),
+        hint("readOnlyHint", false),
+    ];
+    Value::Object(hints.into_iter().collect())
+}
+
+/// The nature of a tool, as far as its server is believed. That it runs without a question is believed of a
+/// trusted one alone.
+fn annotations(said: &Value, trust: TrustLevel) -> Annotations {
+    let hints = hints(said);
+    let hint = |name: &str| hints.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let read_only = hint("readOnlyHint");
+    match trust {
+        TrustLevel::Untrusted => Annotations::ANYTHING,
+        TrustLevel::Provisional | TrustLevel::Trusted => Annotations {
+            read_only,
+            // The protocol gives these two a meaning for tools that change something.
+            destructive: !read_only && hint("destructiveHint"),
+            idempotent: read_only || hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+            risk: match trust {
+                TrustLevel::Trusted if read_only => Risk::Safe,
+                _ => Risk::High,
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn server(more: &str) -> McpServerConfig {
+        serde_json::from_str(&format!(r#"{{"name": "s", "command": "x"{more}}}"#)).unwrap()
+    }
+
+    fn tool(name: &str) -> Value {
+        json!({"name": name, "description": "Does it.", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}})
+    }
+
+    /// Of MCP-1.
+    #[test]
+    fn names_become_ids() {
+        let check = |name: &str, expect: Result<&str, &str>| {
+            let found = listed(&server(""), &tool(name)).map(|tool| tool.def.id.to_string());
+            match (&found, expect) {
+                (Ok(id), Ok(expect)) => assert_eq!(id, expect),
+                (Err(refused), Err(expect)) => {
+                    assert!(refused.reason.contains(expect), "{refused:?}");
+                }
+                _ => panic!("{name:?}: {found:?}"),
+            }
+        };
+        check("add", Ok("mcp_s_add"));
+        check("files.read/now-2", Ok("mcp_s_files_read_now-2"));
+        check("a\u{200b}b", Ok("mcp_s_ab"));
+        check("Ünï c", Ok("mcp_s__n__c"));
+        check("", Err("no name"));
+        check("日本", Err("no ASCII letter"));
+        check(&"x".repeat(58), Ok(&format!("mcp_s_{}", "x".repeat(58))));
+        check(&"x".repeat(59), Err("more than 64 characters"));
+        check(&"x".repeat(129), Err("more than 128 characters"));
+    }
+
+    /// Proves MCP-1a.
+    #[test]
+    fn what_a_model_reads_is_clean_and_capped() {
+        let mut raw = tool("t");
+        raw["description"] = json!(format!("a\u{202e}b{}", "x".repeat(3000)));
+        raw["inputSchema"]["properties"]["a"]["description"] = json!("c\u{200b}d");
+        let found = listed(&server(""), &raw).unwrap();
+        assert_eq!(found.def.description.chars().count(), 2048);
+        assert!(found.def.description.starts_with("abx") && found.def.description.ends_with('…'));
+        assert_eq!(found.def.parameters["properties"]["a"]["description"], "cd");
+        // What is pinned is what the server said.
+        assert!(found.pin.text.contains("a\\u{202e}b"), "{}", found.pin.text);
+        let reason = |schema: Value| {
+            let mut raw = tool("t");
+            raw["inputSchema"] = schema;
+            listed(&server(""), &raw).unwrap_err().reason
+        };
+        let deep = (0..40).fold(json!({}), |inner, _| json!({"items": inner}));
+        for (schema, expect) in [
+            (json!(null), "no schema"),
+            (json!({"type": "array"}), "not an object"),
+            (json!({"type": ["object"]}), "not an object"),
+            (
+                json!({"properties": {"a\u{200b}": {}}}),
+                "hidden characters",
+            ),
+            (json!({"x": "y".repeat(40_000)}), "more than 32768 bytes"),
+            (json!({"properties": {"a": deep}}), "32 deep"),
+        ] {
+            let found = reason(schema);
+            assert!(found.contains(expect), "{found}");
+        }
+    }
+
+    /// Of MCP-1.
+    #[test]
+    fn without_names_of_arguments_any_are_taken() {
+        let raw = json!({"name": "t", "inputSchema": {"type": "object", "$schema": "x"}});
+        let found = listed(&server(""), &raw).unwrap();
+        let expect = json!({"type": "object", "properties": {}, "additionalProperties": true});
+        assert_eq!(*found.def.parameters, expect);
+        assert_eq!(found.def.description, "A tool of the MCP server s.");
+        let fits = zeph_tools::params::prepare(&found.def, &json!({"x": 1}));
+        assert!(fits.is_ok());
+    }
+
+    /// Of MCP-1: what a server says of its tools counts as far as it is trusted.
+    #[test]
+    fn annotations_map_to_ours() {
+        let check = |trust: &str, said: Value, expect: Annotations| {
+            let mut raw = tool("t");
+            raw["annotations"] = said.clone();
+            let server = server(&format!(r#", "trust_level": "{trust}""#));
+            let found = listed(&server, &raw).unwrap().def.annotations;
+            assert_eq!(found, expect, "{trust} {said}");
+        };
+        let reads = json!({"readOnlyHint": true, "openWorldHint": false});
+        let anything = Annotations::ANYTHING;
+        let high = |annotations: Annotations| Annotations {
+            risk: Risk::High,
+            ..annotations
+        };
+        check("untrusted", reads.clone(), anything);
+        check("provisional", reads.clone(), high(Annotations::READ));
+        check("trusted", reads, Annotations::READ);
+        check("provisional", json!(null), anything);
+        check("provisional", json!({"readOnlyHint": "yes"}), anything);
+        let adds = json!({"destructiveHint": false, "idempotentHint": true});
+        let expect = Annotations {
+            destructive: false,
+            idempotent: true,
+            ..anything
+        };
+        check("provisional", adds.clone(), expect);
+        check("trusted", adds, expect);
+    }
+
+    /// Of MCP-1.
+    #[test]
+    fn an_allowlist_names_what_is_used() {
+        let server = server(r#", "tool_allowlist": ["a", "b.c"]"#);
+        assert!(listed(&server, &tool("a")).is_ok());
+        assert!(listed(&server, &tool("b.c")).is_ok());
+        for name in ["b_c", "A", "ab"] {
+            let refused = listed(&server, &tool(name)).unwrap_err();
+            assert_eq!(refused.reason, "it is not in `tool_allowlist`");
+        }
+    }
+
+    proptest! {
+        /// Of MCP-1: whatever a server names, providers take the id.
+        #[test]
+        fn ids_are_what_providers_take(name in ".{0,70}") {
+            if let Ok(found) = listed(&server(""), &tool(&name)) {
+                let id = found.def.id;
+                prop_assert!(id.len() <= 64 && id.starts_with("mcp_s_"));
+                prop_assert!(id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Trust on first use: what a person agreed to of each tool, and what became of it since. Pure but for
+//! the port that keeps it.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use similar::TextDiff;
+use zeph_tools::audit::chain::hex_digest;
+
+use crate::text::revealed;
+
+/// What a person agrees to of a tool: its name, description, schema and hints, as the server says them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// The tool's name as the server says it.
+    pub name: String,
+    /// The SHA-256 of what the server says of it, in hex.
+    pub sha256: String,
+    /// The same for reading, with nothing hidden.
+    pub text: String,
+}
+
+impl Pin {
+    /// The pin of a tool.
+    #[must_use]
+    pub fn of(name: &str, description: &str, schema: &Value, hints: &Value) -> Self {
+        let schema = sorted(schema);
+        let whole = json!([name, description, schema, hints]);
+        let text = format!(
+            "name: {name}\ndescription: {description}\nhints: {hints}\nschema: {schema:#}\n"
+        );
+        Self {
+            name: name.to_owned(),
+            sha256: hex_digest(whole.to_string().as_bytes()),
+            text: revealed(&text),
+        }
+    }
+}
+
+/// The same with the keys of every object sorted.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let entries = entries.into_iter();
+            entries
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// How far a tool is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// A person agreed to what it is.
+    Approved,
+    /// Nobody agreed to it.
+    New,
+    /// A person agreed to something else, of which this is the text.
+    Changed(String),
+}
+
+/// Keeps the pins.
+pub trait Pins: Send + Sync {
+    /// Those of a server.
+    ///
+    /// # Errors
+    /// When they cannot be read: then no tool of it is trusted.
+    fn of(&self, server: &str) -> io::Result<Vec<Pin>>;
+
+    /// Puts these in the place of those that a server has.
+    ///
+    /// # Errors
+    /// What the system says; those before are kept then.
+    fn put(&self, server: &str, pins: &[Pin]) -> io::Result<()>;
+}
+
+/// How far the tool of `pin` is trusted by what was `agreed` to.
+#[must_use]
+pub fn standing(pin: &Pin, agreed: &[Pin]) -> Standing {
+    match agreed.iter().find(|agreed| agreed.name == pin.name) {
+        Some(agreed) if agreed.sha256 == pin.sha256 => Standing::Approved,
+        Some(agreed) => Standing::Changed(agreed.text.clone()),
+        None => Standing::New,
+    }
+}
+
+/// `agreed` with `pins` in the place of those of the same names.
+#[must_use]
+pub fn agreeing(agreed: Vec<Pin>, pins: Vec<Pin>) -> Vec<Pin> {
+    let is_new = |old: &Pin| pins.iter().all(|pin| pin.name != old.name);
+    let mut all: Vec<Pin> = agreed.into_iter().filter(is_new).collect();
+    all.extend(pins);
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+/// What is to be agreed to: the whole text of a new tool, what changed of another.
+#[must_use]
+pub fn shown(pin: &Pin, standing: &Standing) -> String {
+    match standing {
+        Standing::Approved => String::new(),
+        Standing::New => pin.text.clone(),
+        Standing::Changed(before) => TextDiff::from_lines(before.as_str(), pin.text.as_str())
+            .unified_diff()
+            .context_radius(2)
+            .header("approved", "now")
+            .to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pin(description: &str, schema: &Value) -> Pin {
+        Pin::of("t", description, schema, &json!({"readOnlyHint": true}))
+    }
+
+    /// Proves MCP-1a.
+    #[test]
+    fn every_change_changes_the_hash() {
+        let base = pin("d", &json!({"a": 1, "b": {"c": 2, "d": 3}}));
+        assert_eq!(base, pin("d", &json!({"b": {"d": 3, "c": 2}, "a": 1})));
+        let others = [
+            pin("d\u{200b}", &json!({"a": 1, "b": {"c": 2, "d": 3}})),
+            pin("d", &json!({"a": 1, "b": {"c": 2, "d": 4}})),
+            Pin::of(
+                "u",
+                "d",
+                &json!({"a": 1, "b": {"c": 2, "d": 3}}),
+                &json!({"readOnlyHint": true}),
+            ),
+            Pin::of(
+                "t",
+                "d",
+                &json!({"a": 1, "b": {"c": 2, "d": 3}}),
+                &json!({"readOnlyHint": false}),
+            ),
+        ];
+        for other in others {
+            assert_ne!(other.sha256, base.sha256, "{}", other.text);
+        }
+    }
+
+    /// Proves MCP-1a.
+    #[test]
+    fn what_changed_is_shown() {
+        let (old, new) = (
+            pin("reads", &json!({})),
+            pin("reads\u{202e} all", &json!({})),
+        );
+        assert_eq!(standing(&old, &[]), Standing::New);
+        assert_eq!(
+            standing(&old, std::slice::from_ref(&old)),
+            Standing::Approved
+        );
+        let changed = standing(&new, std::slice::from_ref(&old));
+        assert_eq!(changed, Standing::Changed(old.text.clone()));
+        let diff = shown(&new, &changed);
+        assert!(diff.contains("-description: reads\n"), "{diff}");
+        assert!(
+            diff.contains("+description: reads\\u{202e} all\n"),
+            "{diff}"
+        );
+        assert_eq!(shown(&old, &Standing::New), old.text);
+        let other = Pin {
+            name: "a".to_owned(),
+            ..old.clone()
+        };
+        let all = agreeing(vec![old, other.clone()], vec![new.clone()]);
+        assert_eq!(all, [other, new]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Programs that are spoken with over their standard input and output for as long as they run, below
+//! a supervisor of their own: nothing of them outlives the agent.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+
+use super::runner::{CommandSpec, Exit, RunError};
+use super::supervisor::SupervisorCommand;
+use super::supervisor::client::Connection;
+use super::supervisor::protocol::Reply;
+
+/// How long the supervisor may take to end.
+const SHUTDOWN: Duration = Duration::from_secs(5);
+
+/// Starts such programs. The supervisor is started with the first one.
+pub struct ServedPrograms {
+    supervisor: SupervisorCommand,
+    tag: Option<OsString>,
+    next: AtomicU64,
+    connection: Mutex<Option<Arc<Connection>>>,
+}
+
+/// A program that runs.
+pub struct ServedProgram {
+    /// Its standard input.
+    pub input: Sender,
+    /// Its standard output.
+    pub output: Receiver,
+    /// Its standard error.
+    pub errors: Receiver,
+    /// Its processes.
+    pub process: ServedProcess,
+}
+
+/// The processes of a program: ended when this is dropped.
+pub struct ServedProcess {
+    connection: Arc<Connection>,
+    replies: UnboundedReceiver<Reply>,
+    id: u64,
+}
+
+impl ServedPrograms {
+    /// Programs below a supervisor that `supervisor` starts. `tag` is the value of `ZEPH_CALL_ID` in
+    /// the agent's own environment.
+    #[must_use]
+    pub fn new(supervisor: SupervisorCommand, tag: Option<OsString>) -> Self {
+        Self {
+            supervisor,
+            tag,
+            next: AtomicU64::new(1),
+            connection: Mutex::new(None),
+        }
+    }
+
+    async fn connect(&self) -> io::Result<Arc<Connection>> {
+        let mut connection = self.connection.lock().await;
+        if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
+            return Ok(Arc::clone(running));
+        }
+        let started = Connection::start(&self.supervisor, self.tag.as_ref(), false)?;
+        Ok(Arc::clone(connection.insert(Arc::new(started))))
+    }
+
+    /// Starts a program; the timeout of `command` does not count.
+    ///
+    /// # Errors
+    /// [`RunError`] when it cannot be started.
+    pub async fn start(&self, command: &CommandSpec) -> Result<ServedProgram, RunError> {
+        let connection = self.connect().await.map_err(RunError::Unavailable)?;
+        let (stdin, input) = io::pipe().map_err(RunError::Spawn)?;
+        let (output, stdout) = io::pipe().map_err(RunError::Spawn)?;
+        let (errors, stderr) = io::pipe().map_err(RunError::Spawn)?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let ends = [stdout.into(), stderr.into()];
+        let replies = connection
+            .run(id, command, None, ends, Some(stdin.into()))
+            .map_err(RunError::Spawn)?
+            .ok_or(RunError::Lost)?;
+        let mut process = ServedProcess {
+            connection,
+            replies,
+            id,
+        };
+        process.started().await?;
+        Ok(ServedProgram {
+            input: Sender::from_owned_fd(input.into()).map_err(RunError::Spawn)?,
+            output: Receiver::from_owned_fd(output.into()).map_err(RunError::Spawn)?,
+            errors: Receiver::from_owned_fd(errors.into()).map_err(RunError::Spawn)?,
+            process,
+        })
+    }
+
+    /// Ends all programs. Returns when they are gone.
+    pub async fn shutdown(&self) {
+        if let Some(connection) = self.connection.lock().await.take() {
+            let _ = timeout(SHUTDOWN, connection.close()).await;
+        }
+    }
+}
+
+impl ServedProcess {
+    async fn started(&mut self) -> Result<(), RunError> {
+        match self.replies.recv().await {
+            Some(Reply::Failed { errno, message, .. }) => Err(RunError::Spawn(match errno {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => io::Error::other(message),
+            })),
+            Some(_) => Ok(()),
+            None => Err(RunError::Lost),
+        }
+    }
+
+    /// Waits until its first process has exited, and says how; `None` when it was lost.
+    pub async fn exited(&mut self) -> Option<Exit> {
+        loop {
+            match self.replies.recv().await? {
+                Reply::Exited { exit, .. } => return Some(exit),
+                _ => continue,
+            }
+        }
+    }
+}
+
+impl Drop for ServedProcess {
+    fn drop(&mut self) {
+        self.connection.kill(self.id);
+        self.connection.forget(self.id);
+    }
+}

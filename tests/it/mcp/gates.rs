@@ -1,0 +1,253 @@
+//! The tools of servers pass every gate that others pass.
+
+use serde_json::json;
+
+use super::{Served, echo, says, tool};
+use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
+
+/// Of MCP-1: the tools of a server are offered to a model, asked about and called; each call has its entry.
+#[test]
+fn a_model_calls_a_tool_of_a_server() {
+    let server = OpenAi::replies([
+        Reply::calls("e", &[("mcp_t_echo", json!({ "text": "hi" }))]),
+        Reply::text("Done."),
+    ]);
+    let served = Served::new(&[echo()]);
+    served
+        .home
+        .more_config(&crate::rig::openai_config(&server.url()));
+    served.home.zeph(["--yes", "-p", "go"]).code(0);
+    let first = server.requests()[0].json();
+    let offered = first["tools"].as_array().unwrap().iter();
+    let mut offered = offered.map(|tool| &tool["function"]);
+    let found = offered.find(|tool| tool["name"] == "mcp_t_echo").unwrap();
+    assert_eq!(found["description"], "Says it.");
+    assert_eq!(found["parameters"]["required"], json!(["text"]));
+    let messages = server.last().messages();
+    assert_eq!(messages.last().unwrap()["content"], "said: hi");
+    let entries = audit(&served.home.database());
+    assert_eq!(entries.len(), 1);
+    assert_eq!(
+        (entries[0].tool.as_str(), entries[0].result.as_str()),
+        ("mcp_t_echo", "success")
+    );
+    assert_eq!(entries[0].call, json!({ "text": "hi" }));
+    assert_eq!(entries[0].approved_by, "user");
+}
+
+/// Of MCP-1: without an answer nothing runs, whatever the server says of its tool.
+#[test]
+fn it_asks_by_default() {
+    let mut reads = tool("where");
+    reads["annotations"] = json!({ "readOnlyHint": true, "openWorldHint": false });
+    let served = Served::new(&[echo(), reads]);
+    for (name, params) in [("mcp_t_echo", "{\"text\":\"a\"}"), ("mcp_t_where", "{}")] {
+        let asked = served.home.zeph(["tools", "call", name, params]).code(3);
+        assert_has(&asked.stdout, &["confirmation_required"]);
+    }
+    assert_eq!(served.calls(), 0);
+    let results = audit(&served.home.database()).into_iter();
+    let results: Vec<_> = results.map(|entry| (entry.tool, entry.result)).collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    assert!(results.iter().all(|(_, result)| result != "success"));
+    // Of a trusted server, it is believed.
+    served.config("", "trust_level = \"trusted\"\n");
+    served
+        .home
+        .zeph(["tools", "call", "mcp_t_where", "{}"])
+        .code(0);
+    served
+        .home
+        .zeph(["tools", "call", "mcp_t_echo", "{\"text\":\"a\"}"])
+        .code(3);
+    assert_eq!(served.calls(), 1);
+}
+
+/// Of MCP-1: what rules, modes, the policy, the quota or the arguments refuse does not run.
+#[test]
+fn what_a_gate_refuses_does_not_run() {
+    let check = |more: &str, args: &[&str], params: &str, category: &str| {
+        let served = Served::new(&[echo()]);
+        served.home.more_config(more);
+        let mut all = vec!["--yes"];
+        all.extend(args);
+        all.extend(["tools", "call", "mcp_t_echo", params]);
+        let output = served.home.zeph(all).run();
+        assert_ne!(output.code, Some(0), "{more}");
+        assert_has(&output.stdout, &[category]);
+        assert_eq!(served.calls(), 0, "{more}");
+        let entries = audit(&served.home.database());
+        assert_eq!(entries.len(), 1, "{more}");
+        assert_eq!(entries[0].error_category.as_deref(), Some(category));
+    };
+    let text = "{\"text\":\"hi\"}";
+    let rule = |action: &str| {
+        format!("[[tools.permissions.mcp_t_echo]]\npattern = \"*hi*\"\naction = \"{action}\"\n")
+    };
+    check(&rule("deny"), &[], text, "policy_blocked");
+    check("", &["--mode", "plan"], text, "policy_blocked");
+    check(
+        "[tools.policy]\nenabled = true\n[[tools.policy.rules]]\neffect = \"deny\"\ntools = [\"mcp_*\"]\n",
+        &[],
+        text,
+        "policy_blocked",
+    );
+    check(
+        "[tools]\nmax_tool_calls_per_session = 0\n",
+        &[],
+        text,
+        "policy_blocked",
+    );
+    check("", &[], "{}", "invalid_parameters");
+    check("", &[], "{\"text\":\"a\",\"more\":1}", "invalid_parameters");
+    check("", &[], "{\"text\":[1]}", "type_mismatch");
+    // And what a rule allows runs unasked.
+    let served = Served::new(&[echo()]);
+    served.home.more_config(&rule("allow"));
+    served
+        .home
+        .zeph(["tools", "call", "mcp_t_echo", text])
+        .code(0);
+    assert_eq!(audit(&served.home.database())[0].approved_by, "policy");
+}
+
+/// Of MCP-1: a person is asked, and no means no.
+#[test]
+fn a_person_is_asked() {
+    let served = Served::new(&[echo()]);
+    let server = OpenAi::replies([
+        Reply::calls("e", &[("mcp_t_echo", json!({ "text": "hi" }))]),
+        Reply::text("Not done."),
+    ]);
+    served
+        .home
+        .more_config(&crate::rig::openai_config(&server.url()));
+    let mut terminal = Terminal::start(&served.home, &[]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("mcp_t_echo {\"text\":\"hi\"}");
+    terminal.shows("it can change whatever you can change");
+    terminal.type_keys("n");
+    terminal.shows("Not done.");
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+    assert_eq!(served.calls(), 0);
+}
+
+/// Of MCP-1: no result of a server is answered again.
+#[test]
+fn nothing_is_cached() {
+    let mut reads = echo();
+    reads["annotations"] = json!({ "readOnlyHint": true, "idempotentHint": true });
+    let served = Served::new(&[reads]);
+    let mut script = served.script();
+    for _ in 0..3 {
+        assert_eq!(
+            says(&mut script, "echo", &json!({ "text": "x" })),
+            (None, "said: x".to_owned())
+        );
+    }
+    script.hush();
+    script.wait().code(0);
+    assert_eq!(served.calls(), 3);
+    assert!(
+        audit(&served.home.database())
+            .iter()
+            .all(|entry| !entry.cached)
+    );
+}
+
+/// Proves MCP-2: secrets stay out of what a model reads, and long results overflow.
+#[test]
+fn results_are_redacted_and_overflow() {
+    let served = Served::new(&[echo(), tool("long")]);
+    let secret = format!("ghp_{}", "q7Rk2mVx9LpTz4WcN8sYb3HdJf6GaE1uXo5i");
+    let output = served.call("echo", &json!({ "text": secret }));
+    assert_eq!(output.code, Some(0));
+    assert!(!output.stdout.contains(&secret), "{}", output.stdout);
+    assert_has(&output.stdout, &["[redacted:"]);
+    let long = served.call("long", &json!({}));
+    assert_eq!(long.code, Some(0));
+    assert_has(
+        &long.stdout,
+        &[
+            "line 0 of what is long",
+            "line 8999 of what is long",
+            "overflow",
+        ],
+    );
+    assert!(long.stdout.len() < 60_000, "{}", long.stdout.len());
+    assert!(!long.stdout.contains("line 4500 of what is long"));
+}
+
+/// Of MCP-1: a server's program has the environment that commands have, works in the workspace, and sees
+/// what its table names.
+#[test]
+fn a_server_has_a_clean_environment() {
+    let served = Served::new(&[tool("where")]);
+    served.config("", "env = { OWN_KEY = \"a ${MY_OWN}\" }\n");
+    let run = |own: &str| {
+        served
+            .home
+            .zeph(["--yes", "tools", "call", "mcp_t_where", "{}"])
+            .env("OPENAI_API_KEY", "sk-not-for-servers-000")
+            .env("SOME_TOKEN", "not-for-servers-either")
+            .env("PLAIN", "1")
+            .env(own, "the-own-value-17")
+            .run()
+    };
+    let output = run("MY_OWN");
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
+    assert_has(
+        &output.stdout,
+        &[
+            "\"PLAIN\"",
+            "\"OWN_KEY\"",
+            &served.home.project().display().to_string(),
+        ],
+    );
+    assert!(!output.stdout.contains("OPENAI_API_KEY") && !output.stdout.contains("SOME_TOKEN"));
+    // It got the value, which nobody else reads.
+    assert_has(&output.stdout, &["\"own\": \"a [redacted:"]);
+    let output = run("OTHER");
+    assert_eq!(output.code, Some(1));
+    assert_has(
+        &output.stderr,
+        &["MCP server t: failed: `env` OWN_KEY: the variable MY_OWN is not set"],
+    );
+}
+
+/// Of MCP-1: a server is named in the user's own file, once, and rightly.
+#[test]
+fn the_configuration_is_checked() {
+    let home = Home::new();
+    let check = |text: &str, words: &[&str]| {
+        home.config(text);
+        let output = home.zeph(["config", "check"]).run();
+        assert_ne!(output.code, Some(0), "{text}");
+        assert_has(&output.stderr, words);
+    };
+    let one = "[[mcp.servers]]\nname = \"a\"\ncommand = \"x\"\n";
+    check(
+        &format!("{one}{one}"),
+        &["there are two MCP servers called \"a\""],
+    );
+    check(
+        "[[mcp.servers]]\nname = \"a b\"\ncommand = \"x\"\n",
+        &["config.toml:2:", "ASCII letters"],
+    );
+    check(
+        "[[mcp.servers]]\nname = \"a\"\n",
+        &["neither a `command` nor a `url`"],
+    );
+    check(
+        "[[mcp.servers]]\nname = \"a\"\nurl = \"file:///x\"\n",
+        &["config.toml:3:", "http://"],
+    );
+    check(&format!("{one}timeout = 3\n"), &["timeout"]);
+    home.config("");
+    home.write(".zeph/config.toml", one);
+    let refused = home.zeph(["tools", "list"]).run();
+    assert_ne!(refused.code, Some(0));
+    assert_has(&refused.stderr, &["mcp.servers"]);
+}

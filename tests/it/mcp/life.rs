@@ -1,0 +1,291 @@
+//! Servers that die, change, lie, say nothing or say too much: the agent goes on, and nothing of them stays.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::{Served, echo, says, tool};
+use crate::rig::{
+    Home, OpenAi, Reply, Terminal, assert_has, is_running, openai_config, unique_seconds, wait_for,
+};
+
+fn hello(served: &Served, script: &mut crate::rig::Running) -> Option<String> {
+    let said = says(script, "echo", &json!({ "text": "hello" }));
+    if said.0.is_none() {
+        assert_eq!(said.1, "said: hello");
+    }
+    assert!(!served.log().is_empty());
+    said.0
+}
+
+/// Asks for the listing again and again until it holds `words`, not faster than it is answered.
+fn asking(terminal: &mut Terminal, words: &str) {
+    let mut asked: Option<Instant> = None;
+    wait_for(words, || {
+        if asked.is_none_or(|asked| asked.elapsed() > Duration::from_millis(300)) {
+            terminal.type_keys("/mcp\r");
+            asked = Some(Instant::now());
+        }
+        terminal.text().contains(words).then_some(())
+    });
+}
+
+/// Proves MCP-2: a server that dies in a call fails that call, is started again, and serves again;
+/// meanwhile its tools fail with the category of a lost connection.
+#[test]
+fn a_dead_server_is_started_again() {
+    let served = Served::new(&[echo(), tool("die")]);
+    // It is called more often than is reasonable, to see when it is back.
+    served
+        .home
+        .more_config("[tools.anomaly]\nenabled = false\n");
+    let mut script = served.script();
+    assert_eq!(hello(&served, &mut script), None);
+    let died = says(&mut script, "die", &json!({}));
+    assert_eq!(died.0.as_deref(), Some("network_error"), "{died:?}");
+    assert_has(&died.1, &["it ended during the call"]);
+    wait_for("the server's return", || {
+        match hello(&served, &mut script) {
+            None => Some(()),
+            Some(category) => {
+                assert_eq!(category, "network_error");
+                None
+            }
+        }
+    });
+    // Killed from outside.
+    let pid: i32 = std::fs::read_to_string(served.file("pid"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    served.wait_for("start", 3);
+    wait_for("the server's return", || {
+        hello(&served, &mut script).is_none().then_some(())
+    });
+    script.hush();
+    script.wait().code(0);
+    served.home.wait_until_alone();
+}
+
+/// Of MCP-1: while a server is away its tools are not offered, and what it says after is told.
+#[test]
+fn tools_of_a_dead_server_are_out() {
+    let served = Served::new(&[echo(), tool("die")]);
+    let server = OpenAi::replies([
+        Reply::calls("d", &[("mcp_t_die", json!({}))]),
+        Reply::text("It died."),
+        Reply::text("Second."),
+    ]);
+    served.home.more_config(&openai_config(&server.url()));
+    let mut terminal = Terminal::start(&served.home, &["--yes"]);
+    terminal.prompts("");
+    // So that it does not come back.
+    std::fs::write(
+        served.file("server.py"),
+        "import sys\nsys.stderr.write('no\\x1b[2J way\\n')\nsys.exit(4)\n",
+    )
+    .unwrap();
+    terminal.type_keys("go\r");
+    terminal.shows("It died.");
+    terminal.type_keys("again\r");
+    terminal.shows("Second.");
+    terminal.type_keys("/mcp\r");
+    terminal.shows("t: restarting in");
+    asking(&mut terminal, "it ended with exit code 4: no[2J way");
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+    let tools = |at: usize| server.requests()[at].json()["tools"].to_string();
+    assert_has(&tools(0), &["mcp_t_echo", "mcp_t_die"]);
+    assert!(!tools(2).contains("mcp_t_"), "{}", tools(2));
+}
+
+/// Of MCP-1: `tools/list_changed` is followed: what was agreed to before is offered in the next turn.
+#[test]
+fn a_changed_list_is_followed() {
+    let served = Served::new(&[echo(), tool("change"), tool("new")]);
+    // It is agreed to, and not there yet.
+    served.tools(&[echo(), tool("change")]);
+    let next = json!([tool("change"), tool("new")]).to_string();
+    std::fs::write(served.file("next.json"), next).unwrap();
+    let server = OpenAi::replies([
+        Reply::calls("c", &[("mcp_t_change", json!({}))]),
+        Reply::text("Changed."),
+        Reply::text("Second."),
+    ]);
+    served.home.more_config(&openai_config(&server.url()));
+    let mut terminal = Terminal::start(&served.home, &["--yes"]);
+    terminal.prompts("");
+    terminal.type_keys("go\r");
+    terminal.shows("Changed.");
+    served.wait_for("tools/list", 2);
+    // The answer to that was taken in.
+    asking(&mut terminal, "t: connected, 2 tools");
+    terminal.type_keys("again\r");
+    terminal.shows("Second.");
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+    let tools = |at: usize| server.requests()[at].json()["tools"].to_string();
+    assert!(!tools(0).contains("mcp_t_new"), "{}", tools(0));
+    assert_has(&tools(2), &["mcp_t_new", "mcp_t_change"]);
+    assert!(!tools(2).contains("mcp_t_echo"), "{}", tools(2));
+}
+
+/// Of MCP-1: a server that does not answer, or is not there, delays a start no longer than is configured.
+#[test]
+fn a_slow_server_does_not_delay_the_start() {
+    let check = |mode: &str, told: &str| {
+        let served = Served::in_mode(&[echo()], mode, "");
+        served.home.more_config("[mcp]\nstart_wait_ms = 300\n");
+        let began = Instant::now();
+        let listed = served.home.zeph(["tools", "list"]).code(0);
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(10), "{mode}: {took:?}");
+        assert_has(&listed.stdout, &["bash", "read"]);
+        assert_has(&listed.stderr, &[told]);
+        served.home.wait_until_alone();
+    };
+    check("mute", "MCP server t: connecting");
+    check("babbles", "MCP server t: connecting");
+    let home = Home::new();
+    home.config("[[mcp.servers]]\nname = \"t\"\ncommand = \"./no-such-program\"\n");
+    let listed = home.zeph(["tools", "list"]).code(0);
+    assert_has(
+        &listed.stderr,
+        &["MCP server t: failed: ./no-such-program cannot be started: No such file"],
+    );
+}
+
+/// Of MCP-1: why a server does not come up is told, and its words do not reach the terminal by themselves.
+#[test]
+fn a_server_that_fails_says_why() {
+    let served = Served::in_mode(&[echo()], "exits", "");
+    let listed = served.home.zeph(["tools", "list"]).code(0);
+    assert_has(
+        &listed.stderr,
+        &[
+            "MCP server t: restarting in",
+            "it ended with exit code 7: no configuration",
+        ],
+    );
+    assert_eq!(listed.stderr.lines().count(), 1, "{}", listed.stderr);
+    let served = Served::in_mode(&[echo()], "mute", "connect_timeout_secs = 1\n");
+    served
+        .home
+        .zeph(["mcp", "list"])
+        .code(0)
+        .prints(&["t: restarting in", "did not answer within 1s"]);
+    served.home.wait_until_alone();
+}
+
+/// Of MCP-1: what a server sends beside its answers, and how much of it, does no harm.
+#[test]
+fn a_hostile_server_does_no_harm() {
+    let names = ["garbage", "endless", "flood", "silent"];
+    let tools: Vec<Value> = names.map(tool).into_iter().chain([echo()]).collect();
+    let served = Served::new(&tools);
+    served.config("", "call_timeout_secs = 1\n");
+    let garbage = served.call("garbage", &json!({}));
+    assert_eq!(
+        (garbage.code, garbage.stdout.as_str()),
+        (Some(0), "after garbage\n")
+    );
+    for name in ["endless", "flood", "silent"] {
+        let began = Instant::now();
+        let output = served.call(name, &json!({}));
+        assert!(began.elapsed() < Duration::from_secs(15), "{name}");
+        assert_eq!(output.code, Some(1), "{name}");
+        assert_has(
+            &output.stdout,
+            &["network_error", "did not answer within 1s"],
+        );
+    }
+    served.wait_for("notifications/cancelled", 1);
+    served.home.wait_until_alone();
+}
+
+/// Of MCP-1: lists without end and of great length are cut, and it is said so.
+#[test]
+fn long_lists_are_cut() {
+    let check = |mode: &str, tools: usize| {
+        let served = Served::in_mode(&[], mode, "");
+        let listed = served.home.zeph(["mcp", "list", "--json"]).code(0).json();
+        let found = listed[0]["tools"].as_array().unwrap();
+        assert_eq!(found.len(), tools, "{mode}");
+        let reasons = listed[0]["refused"].to_string();
+        assert_has(&reasons, &["only the first"]);
+        let longest = found
+            .iter()
+            .map(|tool| tool["description"].as_str().unwrap().chars().count());
+        assert!(longest.max() <= Some(2048));
+    };
+    check("many", 512);
+    // Twenty on the first page are one tool.
+    check("pages", 64);
+}
+
+/// Of MCP-1: with the agent goes the server, and what it started, however the agent ends.
+#[test]
+fn nothing_of_a_server_outlives_the_agent() {
+    for how in [None, Some(Signal::TERM), Some(Signal::KILL)] {
+        let seconds = unique_seconds();
+        let served = Served::new(&[echo()]);
+        served.config(&format!("child {seconds}"), "");
+        let mut script = served.script();
+        assert_eq!(hello(&served, &mut script), None);
+        wait_for("the child", || is_running(&seconds).then_some(()));
+        match how {
+            None => {
+                script.hush();
+                script.wait().code(0);
+            }
+            Some(signal) => {
+                script.signal(signal);
+                script.hush();
+                script.kill();
+            }
+        }
+        served.home.wait_until_alone();
+        wait_for("the child's end", || (!is_running(&seconds)).then_some(()));
+    }
+}
+
+/// Of MCP-1: servers are connected to at the same time, and the first of two with one id has it.
+#[test]
+fn servers_live_side_by_side() {
+    let served = Served::new(&[echo()]);
+    let folder = served.file("").display().to_string();
+    let script = served.file("server.py").display().to_string();
+    let server = |name: &str| {
+        format!(
+            "[[mcp.servers]]\nname = {name:?}\ncommand = \"python3\"\nargs = [{script:?}, {folder:?}]\n"
+        )
+    };
+    served.tools(&[
+        json!({ "name": "b_c", "inputSchema": { "type": "object" } }),
+        json!({ "name": "c", "inputSchema": { "type": "object" } }),
+    ]);
+    served
+        .home
+        .config(&format!("{}{}", server("a"), server("a_b")));
+    for name in ["a", "a_b"] {
+        served.home.zeph(["mcp", "approve", name, "--yes"]).code(0);
+    }
+    let listed = served.home.zeph(["tools", "list"]).code(0).stdout;
+    let ids: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|id| id.starts_with("mcp_"))
+        .collect();
+    assert_eq!(ids, ["mcp_a_b_b_c", "mcp_a_b_c", "mcp_a_c"]);
+    let told = served.home.zeph(["mcp", "list"]).code(0).stdout;
+    assert_has(
+        &told,
+        &[
+            "a: connected, 2 tools",
+            "a_b: connected, 1 tool\n",
+            "c is out: another server has a tool of this id",
+        ],
+    );
+}

@@ -1,0 +1,67 @@
+//! `/mcp` and `/mcp approve` in a conversation.
+
+use serde_json::json;
+
+use super::{Served, echo, tool};
+use crate::rig::{OpenAi, Reply, Terminal, assert_has, openai_config};
+
+/// Proves CMD-1, MCP-1a: the listing, what is out and why; a person agrees to what was shown, and it is offered.
+#[test]
+fn a_person_agrees_in_a_conversation() {
+    let hidden = json!({ "name": "sly", "description": "Does\u{202e} it.\u{200b}", "inputSchema": { "type": "object" } });
+    let served = Served::unapproved(&[echo(), hidden, tool("日本")]);
+    let server = OpenAi::replies([Reply::text("First."), Reply::text("Second.")]);
+    served.home.more_config(&openai_config(&server.url()));
+    let mut terminal = Terminal::start(&served.home, &[]);
+    terminal.shows("2 tools are not agreed to");
+    terminal.prompts("");
+    terminal.type_keys("/mcp\r");
+    terminal.shows("t: connected, 0 tools");
+    terminal.shows("echo is out: not agreed to yet");
+    terminal.shows("日本 is out: its name has no ASCII letter or digit");
+    terminal.type_keys("go\r");
+    terminal.shows("First.");
+    // Nothing was shown yet.
+    terminal.type_keys("/mcp approve t yes\r");
+    terminal.shows("error: /mcp approve t shows first what is to be agreed to");
+    terminal.type_keys("/mcp approve x\r");
+    terminal.shows("error: no MCP server is called \"x\"");
+    terminal.type_keys("/mcp approve t\r");
+    terminal.shows("description: Does\\u{202e} it.\\u{200b}");
+    terminal.shows("/mcp approve t yes lets these tools be called.");
+    terminal.type_keys("/mcp approve t yes\r");
+    terminal.shows("2 tools of the MCP server t can be called");
+    terminal.type_keys("again\r");
+    terminal.shows("Second.");
+    terminal.type_keys("/quit\r");
+    assert_eq!(terminal.ends().0.code(), Some(0));
+    let tools = |at: usize| server.requests()[at].json()["tools"].to_string();
+    assert!(!tools(0).contains("mcp_"), "{}", tools(0));
+    assert_has(&tools(1), &["mcp_t_echo", "mcp_t_sly", "\"Does it.\""]);
+    assert!(!tools(1).contains("\\u202e") && !tools(1).contains('\u{202e}'));
+}
+
+/// Proves CMD-1: no line of the listing is wider than 80 columns.
+#[test]
+fn the_listing_fits_a_terminal() {
+    let long = json!({ "name": "n".repeat(60), "inputSchema": { "type": "object" } });
+    let served = Served::in_mode(&[echo(), long], "", "tool_allowlist = [\"other\"]\n");
+    let listed = served.home.zeph(["mcp", "list"]).code(0).stdout;
+    assert_has(
+        &listed,
+        &[
+            "t: connected, 0 tools",
+            "echo is out: it is not in `tool_allowlist`",
+        ],
+    );
+    assert!(
+        listed.lines().all(|line| line.chars().count() <= 80),
+        "{listed}"
+    );
+    let failing = Served::in_mode(&[echo()], "exits", "");
+    let listed = failing.home.zeph(["mcp", "list"]).code(0).stdout;
+    assert!(
+        listed.lines().all(|line| line.chars().count() <= 80),
+        "{listed}"
+    );
+}
