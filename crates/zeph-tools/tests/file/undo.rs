@@ -499,6 +499,26 @@ async fn what_was_undone_is_not_seen_any_more() {
     assert_eq!(world.read("a"), "one");
 }
 
+/// Proves FILE-28: a link that a batch put where it had removed a directory is no hindrance, since the undo takes
+/// it away before.
+#[tokio::test]
+async fn a_link_in_the_place_of_a_removed_directory_goes_with_its_batch() {
+    let world = Journaled::new();
+    world.put("a/b/c", "text\n");
+    world.put("a/b/d/e", "more\n");
+    std::os::unix::fs::symlink("a/b", world.root.join("link")).unwrap();
+    let before = world.tree();
+    let call = |tool, params| world.call("1", tool, params);
+    call("delete_path", json!({ "path": "a" })).await;
+    call(
+        "move_path",
+        json!({ "source": "link", "destination": "a/b" }),
+    )
+    .await;
+    world.undone().await;
+    assert_eq!(world.tree(), before);
+}
+
 #[derive(Debug, Clone)]
 struct Op {
     tool: &'static str,

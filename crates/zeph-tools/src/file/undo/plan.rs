@@ -37,6 +37,7 @@ pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec
     let mut view = View {
         sandbox,
         known: BTreeMap::new(),
+        made: BTreeSet::new(),
     };
     let mut reasons = BTreeSet::new();
     let mut planned = Vec::new();
@@ -77,6 +78,9 @@ struct View<'a> {
     sandbox: &'a Sandbox,
     /// What would stand where something else stands now.
     known: BTreeMap<PathBuf, Standing>,
+    /// The directories among them that do not stand there now: what is not known to stand in one does not, whatever
+    /// the disk has in its place.
+    made: BTreeSet<PathBuf>,
 }
 
 impl View<'_> {
@@ -135,21 +139,34 @@ impl View<'_> {
             Step::Parent { path } => {
                 // One that holds something stays.
                 if self.children(path).is_ok_and(|names| names.is_empty()) {
-                    self.known.insert(path.clone(), Standing::Absent);
+                    self.put(path.clone(), Standing::Absent);
                 }
             }
-            Step::Put { path, before, .. } => {
-                self.known.insert(path.clone(), before.standing());
-            }
+            Step::Put { path, before, .. } => self.put(path.clone(), before.standing()),
             Step::Move { from, to, tree } => {
                 self.known.retain(|path, _| !path.starts_with(to));
+                self.made.retain(|path| !path.starts_with(to));
                 self.known.insert(to.clone(), Standing::Absent);
                 for listed in tree {
-                    let path = below(from, &listed.path);
-                    self.known.insert(path, listed.standing.clone());
+                    self.put(below(from, &listed.path), listed.standing.clone());
                 }
             }
         }
+    }
+
+    /// Sees `standing` at `path` from here on.
+    fn put(&mut self, path: PathBuf, standing: Standing) {
+        match standing {
+            Standing::Directory => {
+                if self.stands(&path, &standing) == Ok(false) {
+                    self.made.insert(path.clone());
+                }
+            }
+            _ => {
+                self.made.remove(&path);
+            }
+        }
+        self.known.insert(path, standing);
     }
 
     /// What is known to stand at `path`; `None` when the disk says.
@@ -158,8 +175,9 @@ impl View<'_> {
             return Some(standing);
         }
         let mut above = path.ancestors().skip(1);
-        match above.find_map(|path| self.known.get(path)) {
-            None | Some(Standing::Directory) => None,
+        match above.find_map(|path| self.known.get_key_value(path)) {
+            None => None,
+            Some((dir, Standing::Directory)) if !self.made.contains(dir) => None,
             Some(_) => Some(&Standing::Absent),
         }
     }
@@ -177,11 +195,11 @@ impl View<'_> {
     /// The names in a directory.
     fn children(&self, dir: &Path) -> Result<BTreeSet<OsString>, String> {
         let mut names = BTreeSet::new();
-        if self
-            .known
-            .get(dir)
-            .is_none_or(|known| *known == Standing::Directory)
-        {
+        let on_disk = match self.known(dir) {
+            None => true,
+            Some(known) => *known == Standing::Directory && !self.made.contains(dir),
+        };
+        if on_disk {
             names = names_on_disk(self.sandbox, dir).map_err(|error| error.to_string())?;
         }
         let inside = (Bound::Excluded(dir), Bound::Unbounded);
