@@ -35,6 +35,7 @@ mod interrupt;
 mod jobs;
 mod limits;
 mod loops;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
 mod mind;

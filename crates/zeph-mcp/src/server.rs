@@ -11,7 +11,7 @@ use zeph_tools::{McpError, McpErrorCode};
 
 use crate::config::McpServerConfig;
 use crate::failure::About;
-use crate::link::{Address, Connection, Link};
+use crate::link::{Address, Connection, LACKS, Link};
 use crate::text::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
 use crate::trust::{Pin, Pins, Standing, standing};
@@ -145,6 +145,9 @@ impl Server {
 
     /// Lives until `stop`.
     pub(crate) async fn live(self: Arc<Self>, dial: Arc<dyn Dial>, stop: CancellationToken) {
+        if let Some(why) = LACKS {
+            return self.end(why);
+        }
         let mut failures = 0;
         loop {
             let began = Instant::now();

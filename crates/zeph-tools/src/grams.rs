@@ -57,6 +57,7 @@ impl Grams {
     }
 
     /// Looks for them whatever the bit says that tells the case of letters.
+    #[cfg(any(test, feature = "shell"))]
     pub(crate) fn in_any_case(literals: impl IntoIterator<Item = &'static [u8]>) -> Self {
         Self::new(literals.into_iter().collect(), !0x20)
     }

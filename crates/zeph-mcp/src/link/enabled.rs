@@ -1,4 +1,4 @@
-//! One connection to one server: the only file that speaks with the protocol's library.
+//! The connection itself: the only file that speaks with the protocol's library.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -21,13 +21,12 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use serde_json::{Map, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::{McpError, ToolError};
 
+use super::{Address, http};
 use crate::failure::About;
-use crate::http;
 
 /// The most tools that are taken of one server.
 const MOST_TOOLS: usize = 512;
@@ -36,30 +35,12 @@ const MOST_PAGES: usize = 64;
 /// How long a server that is told to stop a call may take to be told.
 const TELLING: Duration = Duration::from_millis(500);
 
-/// A program that was started, and how it is spoken with.
-pub struct Program {
-    /// Its standard input.
-    pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Its standard output.
-    pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// Resolves when it has ended, with how. Dropping it ends the program.
-    pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
-}
-
 type Served = Pin<
     Box<
         dyn Future<Output = Result<RunningService<RoleClient, Handler>, ClientInitializeError>>
             + Send,
     >,
 >;
-
-/// Where a server is.
-pub enum Address {
-    /// Behind these pipes.
-    Program(Program),
-    /// Behind this address, with these headers in every request.
-    Url(String, Vec<(String, String)>),
-}
 
 /// A connection that stands.
 pub(crate) struct Link {

@@ -1,0 +1,44 @@
+//! One connection to one server. What speaks the protocol is behind the feature `client`; without it
+//! there is no connection, and each server says so.
+
+#[cfg(not(feature = "client"))]
+mod disabled;
+#[cfg(feature = "client")]
+mod enabled;
+#[cfg(feature = "client")]
+mod failure;
+#[cfg(feature = "client")]
+mod http;
+
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+#[cfg(not(feature = "client"))]
+pub(crate) use disabled::{Connection, Link};
+#[cfg(feature = "client")]
+pub(crate) use enabled::{Connection, Link};
+
+/// Why nothing is connected to; `None` where the protocol is spoken.
+pub(crate) const LACKS: Option<&str> = match cfg!(feature = "client") {
+    true => None,
+    false => Some("this build has no MCP client; build one with `--features mcp`"),
+};
+
+/// A program that was started, and how it is spoken with.
+pub struct Program {
+    /// Its standard input.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Its standard output.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// Resolves when it has ended, with how. Dropping it ends the program.
+    pub ended: Pin<Box<dyn Future<Output = String> + Send>>,
+}
+
+/// Where a server is.
+pub enum Address {
+    /// Behind these pipes.
+    Program(Program),
+    /// Behind this address, with these headers in every request.
+    Url(String, Vec<(String, String)>),
+}
