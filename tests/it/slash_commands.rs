@@ -129,7 +129,7 @@ fn wrong_words() {
 #[cfg(not(feature = "mcp"))]
 #[test]
 fn a_build_without_mcp_says_how_to_get_it() {
-    let home = Home::scripted("[[reply]]\ntext = \"Hello.\"\n");
+    let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");
     let mark = home.data().join("started");
     home.more_config(&format!(
         "[[mcp.servers]]\nname = \"files\"\ncommand = \"/usr/bin/touch\"\nargs = [{mark:?}]\n"
