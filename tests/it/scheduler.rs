@@ -324,12 +324,10 @@ fn tasks_run_beside_a_session() {
     wait_for("the last end", || {
         (states(&home).last()? == "5 done").then_some(())
     });
-    // It is told above what is being typed.
-    terminal.shows("scheduled task 5 begins: now");
-    terminal.shows("): It is done.");
     terminal.prompts("half a line");
     terminal.type_keys("\r");
-    terminal.shows("tokens in");
+    terminal.shows("scheduled task 5 begins: now");
+    terminal.shows("): It is done.");
     terminal.prompts("");
     let own = |request: &Request| request.json().to_string().contains("half a line");
     assert!(own(&server.last()));

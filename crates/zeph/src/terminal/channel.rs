@@ -1,11 +1,9 @@
 //! The person at the terminal, as the agent sees them.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use reedline::ExternalPrinter;
 use serde_json::Value;
 use zeph_core::{AgentEvent, Channel, UserAnswer};
 use zeph_tools::Confirmation;
@@ -69,10 +67,8 @@ pub(crate) struct TerminalChannel {
 
 struct Shared {
     screen: Mutex<Screen>,
-    /// What was noticed while the person types and could not be printed above the prompt; `None` when they do not.
+    /// What was noticed while the person types; `None` when they do not.
     held: Mutex<Option<Vec<String>>>,
-    /// What prints above the prompt.
-    printer: Mutex<Option<SyncSender<String>>>,
 }
 
 impl Shared {
@@ -82,19 +78,6 @@ impl Shared {
 
     fn held(&self) -> MutexGuard<'_, Option<Vec<String>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has a notice printed above the prompt, as it is shown elsewhere; whether that is done.
-    fn print_above(&self, text: &str) -> bool {
-        let printer = self.printer.lock();
-        let printer = printer.unwrap_or_else(PoisonError::into_inner);
-        let Some(printer) = &*printer else {
-            return false;
-        };
-        match self.screen().noticed(text) {
-            Some(shown) => printer.try_send(shown).is_ok(),
-            None => true,
-        }
     }
 
     fn release(&self) {
@@ -136,7 +119,6 @@ impl TerminalChannel {
             shared: Arc::new(Shared {
                 screen: Mutex::new(screen),
                 held: Mutex::default(),
-                printer: Mutex::default(),
             }),
             answer: Mutex::new(answer),
             keyboard: Keyboard::default(),
@@ -183,20 +165,8 @@ impl TerminalChannel {
         screen.error(&redacted(text));
     }
 
-    /// What prints above the prompt what is noticed while the person types.
-    pub(super) fn printer(&self) -> ExternalPrinter<String> {
-        let printer = ExternalPrinter::default();
-        let sender = Some(printer.sender());
-        *self
-            .shared
-            .printer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = sender;
-        printer
-    }
-
     /// The person begins to type: what is noticed from now on (a background job has ended) does not
-    /// get between their words, but above them, or else behind.
+    /// get between their words.
     pub(super) fn hold_notices(&self) {
         self.shared.held().get_or_insert_default();
     }
@@ -241,9 +211,7 @@ impl Channel for TerminalChannel {
         if let AgentEvent::Notice(text) = &event
             && let Some(held) = &mut *self.shared.held()
         {
-            if !self.shared.print_above(text) {
-                held.push(text.clone());
-            }
+            held.push(text.clone());
             return;
         }
         let wait = self.screen().event(event);

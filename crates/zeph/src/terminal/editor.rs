@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use reedline::{
-    Color, DefaultHinter, EditCommand, Emacs, ExternalPrinter, FileBackedHistory, Highlighter,
-    IdeMenu, KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
+    Color, DefaultHinter, EditCommand, Emacs, FileBackedHistory, Highlighter, IdeMenu, KeyCode,
+    KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
     PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText,
     ValidationResult, Validator, default_emacs_keybindings,
 };
@@ -25,8 +24,6 @@ use super::keyboard::{Keyboard, is_connected};
 
 /// Inputs that are remembered.
 const HISTORY: usize = 2000;
-/// How often it is looked for something to print above the prompt.
-const LOOKS_EVERY: Duration = Duration::from_millis(250);
 const MENU: &str = "completion";
 
 /// What the person did at the prompt.
@@ -52,8 +49,7 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    /// An editor whose history is in `history_file`, which prints above the prompt what `notices` brings; the second value
-    /// says why it has no history, if so.
+    /// An editor whose history is in `history_file`; the second value says why it is not, if so.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -62,7 +58,6 @@ impl Editor {
         history_file: &Path,
         keyboard: Keyboard,
         colour: bool,
-        notices: ExternalPrinter<String>,
     ) -> io::Result<(Self, Option<String>)> {
         let (history, trouble) = match open_history(history_file) {
             Ok(history) => (Some(history), None),
@@ -77,10 +72,7 @@ impl Editor {
             .name("line editor".to_owned())
             .spawn(move || {
                 let empty = Arc::new(AtomicBool::new(true));
-                let editor = build(project, history, colour, Arc::clone(&empty));
-                let mut editor = editor
-                    .with_external_printer(notices)
-                    .with_poll_interval(LOOKS_EVERY);
+                let mut editor = build(project, history, colour, Arc::clone(&empty));
                 while let Ok(answer) = receive.recv() {
                     let _reading = keyboard.hold();
                     let _restored = Restore;

@@ -73,7 +73,6 @@ pub(crate) async fn run(
         &options.history_file,
         channel.keyboard().clone(),
         terminal.stdout.colour,
-        channel.printer(),
     )
     .context("the line editor cannot be started")?;
     if !terminal.quiet {
