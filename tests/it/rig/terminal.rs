@@ -30,6 +30,8 @@ pub(crate) struct Terminal {
     before: Modes,
     screen: Arc<Mutex<vt100::Parser>>,
     raw: Arc<Mutex<Vec<u8>>>,
+    /// How much had been written when Enter was pressed last.
+    entered: usize,
 }
 
 impl Terminal {
@@ -95,10 +97,14 @@ impl Terminal {
             before,
             screen,
             raw,
+            entered: 0,
         }
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
+        if keys.ends_with('\r') {
+            self.entered = self.raw.lock().unwrap().len();
+        }
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -116,6 +122,7 @@ impl Terminal {
     #[track_caller]
     pub(crate) fn prompts(&self, text: &str) {
         let expect = format!("› {text}");
+        let text_is_empty = text.is_empty();
         self.until(&format!("the prompt {expect:?}"), |text| {
             let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
             let last = text
@@ -124,7 +131,11 @@ impl Terminal {
                 .last()
                 .unwrap_or_default()
                 .trim_end();
-            is_raw && last == expect.trim_end()
+            // The empty prompt from before the last Enter does not count.
+            let is_next = !text_is_empty
+                || self.entered == 0
+                || self.raw.lock().unwrap()[self.entered..].contains(&b'\n');
+            is_raw && is_next && last == expect.trim_end()
         });
     }
 
