@@ -1,6 +1,6 @@
 //! Facts compared by what they mean: all of them, by vectors that stand beside them.
 //!
-//! A search reads a few bits of each fact ([`signs`](crate::signs)), and of those that differ least from its own the vectors. Bits,
+//! A search reads a few bits of each fact (`signs`), and of those that differ least from its own the vectors. Bits,
 //! vectors and facts are tied by triggers and keys of the database, whichever process changes one; what is damaged is not found.
 
 use futures_util::TryStreamExt;
