@@ -76,6 +76,14 @@ pub(crate) fn controls(word: u64) -> u64 {
     !(shown | breaks | word) & HIGH
 }
 
+/// Control characters of ASCII, line breaks and tabs among them.
+pub(crate) fn unseen(word: u64) -> u64 {
+    let low = word & !HIGH;
+    let is_not_delete = (low ^ (0x7f * ONES)) + !HIGH;
+    let shown = (low + (0x80 - 0x20) * ONES) & is_not_delete;
+    !(shown | word) & HIGH
+}
+
 /// Bytes of a block, of which all words are looked at without a branch between them.
 #[cfg(feature = "shell")]
 const BLOCK: usize = 64;
@@ -188,6 +196,10 @@ mod tests {
         let text = *b"\n\tz~ \xc2\x80\xff\xe2\x9c\x95 abcdefgh";
         for byte in 0..=u8::MAX {
             for at in 0..text.len() {
+                let mut shown = *b"  z~ \xc2\x80\xff\xe2\x9c\x95 abcdefgh";
+                shown[at] = byte;
+                let is_control = byte.is_ascii_control().then_some(at);
+                assert_eq!(find(&shown, unseen), is_control, "{byte:#x} at {at}");
                 let mut text = text;
                 text[at] = byte;
                 let check = |class: fn(u64) -> u64, is: bool| {

@@ -2,8 +2,11 @@
 //!
 //! Of each literal four bytes in a row are looked for, two pairs, and of each byte five bits. A table says of a pair
 //! which rows of literals have it as their first pair, and which as their second one, a bit for each row: where both
-//! are said of pairs that follow one another, the literals of the row are compared. Pairs are looked at every second
+//! are said of pairs that follow one another, the literals of the row are compared. Which literals share a row is
+//! chosen so that this seldom happens by chance. Pairs are looked at every second
 //! byte, so that a literal has two places in the table: one for each way in which pairs may divide it.
+
+use std::cmp::Reverse;
 
 use crate::bytes::filled;
 
@@ -37,6 +40,25 @@ struct Entry {
     /// Where it has its two pairs: one byte behind this, so that they may begin before it.
     place: u16,
 }
+
+/// A row that is filled.
+#[derive(Debug, Default)]
+struct Row {
+    entries: Vec<Entry>,
+    /// The pairs that its literals have as the first one, and as the second.
+    pairs: [Pairs; 2],
+}
+
+/// Different pairs.
+#[derive(Debug, Default)]
+struct Pairs {
+    all: Vec<Bytes>,
+    /// How often one of them comes.
+    weight: u64,
+}
+
+/// The bits of the bytes of a pair; none where any byte may stand.
+type Bytes = [Option<usize>; 2];
 
 /// Literals that are looked for together.
 #[derive(Debug)]
@@ -77,23 +99,22 @@ impl Grams {
                 entries.push((gram(literal, place.into()), entry));
             }
         }
-        // Literals with the same first pair share a row.
-        entries.sort_by_key(|(gram, _)| *gram);
+        // Those that come often have the first choice of a row.
+        entries.sort_by_key(|(gram, _)| Reverse(weight(first(gram)) * weight(second(gram))));
         let mut fits = Box::new([Fits::default(); PAIRS]);
-        let mut rows = vec![Vec::new(); ROWS];
-        for (index, (gram, entry)) in entries.iter().enumerate() {
-            let row = index * ROWS / entries.len();
-            rows[row].push(*entry);
-            for (pair, fits) in fits.iter_mut().enumerate() {
-                fits.first |= u64::from(is_pair(pair, [gram[0], gram[1]])) << row;
-                fits.second |= u64::from(is_pair(pair, [gram[2], gram[3]])) << row;
-            }
+        let mut rows: Vec<Row> = (0..ROWS).map(|_| Row::default()).collect();
+        for (gram, entry) in &entries {
+            let choice = (0..ROWS).min_by_key(|row| rows[*row].more(gram));
+            let row = choice.unwrap_or_default();
+            rows[row].add(gram, *entry);
+            numbers(first(gram)).for_each(|pair| fits[pair].first |= 1 << row);
+            numbers(second(gram)).for_each(|pair| fits[pair].second |= 1 << row);
         }
         let places = entries.iter().map(|(_, entry)| usize::from(entry.place));
         Self {
             furthest: places.max().unwrap_or_default(),
             fits,
-            rows,
+            rows: rows.into_iter().map(|row| row.entries).collect(),
             literals,
             compared,
         }
@@ -141,9 +162,12 @@ impl Grams {
                 Some(word) => u64::from_le_bytes(*word),
                 None => filled(rest),
             };
-            let other = self.compare(text, from, at, (word, begun));
-            found = other.map_or(found, |other| found.min(other));
-            begun = self.rows(word, begun).1;
+            let (rows, begins) = self.rows(word, begun);
+            if rows != [0; 4] {
+                let other = self.compare(text, from, at, (word, begun));
+                found = other.map_or(found, |other| found.min(other));
+            }
+            begun = begins;
             at += 8;
         }
         found
@@ -209,23 +233,78 @@ impl Grams {
     }
 }
 
+impl Row {
+    /// How much more often a pair of the row's first ones would be followed by one of its second ones, were both by
+    /// chance, if it had these.
+    fn more(&self, gram: &Gram) -> u64 {
+        let [firsts, seconds] = &self.pairs;
+        firsts.with(first(gram)) * seconds.with(second(gram)) - firsts.weight * seconds.weight
+    }
+
+    fn add(&mut self, gram: &Gram, entry: Entry) {
+        self.entries.push(entry);
+        let [firsts, seconds] = &mut self.pairs;
+        firsts.add(first(gram));
+        seconds.add(second(gram));
+    }
+}
+
+impl Pairs {
+    /// Its weight with one more pair.
+    fn with(&self, pair: Bytes) -> u64 {
+        match self.all.contains(&pair) {
+            true => self.weight,
+            false => self.weight + weight(pair),
+        }
+    }
+
+    fn add(&mut self, pair: Bytes) {
+        self.weight = self.with(pair);
+        if !self.all.contains(&pair) {
+            self.all.push(pair);
+        }
+    }
+}
+
+/// The bits of four bytes.
+type Gram = [Option<usize>; 4];
+
+fn first(gram: &Gram) -> Bytes {
+    [gram[0], gram[1]]
+}
+
+fn second(gram: &Gram) -> Bytes {
+    [gram[2], gram[3]]
+}
+
+/// How often a pair comes, as a multiple of how often the rarest one does.
+fn weight(pair: Bytes) -> u64 {
+    const ANY: u32 = 9;
+    let seldom = |byte: Option<usize>| byte.map_or(0, |byte| RARE[byte]);
+    pair.map(|byte| 1 << (ANY - seldom(byte))).iter().product()
+}
+
 /// The bits of four bytes of a literal, of which the first one is before a place; none where there is no byte.
-fn gram(literal: &[u8], place: usize) -> [Option<usize>; 4] {
+fn gram(literal: &[u8], place: usize) -> Gram {
     [0, 1, 2, 3].map(|offset| {
         let at = (place + offset).checked_sub(1)?;
         Some((u64::from(*literal.get(at)?) & BITS) as usize)
     })
 }
 
+/// How rare the four bytes are. A sign that is there twice counts once: lines are drawn with the same one.
 fn rarity(literal: &[u8], place: usize) -> u32 {
-    let bytes = gram(literal, place).into_iter().flatten();
-    bytes.map(|byte| RARE[byte]).sum()
+    let gram = gram(literal, place);
+    let is_sign = |at: usize| !literal[place + at - 1].is_ascii_alphanumeric();
+    let is_drawn = |at: usize| gram[..at].contains(&gram[at]) && is_sign(at);
+    let bytes = (0..gram.len()).filter(|at| gram[*at].is_some() && !is_drawn(*at));
+    bytes.filter_map(|at| gram[at]).map(|byte| RARE[byte]).sum()
 }
 
-/// Whether a pair has these bytes.
-fn is_pair(pair: usize, bytes: [Option<usize>; 2]) -> bool {
-    let [low, high] = bytes;
-    low.is_none_or(|byte| byte == pair & BITS as usize) && high.is_none_or(|byte| byte == pair >> 5)
+/// The numbers of the pairs that have these bytes.
+fn numbers(bytes: Bytes) -> impl Iterator<Item = usize> {
+    let [low, high] = bytes.map(|byte| byte.map_or(0..=BITS as usize, |byte| byte..=byte));
+    high.flat_map(move |high| low.clone().map(move |low| high << 5 | low))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use memchr::{memchr, memchr2, memrchr};
 
 use super::Secrets;
 use super::kind::{Kind, Kinds};
@@ -234,19 +234,12 @@ impl StreamRedactor {
         shown.clear();
         // Where each line is, in what is shown and in the text.
         let mut lines = Vec::with_capacity(range.len() / 64);
-        let mut at = range.start;
-        let mut colours = true;
-        for end in memchr_iter(b'\n', &text.as_bytes()[range.clone()]) {
-            let next = range.start + end + 1;
-            let start = shown.len();
-            colours &= view::add_shown(&text[at..next], &mut shown);
-            lines.push((start..shown.len(), at..next));
-            // The line break may be a part of an escape.
-            if shown.last() != Some(&b'\n') {
-                shown.push(b'\n');
-            }
-            at = next;
-        }
+        let (mut start, mut at) = (0, range.start);
+        let colours = view::add_shown(&text[range.clone()], &mut shown, |shown, line| {
+            let end = range.start + line;
+            lines.push((start..shown, at..end));
+            (start, at) = (shown, end);
+        });
         let secrets = Arc::clone(&self.secrets);
         let mut candidates = Candidates::new(&secrets, &shown);
         let printed = &text.as_bytes()[..range.end];

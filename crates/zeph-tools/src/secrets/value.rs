@@ -1,5 +1,9 @@
 //! Whether a text is a secret's value, or a word, a reference, a placeholder.
 
+use std::sync::LazyLock;
+
+use crate::grams::Grams;
+
 /// How many different bytes a text has.
 pub(super) fn variety(text: &str) -> usize {
     let mut seen = [false; 256];
@@ -48,10 +52,17 @@ const PLACEHOLDERS: &[&str] = &[
     "invalid",
 ];
 
+static PLACEHOLDER: LazyLock<Grams> = LazyLock::new(|| any_of(PLACEHOLDERS));
+
+/// Finds these words, all at once.
+fn any_of(words: &'static [&str]) -> Grams {
+    Grams::exact(words.iter().map(|word| word.as_bytes()))
+}
+
 /// Whether a text stands where a value will be: `<token>`, `xxxx`, `changeme`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    PLACEHOLDERS.iter().any(|word| lower.contains(word))
+    PLACEHOLDER.find(lower.as_bytes(), 0).is_some()
         || text.contains(['<', '>', '…'])
         || is_crossed_out(&lower)
         || is_sequence(text)
@@ -267,38 +278,41 @@ fn is_identifier(text: &str) -> bool {
         && has_steady_case(text)
 }
 
+/// What a text of words speaks of that is a name for a value.
+const NAMES: &[&str] = &[
+    "passw",
+    "passphrase",
+    "secret",
+    "token",
+    "key",
+    "user",
+    "admin",
+    "test",
+    "demo",
+    "credential",
+    "string",
+    "default",
+    "none",
+    "null",
+    "true",
+    "false",
+    "hidden",
+    "required",
+    "optional",
+    "disabled",
+    "enabled",
+    "value",
+    "auth",
+    "login",
+    "prompt",
+    "field",
+    "input",
+    "text",
+];
+
+static NAME: LazyLock<Grams> = LazyLock::new(|| any_of(NAMES));
+
 /// Whether a text of words speaks of what it would be: `password1`, `access-token`.
 fn names_itself(text: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "passw",
-        "passphrase",
-        "secret",
-        "token",
-        "key",
-        "user",
-        "admin",
-        "test",
-        "demo",
-        "credential",
-        "string",
-        "default",
-        "none",
-        "null",
-        "true",
-        "false",
-        "hidden",
-        "required",
-        "optional",
-        "disabled",
-        "enabled",
-        "value",
-        "auth",
-        "login",
-        "prompt",
-        "field",
-        "input",
-        "text",
-    ];
-    let lower = text.to_ascii_lowercase();
-    NAMES.iter().any(|name| lower.contains(name))
+    NAME.find(text.to_ascii_lowercase().as_bytes(), 0).is_some()
 }

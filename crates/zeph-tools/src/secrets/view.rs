@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use memchr::{memchr2_iter, memchr3};
+use memchr::{memchr, memchr2_iter, memchr3};
 
-use crate::bytes::{controls, find};
+use crate::bytes::{controls, find, unseen};
 
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct View {
@@ -30,58 +30,80 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
-/// Adds a line as a terminal shows it to `shown`, which stays UTF-8. Returns whether all that is not shown is colours
-/// and control characters: no literal is in these, nor begins in them.
-pub(super) fn add_shown(line: &str, shown: &mut Vec<u8>) -> bool {
+/// Adds lines as a terminal shows them to `shown`, which stays UTF-8, each with its line break; calls `ended` for each
+/// with its end in `shown` and in the text. Returns whether all that is not shown is colours and control characters: no
+/// literal is in these, nor begins in them.
+pub(super) fn add_shown(
+    text: &str,
+    shown: &mut Vec<u8>,
+    mut ended: impl FnMut(usize, usize),
+) -> bool {
     let mut colours = true;
-    let bytes = line.as_bytes();
-    let start = shown.len();
+    let bytes = text.as_bytes();
+    let mut start = shown.len();
     let mut endless = false;
     let mut at = 0;
-    while at < bytes.len() {
+    loop {
         at += add_plain(&bytes[at..], shown);
-        match bytes.get(at) {
-            Some(&ESC) => {
-                let length = escape(&line[at..], &mut endless);
-                colours &= is_colour(&bytes[at..], length);
-                at += length;
-            }
-            Some(&BACKSPACE) => {
+        let Some(&byte) = bytes.get(at) else {
+            return colours;
+        };
+        let mut next = at + 1;
+        match byte {
+            ESC => match colour(&bytes[at..]) {
+                Some(length) => next = at + length,
+                None => {
+                    colours = false;
+                    let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+                    next = at + escape(&text[at..end], &mut endless);
+                }
+            },
+            BACKSPACE => {
                 colours = false;
-                at += 1;
                 while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
-            Some(_) => at += 1,
-            None => {}
+            b'\n' | b'\t' => shown.push(byte),
+            _ => {}
+        }
+        at = next;
+        // The line break may be a part of an escape.
+        if bytes[at - 1] == b'\n' {
+            if shown.last() != Some(&b'\n') {
+                shown.push(b'\n');
+            }
+            ended(shown.len(), at);
+            start = shown.len();
+            endless = false;
         }
     }
-    colours
 }
 
-/// Whether the escape of so many bytes with which a text begins sets a colour, or erases what is behind the cursor;
-/// one of these is not told from the beginning of `Key`.
-fn is_colour(text: &[u8], length: usize) -> bool {
-    match text.split_at(length) {
-        ([ESC, b'[', body @ .., b'm' | b'K'], behind) if !behind.starts_with(b"ey") => {
-            body.iter().all(|byte| matches!(byte, b'0'..=b'9' | b';'))
-        }
-        _ => false,
-    }
+/// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
+/// these is not told from the beginning of `Key`.
+fn colour(text: &[u8]) -> Option<usize> {
+    let [ESC, b'[', body @ ..] = text else {
+        return None;
+    };
+    let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
+    let length = body.iter().position(is_end)?;
+    let (last, behind) = body[length..].split_first()?;
+    let is_colour = matches!(last, b'm' | b'K') && !behind.starts_with(b"ey");
+    is_colour.then_some(2 + length + 1)
 }
 
-/// Adds what is before the first control character; returns how many bytes that were.
+/// Adds what is before the first byte that is not seen by itself; returns how many bytes that were.
 fn add_plain(bytes: &[u8], shown: &mut Vec<u8>) -> usize {
     const BLOCK: usize = 16;
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     for (index, block) in blocks.iter().enumerate() {
         // Runs are short: a block is copied before it is known how much of it counts.
         shown.extend_from_slice(block);
-        if let Some(plain) = find(block, controls) {
+        if let Some(plain) = find(block, unseen) {
             shown.truncate(shown.len() - BLOCK + plain);
             return index * BLOCK + plain;
         }
     }
-    let plain = find(rest, controls).unwrap_or(rest.len());
+    let plain = find(rest, unseen).unwrap_or(rest.len());
     shown.extend_from_slice(&rest[..plain]);
     blocks.len() * BLOCK + plain
 }
@@ -244,7 +266,11 @@ mod tests {
     #[test]
     fn colours_are_told_from_other_escapes() {
         let check = |line: &str, expect: bool| {
-            assert_eq!(add_shown(line, &mut Vec::new()), expect, "{line:?}");
+            assert_eq!(
+                add_shown(line, &mut Vec::new(), |_, _| {}),
+                expect,
+                "{line:?}"
+            );
         };
         check("plain\r\n", true);
         check("\x1b[1;31mred\x1b[m\x1b[K!", true);
@@ -257,11 +283,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_shown_alike(line in "(\x1b|\\[|\\]|m|;|1|abcdefghijklmnopq|ä|\u{8}|\r|\\\\|\u{7}|\u{0}){0,40}") {
-            let mut shown = b"x".to_vec();
-            add_shown(&line, &mut shown);
-            let expect = View::new(&line).text;
-            prop_assert_eq!(&shown[1..], expect.as_bytes());
+        fn lines_are_shown_alike(
+            lines in proptest::collection::vec(
+                "(\x1b|\\[|\\]|m|;|1|abcdefghijklmnopq|ä|\u{8}|\r|\t|\\\\|\u{7}|\u{0}|\u{7f}){0,40}", 1..5,
+            ),
+        ) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut shown = Vec::new();
+            let mut ends = vec![(0, 0)];
+            add_shown(&text, &mut shown, |shown, text| ends.push((shown, text)));
+            prop_assert_eq!(ends.len(), lines.len() + 1);
+            for (ends, line) in ends.windows(2).zip(&lines) {
+                prop_assert_eq!(&text[ends[0].1..ends[1].1], format!("{line}\n"));
+                let found = str::from_utf8(&shown[ends[0].0..ends[1].0]).unwrap();
+                // An escape may have taken the line break.
+                let expect = View::new(&format!("{line}\n")).text;
+                prop_assert_eq!(found.trim_end_matches('\n'), expect.trim_end_matches('\n'));
+            }
         }
 
         #[test]
