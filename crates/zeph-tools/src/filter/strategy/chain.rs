@@ -32,6 +32,10 @@ impl Sink for Rest<'_> {
         pass(self.strategies, line, self.out);
     }
 
+    fn keep_block(&mut self, block: Block<'_>) {
+        pass_block(self.strategies, block, self.out);
+    }
+
     /// What a strategy says is final: the others know the command's own words alone.
     fn say(&mut self, number: u64, text: &str) {
         self.out.say(number, text);
@@ -45,6 +49,21 @@ fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink
         Some((first, rest)) => {
             let strategies = rest;
             first.line(line, &mut Rest { strategies, out });
+        }
+    }
+}
+
+/// Lines for which no hashes are at hand.
+fn pass_block(strategies: &mut [Box<dyn Strategy>], block: Block<'_>, out: &mut dyn Sink) {
+    match strategies.split_first_mut() {
+        None => out.keep_block(block),
+        Some((first, _)) if first.looks_at_hashes() => {
+            block.lines().for_each(|line| pass(strategies, line, out));
+        }
+        Some((last, [])) => last.block(block, &[], out),
+        Some((first, rest)) => {
+            let strategies = rest;
+            first.block(block, &[], &mut Rest { strategies, out });
         }
     }
 }
@@ -72,7 +91,7 @@ impl Chain {
     ) {
         match &mut self.strategies[..] {
             [only] => only.block(block, hashes, out),
-            strategies => block.lines().for_each(|line| pass(strategies, line, out)),
+            strategies => pass_block(strategies, block, out),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use regex::RegexSet;
 use serde::Deserialize;
 
+use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{Block, End, Line, Sink, Span};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,24 +16,27 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Wanted(Arc<RegexSet>);
+struct Wanted(Arc<Patterns>);
 
 struct KeepMatching {
-    wanted: Arc<RegexSet>,
+    wanted: Finder,
     kept: bool,
+    /// The lines of the block at hand that stay.
+    stay: Vec<Span>,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
-    let wanted = super::patterns(&params.patterns)?;
+    let wanted = Patterns::new(&params.patterns)?;
     Ok(Arc::new(Wanted(Arc::new(wanted))))
 }
 
 impl Recipe for Wanted {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(KeepMatching {
-            wanted: Arc::clone(&self.0),
+            wanted: Finder::new(&self.0),
             kept: false,
+            stay: Vec::new(),
         })
     }
 }
@@ -44,6 +47,15 @@ impl Strategy for KeepMatching {
             self.kept = true;
             out.keep(line);
         }
+    }
+
+    fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
+        let Self { wanted, stay, .. } = self;
+        stay.clear();
+        let stays = |span: &&Span| wanted.is_match(block.line(**span).text);
+        stay.extend(block.spans().iter().filter(stays));
+        self.kept |= !stay.is_empty();
+        out.keep_block(block.of(stay));
     }
 
     fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {

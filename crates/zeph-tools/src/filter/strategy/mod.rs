@@ -20,6 +20,7 @@ mod listing;
 mod mask;
 mod names;
 mod package_notes;
+mod patterns;
 mod places;
 mod search_hits;
 mod strip_annotated;
@@ -35,7 +36,6 @@ mod words;
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 
-use regex::{RegexSet, RegexSetBuilder};
 use serde::de::DeserializeOwned;
 
 use super::confidence::FilterConfidence;
@@ -154,17 +154,6 @@ fn params<P: DeserializeOwned>(table: toml::Table) -> Result<P, String> {
 pub(super) const MAX_PATTERN: usize = 512;
 /// Bytes that a compiled pattern, or a set of them, may have.
 pub(super) const MAX_COMPILED: usize = 4 * 1024 * 1024;
-
-/// Patterns of which one has to be found in a line, compiled together.
-fn patterns(patterns: &[String]) -> Result<RegexSet, String> {
-    for pattern in patterns {
-        checked_pattern(pattern)?;
-    }
-    RegexSetBuilder::new(patterns)
-        .size_limit(MAX_COMPILED)
-        .build()
-        .map_err(|error| in_a_line(&error))
-}
 
 /// What is wrong with a pattern, without the picture of it.
 pub(super) fn in_a_line(error: &regex::Error) -> String {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use regex::RegexSet;
 use serde::Deserialize;
 
+use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{Block, End, Line, Sink, Span};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,24 +16,27 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Noise(Arc<RegexSet>);
+struct Noise(Arc<Patterns>);
 
 struct StripNoise {
-    noise: Arc<RegexSet>,
+    noise: Finder,
     stripped: bool,
+    /// The lines of the block at hand that stay.
+    stay: Vec<Span>,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
-    let noise = super::patterns(&params.patterns)?;
+    let noise = Patterns::new(&params.patterns)?;
     Ok(Arc::new(Noise(Arc::new(noise))))
 }
 
 impl Recipe for Noise {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(StripNoise {
-            noise: Arc::clone(&self.0),
+            noise: Finder::new(&self.0),
             stripped: false,
+            stay: Vec::new(),
         })
     }
 
@@ -49,6 +52,15 @@ impl Strategy for StripNoise {
         } else {
             out.keep(line);
         }
+    }
+
+    fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
+        let Self { noise, stay, .. } = self;
+        stay.clear();
+        let stays = |span: &&Span| !noise.is_match(block.line(**span).text);
+        stay.extend(block.spans().iter().filter(stays));
+        self.stripped |= stay.len() < block.spans().len();
+        out.keep_block(block.of(stay));
     }
 
     fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
