@@ -10,8 +10,9 @@ use foldhash::HashMap;
 use regex::{RegexSet, RegexSetBuilder};
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::util::look::{Look, LookSet};
+use regex_automata::util::look::Look;
 use regex_automata::util::start;
+use regex_syntax::{Parser, hir};
 
 use super::{MAX_COMPILED, checked_pattern, in_a_line};
 
@@ -19,8 +20,9 @@ use super::{MAX_COMPILED, checked_pattern, in_a_line};
 #[derive(Debug)]
 pub(super) struct Patterns {
     set: RegexSet,
-    /// Of all patterns together; none where it might judge a line in another way.
-    automaton: OnceLock<Option<DFA>>,
+    /// Of the patterns that begin where a line begins, and of the others; none where they might judge a line in another
+    /// way.
+    automata: OnceLock<Vec<DFA>>,
 }
 
 impl Patterns {
@@ -38,25 +40,41 @@ impl Patterns {
             .map_err(|error| in_a_line(&error))?;
         Ok(Self {
             set,
-            automaton: OnceLock::new(),
+            automata: OnceLock::new(),
         })
     }
 
-    fn automaton(&self) -> Option<&DFA> {
-        let automaton = self.automaton.get_or_init(|| automaton(&self.set));
-        automaton.as_ref()
+    fn automata(&self) -> &[DFA] {
+        let automata = || {
+            let patterns = self.set.patterns().iter();
+            let (bound, others): (Vec<&String>, Vec<&String>) =
+                patterns.partition(|pattern| begins_a_line(pattern));
+            let some = [bound, others].into_iter().filter(|some| !some.is_empty());
+            let built: Option<Vec<DFA>> = some.map(|some| automaton(&some)).collect();
+            built.unwrap_or_default()
+        };
+        self.automata.get_or_init(automata)
     }
 }
 
-fn automaton(set: &RegexSet) -> Option<DFA> {
+fn begins_a_line(pattern: &str) -> bool {
+    let parsed = Parser::new().parse(pattern);
+    parsed.is_ok_and(|hir| hir.properties().look_set_prefix().contains(hir::Look::Start))
+}
+
+fn automaton(patterns: &[&String]) -> Option<DFA> {
     // Where a word ends among letters beyond ASCII is not looked at.
     let config = DFA::config().unicode_word_boundary(true);
-    let built = DFA::builder().configure(config).build_many(set.patterns());
-    let dfa = built.ok()?;
-    // What is found within a character would have to be nothing.
-    let ends = LookSet::empty().insert(Look::Start).insert(Look::End);
+    let dfa = DFA::builder().configure(config).build_many(patterns).ok()?;
+    // What is found within a character would have to be nothing, where no word is.
+    let no_word = [
+        Look::WordAsciiNegate,
+        Look::WordStartHalfAscii,
+        Look::WordEndHalfAscii,
+    ];
     let nfa = dfa.get_nfa();
-    let within = nfa.has_empty() && !nfa.look_set_any().subtract(ends).is_empty();
+    let looks = nfa.look_set_any();
+    let within = nfa.has_empty() && no_word.iter().any(|look| looks.contains(*look));
     (!within).then_some(dfa)
 }
 
@@ -64,53 +82,76 @@ fn automaton(set: &RegexSet) -> Option<DFA> {
 #[derive(Debug)]
 pub(super) struct Finder {
     patterns: Arc<Patterns>,
-    table: Option<Table>,
+    /// One for each automaton of the patterns, or none.
+    tables: Vec<Table>,
 }
 
 impl Finder {
     /// Looks for `patterns`.
     pub(super) fn new(patterns: &Arc<Patterns>) -> Self {
+        let tables: Option<Vec<Table>> = patterns.automata().iter().map(Table::new).collect();
         Self {
-            table: patterns.automaton().and_then(Table::new),
+            tables: tables.unwrap_or_default(),
             patterns: Arc::clone(patterns),
         }
     }
 
     /// Whether one of them is in a line.
     pub(super) fn is_match(&mut self, line: &str) -> bool {
-        if let Some(table) = &mut self.table {
-            match table.follow(line.as_bytes()) {
-                DEAD => return false,
-                MATCH => return true,
-                _ => {}
-            }
-            if let Some(dfa) = self.patterns.automaton()
-                && let Some(found) = table.learn(dfa, line.as_bytes())
+        let mut told = DEAD;
+        for (at, table) in self.tables.iter_mut().enumerate() {
+            told = table.follow(line.as_bytes());
+            if told == UNKNOWN
+                && let Some(dfa) = self.patterns.automata().get(at)
             {
-                return found;
+                told = table.learn(dfa, line.as_bytes());
+            }
+            if told != DEAD {
+                break;
             }
         }
-        self.patterns.set.is_match(line)
+        let set = &self.patterns.set;
+        match told {
+            DEAD if !self.tables.is_empty() => false,
+            MATCH => true,
+            UNKNOWN | DEAD => {
+                self.tables.clear();
+                is_match(set, line)
+            }
+            _ => is_match(set, line),
+        }
+    }
+}
+
+fn is_match(set: &RegexSet, line: &str) -> bool {
+    // The library's own `is_match` does not bear `^\b` before a letter beyond ASCII.
+    match line.is_ascii() {
+        true => set.is_match(line),
+        false => set.matches(line).matched_any(),
     }
 }
 
 /// States from which no other is reached: what follows is not known yet, no pattern matches, one does, or the
 /// automaton cannot tell.
 const UNKNOWN: u16 = 0;
-const DEAD: u16 = 0x100;
-const MATCH: u16 = 0x200;
-const UNTOLD: u16 = 0x300;
+const DEAD: u16 = 1;
+const MATCH: u16 = 2;
+const UNTOLD: u16 = 3;
 /// Where lines begin.
-const START: u16 = 0x400;
-/// States of a table.
-const STATES: usize = 256;
+const START: u16 = 4;
+/// Entries of a table; memory is taken for those alone that are written.
+const ENTRIES: usize = 1 << 18;
 
-/// What is known of an automaton. A state is where in the table its row begins.
+/// What is known of an automaton.
 #[derive(Debug)]
 struct Table {
-    next: Box<[u16; STATES << 8]>,
-    /// Where a line ends in a state: one of those from which no other is reached.
-    at_end: [u16; STATES],
+    /// A row for each state: the next one for each class of bytes, and for the end.
+    next: Box<[u16; ENTRIES]>,
+    /// What no pattern tells apart is of one class.
+    classes: [u8; 256],
+    end: u8,
+    /// The length of a row is 2 to this.
+    shift: u32,
     /// The states of the automaton, from [`START`] on.
     known: Vec<LazyStateID>,
     numbers: HashMap<LazyStateID, u16>,
@@ -121,27 +162,33 @@ impl Table {
     fn new(dfa: &DFA) -> Option<Self> {
         let mut cache = dfa.create_cache();
         let start = dfa.start_state(&mut cache, &start::Config::new()).ok()?;
-        if start.is_tagged() {
-            return None;
-        }
-        let next = vec![UNKNOWN; STATES << 8].into_boxed_slice();
+        let classes = dfa.byte_classes();
+        let end = u8::try_from(classes.alphabet_len().checked_sub(1)?).ok()?;
+        let next = vec![UNKNOWN; ENTRIES].into_boxed_slice();
         let mut table = Self {
             next: next.try_into().ok()?,
-            at_end: [UNKNOWN; STATES],
+            classes: std::array::from_fn(|byte| classes.get(byte as u8)),
+            end,
+            shift: (u32::from(end) + 1).next_power_of_two().trailing_zeros(),
             known: vec![start],
             numbers: [(start, START)].into_iter().collect(),
             cache,
         };
         for state in [DEAD, MATCH, UNTOLD] {
-            table.next[usize::from(state)..][..STATES].fill(state);
-            table.at_end[usize::from(state >> 8)] = state;
+            let row = usize::from(state) << table.shift;
+            table.next[row..][..1 << table.shift].fill(state);
         }
-        Some(table)
+        (!start.is_tagged()).then_some(table)
     }
 
     /// What is known of a line: one of the states from which no other is reached.
     fn follow(&self, line: &[u8]) -> u16 {
-        let step = |state, byte: &u8| self.next[usize::from(state | u16::from(*byte))];
+        let (next, classes, shift) = (&*self.next, &self.classes, self.shift);
+        let row = |state| usize::from(state) << shift;
+        let step = |state: u16, byte: &u8| {
+            let class = classes[usize::from(*byte)];
+            next[(row(state) | usize::from(class)) % ENTRIES]
+        };
         let (blocks, rest) = line.as_chunks::<8>();
         let mut state = START;
         for block in blocks {
@@ -151,68 +198,53 @@ impl Table {
             }
         }
         state = rest.iter().fold(state, step);
-        self.at_end[usize::from(state >> 8)]
+        next[(row(state) | usize::from(self.end)) % ENTRIES]
     }
 
-    /// Whether a pattern is in a line of which that was not known; it is known now. `None`: the automaton cannot tell.
-    fn learn(&mut self, dfa: &DFA, line: &[u8]) -> Option<bool> {
+    /// The same of a line of which that was not known: now it is. If it is still not known, there are too many states.
+    fn learn(&mut self, dfa: &DFA, line: &[u8]) -> u16 {
         let mut state = START;
-        for byte in line {
-            let mut next = self.next[usize::from(state | u16::from(*byte))];
-            if next == UNKNOWN {
-                next = self.learn_step(dfa, state, *byte)?;
+        for byte in line.iter().map(Some).chain([None]) {
+            let class = byte.map_or(self.end, |byte| self.classes[usize::from(*byte)]);
+            let entry = (usize::from(state) << self.shift) | usize::from(class);
+            if self.next[entry] == UNKNOWN {
+                let Some(next) = self.learn_step(dfa, state, byte) else {
+                    return UNKNOWN;
+                };
+                self.next[entry] = next;
             }
-            state = next;
+            state = self.next[entry];
         }
-        let row = usize::from(state >> 8);
-        if self.at_end[row] == UNKNOWN {
-            let id = *self.known.get(row - usize::from(START >> 8))?;
-            let end = dfa.next_eoi_state(&mut self.cache, id).ok()?;
-            self.at_end[row] = if end.is_match() { MATCH } else { DEAD };
-        }
-        match self.at_end[row] {
-            DEAD => Some(false),
-            MATCH => Some(true),
-            _ => None,
-        }
+        state
     }
 
-    /// The state behind a byte. `None` where there are too many.
-    fn learn_step(&mut self, dfa: &DFA, state: u16, byte: u8) -> Option<u16> {
-        let row = usize::from((state - START) >> 8);
-        let id = *self.known.get(row)?;
-        let id = dfa.next_state(&mut self.cache, id, byte).ok()?;
-        if self.cache.clear_count() > 0 {
+    /// The state behind a byte, or at the end. `None` where there are too many.
+    fn learn_step(&mut self, dfa: &DFA, state: u16, byte: Option<&u8>) -> Option<u16> {
+        let id = *self.known.get(usize::from(state.checked_sub(START)?))?;
+        let cache = &mut self.cache;
+        let id = match byte {
+            Some(byte) => dfa.next_state(cache, id, *byte).ok()?,
+            None => dfa.next_eoi_state(cache, id).ok()?,
+        };
+        if cache.clear_count() > 0 {
             // What the states are called is not known any more.
-            self.known.clear();
             return None;
         }
-        let next = match self.numbers.get(&id) {
+        Some(match self.numbers.get(&id) {
             _ if id.is_match() => MATCH,
-            _ if id.is_dead() => DEAD,
+            _ if id.is_dead() || byte.is_none() => DEAD,
             _ if id.is_tagged() => UNTOLD,
             Some(number) => *number,
             None => {
-                let number = usize::from(START >> 8) + self.known.len();
-                if number >= STATES {
+                let number = START + u16::try_from(self.known.len()).ok()?;
+                if usize::from(number) >= self.next.len() >> self.shift {
                     return None;
                 }
-                let number = (number << 8) as u16;
                 self.known.push(id);
                 self.numbers.insert(id, number);
                 number
             }
-        };
-        // The same for each byte that no pattern tells from this one.
-        let classes = dfa.byte_classes();
-        let class = classes.get(byte);
-        let row = &mut self.next[usize::from(state)..][..STATES];
-        for (byte, known) in (0..=u8::MAX).zip(row) {
-            if classes.get(byte) == class {
-                *known = next;
-            }
-        }
-        Some(next)
+        })
     }
 }
 
@@ -238,7 +270,8 @@ mod tests {
             let mut finder = Finder::new(&patterns);
             // What was not known of a line at first is known the second time.
             for line in lines.iter().chain(&lines) {
-                prop_assert_eq!(finder.is_match(line), patterns.set.is_match(line), "{:?} {:?}", patterns.set, line);
+                let found = patterns.set.matches(line).matched_any();
+                prop_assert_eq!(finder.is_match(line), found, "{:?} {:?}", patterns.set, line);
             }
         }
     }
