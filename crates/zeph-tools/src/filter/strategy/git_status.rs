@@ -9,9 +9,10 @@ use std::sync::Arc;
 use memchr::memchr;
 use serde::Deserialize;
 
+use super::held::HeldLines;
 use super::places::{Budget, Places};
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{End, Line, Sink};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +46,7 @@ impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(GitStatus {
             params: *self,
-            few: Vec::new(),
+            few: HeldLines::default(),
             kind: Kind::None,
             many: None,
             last: 0,
@@ -69,7 +70,7 @@ enum Kind {
 struct GitStatus {
     params: Params,
     /// Untracked files, as long as they are few.
-    few: Vec<Held>,
+    few: HeldLines,
     kind: Kind,
     /// More of them.
     many: Option<Places>,
@@ -100,18 +101,20 @@ fn said<'t>(text: &'t str) -> Said<'t> {
             Said::Unknown(Kind::Long, name)
         };
     }
-    if text.trim_ascii().is_empty() {
-        return Said::Blank;
-    }
-    if text.starts_with("  (") && text.ends_with(')') {
-        return Said::Hint;
-    }
-    for sign in ["?? ", "? ", "!! ", "! "] {
-        if let Some(name) = text.strip_prefix(sign) {
-            return Said::Unknown(Kind::Short(sign), name);
+    match text.as_bytes() {
+        [b'?' | b'!', ..] => {
+            let behind = |sign| Some((sign, text.strip_prefix(sign)?));
+            let signs = ["?? ", "? ", "!! ", "! "];
+            match signs.into_iter().find_map(behind) {
+                Some((sign, name)) => Said::Unknown(Kind::Short(sign), name),
+                None => Said::Stays,
+            }
         }
+        [b'!'..=b'~', ..] => Said::Stays,
+        _ if text.trim_ascii().is_empty() => Said::Blank,
+        [b' ', b' ', b'(', .., b')'] => Said::Hint,
+        _ => Said::Stays,
     }
-    Said::Stays
 }
 
 /// `modified:   src/a.rs`: a word or two, a colon, spaces. Also `修改：     src/a.rs`.
@@ -139,23 +142,23 @@ impl GitStatus {
             many.add(unquoted(name));
             return;
         }
-        self.few.push(line.into());
+        self.few.push(line);
         if self.few.len() > self.params.max_untracked {
             let mut many = Places::default();
-            for held in self.few.drain(..) {
-                if let Said::Unknown(_, name) = said(&held.text) {
+            for held in self.few.iter() {
+                if let Said::Unknown(_, name) = said(held.text) {
                     many.add(unquoted(name));
                 }
             }
+            self.few.clear();
             self.many = Some(many);
         }
     }
 
     /// The list has ended: all of it, or its folders.
     fn end_list(&mut self, out: &mut dyn Sink) {
-        for held in self.few.drain(..) {
-            out.keep(held.line());
-        }
+        self.few.iter().for_each(|line| out.keep(line));
+        self.few.clear();
         let Some(many) = self.many.take() else {
             return;
         };
@@ -185,11 +188,12 @@ fn unquoted(name: &str) -> &str {
 impl Strategy for GitStatus {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.diff |= line.text.starts_with("diff --");
+        if self.diff {
+            self.end_list(out);
+            out.keep(line);
+            return;
+        }
         match said(line.text) {
-            _ if self.diff => {
-                self.end_list(out);
-                out.keep(line);
-            }
             Said::Unknown(kind, name) => {
                 self.understood = true;
                 self.unknown(kind, name, line, out);

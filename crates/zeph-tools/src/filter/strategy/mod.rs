@@ -7,6 +7,7 @@
 mod ansible;
 mod cargo_lines;
 mod chain;
+mod counts;
 mod dedup;
 mod docker_build;
 mod excerpt;
@@ -15,6 +16,7 @@ mod git_diff;
 mod git_log;
 mod git_status;
 mod group_by_rule;
+mod held;
 mod keep_matching;
 mod listing;
 mod mask;

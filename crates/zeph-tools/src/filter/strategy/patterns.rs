@@ -59,7 +59,11 @@ impl Patterns {
 
 fn begins_a_line(pattern: &str) -> bool {
     let parsed = Parser::new().parse(pattern);
-    parsed.is_ok_and(|hir| hir.properties().look_set_prefix().contains(hir::Look::Start))
+    parsed.is_ok_and(|hir| {
+        hir.properties()
+            .look_set_prefix()
+            .contains(hir::Look::Start)
+    })
 }
 
 fn automaton(patterns: &[&String]) -> Option<DFA> {

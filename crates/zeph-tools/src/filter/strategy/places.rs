@@ -3,20 +3,18 @@
 //! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
 //! other folder does; then the deepest give way. Memory stays bounded whatever is added.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use foldhash::HashMap;
 use memchr::{memchr_iter, memrchr};
 
+use super::counts::Counts;
 use super::names::Names;
 
 /// Folders that are told apart while paths come in.
 const MOST_GROUPS: usize = 2000;
 /// Bytes of names that are remembered.
 const MOST_BYTES: usize = 1024 * 1024;
-/// Names of subfolders, and endings of files, that are counted by name in one folder.
-const MOST_KINDS: usize = 400;
 /// Paths in a folder that are told as they are; files with one ending that are rare.
 const FEW: u64 = 3;
 /// Endings that are told of what is left out.
@@ -71,34 +69,17 @@ pub(super) fn made(path: &str) -> Option<usize> {
     None
 }
 
-/// How often names came, as long as there are not too many of them.
-#[derive(Debug, Default)]
-struct Counts(HashMap<String, u64>);
-
-impl Counts {
-    /// Whether there was room.
-    fn add(&mut self, name: &str, count: u64) -> bool {
-        if let Some(known) = self.0.get_mut(name) {
-            *known += count;
-            return true;
+/// The same of a folder, which is a part of its own path.
+fn made_folder(folder: &str) -> Option<usize> {
+    let mut start = 0;
+    for part in folder.split('/') {
+        let end = start + part.len();
+        if is_made(part) {
+            return Some(end);
         }
-        let room = self.0.len() < MOST_KINDS;
-        if room {
-            self.0.insert(name.to_owned(), count);
-        }
-        room
+        start = end + 1;
     }
-
-    /// All, in the order of their names.
-    fn sorted(&self) -> Vec<(&str, u64)> {
-        let mut all: Vec<_> = self
-            .0
-            .iter()
-            .map(|(name, count)| (name.as_str(), *count))
-            .collect();
-        all.sort_unstable();
-        all
-    }
+    None
 }
 
 /// A folder.
@@ -159,15 +140,15 @@ impl Groups {
     }
 
     /// All of them in the order of their names; none is left.
-    fn take(&mut self) -> BTreeMap<String, Group> {
+    fn take(&mut self) -> Vec<(String, Group)> {
         let mut list = std::mem::take(&mut self.list);
         let index = std::mem::take(&mut self.index);
         self.last = None;
+        let mut names: Vec<(String, usize)> = index.into_iter().collect();
+        names.sort_unstable();
         let mut group = |at: usize| list.get_mut(at).map(std::mem::take).unwrap_or_default();
-        index
-            .into_iter()
-            .map(|(key, at)| (key, group(at)))
-            .collect()
+        let groups = names.into_iter().map(|(name, at)| (name, group(at)));
+        groups.collect()
     }
 }
 
@@ -258,12 +239,12 @@ impl Places {
     /// Gives what is below folders that tools made to these, where there are other folders.
     fn close_made(&mut self) {
         let names = self.groups.index.keys();
-        let others = names.filter(|key| made(&format!("{key}/")).is_none());
+        let others = names.filter(|key| made_folder(key).is_none());
         if others.count() < 2 {
             return;
         }
         for (key, group) in self.groups.take() {
-            let end = made(&format!("{key}/")).unwrap_or(key.len());
+            let end = made_folder(&key).unwrap_or(key.len());
             let (head, rest) = key.split_at(end);
             let below = rest.split('/').find(|part| !part.is_empty());
             self.groups.group(head).take(group, below);
@@ -285,12 +266,13 @@ impl Places {
         }
         let groups = self.groups.take();
         let wants = groups
-            .values()
-            .map(|group| group.names.len() + group.below.0.len());
+            .iter()
+            .map(|(_, group)| group.names.len() + group.below.len());
         let shares = share(budget.names, &wants.collect::<Vec<_>>());
         let told = groups.iter().zip(shares);
-        told.flat_map(|((folder, group), names)| group.lines(folder, names))
-            .collect()
+        let mut lines = Vec::new();
+        told.for_each(|((folder, group), names)| group.lines(folder, names, &mut lines));
+        lines
     }
 }
 
@@ -320,21 +302,19 @@ impl Group {
         }
     }
 
-    fn lines(&self, folder: &str, names: usize) -> Vec<String> {
+    fn lines(&self, folder: &str, names: usize, lines: &mut Vec<String>) {
         let whole = self.names.len() as u64 == self.count && self.count <= FEW;
         if !whole {
-            return vec![self.line(folder, names)];
+            lines.push(self.line(folder, names));
+            return;
         }
         let slash = if folder.is_empty() || folder.ends_with('/') {
             ""
         } else {
             "/"
         };
-        let paths = self
-            .names
-            .iter()
-            .map(|name| format!("{folder}{slash}{name}"));
-        paths.collect()
+        let paths = self.names.iter().map(|name| [folder, slash, name].concat());
+        lines.extend(paths);
     }
 
     /// `src/ (12): main.rs lib.rs util/ (9) … +1 more`.
@@ -345,7 +325,7 @@ impl Group {
             _ => "/ ",
         };
         let mut line = format!("{folder}{behind}({}):", self.count);
-        let room = names.saturating_sub(self.below.0.len()).max(names / 2);
+        let room = names.saturating_sub(self.below.len()).max(names / 2);
         let files = self.names.len().min(room);
         let folders = names - files;
         let listed = self.listed(files);
@@ -382,8 +362,8 @@ impl Group {
             return self.names.iter().collect();
         }
         let is_rare = |name: &str| {
-            let count = ending(name).and_then(|ending| self.endings.0.get(ending));
-            count.is_none_or(|count| *count <= FEW)
+            let count = ending(name).and_then(|ending| self.endings.get(ending));
+            count.is_none_or(|count| count <= FEW)
         };
         let mut rare = room / 2;
         let mut shown: Vec<bool> = Vec::with_capacity(self.names.len());
@@ -429,18 +409,23 @@ fn push_name(line: &mut String, name: &str) {
     }
 }
 
+/// Bytes of the longest ending.
+const LONGEST: usize = 12;
+
 /// What a file's name ends with, behind its last point.
 fn ending(name: &str) -> Option<&str> {
     let name = match name.ends_with('"') {
         true => name.trim_end_matches('"'),
         false => name,
     };
-    let at = memrchr(b'.', name.as_bytes())?;
-    let (stem, ending) = (&name[..at], &name[at + 1..]);
-    let fits = !stem.is_empty()
-        && (1..=12).contains(&ending.len())
-        && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    fits.then_some(ending)
+    let from_end = name.bytes().rev();
+    let letters = from_end
+        .take_while(u8::is_ascii_alphanumeric)
+        .take(LONGEST + 1);
+    let start = name.len() - letters.count();
+    let ending = &name[start..];
+    let fits = (1..=LONGEST).contains(&ending.len()) && start > 1;
+    (fits && name.as_bytes()[start - 1] == b'.').then_some(ending)
 }
 
 /// The parts of a path; the root is one.

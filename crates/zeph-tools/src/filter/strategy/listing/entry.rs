@@ -1,15 +1,14 @@
 //! What a line of a listing says: a path, or something else.
 
-use std::borrow::Cow;
-
+use crate::bytes::{bits, equal};
 use crate::filter::find::Find as _;
 use memchr::{memchr, memchr_iter};
 
 /// A line of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entry<'t> {
     /// The path of a file or a folder.
-    Path(Cow<'t, str>),
+    Path(&'t str),
     /// The folder whose entries follow.
     Section,
     /// Something else.
@@ -20,8 +19,10 @@ pub(super) enum Entry<'t> {
 #[derive(Debug)]
 pub(super) struct Reader {
     ls: bool,
-    /// The folder whose names follow: that of the last section.
-    section: Option<String>,
+    /// The folder whose names follow, that of the last section, with a slash; behind it the name of the last entry.
+    path: String,
+    /// Bytes of the folder; 0: there is no section.
+    folder: usize,
     /// The line before was empty, or there was none.
     after_blank: bool,
 }
@@ -31,25 +32,29 @@ impl Reader {
     pub(super) fn new(ls: bool) -> Self {
         Self {
             ls,
-            section: None,
+            path: String::new(),
+            folder: 0,
             after_blank: true,
         }
     }
 
     /// What the next line says.
-    pub(super) fn read<'t>(&mut self, line: &'t str) -> Entry<'t> {
+    pub(super) fn read<'t>(&'t mut self, line: &'t str) -> Entry<'t> {
         let after_blank = std::mem::replace(&mut self.after_blank, line.is_empty());
-        if line.trim_ascii().is_empty() || is_message(line) {
+        if is_blank(line) || is_message(line) {
             return Entry::Other;
         }
         if !self.ls {
             return match path(line) {
-                Some(path) => Entry::Path(Cow::Borrowed(path)),
+                Some(path) => Entry::Path(path),
                 None => Entry::Other,
             };
         }
         if after_blank && let Some(folder) = line.strip_suffix(':') {
-            self.section = Some(folder.to_owned());
+            self.path.clear();
+            self.path.push_str(folder);
+            self.path.push('/');
+            self.folder = self.path.len();
             return Entry::Section;
         }
         let name = match long_name(line) {
@@ -60,11 +65,19 @@ impl Reader {
         if matches!(name, "." | ".." | "./" | "../") {
             return Entry::Section;
         }
-        match &self.section {
-            Some(folder) => Entry::Path(Cow::Owned([folder, "/", name].concat())),
-            None => Entry::Path(Cow::Borrowed(name)),
+        if self.folder == 0 {
+            return Entry::Path(name);
         }
+        self.path.truncate(self.folder);
+        self.path.push_str(name);
+        Entry::Path(&self.path)
     }
+}
+
+/// Whether nothing but blanks stands in a line.
+pub(super) fn is_blank(line: &str) -> bool {
+    let shown = line.as_bytes().first().is_some_and(u8::is_ascii_graphic);
+    !shown && line.trim_ascii().is_empty()
 }
 
 /// What archivers do with a path.
@@ -86,7 +99,9 @@ fn is_message(line: &str) -> bool {
 
 /// `total 48`, in any language: a word and a size.
 fn is_total(line: &str) -> bool {
-    if line.len() >= 32 {
+    // Names are mostly a word.
+    let parts_words = |byte: &u8| *byte <= b' ' || !byte.is_ascii();
+    if line.len() >= 32 || !line.as_bytes().iter().any(parts_words) {
         return false;
     }
     let words: Vec<&str> = line.split_whitespace().take(4).collect();
@@ -107,10 +122,7 @@ fn long_name(line: &str) -> Option<&str> {
         return None;
     }
     // Links, owner, group, size, and a date of two or three words.
-    let mut rest = line;
-    for _ in 0..6 {
-        rest = skip_word(rest)?;
-    }
+    let rest = skip_words(line, 6)?;
     // `05:42 name`, or `22 05:42 name`.
     let (word, after) = cut_word(rest)?;
     let timed = word.bytes().any(|byte| byte == b':');
@@ -156,10 +168,40 @@ fn cut_word(text: &str) -> Option<(&str, &str)> {
 
 /// What comes after a word and the spaces behind it.
 fn skip_word(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
+    skip_words(text, 1)
+}
+
+/// What comes after so many words and the spaces behind them.
+fn skip_words(text: &str, count: usize) -> Option<&str> {
+    // The spaces among the first bytes, a bit each: words are short, no search finds their end sooner.
+    let mut head = [0; 64];
+    let known = text.len().min(64);
+    head[..known].copy_from_slice(&text.as_bytes()[..known]);
+    let words = head.as_chunks::<8>().0.iter().enumerate();
+    let spaces: u64 = words.fold(0, |all, (index, word)| {
+        all | bits(equal(u64::from_le_bytes(*word), b' ')) << (8 * index)
+    });
+    let mut at = 0;
+    for _ in 0..count {
+        // What is behind these bytes is not known: there has to be a byte of the next word.
+        let from_here = spaces.checked_shr(at as u32).unwrap_or_default();
+        let word = from_here.trailing_zeros();
+        let blanks = !from_here.checked_shr(word).unwrap_or_default();
+        let end = at + (word + blanks.trailing_zeros()) as usize;
+        at = match word < 64 && end < 64 {
+            true => end,
+            false => skip_slowly(text, at)?,
+        };
+    }
+    Some(&text[at..])
+}
+
+/// Where the word behind the one at a place begins.
+fn skip_slowly(text: &str, at: usize) -> Option<usize> {
+    let bytes = &text.as_bytes()[at..];
     let word = bytes.iter().position(|byte| *byte == b' ')?;
     let spaces = bytes[word..].iter().take_while(|byte| **byte == b' ');
-    Some(&text[word + spaces.count()..])
+    Some(at + word + spaces.count())
 }
 
 /// The path in a line of find, du, tar, zip, git ls-tree.
@@ -199,10 +241,7 @@ fn path(line: &str) -> Option<&str> {
 fn long_name_of_archive(line: &str) -> Option<&str> {
     let bare = line.trim_start();
     if is_mode(bare) {
-        let mut rest = bare;
-        for _ in 0..5 {
-            rest = skip_word(rest)?;
-        }
+        let rest = skip_words(bare, 5)?;
         let name = rest.cut_at(" -> ").or_else(|| rest.cut_at(" link to "));
         return Some(name.map_or(rest, |(name, _)| name));
     }
@@ -210,7 +249,7 @@ fn long_name_of_archive(line: &str) -> Option<&str> {
     if !bare.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let rest = skip_word(bare).and_then(skip_word)?;
+    let rest = skip_words(bare, 2)?;
     if is_mode(rest) { long_name(rest) } else { None }
 }
 
@@ -221,7 +260,7 @@ mod tests {
     #[test]
     fn paths_are_found() {
         let check = |line, expect: Option<&str>| {
-            let expect = expect.map_or(Entry::Other, |path| Entry::Path(Cow::Borrowed(path)));
+            let expect = expect.map_or(Entry::Other, Entry::Path);
             assert_eq!(Reader::new(false).read(line), expect, "{line}");
         };
         check("./a/b.rs", Some("./a/b.rs"));
@@ -258,11 +297,7 @@ mod tests {
         let check = |line, expect: &str| {
             let mut reader = Reader::new(true);
             assert_eq!(reader.read("src:"), Entry::Section);
-            assert_eq!(
-                reader.read(line),
-                Entry::Path(Cow::Borrowed(expect)),
-                "{line}"
-            );
+            assert_eq!(reader.read(line), Entry::Path(expect), "{line}");
         };
         check("a.rs", "src/a.rs");
         check("a b.rs", "src/a b.rs");
@@ -288,7 +323,7 @@ mod tests {
             reader.read("ls: cannot access 'x': No such file or directory"),
             Entry::Other
         );
-        assert_eq!(reader.read("a:"), Entry::Path(Cow::Borrowed("a:")));
+        assert_eq!(reader.read("a:"), Entry::Path("a:"));
         assert_eq!(
             reader.read("drwxr-xr-x 12 root root 4096 Nov 22 05:42 .."),
             Entry::Section
@@ -296,6 +331,15 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn words_are_skipped(line in "([a-cä]{0,9}| {1,3}|[a-c]{20,40} | {60}){0,20}", count in 0_usize..7) {
+            let mut slow = Some(0);
+            for _ in 0..count {
+                slow = slow.and_then(|at| skip_slowly(&line, at));
+            }
+            proptest::prop_assert_eq!(skip_words(&line, count), slow.map(|at| &line[at..]));
+        }
+
         #[test]
         fn any_line_is_read(lines in proptest::collection::vec("[-drwx0-9 a:./>\t]{0,70}|.*", 0..5)) {
             for ls in [false, true] {

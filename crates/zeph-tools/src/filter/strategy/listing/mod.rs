@@ -7,15 +7,17 @@
 mod entry;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
+use memchr::memrchr;
 use serde::Deserialize;
 
+use super::held::HeldLines;
 use super::places::{Budget, Places, made};
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
-use entry::{Entry, Reader};
+use entry::{Entry, Reader, is_blank};
 
 /// What the lines of a listing look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -79,11 +81,14 @@ impl Recipe for Params {
         Box::new(Listing {
             params: *self,
             reader: Reader::new(self.format == Format::Ls),
-            early: Vec::new(),
+            early: HeldLines::default(),
             long: false,
             made_counts: false,
             own: Vec::new(),
-            made: BTreeMap::new(),
+            made: Vec::new(),
+            made_index: HashMap::default(),
+            folder: String::new(),
+            in_made: None,
             places: Places::default(),
             last: 0,
         })
@@ -94,14 +99,19 @@ struct Listing {
     params: Params,
     reader: Reader,
     /// The first lines, as long as the list may be short.
-    early: Vec<Held>,
+    early: HeldLines,
     long: bool,
     /// Whether folders of what tools made are told apart: not in a list of their content alone.
     made_counts: bool,
     /// Entries outside of them, as long as they are few.
     own: Vec<(Held, String)>,
     /// The folders that tools made, with what is in them; the first as many as `own` may have.
-    made: BTreeMap<String, Places>,
+    made: Vec<(String, Places)>,
+    made_index: HashMap<String, usize>,
+    /// The folder of the last path, with the slash behind it.
+    folder: String,
+    /// If that is one that tools made or in one: how long the name of that one is, and where in `made` it is.
+    in_made: Option<(usize, usize)>,
     /// What is in neither.
     places: Places,
     last: u64,
@@ -113,13 +123,11 @@ impl Listing {
         self.long = true;
         let early = std::mem::take(&mut self.early);
         let mut reader = Reader::new(self.params.format == Format::Ls);
-        self.made_counts = early.iter().any(|held| match reader.read(&held.text) {
-            Entry::Path(path) => made(&path).is_none(),
+        self.made_counts = early.iter().any(|held| match reader.read(held.text) {
+            Entry::Path(path) => made(path).is_none(),
             Entry::Other | Entry::Section => false,
         });
-        for held in early {
-            self.sort(held.line(), out);
-        }
+        early.iter().for_each(|line| self.sort(line, out));
     }
 
     fn sort(&mut self, line: Line<'_>, out: &mut dyn Sink) {
@@ -127,37 +135,46 @@ impl Listing {
             Entry::Path(path) => path,
             Entry::Section => return,
             Entry::Other => {
-                if !line.text.trim_ascii().is_empty() {
+                if !is_blank(line.text) {
                     out.keep(line);
                 }
                 return;
             }
         };
-        let folder = made(&path)
-            .filter(|_| self.made_counts)
-            .map(|end| &path[..end]);
-        if let Some(folder) = folder {
-            let below = path[folder.len()..].trim_start_matches('/');
-            if let Some(places) = self.made.get_mut(folder) {
-                places.add(below);
-                return;
-            }
-            if self.made.len() < self.params.max_folders {
-                self.made.entry(folder.to_owned()).or_default().add(below);
-                return;
-            }
+        let folder = &path[..memrchr(b'/', path.as_bytes()).map_or(0, |at| at + 1)];
+        if self.folder != folder {
+            self.folder.clear();
+            self.folder.push_str(folder);
+            let end = made(folder).filter(|_| self.made_counts);
+            let (made, index) = (&mut self.made, &mut self.made_index);
+            self.in_made = end.and_then(|end| {
+                let name = &path[..end];
+                if let Some(at) = index.get(name) {
+                    return Some((end, *at));
+                }
+                let at = made.len();
+                (at < self.params.max_folders).then(|| {
+                    made.push((name.to_owned(), Places::default()));
+                    index.insert(name.to_owned(), at);
+                    (end, at)
+                })
+            });
+        }
+        if let Some((end, at)) = self.in_made {
+            self.made[at].1.add(path[end..].trim_start_matches('/'));
+            return;
         }
         if self.params.format == Format::Paths
             && self.places.count() == 0
             && self.own.len() < self.params.max_lines
         {
-            self.own.push((line.into(), path.into_owned()));
+            self.own.push((line.into(), path.to_owned()));
             return;
         }
         for (_, path) in self.own.drain(..) {
             self.places.add(&path);
         }
-        self.places.add(&path);
+        self.places.add(path);
     }
 }
 
@@ -168,7 +185,7 @@ impl Strategy for Listing {
             self.sort(line, out);
             return;
         }
-        self.early.push(line.into());
+        self.early.push(line);
         if self.early.len() > self.params.max_lines {
             self.sort_early(out);
         }
@@ -176,7 +193,7 @@ impl Strategy for Listing {
 
     fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
         if !self.long {
-            self.early.iter().for_each(|held| out.keep(held.line()));
+            self.early.iter().for_each(|line| out.keep(line));
             return FilterConfidence::Fallback;
         }
         for (held, _) in &self.own {
@@ -187,7 +204,8 @@ impl Strategy for Listing {
             max_names,
             ..
         } = self.params;
-        let folders = std::mem::take(&mut self.made);
+        let mut folders = std::mem::take(&mut self.made);
+        folders.sort_by(|(one, _), (other, _)| one.cmp(other));
         let names = max_names / folders.len().max(1);
         for (folder, places) in folders {
             let lines = places.lines(Budget { folders: 1, names });
