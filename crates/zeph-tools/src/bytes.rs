@@ -103,23 +103,82 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     blocks.iter().all(is_ascii) && find(rest, |word| word & HIGH).is_none()
 }
 
-/// How many bytes at the beginning, a multiple of [`BLOCK`], are surely neither [`controls`] nor 0xC2.
+/// Goes through the control characters of ASCII, line breaks and tabs apart, and all bytes 0xC2, in order.
 #[cfg(feature = "shell")]
-pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
-    let is_plain = |block: &&[u8; BLOCK]| {
-        let (mut any, mut found) = (0, 0);
-        for word in words(block) {
-            let low = word & !HIGH;
-            let reaches = |byte: u8| low + u64::from(0x80 - byte) * ONES;
-            let shown = reaches(0x20) | reaches(b'\t') & !reaches(b'\n' + 1);
-            found |= (!shown | reaches(0x7f)) & !word;
-            any |= word;
+pub(crate) struct Specials<'t> {
+    bytes: &'t [u8],
+    /// Where the block at hand begins.
+    block: usize,
+    /// Those of it that are left, a bit for each byte.
+    left: u64,
+}
+
+#[cfg(feature = "shell")]
+impl<'t> Specials<'t> {
+    pub(crate) fn of(bytes: &'t [u8]) -> Self {
+        Self {
+            bytes,
+            block: 0,
+            left: specials_at(bytes, 0),
         }
-        found & HIGH == 0
-            && (any & HIGH == 0 || words(block).fold(0, |any, word| any | equal(word, 0xc2)) == 0)
-    };
-    let blocks = bytes.as_chunks::<BLOCK>().0;
-    BLOCK * blocks.iter().take_while(is_plain).count()
+    }
+}
+
+#[cfg(feature = "shell")]
+impl Iterator for Specials<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while self.left == 0 {
+            self.block += BLOCK;
+            if self.block >= self.bytes.len() {
+                self.block = self.bytes.len();
+                return None;
+            }
+            self.left = specials_at(self.bytes, self.block);
+        }
+        let place = self.block + self.left.trailing_zeros() as usize;
+        self.left &= self.left - 1;
+        Some(place)
+    }
+}
+
+/// The [`Specials`] of a block, a bit for each of its bytes.
+#[cfg(feature = "shell")]
+fn specials_at(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[at..];
+    if let Some(block) = rest.first_chunk() {
+        return specials(block);
+    }
+    let mut block = [b' '; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    specials(&block)
+}
+
+#[cfg(feature = "shell")]
+fn specials(block: &[u8; BLOCK]) -> u64 {
+    let (words, _) = block.as_chunks::<8>();
+    let (mut controls, mut any, mut all) = ([0; BLOCK / 8], 0, 0);
+    for (word, controls) in words.iter().zip(&mut controls) {
+        let word = u64::from_le_bytes(*word);
+        let low = word & !HIGH;
+        let reaches = |byte: u8| low + u64::from(0x80 - byte) * ONES;
+        let shown = reaches(0x20) | reaches(b'\t') & !reaches(b'\n' + 1);
+        *controls = (!shown | reaches(0x7f)) & !word & HIGH;
+        any |= *controls;
+        all |= word;
+    }
+    let packed =
+        |marks: [u64; BLOCK / 8]| marks.iter().rfold(0, |all, marks| all << 8 | bits(*marks));
+    let controls = if any == 0 { 0 } else { packed(controls) };
+    if all & HIGH == 0 {
+        return controls;
+    }
+    let mut marks = [0; BLOCK / 8];
+    for (word, marks) in words.iter().zip(&mut marks) {
+        *marks = equal(u64::from_le_bytes(*word), 0xc2);
+    }
+    controls | packed(marks)
 }
 
 /// Where, from a place on, the first line break is before which no byte stands that is seen by itself.
@@ -167,8 +226,12 @@ mod tests {
                 let mut text = [b'x'; LENGTH];
                 text[at] = byte;
                 let special = byte == 0xc2 || byte.is_ascii_control() && !b"\n\t".contains(&byte);
-                let plain = if special && at < BLOCK { 0 } else { BLOCK };
-                assert_eq!(plain_bytes(&text), plain, "{byte:#x} at {at}");
+                let found: Vec<usize> = Specials::of(&text).collect();
+                assert_eq!(
+                    found,
+                    Vec::from_iter(special.then_some(at)),
+                    "{byte:#x} at {at}"
+                );
                 assert_eq!(is_ascii(&text), byte.is_ascii(), "{byte:#x} at {at}");
                 for behind in (at + 1..LENGTH).step_by(7).chain([LENGTH - 1]) {
                     let mut text = text;

@@ -15,6 +15,8 @@ pub mod cache;
 pub mod call;
 pub mod category;
 pub mod claim;
+#[cfg(any(test, feature = "shell"))]
+mod colour;
 pub mod composite;
 pub mod context;
 pub mod counted;

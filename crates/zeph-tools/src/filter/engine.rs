@@ -13,7 +13,7 @@ use super::confidence::FilterConfidence;
 use super::facts::Guard;
 use super::habits::Habits;
 use super::kept::{Kept, KeptLine};
-use super::line::{Block, End, Line, Sink as _, Take, Whole};
+use super::line::{Block, End, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
 use super::rule::Rule;
@@ -237,24 +237,13 @@ impl FilterRun {
     #[must_use]
     pub fn finish(mut self, exit_code: Option<i32>) -> Filtered {
         let Self { sanitizer, lines } = &mut self;
-        sanitizer.finish(&mut |line| lines.line(line));
+        sanitizer.end(lines);
         let overwritten = sanitizer.dropped_visible();
         self.lines.finish(exit_code, overwritten)
     }
 }
 
 impl Take for Lines {
-    fn line(&mut self, line: Line<'_>) {
-        self.count += 1;
-        self.blank += u64::from(is_blank(line.text));
-        self.last = line.number;
-        self.guard.see(line);
-        self.plain.keep(line);
-        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
-            branch.chain.line(line, &mut branch.kept);
-        }
-    }
-
     fn block(&mut self, block: Block<'_>) {
         self.count += block.spans().len() as u64;
         self.last = block.spans().last().map_or(self.last, |span| span.number);

@@ -13,9 +13,6 @@ pub struct Line<'t> {
 
 /// What takes lines as they come.
 pub(super) trait Take {
-    /// The next line.
-    fn line(&mut self, line: Line<'_>);
-
     /// The next lines.
     fn block(&mut self, block: Block<'_>);
 
@@ -35,10 +32,6 @@ pub(super) trait Take {
 pub(super) struct OneByOne<'f, F>(pub(super) &'f mut F);
 
 impl<F: FnMut(Line<'_>)> Take for OneByOne<'_, F> {
-    fn line(&mut self, line: Line<'_>) {
-        (self.0)(line);
-    }
-
     fn block(&mut self, block: Block<'_>) {
         block.lines().for_each(&mut self.0);
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use memchr::{memchr, memchr2_iter, memchr3};
 
 use crate::bytes::{controls, find, unseen};
+use crate::colour::colour;
 
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct View {
@@ -50,7 +51,7 @@ pub(super) fn add_shown(
         };
         let mut next = at + 1;
         match byte {
-            ESC => match colour(&bytes[at..]) {
+            ESC => match idle(&bytes[at..]) {
                 Some(length) => next = at + length,
                 None => {
                     colours = false;
@@ -80,15 +81,17 @@ pub(super) fn add_shown(
 
 /// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
 /// these is not told from the beginning of `Key`.
-fn colour(text: &[u8]) -> Option<usize> {
-    let [ESC, b'[', body @ ..] = text else {
-        return None;
+fn idle(text: &[u8]) -> Option<usize> {
+    let erasing = || {
+        let [ESC, b'[', body @ ..] = text else {
+            return None;
+        };
+        let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
+        let length = body.iter().position(is_end)?;
+        (body[length] == b'K').then_some(2 + length + 1)
     };
-    let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
-    let length = body.iter().position(is_end)?;
-    let (last, behind) = body[length..].split_first()?;
-    let is_colour = matches!(last, b'm' | b'K') && !behind.starts_with(b"ey");
-    is_colour.then_some(2 + length + 1)
+    let length = colour(text).or_else(erasing)?;
+    (!text[length..].starts_with(b"ey")).then_some(length)
 }
 
 /// Adds what is before the first byte that is not seen by itself; returns how many bytes that were.

@@ -60,9 +60,13 @@ impl Text {
 
     /// Writes over what stands at byte `at`, which is ASCII as `text` is; adds what goes beyond.
     pub(super) fn write(&mut self, at: usize, text: &str) {
-        let over = text.len().min(self.text.len() - at);
-        self.text.replace_range(at..at + over, &text[..over]);
-        self.push(&text[over..]);
+        let length = self.text.len();
+        if at + text.len() >= length {
+            self.text.truncate(at);
+            self.push(text);
+        } else {
+            self.text.replace_range(at..at + text.len(), text);
+        }
     }
 
     /// Leaves the first bytes of a text that is ASCII.

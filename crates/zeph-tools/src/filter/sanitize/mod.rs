@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 use escape::{Escapes, Op, Step};
 use out::Out;
 use row::{Column, Row};
+use scan::Controls;
 use wrap::Margins;
 
 use super::line::{Line, OneByOne, Take};
@@ -52,8 +53,8 @@ pub struct Sanitizer {
     lost: bool,
     margins: Margins,
     out: Out,
-    /// Coloured text without its colours.
-    clean: String,
+    /// Coloured text without its colours; its memory is used again.
+    clean: Vec<u8>,
 }
 
 /// A place that was saved.
@@ -88,7 +89,7 @@ impl Sanitizer {
             lost: false,
             margins: Margins::default(),
             out: Out::default(),
-            clean: String::new(),
+            clean: Vec::new(),
         }
     }
 
@@ -110,33 +111,49 @@ impl Sanitizer {
         self.take(text, &mut OneByOne(out));
     }
 
-    /// The same, many lines at once where they are whole.
+    /// The same, many lines at once.
     pub(super) fn take(&mut self, text: &str, out: &mut impl Take) {
-        let mut rest = text;
-        while let Some(c) = rest.chars().next() {
+        self.print_all(text, out);
+        self.out.flush(out);
+    }
+
+    fn print_all(&mut self, text: &str, out: &mut impl Take) {
+        let mut controls = Controls::of(text.as_bytes());
+        let mut at = 0;
+        while at < text.len() {
             self.begun = true;
             if self.escapes.is_ground() {
-                let taken = self.text(rest, out);
-                if taken > 0 {
-                    self.begun = !rest[..taken].ends_with('\n');
-                    rest = &rest[taken..];
+                let taken = self.text(text, at, &mut controls, out);
+                if taken > at {
+                    self.begun = text.as_bytes()[taken - 1] != b'\n';
+                    at = taken;
                     continue;
                 }
-                rest = &rest[c.len_utf8()..];
+                if let Some((op, length)) = escape::sequence(&text.as_bytes()[at..]) {
+                    at += length;
+                    self.apply(op, out);
+                    continue;
+                }
+            }
+            let Some(c) = text[at..].chars().next() else {
+                break;
+            };
+            if self.escapes.is_ground() {
+                at += c.len_utf8();
                 match self.escapes.begin(c) {
-                    Some(Step::Done(op)) => self.apply(op, &mut |line| out.line(line)),
+                    Some(Step::Done(op)) => self.apply(op, out),
                     Some(_) => {}
-                    None => self.control(c, &mut |line| out.line(line)),
+                    None => self.control(c, out),
                 }
                 continue;
             }
             match self.escapes.step(c) {
-                Step::More => rest = &rest[c.len_utf8()..],
+                Step::More => at += c.len_utf8(),
                 Step::Done(op) => {
-                    rest = &rest[c.len_utf8()..];
-                    self.apply(op, &mut |line| out.line(line));
+                    at += c.len_utf8();
+                    self.apply(op, out);
                 }
-                Step::Before(op) => self.apply(op, &mut |line| out.line(line)),
+                Step::Before(op) => self.apply(op, out),
             }
         }
     }
@@ -144,6 +161,11 @@ impl Sanitizer {
     /// The text has ended: hands on the lines that are left. Returns whether the last one was
     /// ended by a line break.
     pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
+        self.end(&mut OneByOne(out))
+    }
+
+    /// The same, many lines at once.
+    pub(super) fn end(&mut self, out: &mut impl Take) -> bool {
         let op = self.escapes.end();
         self.apply(op, out);
         self.unwrap_early(out);
@@ -160,6 +182,7 @@ impl Sanitizer {
             self.lost |= row.is_cut();
             self.out.row(&row, out);
         }
+        self.out.flush(out);
         self.rows.push_back(Row::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
@@ -174,7 +197,7 @@ impl Sanitizer {
     }
 
     /// Prints text without control characters other than tabs at the cursor.
-    fn print(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+    fn print(&mut self, text: &str, out: &mut impl Take) {
         if text.is_empty() {
             return;
         }
@@ -202,14 +225,14 @@ impl Sanitizer {
                     Column::At(at) => at,
                     Column::End => row.columns(),
                 };
-                let (column, lost) = row.write(at, text);
+                let (column, lost) = row.write(at, text, self.lost);
                 self.column = column;
                 self.lost |= lost;
             }
         }
     }
 
-    fn line_break(&mut self, out: &mut impl FnMut(Line<'_>)) {
+    fn line_break(&mut self, out: &mut impl Take) {
         self.breaks += 1;
         self.begun = false;
         self.aside = false;
@@ -227,7 +250,7 @@ impl Sanitizer {
     }
 
     /// One line down, which may be a new one.
-    fn down(&mut self, out: &mut impl FnMut(Line<'_>)) {
+    fn down(&mut self, out: &mut impl Take) {
         self.row += 1;
         if self.row == self.rows.len() {
             self.rows.push_back(Row::default());
@@ -238,7 +261,7 @@ impl Sanitizer {
     }
 
     /// Hands on the first line; a new one takes its memory.
-    fn evict(&mut self, out: &mut impl FnMut(Line<'_>)) {
+    fn evict(&mut self, out: &mut impl Take) {
         let Some(row) = self.rows.pop_front() else {
             return;
         };
@@ -265,7 +288,7 @@ impl Sanitizer {
     }
 
     /// To the start of a line on which nothing stands.
-    fn fresh_line(&mut self, out: &mut impl FnMut(Line<'_>)) {
+    fn fresh_line(&mut self, out: &mut impl Take) {
         self.row = self.rows.len() - 1;
         if !self.rows[self.row].is_empty() {
             self.rows[self.row].ended = true;
@@ -274,7 +297,7 @@ impl Sanitizer {
         self.column = Column::End;
     }
 
-    fn control(&mut self, c: char, out: &mut impl FnMut(Line<'_>)) {
+    fn control(&mut self, c: char, out: &mut impl Take) {
         match c {
             '\r' if self.column == Column::End && self.rows[self.row].is_empty() => {}
             '\r' => self.column = Column::At(0),
@@ -285,7 +308,7 @@ impl Sanitizer {
     }
 
     /// The column of the cursor, of a line that can be edited.
-    fn at(&mut self, out: &mut impl FnMut(Line<'_>)) -> usize {
+    fn at(&mut self, out: &mut impl Take) -> usize {
         if self.column == Column::End && self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -295,7 +318,7 @@ impl Sanitizer {
         }
     }
 
-    fn apply(&mut self, op: Op, out: &mut impl FnMut(Line<'_>)) {
+    fn apply(&mut self, op: Op, out: &mut impl Take) {
         match op {
             Op::Nothing => {}
             Op::Swallowed => self.lost = true,
@@ -350,14 +373,14 @@ impl Sanitizer {
     }
 
     /// Where the cursor is, also if more is added to its line.
-    fn place(&mut self, out: &mut impl FnMut(Line<'_>)) -> Column {
+    fn place(&mut self, out: &mut impl Take) -> Column {
         if self.rows[self.row].is_empty() && self.column == Column::End {
             return Column::At(0);
         }
         Column::At(self.at(out))
     }
 
-    fn vertical(&mut self, count: usize, down: bool, out: &mut impl FnMut(Line<'_>)) {
+    fn vertical(&mut self, count: usize, down: bool, out: &mut impl Take) {
         if !down {
             self.unwrap_row(count, out);
         }
@@ -372,7 +395,7 @@ impl Sanitizer {
         self.column = at;
     }
 
-    fn go_to_column(&mut self, to: usize, out: &mut impl FnMut(Line<'_>)) {
+    fn go_to_column(&mut self, to: usize, out: &mut impl Take) {
         if self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -380,7 +403,7 @@ impl Sanitizer {
         self.column = Column::At(to.min(most));
     }
 
-    fn erase(&mut self, op: Op, out: &mut impl FnMut(Line<'_>)) {
+    fn erase(&mut self, op: Op, out: &mut impl Take) {
         if op == Op::EraseBelow && self.row + 1 < self.rows.len() {
             for row in self.rows.drain(self.row + 1..) {
                 self.lost |= row.is_visible();

@@ -2,9 +2,12 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::super::line::{Block, Line, Span, Take, Whole};
+use super::super::line::{Block, Span, Take, Whole};
 use super::row::Row;
 use crate::bytes::bare_break;
+
+/// Bytes of lines that are handed on together at most, but for the last one.
+const TOGETHER: usize = 64 * 1024;
 
 /// What was handed on.
 #[derive(Debug, Default)]
@@ -12,41 +15,52 @@ pub(super) struct Out {
     /// The last line was blank.
     blank: bool,
     number: u64,
-    scratch: String,
+    /// Lines of the screen that are to be handed on, each with a line break.
+    pending: String,
+    pending_spans: Vec<Span>,
     /// Lines of a block; its memory is used again.
     spans: Vec<Span>,
 }
 
 impl Out {
-    /// Hands on a line of the screen.
-    pub(super) fn row(&mut self, row: &Row, out: &mut impl FnMut(Line<'_>)) {
-        if let Some(text) = row.plain() {
-            self.line(row.number, text, out);
+    /// Hands on a line of the screen, unless it goes on a run of blank ones; not before it is [flushed](Self::flush).
+    pub(super) fn row(&mut self, row: &Row, out: &mut impl Take) {
+        let start = self.pending.len();
+        match row.plain() {
+            Some(text) => self.pending.push_str(text),
+            None => row.render(&mut self.pending),
+        }
+        self.number = self.number.max(row.number).max(1);
+        let blank = is_blank(&self.pending[start..]);
+        if blank && self.blank {
+            self.pending.truncate(start);
             return;
         }
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        row.render(&mut text);
-        self.line(row.number, &text, out);
-        self.scratch = text;
+        self.blank = blank;
+        self.pending_spans.push(Span {
+            number: self.number,
+            start: start as u32,
+            end: self.pending.len() as u32,
+        });
+        self.pending.push('\n');
+        if self.pending.len() > TOGETHER {
+            self.flush(out);
+        }
     }
 
-    /// Hands on a line, unless it goes on a run of blank ones.
-    pub(super) fn line(&mut self, number: u64, text: &str, out: &mut impl FnMut(Line<'_>)) {
-        self.number = self.number.max(number).max(1);
-        let blank = is_blank(text);
-        if !(blank && self.blank) {
-            out(Line {
-                number: self.number,
-                text,
-            });
+    /// Hands on the lines of the screen that still are to be.
+    pub(super) fn flush(&mut self, out: &mut impl Take) {
+        if !self.pending_spans.is_empty() {
+            out.block(Block::new(&self.pending, &self.pending_spans));
+            self.pending.clear();
+            self.pending_spans.clear();
         }
-        self.blank = blank;
     }
 
     /// Hands on whole lines, of which the first one has this number, in the same way; returns how many lines
     /// there are.
     pub(super) fn block(&mut self, first: u64, text: &str, out: &mut impl Take) -> u64 {
+        self.flush(out);
         let (mut next, mut start) = (first, 0);
         while self.number <= next && out.takes_whole() && start < text.len() {
             let rest = &text[start..];

@@ -141,8 +141,8 @@ impl Row {
     }
 
     /// Writes a text at a column. Returns where the cursor then is, and whether something that
-    /// was visible went.
-    pub(super) fn write(&mut self, column: usize, text: &str) -> (Column, bool) {
+    /// was visible went; `told`: that is known already, and need not be looked for.
+    pub(super) fn write(&mut self, column: usize, text: &str, told: bool) -> (Column, bool) {
         let end = self.text.kept().len();
         if !self.edited && !self.wide && column <= end && is_narrow(text) {
             // What goes beyond the columns that can be edited is text that only grows.
@@ -152,7 +152,7 @@ impl Row {
             let old = &self.text.kept().as_bytes()[column..after.min(end)];
             let gone =
                 |(old, new): (&u8, &u8)| old != new && is_visible(char::from(*old)) && *old != b'_';
-            let lost = old.iter().zip(text.as_bytes()).any(gone);
+            let lost = !told && old.iter().zip(text.as_bytes()).any(gone);
             self.overwritten = true;
             self.text.write(column, text);
             if beyond.is_empty() {
@@ -361,7 +361,7 @@ impl Row {
 }
 
 /// Whether each byte is one column.
-fn is_narrow(text: &str) -> bool {
+pub(super) fn is_narrow(text: &str) -> bool {
     text.bytes()
         .fold(true, |all, byte| all & byte.is_ascii() & (byte != b'\t'))
 }

@@ -1,11 +1,14 @@
 //! Finds control characters, and prints what is between them: whole lines at once, where they cannot be redrawn.
 
+use std::ops::Range;
+
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
 use super::row::Column;
-use crate::bytes::{controls, equal, find, plain_bytes};
-use crate::filter::line::{Line, Take};
+use crate::bytes::Specials;
+use crate::colour::colour;
+use crate::filter::line::Take;
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;
@@ -13,68 +16,92 @@ const MAX_LINK: usize = 2048;
 /// Bytes of coloured text that are taken at once.
 const MAX_COLOURED: usize = 64 * 1024;
 
-/// How many bytes of `text` are neither controls, but for line breaks and tabs, nor may begin
-/// one.
-fn plain_prefix(text: &[u8]) -> usize {
-    // Where there are many controls, the next one is near.
-    const NEAR: usize = 32;
-    let mut at = 0;
-    loop {
-        let to = text.len().min(at + NEAR);
-        if let Some(found) = next_special(text, at, to) {
-            return found;
-        }
-        if to == text.len() {
-            return to;
-        }
-        at = to + plain_bytes(&text[to..]);
-    }
+/// Where the controls of a text are, but for line breaks and tabs, in order.
+pub(super) struct Controls<'t> {
+    text: &'t [u8],
+    specials: Specials<'t>,
+    /// The next one, or the end of the text.
+    next: usize,
 }
 
-/// The first control in `from..to`.
-fn next_special(text: &[u8], from: usize, to: usize) -> Option<usize> {
-    let mut at = from;
-    loop {
-        at += find(&text[at..to], |word| controls(word) | equal(word, 0xc2))?;
+impl<'t> Controls<'t> {
+    pub(super) fn of(text: &'t [u8]) -> Self {
+        let mut controls = Self {
+            text,
+            specials: Specials::of(text),
+            next: 0,
+        };
+        controls.go_on();
+        controls
+    }
+
+    /// The first one that is not before a place, or the end of the text.
+    pub(super) fn from(&mut self, place: usize) -> usize {
+        while self.next < place {
+            self.go_on();
+        }
+        self.next
+    }
+
+    fn go_on(&mut self) {
+        let text = self.text;
         // 0xC2 begins U+0080 to U+009F, and other characters.
-        if text[at] != 0xc2 || text.get(at + 1).is_some_and(|next| *next < 0xa0) {
-            return Some(at);
-        }
-        at += 1;
+        let begins = |at: usize| text.get(at + 1).is_some_and(|next| *next < 0xa0);
+        let next = self.specials.find(|at| text[*at] != 0xc2 || begins(*at));
+        self.next = next.unwrap_or(text.len());
     }
 }
 
-/// Adds to `clean` the text up to the first control that does more to what is printed at the end of
-/// the last line than colouring it; returns how many bytes that were.
-fn coloured_prefix(text: &str, clean: &mut String) -> usize {
+/// Adds to `clean`, which stays UTF-8, the text from `start` up to the first control that does more to what is printed
+/// than colouring it; returns where that is. `appends`: it is printed at the end of the last line.
+fn coloured_prefix(
+    text: &str,
+    start: usize,
+    controls: &mut Controls<'_>,
+    appends: bool,
+    clean: &mut Vec<u8>,
+) -> usize {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let plain = plain_prefix(&bytes[at..]);
-        if clean.len() + plain > MAX_COLOURED && at > 0 {
-            break;
+    let most = text.floor_char_boundary(start + MAX_COLOURED);
+    let mut done = start;
+    while done < most {
+        let at = controls.from(done);
+        add_run(bytes, done..at.min(most), clean);
+        if at >= most {
+            return most;
         }
-        clean.push_str(&text[at..at + plain]);
-        at += plain;
-        match idle(&bytes[at..]) {
-            Some(length) => at += length,
-            None => break,
+        match colour(&bytes[at..]).or_else(|| idle(&bytes[at..], appends)) {
+            Some(length) => done = at + length,
+            None => return at,
         }
     }
-    at
+    done
 }
 
-/// The length of the control with which `bytes` begin, if it changes nothing where text is added at the
-/// end of the last line: colours, links, erasing what is behind the cursor, a carriage return before a
+/// Adds a part of `bytes`, which is mostly short.
+fn add_run(bytes: &[u8], run: Range<usize>, clean: &mut Vec<u8>) {
+    const SHORT: usize = 16;
+    match bytes[run.start..].first_chunk::<SHORT>() {
+        // Copied in one piece, whatever is behind it.
+        Some(block) if run.len() <= SHORT => {
+            clean.extend_from_slice(block);
+            clean.truncate(clean.len() - SHORT + run.len());
+        }
+        _ => clean.extend_from_slice(&bytes[run]),
+    }
+}
+
+/// The length of the control with which `bytes` begin, if it changes nothing of what is printed: colours, links. Where
+/// text is added at the end of the last line, also erasing what is behind the cursor, and a carriage return before a
 /// line break.
-fn idle(bytes: &[u8]) -> Option<usize> {
+fn idle(bytes: &[u8], appends: bool) -> Option<usize> {
     match bytes {
         [0x1b, b'[', rest @ ..] => {
             let mut body = rest.iter().take(MAX_COLOUR);
             let length = body.position(|byte| !(b' '..=b'?').contains(byte))?;
             let idle = match rest[length] {
                 b'm' => true,
-                b'K' => matches!(rest[..length], [] | [b'0']),
+                b'K' => appends && matches!(rest[..length], [] | [b'0']),
                 _ => false,
             };
             idle.then_some(length + 3)
@@ -90,27 +117,35 @@ fn idle(bytes: &[u8]) -> Option<usize> {
             }
         }
         [0x1b, b'(', b' '..=b'~', ..] => Some(3),
-        [b'\r', b'\n', ..] => Some(1),
-        [b'\r', b'\r', b'\n', ..] => Some(2),
+        [b'\r', b'\n', ..] if appends => Some(1),
+        [b'\r', b'\r', b'\n', ..] if appends => Some(2),
         _ => None,
     }
 }
 
 impl Sanitizer {
-    /// Prints what `text` begins with, up to a control; where it is added at the end of the last line,
-    /// colours are no such. Returns how many bytes that were.
-    pub(super) fn text(&mut self, text: &str, out: &mut impl Take) -> usize {
-        let plain = plain_prefix(text.as_bytes());
-        if plain == text.len() || !self.appends() {
-            self.plain(&text[..plain], out);
-            return plain;
+    /// Prints what stands from `start` on, up to a control that does more than colouring it. Returns where that is.
+    pub(super) fn text(
+        &mut self,
+        text: &str,
+        start: usize,
+        controls: &mut Controls<'_>,
+        out: &mut impl Take,
+    ) -> usize {
+        let end = controls.from(start);
+        let appends = self.appends();
+        if end == text.len() || idle(&text.as_bytes()[end..], appends).is_none() {
+            self.plain(&text[start..end], out);
+            return end;
         }
         let mut clean = std::mem::take(&mut self.clean);
         clean.clear();
-        let taken = coloured_prefix(text, &mut clean);
-        self.plain(&clean, out);
+        let end = coloured_prefix(text, start, controls, appends, &mut clean);
+        if let Ok(clean) = str::from_utf8(&clean) {
+            self.plain(clean, out);
+        }
         self.clean = clean;
-        taken
+        end
     }
 
     /// Text without any control but line breaks and tabs.
@@ -118,15 +153,14 @@ impl Sanitizer {
         let mut rest = text;
         let mut first = true;
         while let Some(end) = memchr(b'\n', rest.as_bytes()) {
-            let mut each = |line: Line<'_>| out.line(line);
-            self.print(&rest[..end], &mut each);
-            self.line_break(&mut each);
+            self.print(&rest[..end], out);
+            self.line_break(out);
             rest = &rest[end + 1..];
             if std::mem::take(&mut first) && self.is_on_new_line() {
                 rest = self.whole_lines(rest, out);
             }
         }
-        self.print(rest, &mut |line| out.line(line));
+        self.print(rest, out);
     }
 
     /// The cursor is on an empty last line: hands on the lines of `text` that are out of reach
@@ -142,7 +176,7 @@ impl Sanitizer {
         }
         // `end` is the line break behind the last line that goes.
         while self.rows.len() > 1 {
-            self.evict(&mut |line| out.line(line));
+            self.evict(out);
         }
         let (mut lines, rest) = text.split_at(end + 1);
         while let Some(first) = cut::whole(lines) {
@@ -153,11 +187,10 @@ impl Sanitizer {
                 && cut::is_too_long(end)
             {
                 self.breaks += 1;
-                let mut each = |line: Line<'_>| out.line(line);
-                self.print(&lines[..end], &mut each);
+                self.print(&lines[..end], out);
                 self.rows[0].number = self.breaks;
                 self.lost = true;
-                self.out.row(&self.rows[0], &mut each);
+                self.out.row(&self.rows[0], out);
                 self.rows[0].clear();
                 self.column = Column::End;
                 lines = &lines[end + 1..];
@@ -168,8 +201,13 @@ impl Sanitizer {
 
     /// Whether what is printed next is added at the end of the last line.
     fn appends(&self) -> bool {
+        let row = &self.rows[self.row];
         let last = self.row + 1 == self.rows.len();
-        let plain = !self.aside && !self.margins.are_known() && !self.rows[self.row].is_edited();
-        last && plain && self.column == Column::End
+        let end = match self.column {
+            Column::End => !row.is_edited(),
+            Column::At(0) => row.is_empty(),
+            Column::At(_) => false,
+        };
+        last && end && !self.aside
     }
 }

@@ -8,8 +8,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::row::Row;
-use super::{Line, Sanitizer, WINDOW};
+use super::row::{Row, is_narrow};
+use super::{Sanitizer, Take, WINDOW};
 
 /// What a screen may have as columns.
 const NARROWEST: usize = 40;
@@ -37,13 +37,14 @@ impl Margins {
     /// A row that is drawn over, by a cursor that goes `up` so many rows: where each of its lines ends, in
     /// bytes. Nothing where it is one line.
     pub(super) fn seams(&mut self, text: &str, up: usize) -> Option<Vec<usize>> {
-        if text.len() < NARROWEST {
+        let padded = text.ends_with(PADDING);
+        if text.len() < NARROWEST || up == 0 && !padded {
             return None;
         }
         let columns = columns(text);
         let own = columns.is_multiple_of(up + 1).then(|| columns / (up + 1));
         let own = own.filter(|width| (NARROWEST..=WIDEST).contains(width));
-        if !(text.ends_with(PADDING) || up > 0 && own.is_some()) {
+        if !(padded || own.is_some()) {
             return None;
         }
         let widths = self
@@ -89,16 +90,11 @@ fn columns(text: &str) -> usize {
 /// is one, but for those below the place to which the cursor goes `up`; without it the row still grows.
 /// `None` where the blanks at the margins are not those of lines that were filled up.
 fn seams(text: &str, width: usize, up: Option<usize>) -> Option<Vec<usize>> {
-    let mut ends = Vec::new();
-    let mut column = 0;
-    for (at, c) in text.char_indices() {
-        let next = c.width().unwrap_or(0);
-        if next > 0 && column + next > width {
-            ends.push(at);
-            column = 0;
-        }
-        column += next;
+    // No character has more columns than bytes.
+    if text.len() <= width && up.is_none() {
+        return None;
     }
+    let mut ends = line_ends(text, width);
     if up.is_some() {
         ends.push(text.len());
     }
@@ -119,9 +115,27 @@ fn seams(text: &str, width: usize, up: Option<usize>) -> Option<Vec<usize>> {
     (padded * 2 >= lines && !seams.is_empty()).then_some(seams)
 }
 
+/// Where the lines of a row end but for the last one, on a screen of `width` columns.
+fn line_ends(text: &str, width: usize) -> Vec<usize> {
+    if is_narrow(text) {
+        return (width..text.len()).step_by(width).collect();
+    }
+    let mut ends = Vec::new();
+    let mut column = 0;
+    for (at, c) in text.char_indices() {
+        let next = c.width().unwrap_or(0);
+        if next > 0 && column + next > width {
+            ends.push(at);
+            column = 0;
+        }
+        column += next;
+    }
+    ends
+}
+
 impl Sanitizer {
     /// The cursor's row is about to be drawn over, by a cursor that goes `up`: if it was several lines, it becomes them.
-    pub(super) fn unwrap_row(&mut self, up: usize, out: &mut impl FnMut(Line<'_>)) {
+    pub(super) fn unwrap_row(&mut self, up: usize, out: &mut impl Take) {
         let row = &mut self.rows[self.row];
         if !row.has_grown() {
             return;
@@ -132,7 +146,7 @@ impl Sanitizer {
     }
 
     /// Adds text at the end of the cursor's row; of a long one the complete lines become rows.
-    pub(super) fn append_wrapped(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
+    pub(super) fn append_wrapped(&mut self, text: &str, out: &mut impl Take) {
         let mut rest = text;
         while !rest.is_empty() {
             let row = &mut self.rows[self.row];
@@ -148,7 +162,7 @@ impl Sanitizer {
     }
 
     /// Nothing is added to the cursor's row for now: lines of it that are complete become rows.
-    pub(super) fn unwrap_early(&mut self, out: &mut impl FnMut(Line<'_>)) {
+    pub(super) fn unwrap_early(&mut self, out: &mut impl Take) {
         let row = &mut self.rows[self.row];
         if !self.margins.are_known() || !row.has_grown() {
             return;
@@ -159,7 +173,7 @@ impl Sanitizer {
     }
 
     /// Cuts the cursor's row; the rows below it are written over.
-    fn split_row(&mut self, seams: &[usize], out: &mut impl FnMut(Line<'_>)) {
+    fn split_row(&mut self, seams: &[usize], out: &mut impl Take) {
         let Some(whole) = self.rows.remove(self.row) else {
             return;
         };

@@ -77,11 +77,6 @@ impl Chain {
         }
     }
 
-    /// Takes the next line.
-    pub(in crate::filter) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        pass(&mut self.strategies, line, out);
-    }
-
     /// Takes the next lines; `hashes`: of what each is but for its digits.
     pub(in crate::filter) fn block(
         &mut self,
