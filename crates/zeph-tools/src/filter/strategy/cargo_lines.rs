@@ -33,6 +33,11 @@ const STEPS: &[&str] = &[
 
 /// The kind of the line, if it is one of cargo's.
 pub(super) fn progress(text: &str) -> Option<Progress> {
+    let bytes = text.as_bytes();
+    let ends = |byte: &u8| byte.is_ascii_lowercase();
+    if bytes.get(12) != Some(&b' ') || !bytes.get(11).is_some_and(ends) {
+        return None;
+    }
     let indent = text.bytes().take_while(|byte| *byte == b' ').count();
     if !(1..=9).contains(&indent) {
         return None;

@@ -399,7 +399,13 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
 
 /// Whether a sign of change stands before it.
 fn is_change(text: &str) -> bool {
-    text.begins_with_any(&["+ ", "- ", "~ ", "-/+ ", "+/- ", "<= "])
+    matches!(
+        text.as_bytes(),
+        [b'+' | b'-' | b'~', b' ', ..]
+            | [b'<', b'=', b' ', ..]
+            | [b'-', b'/', b'+', b' ', ..]
+            | [b'+', b'/', b'-', b' ', ..]
+    )
 }
 
 impl Strategy for Run {

@@ -10,6 +10,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::FixedState;
 use memchr::{memchr, memchr2, memchr3};
 
+use super::super::held::HeldLines;
 use super::{Diagnostic, Dialect, End, Found, Held, Line};
 use crate::filter::find::Find as _;
 
@@ -32,7 +33,7 @@ struct Colon {
     dashed: bool,
     /// A path alone: the file of what follows, which names it too.
     file: Option<Held>,
-    pending: Vec<Held>,
+    pending: HeldLines,
     /// A source excerpt may follow; behind a line of signs, what mends it.
     excerpt: bool,
     signs: bool,
@@ -61,7 +62,7 @@ fn start(compiler: bool) -> Box<dyn Dialect> {
         is_open: false,
         dashed: false,
         file: None,
-        pending: Vec::new(),
+        pending: HeldLines::default(),
         excerpt: false,
         signs: false,
         told_error: false,
@@ -146,7 +147,7 @@ fn header(text: &str, compiler: bool) -> Option<Header<'_>> {
         Some((word, message)) if is_level(word, compiler) => (word, message.trim_ascii()),
         _ => ("", rest.trim_ascii()),
     };
-    if compiler && word.is_empty() && !place.contains(".go:") {
+    if compiler && word.is_empty() && place.place_of(".go:").is_none() {
         return None;
     }
     let (code, message) = code(message);
@@ -205,11 +206,11 @@ fn set(diagnostic: &mut Diagnostic, number: u64, header: Header<'_>) {
 /// Whether a word is a level: of compilers in any language.
 fn is_level(word: &str, compiler: bool) -> bool {
     if compiler {
-        let words = word.split(' ').count();
-        return words <= 2
-            && word
-                .chars()
-                .all(|sign| sign.is_alphabetic() || sign == ' ' || !sign.is_ascii());
+        let mut blanks = 0;
+        return word.bytes().all(|byte| {
+            blanks += usize::from(byte == b' ');
+            blanks < 2 && (byte.is_ascii_alphabetic() || byte == b' ' || !byte.is_ascii())
+        });
     }
     matches!(
         word,
@@ -239,6 +240,13 @@ fn code(message: &str) -> (Option<&str>, &str) {
     {
         return (Some(&message[at..]), message[..at].trim_ascii_end());
     }
+    if !message
+        .as_bytes()
+        .first()
+        .is_some_and(u8::is_ascii_uppercase)
+    {
+        return (None, message);
+    }
     let word = message.split(' ').next().unwrap_or_default();
     let name = word.strip_suffix(':').unwrap_or(word);
     let letters = name.bytes().take_while(u8::is_ascii_uppercase).count();
@@ -266,17 +274,16 @@ fn is_file(text: &str) -> bool {
 
 /// A line of signs below the source.
 fn is_signs(text: &str) -> bool {
-    text.contains(['^', '~']) && text.bytes().all(|byte| b" \t^~|".contains(&byte))
+    text.bytes()
+        .all(|byte| matches!(byte, b' ' | b'\t' | b'^' | b'~' | b'|'))
+        && memchr2(b'^', b'~', text.as_bytes()).is_some()
 }
 
 /// A line under a gutter: `   13 |     int x;`, `      |     ^`.
 fn is_gutter(text: &str) -> bool {
-    text.starts_with(' ')
-        && text
-            .trim_ascii_start()
-            .trim_start_matches(|c: char| c.is_ascii_digit())
-            .trim_ascii_start()
-            .starts_with('|')
+    let bytes = text.as_bytes().trim_ascii_start();
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit());
+    text.starts_with(' ') && bytes[digits.count()..].trim_ascii_start().starts_with(b"|")
 }
 
 /// In which function, or over which files: a line that ends in a colon and says nothing by itself.
@@ -319,17 +326,18 @@ impl Colon {
         if let Some(file) = self.file.take() {
             found.keep_after(file.line());
         }
-        for held in self.pending.drain(..) {
-            below(held.line(), self.told_error, found);
+        for held in self.pending.iter() {
+            below(held, self.told_error, found);
         }
+        self.pending.clear();
         self.excerpt = false;
         self.signs = false;
     }
 
     /// A line of signs: what is held is the source, and before it the rest of the message.
     fn signs(&mut self) {
-        self.pending.pop();
-        for held in self.pending.drain(..) {
+        let source = self.pending.len().saturating_sub(1);
+        for held in self.pending.iter().take(source) {
             if self.is_open {
                 let open = &mut self.open;
                 let rest = held.text.trim_ascii();
@@ -341,6 +349,7 @@ impl Colon {
                 }
             }
         }
+        self.pending.clear();
         self.signs = true;
     }
 
@@ -444,7 +453,7 @@ impl Dialect for Colon {
             return;
         }
         if self.excerpt && self.pending.len() < MOST_PENDING {
-            self.pending.push(line.into());
+            self.pending.push(line);
         } else {
             self.close(found);
             below(line, self.told_error, found);

@@ -2,8 +2,9 @@
 
 use foldhash::HashMap;
 
+use super::super::held::HeldLines;
 use super::budget::{Block, Budget, Lines, Pieces, by_file};
-use super::{Diagnostic, Held, Line, Sink};
+use super::{Diagnostic, Line, Sink};
 use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
@@ -20,7 +21,7 @@ pub(super) struct Groups {
     by_key: HashMap<String, usize>,
     /// Rules by the form of their messages: the compiler names a rule with its first message alone.
     codes: HashMap<String, String>,
-    after: Vec<Held>,
+    after: HeldLines,
     bytes: usize,
     seen: bool,
     budget: Budget,
@@ -40,6 +41,8 @@ struct Group {
     count: usize,
     messages: Vec<Message>,
     by_text: HashMap<String, usize>,
+    /// The message that came last.
+    last: usize,
 }
 
 #[derive(Debug)]
@@ -75,24 +78,22 @@ impl Groups {
     pub(super) fn add(&mut self, diagnostic: &Diagnostic, out: &mut dyn Sink) {
         self.seen = true;
         let Diagnostic { message, place, .. } = diagnostic;
-        let (index, is_known) = match &diagnostic.code {
-            Some(code) => {
-                let index = self.group(diagnostic, Some(code));
-                (index, self.groups[index].by_text.contains_key(message))
-            }
+        let index = match &diagnostic.code {
+            Some(code) => self.group(diagnostic, Some(code)),
             None => {
                 let code = self.code(diagnostic).cloned();
-                (self.group(diagnostic, code.as_ref()), true)
+                self.group(diagnostic, code.as_ref())
             }
         };
+        let known = self.groups[index].place_of(message);
         // Of a message that is known the form is.
-        if let (false, Some(code)) = (is_known, &diagnostic.code)
+        if let (None, Some(code)) = (known, &diagnostic.code)
             && self.code(diagnostic).is_none()
         {
             self.bytes += self.key.len() + code.len();
             self.codes.insert(self.key.clone(), code.clone());
         }
-        self.bytes += self.groups[index].add(message, place, &mut self.places);
+        self.bytes += self.groups[index].add(known, message, place, &mut self.places);
         if self.bytes > MOST_BYTES {
             self.flush(out);
         }
@@ -131,6 +132,7 @@ impl Groups {
                     count: 0,
                     messages: Vec::new(),
                     by_text: HashMap::default(),
+                    last: 0,
                 });
                 self.groups.len() - 1
             }
@@ -145,7 +147,7 @@ impl Groups {
             return;
         }
         self.bytes += line.text.len();
-        self.after.push(line.into());
+        self.after.push(line);
         if self.bytes > MOST_BYTES {
             self.flush(out);
         }
@@ -159,9 +161,8 @@ impl Groups {
         self.budget.tell(&blocks.collect::<Vec<_>>(), out);
         self.groups.clear();
         self.places.clear();
-        for held in self.after.drain(..) {
-            out.keep(held.line());
-        }
+        self.after.iter().for_each(|line| out.keep(line));
+        self.after.clear();
         self.by_key.clear();
         if self.bytes > MOST_BYTES {
             self.codes.clear();
@@ -204,11 +205,20 @@ fn form(level: &str, message: &str, form: &mut String) {
 }
 
 impl Group {
-    /// How many bytes more there are; `places`: [`Groups::places`].
-    fn add(&mut self, text: &str, place: &str, places: &mut String) -> usize {
+    /// Where a message is, if it is known: often it is the last one.
+    fn place_of(&self, text: &str) -> Option<usize> {
+        let last = self.messages.get(self.last);
+        match last.is_some_and(|last| last.text == text) {
+            true => Some(self.last),
+            false => self.by_text.get(text).copied(),
+        }
+    }
+
+    /// How many bytes more there are; `known`: where the message is, if it is known; `places`: [`Groups::places`].
+    fn add(&mut self, known: Option<usize>, text: &str, place: &str, places: &mut String) -> usize {
         let mut bytes = place.len() + 32;
-        let index = match self.by_text.get(text) {
-            Some(index) => *index,
+        let index = match known {
+            Some(index) => index,
             None => {
                 bytes += 2 * text.len() + 120;
                 self.by_text.insert(text.to_owned(), self.messages.len());
@@ -219,6 +229,7 @@ impl Group {
                 self.messages.len() - 1
             }
         };
+        self.last = index;
         let known = &mut self.messages[index].places;
         // Several targets of a crate say the same, one after the other.
         if known.last().is_none_or(|last| last.text(places) != place) {

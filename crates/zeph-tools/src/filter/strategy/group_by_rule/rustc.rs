@@ -7,6 +7,7 @@
 mod text;
 
 use foldhash::HashSet;
+use memchr::memchr_iter;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::{Diagnostic, Dialect, End, Found, Line};
@@ -65,13 +66,20 @@ pub(super) fn start() -> Box<dyn Dialect> {
 /// Whether a line can belong to a diagnostic behind its place.
 fn is_body(text: &str) -> bool {
     match text.as_bytes() {
-        [b' ', ..] => progress(text).is_none() && !text.contains(" panicked at "),
+        [b' ', ..] => progress(text).is_none() && !is_panic(text),
         [b'0'..=b'9' | b'|', ..] => true,
         [b'.', ..] => text.starts_with("..."),
         [b'h', ..] => text.starts_with("help: "),
         [b'n', ..] => text.starts_with("note: "),
         _ => false,
     }
+}
+
+fn is_panic(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_there =
+        |at: usize| bytes[..at].ends_with(b" panic") && bytes[at..].starts_with(b"ked at ");
+    memchr_iter(b'k', bytes).any(is_there)
 }
 
 impl Block {

@@ -2,7 +2,7 @@
 
 use crate::bytes::{bits, equal};
 use crate::filter::find::Find as _;
-use memchr::{memchr, memchr_iter};
+use memchr::{memchr, memchr_iter, memchr3};
 
 /// A line of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,12 @@ impl Reader {
     /// What the next line says.
     pub(super) fn read<'t>(&'t mut self, line: &'t str) -> Entry<'t> {
         let after_blank = std::mem::replace(&mut self.after_blank, line.is_empty());
-        if is_blank(line) || is_message(line) {
+        let is_bare = is_bare(line);
+        if !is_bare && (is_blank(line) || is_message(line)) {
             return Entry::Other;
+        }
+        if !self.ls && is_bare {
+            return Entry::Path(line);
         }
         if !self.ls {
             return match path(line) {
@@ -50,7 +54,10 @@ impl Reader {
                 None => Entry::Other,
             };
         }
-        if after_blank && let Some(folder) = line.strip_suffix(':') {
+        if after_blank
+            && !is_bare
+            && let Some(folder) = line.strip_suffix(':')
+        {
             self.path.clear();
             self.path.push_str(folder);
             self.path.push('/');
@@ -58,6 +65,7 @@ impl Reader {
             return Entry::Section;
         }
         let name = match long_name(line) {
+            _ if is_bare && line.is_ascii() => line,
             Some(name) => name,
             None if is_total(line) => return Entry::Other,
             None => line,
@@ -72,6 +80,12 @@ impl Reader {
         self.path.push_str(name);
         Entry::Path(&self.path)
     }
+}
+
+/// Whether a line is a word without a colon: a path and nothing else. Most are.
+fn is_bare(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_graphic) && memchr3(b' ', b':', b'\t', bytes).is_none()
 }
 
 /// Whether nothing but blanks stands in a line.
