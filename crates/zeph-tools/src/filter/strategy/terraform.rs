@@ -341,9 +341,9 @@ fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Tol
         number: line.number,
         text: Cow::Borrowed(line.text),
     };
-    let mut told: Vec<Told<'_>> = Vec::new();
+    let mut told: Vec<Told<'_>> = Vec::with_capacity(16);
     // Where a value opened, in `told`.
-    let mut open: Vec<usize> = Vec::new();
+    let mut open: Vec<usize> = Vec::with_capacity(8);
     for held in lines {
         let text = held.text.trim_ascii();
         let has = |what: &str| text.place_of(what).is_some();

@@ -12,8 +12,6 @@ use super::Sink;
 const MOST_TOLD: usize = 46_000;
 /// What there is for groups that come when these are used up.
 const LEAST: usize = 2_000;
-/// Bytes that most lines have room in.
-const LINE: usize = 176;
 /// Bytes of a line of places.
 const WIDTH: usize = 110;
 /// Bytes for the names of files whose places are left out.
@@ -39,7 +37,9 @@ pub(super) struct Block<'t> {
 pub(super) struct Lines {
     /// Bytes that may be told.
     most: usize,
-    texts: Vec<String>,
+    /// Those that are told, behind one another, and where each ends.
+    text: String,
+    ends: Vec<usize>,
     /// Bytes of all of them, and of the last one; line breaks do not count.
     bytes: usize,
     last: usize,
@@ -70,7 +70,7 @@ impl Lines {
         self.count += 1;
         // The first one is told in any case.
         if self.count == 1 || self.size() <= self.most {
-            self.texts.push(String::with_capacity(LINE));
+            self.ends.push(self.text.len());
         }
         self.add(text);
     }
@@ -79,28 +79,44 @@ impl Lines {
     pub(super) fn add(&mut self, text: &str) {
         self.bytes += text.len();
         self.last += text.len();
-        if self.count == self.texts.len()
+        if self.count == self.ends.len()
             && (self.count == 1 || self.size() <= self.most)
-            && let Some(last) = self.texts.last_mut()
+            && let Some(end) = self.ends.last_mut()
         {
-            last.push_str(text);
+            self.text.push_str(text);
+            *end = self.text.len();
         }
     }
 
     /// Without the blanks at the end of the last line, which are at most as many as `most`.
     pub(super) fn trim_end(&mut self, most: usize) {
-        let is_told = self.count == self.texts.len();
-        let gone = match self.texts.last_mut() {
-            Some(last) if is_told && last.len() == self.last => {
-                let end = last.trim_ascii_end().len();
-                let gone = last.len() - end;
-                last.truncate(end);
+        let is_told = self.count == self.ends.len();
+        let start = self.start_of_last();
+        let gone = match self.ends.last_mut() {
+            Some(last) if is_told && *last - start == self.last => {
+                let end = start + self.text[start..].trim_ascii_end().len();
+                let gone = *last - end;
+                self.text.truncate(end);
+                *last = end;
                 gone
             }
             _ => most,
         };
         self.bytes -= gone;
         self.last -= gone;
+    }
+
+    fn start_of_last(&self) -> usize {
+        let before = self.ends.len().checked_sub(2);
+        before.map_or(0, |before| self.ends[before])
+    }
+
+    /// Those that are told.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| &self.text[start..*end])
     }
 }
 
@@ -205,21 +221,21 @@ impl Block<'_> {
 
     fn say_full(&self, out: &mut dyn Sink) {
         match &self.full {
-            Some(full) => self.say(&full.texts, out),
+            Some(full) => self.say(full.texts(), out),
             None => self.say_short(out),
         }
     }
 
     fn say_short(&self, out: &mut dyn Sink) {
-        self.say(&self.short.lines.texts, out);
+        self.say(self.short.lines.texts(), out);
     }
 
-    fn say(&self, body: impl IntoIterator<Item = impl AsRef<str>>, out: &mut dyn Sink) {
+    fn say<'s>(&self, body: impl IntoIterator<Item = &'s str>, out: &mut dyn Sink) {
         for line in &self.head {
             out.say(self.number, line);
         }
         for line in body {
-            out.say(self.number, line.as_ref());
+            out.say(self.number, line);
         }
         for line in &self.foot {
             out.say(self.number, line);
@@ -238,8 +254,7 @@ impl Block<'_> {
         let told = pieces.iter().take_while(fits).count();
         let told = told.max(1).min(pieces.len());
         let left = &pieces[told..];
-        let texts = self.short.lines.texts.iter().take(told);
-        let mut body: Vec<&str> = texts.map(String::as_str).collect();
+        let mut body: Vec<&str> = self.short.lines.texts().take(told).collect();
         let note = note(left);
         body.extend(note.as_deref());
         self.say(body, out);

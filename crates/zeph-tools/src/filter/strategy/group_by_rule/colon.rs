@@ -540,4 +540,20 @@ mod tests {
             None,
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn bytes_tell_what_words_and_signs_are(
+            text in "[a-cé ]{0,9}[:0_]?| {0,3}[0-9]{0,2} {0,2}[|a]?.{0,3}|[ \t^~|]{0,6}a?",
+        ) {
+            let words = text.split(' ').count();
+            let letters = |sign: char| sign.is_alphabetic() || sign == ' ' || !sign.is_ascii();
+            proptest::prop_assert_eq!(is_level(&text, true), words <= 2 && text.chars().all(letters));
+            let gutter = text.trim_ascii_start().trim_start_matches(|c: char| c.is_ascii_digit());
+            let gutter = gutter.trim_ascii_start().starts_with('|');
+            proptest::prop_assert_eq!(is_gutter(&text), text.starts_with(' ') && gutter);
+            let signs = text.bytes().all(|byte| b" \t^~|".contains(&byte));
+            proptest::prop_assert_eq!(is_signs(&text), text.contains(['^', '~']) && signs);
+        }
+    }
 }

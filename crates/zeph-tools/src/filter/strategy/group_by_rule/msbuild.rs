@@ -11,6 +11,8 @@ const MOST_TOLD: usize = 8192;
 #[derive(Default)]
 struct MsBuild {
     told: HashSet<String>,
+    /// What the last one says; its memory is used again.
+    key: String,
 }
 
 pub(super) fn start() -> Box<dyn Dialect> {
@@ -20,7 +22,7 @@ pub(super) fn start() -> Box<dyn Dialect> {
 /// Place, level, code and message.
 fn parse(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (place, rest) = text.cut_at("): ")?;
-    let (_, position) = place.rsplit_once('(')?;
+    let (_, position) = place.cut_at_last("(")?;
     let numbers = position
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b',');
@@ -45,12 +47,15 @@ impl Dialect for MsBuild {
             found.keep_after(line);
             return;
         };
-        let key = format!("{place}{code}{message}");
-        if self.told.contains(&key) {
+        self.key.clear();
+        for part in [place, code, message] {
+            self.key.push_str(part);
+        }
+        if self.told.contains(&self.key) {
             return;
         }
         if self.told.len() < MOST_TOLD {
-            self.told.insert(key);
+            self.told.insert(self.key.clone());
         }
         if level == "error" {
             found.keep_diagnostic(Line { text, ..line });

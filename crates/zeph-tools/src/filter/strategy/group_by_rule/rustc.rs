@@ -348,3 +348,15 @@ impl Dialect for Rustc {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn panics_are_found(text in "( |k|panicked|panic|ked| at |at| panicked at |ä){0,9}") {
+            proptest::prop_assert_eq!(is_panic(&text), text.contains(" panicked at "));
+        }
+    }
+}

@@ -182,7 +182,7 @@ fn cut_word(text: &str) -> Option<(&str, &str)> {
 
 /// What comes after a word and the spaces behind it.
 fn skip_word(text: &str) -> Option<&str> {
-    skip_words(text, 1)
+    Some(&text[skip_slowly(text, 0)?..])
 }
 
 /// What comes after so many words and the spaces behind them.
@@ -352,6 +352,17 @@ mod tests {
                 slow = slow.and_then(|at| skip_slowly(&line, at));
             }
             proptest::prop_assert_eq!(skip_words(&line, count), slow.map(|at| &line[at..]));
+        }
+
+        #[test]
+        fn what_is_bare_is_a_path(line in "[-drwxa-c0-9./ö\u{a0}: \t]{1,30}|[-drwx0-9a.:,()]{1,40}") {
+            if is_bare(&line) {
+                proptest::prop_assert!(!is_blank(&line) && !is_message(&line));
+                proptest::prop_assert_eq!(path(&line), Some(line.as_str()));
+                if line.is_ascii() {
+                    proptest::prop_assert!(long_name(&line).is_none() && !is_total(&line));
+                }
+            }
         }
 
         #[test]
