@@ -106,13 +106,24 @@ pub(super) fn rule(text: &str, sign: char) -> Option<&str> {
     if !text.starts_with(sign) || !text.ends_with(sign) {
         return None;
     }
-    let inner = text.trim_matches(sign);
+    let inner = match u8::try_from(sign) {
+        Ok(sign) if sign.is_ascii() => {
+            let other = |byte: &u8| *byte != sign;
+            let start = text.bytes().position(|byte| other(&byte))?;
+            let end = text.as_bytes().iter().rposition(other)?;
+            text.get(start..=end)?
+        }
+        _ => text.trim_matches(sign),
+    };
     let title = inner.strip_prefix(' ')?.strip_suffix(' ')?;
     (!title.is_empty()).then_some(title)
 }
 
 /// Whether a title is the last line of a session: `1 failed, 2 passed in 0.12s`.
 fn is_summary(title: &str) -> bool {
+    if !title.starts_with(|c: char| c.is_ascii_digit()) && !title.starts_with("no tests ran in ") {
+        return false;
+    }
     let Some((counts, time)) = title.cut_at_last(" in ") else {
         return false;
     };
@@ -329,7 +340,9 @@ impl Strategy for Pytest {
                     At::Failures | At::Coverage | At::Progress | At::Instant
                 ) =>
             {
-                if let Some(title) = self.title(text, '_')
+                // `_ _ _ _` between frames is no title.
+                if !text.starts_with("_ _ _ _")
+                    && let Some(title) = self.title(text, '_')
                     && !title.starts_with("_ ")
                 {
                     if self.at == At::Progress {

@@ -1,6 +1,8 @@
 //! One failure as pytest tells it: frames, each with a statement and its place; the message; what
 //! was printed.
 
+use memchr::memchr_iter;
+
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest::rule;
 use super::pytest_message::Message;
@@ -229,9 +231,7 @@ impl Failure {
 
 /// Path and the rest of `tests/test_a.py:12: AssertionError`, `tests/test_a.py:12: in test_b`.
 pub(super) fn place(text: &str) -> Option<(&str, &str)> {
-    let mut from = 0;
-    while let Some(found) = text[from..].find(':') {
-        let at = from + found;
+    for at in memchr_iter(b':', text.as_bytes()) {
         let rest = &text[at + 1..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let behind = &rest[digits..];
@@ -241,7 +241,6 @@ pub(super) fn place(text: &str) -> Option<(&str, &str)> {
             let plausible = path.contains(['.', '<']);
             return plausible.then(|| (path, behind[1..].trim_ascii_start()));
         }
-        from = at + 1;
     }
     None
 }

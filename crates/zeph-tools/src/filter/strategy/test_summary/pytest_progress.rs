@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use memchr::{memchr, memchr2, memrchr};
+
 use super::super::excerpt::Excerpt;
 use super::pytest_sugar;
 use crate::filter::find::Find as _;
@@ -78,28 +80,56 @@ const HEADERS: &[&str] = &[
     "cov: ",
 ];
 
-/// Signs of tests: passed, failed, error, skipped, expected to fail, …
-fn signs(text: &str) -> Option<bool> {
-    let body = match text.rfind('[') {
-        Some(at) if text.ends_with("%]") => text[..at].trim_ascii_end(),
+/// Endings of files with tests; one that comes first here counts, wherever in a line it stands.
+const ENDINGS: [&str; 3] = [".py", ".rst", ".txt"];
+
+/// Which bytes are signs of tests: passed, failed, error, skipped, expected to fail, …
+const SIGNS: [bool; 256] = {
+    let (mut table, signs, mut at) = ([false; 256], b".FEsxXRuU,-", 0);
+    while at < signs.len() {
+        table[signs[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
+/// What is before ` [ 12%]`, where that is the end.
+fn before_percent(text: &str) -> &str {
+    match text.ends_with("%]").then(|| memrchr(b'[', text.as_bytes())) {
+        Some(Some(at)) => text[..at].trim_ascii_end(),
         _ => text,
-    };
-    let all = !body.is_empty() && body.bytes().all(|sign| b".FEsxXRuU,-".contains(&sign));
-    all.then(|| body.contains(['F', 'E']))
+    }
+}
+
+/// Of signs of tests, whether one failed.
+fn signs(text: &str) -> Option<bool> {
+    let first = *text.as_bytes().first()?;
+    if !SIGNS[usize::from(first)] {
+        return None;
+    }
+    let body = before_percent(text).as_bytes();
+    let all = !body.is_empty() && body.iter().all(|sign| SIGNS[usize::from(*sign)]);
+    all.then(|| memchr2(b'F', b'E', body).is_some())
+}
+
+/// Where the ending of a test's file begins in the first word of `body`.
+fn file(body: &str) -> Option<usize> {
+    let word = memchr(b' ', body.as_bytes()).map_or(body, |blank| &body[..blank]);
+    // Most lines have none of them there.
+    ENDINGS.iter().find_map(|ending| word.place_of(ending))?;
+    let first = ENDINGS.iter().find_map(|ending| body.place_of(ending));
+    first.filter(|at| *at < word.len())
 }
 
 fn kind(text: &str) -> Kind {
-    if let Some(failed) = signs(text) {
-        return if failed { Kind::Failed } else { Kind::Running };
-    }
-    if let Some(failed) = pytest_sugar::progress(text) {
+    if let Some(failed) = signs(text).or_else(|| pytest_sugar::progress(text)) {
         return if failed { Kind::Failed } else { Kind::Running };
     }
     if text.starts_with("collected ") {
         return Kind::Count;
     }
-    if HEADERS.iter().any(|header| text.starts_with(header))
-        || (text.contains(" workers [") && text.ends_with(']'))
+    if (text.ends_with(']') && text.place_of(" workers [").is_some())
+        || text.begins_with_any(HEADERS)
     {
         return Kind::Header;
     }
@@ -109,41 +139,41 @@ fn kind(text: &str) -> Kind {
     {
         return verdict(rest.split(' ').next().unwrap_or_default());
     }
-    let percent = text.ends_with("%]");
-    let body = match text.rfind('[') {
-        Some(at) if percent => text[..at].trim_ascii_end(),
-        _ => text,
-    };
     // `tests/test_a.py ..F.` and `tests/test_a.py::test_b PASSED`
-    let file = body
-        .place_of(".py")
-        .or_else(|| body.place_of(".rst"))
-        .or_else(|| body.place_of(".txt"));
-    let Some(file) = file.filter(|at| !body[..*at].contains(' ')) else {
+    let body = before_percent(text);
+    let Some(file) = file(body) else {
         return Kind::Foreign;
     };
     let rest = &body[file..];
-    let Some((id, last)) = rest.rsplit_once(' ') else {
+    let Some(last) = memrchr(b' ', rest.as_bytes()) else {
         // The name of a test that has begun.
-        return if rest.contains("::") {
+        return if rest.place_of("::").is_some() {
             Kind::Running
         } else {
             Kind::Foreign
         };
     };
-    if id.contains("::") {
-        // The reason stands behind it.
-        let reasoned = ["SKIPPED", "XFAIL", "XPASS"]
-            .into_iter()
-            .find(|word| rest.contains(&format!(" {word} (")));
-        let last = reasoned.unwrap_or(last);
-        return verdict(last);
+    let (id, last) = (&rest[..last], &rest[last + 1..]);
+    if id.place_of("::").is_some() {
+        return verdict(reasoned(rest).unwrap_or(last));
     }
     match signs(last) {
         Some(true) => Kind::Failed,
         Some(false) => Kind::Running,
         None => Kind::Foreign,
     }
+}
+
+/// The verdict behind which a reason stands: `test_b SKIPPED (no network)`.
+fn reasoned(rest: &str) -> Option<&'static str> {
+    memchr(b'(', rest.as_bytes())?;
+    [
+        (" SKIPPED (", "SKIPPED"),
+        (" XFAIL (", "XFAIL"),
+        (" XPASS (", "XPASS"),
+    ]
+    .into_iter()
+    .find_map(|(stated, word)| rest.place_of(stated).map(|_| word))
 }
 
 /// Whether a line tells of tests that have run; a lone `E` is an empty line of a message.
@@ -178,10 +208,21 @@ impl Progress {
             }
             Kind::Failed => {
                 self.tests = true;
-                if self.failed.len() >= MOST_HELD {
-                    self.failed.pop_front();
-                }
-                self.failed.push_back(line.into());
+                let held = if self.failed.len() < MOST_HELD {
+                    None
+                } else {
+                    self.failed.pop_front()
+                };
+                self.failed.push_back(match held {
+                    // The memory of the line that goes is used for the one that comes.
+                    Some(mut held) => {
+                        held.number = line.number;
+                        held.text.clear();
+                        held.text.push_str(text);
+                        held
+                    }
+                    None => line.into(),
+                });
                 self.set_last(line);
             }
             Kind::Foreign => {

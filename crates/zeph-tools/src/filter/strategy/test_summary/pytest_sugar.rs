@@ -25,13 +25,22 @@ pub(super) fn results(text: &str) -> bool {
         .is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// Where the blanks and the blocks, `▁` to `▏`, begin that are the end of a line.
+fn before_bar(mut text: &[u8]) -> usize {
+    while let [rest @ .., b' '] | [rest @ .., 0xe2, 0x96, 0x81..=0x8f] = text {
+        text = rest;
+    }
+    text.len()
+}
+
 /// Of a line that tells of tests, ` tests/test_a.py ✓✓⨯  41% ████▏`, whether one failed.
 pub(super) fn progress(text: &str) -> Option<bool> {
     let body = text.strip_prefix(' ')?;
-    let body = body.trim_end_matches(|c| c == ' ' || ('▁'..='▏').contains(&c));
+    let body = &body[..before_bar(body.as_bytes())];
     let body = body.strip_suffix('%')?;
-    let signs = body.trim_end_matches(|c: char| c.is_ascii_digit());
-    if signs.len() == body.len() || !signs.ends_with([' ', '✓', '⨯']) && !signs.is_empty() {
+    let number = body.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let signs = &body[..body.len() - number];
+    if number == 0 || !signs.ends_with([' ', '✓', '⨯']) && !signs.is_empty() {
         return None;
     }
     let last = signs
@@ -39,7 +48,7 @@ pub(super) fn progress(text: &str) -> Option<bool> {
         .next_back()
         .unwrap_or_default();
     last.chars()
-        .all(|sign| "✓⨯✗sxXER".contains(sign))
+        .all(|sign| matches!(sign, '✓' | '⨯' | '✗' | 's' | 'x' | 'X' | 'E' | 'R'))
         .then(|| last.contains(['⨯', '✗', 'E']))
 }
 

@@ -42,7 +42,10 @@ fn message(text: &str) -> Option<&str> {
     if text.starts_with(UNEXPECTED) {
         return Some(text);
     }
-    let (_, message) = place(text).filter(|_| !text.starts_with(' '))?;
+    if text.starts_with(' ') {
+        return None;
+    }
+    let (_, message) = place(text)?;
     (!message.is_empty()).then_some(message)
 }
 

@@ -1,6 +1,7 @@
 //! Tracebacks of Python: `File "path", line N, in name`, the source below it.
 
 use super::super::excerpt::keep_cut;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Bytes of a line.
@@ -17,14 +18,14 @@ pub(super) fn is_library(path: &str) -> bool {
         "\\Lib\\",
     ]
     .iter()
-    .any(|part| path.contains(part))
+    .any(|part| path.place_of(part).is_some())
 }
 
 /// Whether a frame is of what runs tests: where it fails, an assertion was wrong.
 fn is_harness(frame: &str) -> bool {
     ["/unittest/", "/_pytest/", "/pluggy/"]
         .iter()
-        .any(|part| frame.contains(part))
+        .any(|part| frame.place_of(part).is_some())
 }
 
 /// Hands on the frames of own code, and the last one of all.
