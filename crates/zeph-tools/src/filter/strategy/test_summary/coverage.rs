@@ -14,6 +14,9 @@ impl Table {
     /// Takes a line; `false` when it is not of a table.
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
         let text = line.text.trim_ascii();
+        if !self.open && !text.starts_with('-') {
+            return false;
+        }
         if text.starts_with("---")
             && text.contains('|')
             && text.bytes().all(|byte| b"-|".contains(&byte))

@@ -5,6 +5,7 @@ use foldhash::HashSet;
 
 use super::script::Failure;
 use super::{Held, Limits, Line, Sink};
+use crate::filter::find::Find as _;
 
 /// Bytes of names and of lines that are held.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -140,7 +141,7 @@ fn ends(name: &str) -> impl Iterator<Item = &str> {
         let this = rest?;
         let next = [" > ", " › ", "\n"]
             .iter()
-            .filter_map(|mark| this.find(mark).map(|at| at + mark.len()))
+            .filter_map(|mark| this.place_of(mark).map(|at| at + mark.len()))
             .min();
         rest = next.map(|at| &this[at..]);
         Some(this)

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memchr;
+
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::go_trace::Trace;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
@@ -71,7 +73,13 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 
 /// Word of a line that ends a package: `ok`, `FAIL`, `?`, or nothing where nothing is tested.
 fn package(text: &str) -> Option<&str> {
-    let (word, rest) = text.split_once('\t')?;
+    if !matches!(text.as_bytes(), [b'o' | b'F' | b'?', ..])
+        && !text.starts_with(|c: char| c.is_ascii_whitespace())
+    {
+        return None;
+    }
+    let tab = memchr(b'\t', text.as_bytes())?;
+    let (word, rest) = (&text[..tab], &text[tab + 1..]);
     let word = word.trim_ascii_end();
     let ends = match word {
         "ok" | "FAIL" | "?" => !rest.is_empty() && !rest.starts_with('\t'),
@@ -309,11 +317,13 @@ impl Strategy for Go {
 /// Whether the compiler or `go vet` says it: `cart/cart.go:10:9: …`, at the start of the line.
 fn is_compile_error(text: &str) -> bool {
     let text = text.strip_prefix("vet: ").unwrap_or(text);
-    let Some((file, rest)) = text.cut_at(".go:") else {
+    if text.starts_with([' ', '\t']) {
+        return false;
+    }
+    let blank = memchr(b' ', text.as_bytes()).unwrap_or(text.len());
+    let Some(at) = text[..blank].place_of(".go:") else {
         return false;
     };
-    !file.starts_with([' ', '\t'])
-        && !file.contains(' ')
-        && rest.starts_with(|c: char| c.is_ascii_digit())
-        && rest.contains(": ")
+    let rest = &text[at + ".go:".len()..];
+    rest.starts_with(|c: char| c.is_ascii_digit()) && rest.place_of(": ").is_some()
 }

@@ -1,7 +1,11 @@
 //! What a Go program says when it panics, deadlocks, races or is stopped: a reason, and the stacks
 //! of its goroutines.
 
+use memchr::memchr_iter;
+
 use super::super::excerpt::keep_cut;
+use super::starts::Starts;
+use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
 /// Stacks that differ; of those beyond, nothing stays.
@@ -20,35 +24,36 @@ pub(super) struct Trace {
     /// The goroutine whose stack is read: `goroutine 7 [running]:`.
     header: Option<Held>,
     frames: Vec<Held>,
-    /// The function whose place follows.
-    function: Option<Held>,
+    /// The function whose place follows, where there is one.
+    function: Held,
+    has_function: bool,
     stacks: Vec<(String, u64)>,
     beyond: u64,
     number: u64,
 }
 
-const REASONS: &[&str] = &[
+static REASONS: Starts = Starts::new(&[
     "panic: ",
+    "\tpanic: ",
     "fatal error: ",
     "runtime: ",
     "SIGQUIT: ",
     "unexpected fault ",
-];
+]);
 
 /// Whether a place is the language's own.
 fn is_library(place: &str) -> bool {
-    [
-        "/go/src/",
-        "/go-1.",
-        "/go1.",
-        "/libexec/src/",
-        "_testmain.go",
-        "/pkg/mod/golang.org/toolchain",
-    ]
-    .iter()
-    .any(|part| place.contains(part))
-        || place.contains("/src/testing/")
-        || place.contains("/src/runtime/")
+    static DIRECTORIES: Starts = Starts::new(&[
+        "go/src/",
+        "go-1.",
+        "go1.",
+        "libexec/src/",
+        "pkg/mod/golang.org/toolchain",
+        "src/testing/",
+        "src/runtime/",
+    ]);
+    memchr_iter(b'/', place.as_bytes()).any(|slash| DIRECTORIES.begin(&place[slash + 1..]))
+        || place.place_of("_testmain.go").is_some()
 }
 
 impl Trace {
@@ -61,7 +66,8 @@ impl Trace {
             rule: None,
             header: None,
             frames: Vec::new(),
-            function: None,
+            function: Held::default(),
+            has_function: false,
             stacks: Vec::new(),
             beyond: 0,
             number: 0,
@@ -76,7 +82,8 @@ impl Trace {
         {
             out.keep(rule.line());
         }
-        if text == "==================" {
+        let race = matches!(text.as_bytes(), [b'=' | b'W', ..]);
+        if race && text == "==================" {
             if self.race {
                 self.finish(out);
                 self.race = false;
@@ -85,13 +92,13 @@ impl Trace {
             }
             return true;
         }
-        if text == "WARNING: DATA RACE" {
+        if race && text == "WARNING: DATA RACE" {
             self.race = true;
             self.inside = true;
             out.keep(line);
             return true;
         }
-        if REASONS.iter().any(|reason| text.starts_with(reason)) || text.starts_with("\tpanic: ") {
+        if REASONS.begin(text) {
             self.end_stack(out);
             self.inside = true;
             self.number = line.number;
@@ -116,17 +123,17 @@ impl Trace {
         }
         if self.header.is_some() {
             if let Some(place) = text.strip_prefix('\t') {
-                if let Some(function) = self.function.take()
-                    && !is_library(place)
+                if std::mem::take(&mut self.has_function)
                     && self.frames.len() < 2 * self.most_frames
+                    && !is_library(place)
                 {
-                    self.frames.push(function);
+                    self.frames.push(self.function.clone());
                     self.frames.push(line.into());
                 }
                 return true;
             }
             if text.ends_with(')') || text.starts_with("created by ") {
-                self.function = Some(line.into());
+                self.hold_function(line);
                 return true;
             }
             if text.starts_with("...") {
@@ -148,22 +155,27 @@ impl Trace {
     fn race_line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         if let Some(place) = text.strip_prefix("      ") {
-            if let Some(function) = self.function.take()
-                && !is_library(place)
-            {
-                out.keep(function.line());
+            if std::mem::take(&mut self.has_function) && !is_library(place) {
+                out.keep(self.function.line());
                 out.keep(line);
             }
         } else if text.starts_with("  ") {
-            self.function = Some(line.into());
+            self.hold_function(line);
         } else {
-            self.function = None;
+            self.has_function = false;
             out.keep(line);
         }
     }
 
+    fn hold_function(&mut self, line: Line<'_>) {
+        self.has_function = true;
+        self.function.number = line.number;
+        self.function.text.clear();
+        self.function.text.push_str(line.text);
+    }
+
     fn end_stack(&mut self, out: &mut dyn Sink) {
-        self.function = None;
+        self.has_function = false;
         let Some(header) = self.header.take() else {
             return;
         };
@@ -174,7 +186,9 @@ impl Trace {
         }
         // Goroutines at the same place differ by their numbers and addresses alone.
         let state = header.text.split_once('[').map_or("", |(_, state)| state);
-        let mut key = state.to_owned();
+        let length = frames.iter().map(|frame| frame.text.len()).sum::<usize>();
+        let mut key = String::with_capacity(state.len() + length);
+        key.push_str(state);
         for frame in frames.iter().filter(|frame| frame.text.starts_with('\t')) {
             key.push_str(&frame.text);
         }
@@ -212,5 +226,21 @@ impl Trace {
         self.stacks.clear();
         self.beyond = 0;
         self.inside = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_library_is_found_wherever_its_directory_stands(place in "([/a.]|go|go1[.]|src|testing|-1){0,7}") {
+            let parts = ["/go/src/", "/go-1.", "/go1.", "/src/testing/", "/src/runtime/"];
+            let expect = parts.iter().any(|part| place.contains(part));
+            prop_assert_eq!(is_library(&place), expect);
+        }
     }
 }

@@ -7,8 +7,8 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
+use super::starts::Starts;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
-use crate::filter::find::Find as _;
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Jest's.
@@ -83,17 +83,11 @@ fn file(text: &str) -> Option<(bool, &str)> {
     is_path.then_some((failed, path))
 }
 
-const TOTALS: &[&str] = &[
-    "Test Suites:",
-    "Tests:",
-    "Snapshots:",
-    "Time:",
-    "Ran all test suites",
-];
+static TOTALS: Starts = Starts::new(&["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL]);
+const LAST_TOTAL: &str = "Ran all test suites";
 
 fn total(text: &str) -> Option<usize> {
-    let found = text.begins_with_any(TOTALS);
-    found.then(|| TOTALS.iter().position(|total| text.starts_with(total)))?
+    TOTALS.position(text)
 }
 
 /// The sign before a test, and its name.
@@ -132,7 +126,7 @@ impl Jest {
             self.again = false;
         }
         self.totals.push(line.into());
-        if which == TOTALS.len() - 1 || self.totals.len() > 8 {
+        if TOTALS.get(which) == LAST_TOTAL || self.totals.len() > 8 {
             self.failures.finish(out);
             self.show_totals(out);
         }

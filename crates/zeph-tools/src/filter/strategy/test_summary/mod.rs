@@ -22,6 +22,7 @@ mod pytest_sugar;
 mod pytest_untitled;
 mod python;
 mod script;
+mod starts;
 mod tap;
 #[cfg(test)]
 mod tests;

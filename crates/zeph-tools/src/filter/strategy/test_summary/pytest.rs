@@ -449,3 +449,22 @@ impl Strategy for Pytest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_title_is_what_the_signs_leave(text in "[=―]{0,3}[ =―aä]{0,6}[=―]{0,3}", sign in "[=―]") {
+            let sign = sign.chars().next().unwrap_or_default();
+            let bounded = text.starts_with(sign) && text.ends_with(sign);
+            let inner = text.trim_matches(sign);
+            let title = inner.strip_prefix(' ').and_then(|inner| inner.strip_suffix(' '));
+            let expect = title.filter(|title| bounded && !title.is_empty());
+            prop_assert_eq!(rule(&text, sign), expect);
+        }
+    }
+}

@@ -6,6 +6,7 @@ use memchr::{memchr, memchr2, memrchr};
 
 use super::super::excerpt::Excerpt;
 use super::pytest_sugar;
+use super::starts::Starts;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -53,7 +54,7 @@ enum Kind {
     Foreign,
 }
 
-const HEADERS: &[&str] = &[
+static HEADERS: Starts = Starts::new(&[
     "platform ",
     "cachedir: ",
     "rootdir: ",
@@ -78,7 +79,7 @@ const HEADERS: &[&str] = &[
     "run-last-failure: ",
     "inifile: ",
     "cov: ",
-];
+]);
 
 /// Endings of files with tests; one that comes first here counts, wherever in a line it stands.
 const ENDINGS: [&str; 3] = [".py", ".rst", ".txt"];
@@ -128,9 +129,7 @@ fn kind(text: &str) -> Kind {
     if text.starts_with("collected ") {
         return Kind::Count;
     }
-    if (text.ends_with(']') && text.place_of(" workers [").is_some())
-        || text.begins_with_any(HEADERS)
-    {
+    if (text.ends_with(']') && text.place_of(" workers [").is_some()) || HEADERS.begin(text) {
         return Kind::Header;
     }
     // `[gw0] [ 12%] PASSED tests/test_a.py::test_b`

@@ -54,7 +54,17 @@ pub(super) fn progress(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bar_is_taken_off_the_end(text in "[a%✓ ▀▁▏█▐]{0,8}") {
+            let before = text.trim_end_matches(|c| c == ' ' || ('▁'..='▏').contains(&c));
+            prop_assert_eq!(&text[..before_bar(text.as_bytes())], before);
+        }
+    }
 
     #[test]
     fn lines_are_read() {

@@ -4,7 +4,10 @@
 //! Of these the message, the differences and the places in the project's own code stay. The forms are
 //! those of Jest, Vitest, Mocha, AVA, Playwright and the test runner of Node.
 
+use memchr::memrchr;
+
 use super::super::excerpt::keep_cut;
+use super::starts::Starts;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -89,7 +92,7 @@ impl Failure {
         match source(text) {
             Some(Source::Marked) => {
                 self.end_diff();
-                self.source = Some(line.into());
+                hold(&mut self.source, line);
                 return;
             }
             Some(Source::Plain) => {
@@ -100,7 +103,7 @@ impl Failure {
                     .as_ref()
                     .is_none_or(|held| !is_marked(&held.text))
                 {
-                    self.source = Some(line.into());
+                    hold(&mut self.source, line);
                 }
                 return;
             }
@@ -112,7 +115,7 @@ impl Failure {
             }
             None => {}
         }
-        let change = text.starts_with(['-', '+']);
+        let change = matches!(text.as_bytes(), [b'-' | b'+', ..]);
         if self.in_diff && !change {
             self.equal(line, text);
             return;
@@ -128,7 +131,7 @@ impl Failure {
             return;
         }
         let side = text.trim_start_matches(['-', '+', ' ']);
-        self.compared |= side.begins_with_any(&["Expected", "Received", "expected"]);
+        self.compared |= SIDES.begin(side);
         if is_advice(text) {
             return;
         }
@@ -193,16 +196,15 @@ impl Failure {
     /// A line of a comparison that is equal on both sides: of such the last before a change is shown.
     fn equal(&mut self, line: Line<'_>, text: &str) {
         // Brackets that close tell nothing.
-        if text.bytes().all(|byte| b"[](){},".contains(&byte))
-            && text.len() < 4
+        if text.len() < 4
+            && text.bytes().all(|byte| b"[](){},".contains(&byte))
             && self.context.is_some()
         {
             self.context_gone += 1;
             return;
         }
-        if self.context.replace(line.into()).is_some() {
-            self.context_gone += 1;
-        }
+        self.context_gone += usize::from(self.context.is_some());
+        hold(&mut self.context, line);
     }
 
     fn end_diff(&mut self) {
@@ -243,18 +245,35 @@ impl Failure {
             self.properties = false;
             return;
         }
-        let told = [
-            "generatedMessage:",
-            "operator:",
-            "diff:",
-            "code: 'ERR_ASSERTION'",
-        ];
-        if told.iter().any(|known| text.starts_with(known)) || self.brief {
+        if PROPERTIES.begin(text) || self.brief {
             return;
         }
         self.say(line, out);
     }
 }
+
+/// Holds a line in place of the one before, in its memory.
+fn hold(held: &mut Option<Held>, line: Line<'_>) {
+    match held {
+        Some(held) => {
+            held.number = line.number;
+            held.text.clear();
+            held.text.push_str(line.text);
+        }
+        None => *held = Some(line.into()),
+    }
+}
+
+/// What was expected, and what came.
+static SIDES: Starts = Starts::new(&["Expected", "Received", "expected"]);
+
+/// Properties of an error that its message tells.
+static PROPERTIES: Starts = Starts::new(&[
+    "generatedMessage:",
+    "operator:",
+    "diff:",
+    "code: 'ERR_ASSERTION'",
+]);
 
 /// A frame of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,14 +300,17 @@ impl Frame<'_> {
 
 /// `at name (file:1:2)`, `at file:1:2`, `❯ name file:1:2`, `› file:1:2`.
 fn frame(text: &str) -> Option<Frame<'_>> {
+    if !matches!(text.as_bytes(), [b'a', b't', b' ', ..] | [0xe2, ..]) {
+        return None;
+    }
     let rest = text
         .strip_prefix("at ")
         .or_else(|| text.strip_prefix("❯ "))
         .or_else(|| text.strip_prefix("› "))?;
     let rest = rest.trim_end_matches([' ', '{']);
     let place = match rest.strip_suffix(')') {
-        Some(rest) => rest.rsplit_once('(').map(|(_, place)| place)?,
-        None => rest.rsplit(' ').next()?,
+        Some(rest) => &rest[memrchr(b'(', rest.as_bytes())? + 1..],
+        None => memrchr(b' ', rest.as_bytes()).map_or(rest, |at| &rest[at + 1..]),
     };
     if ends_in_position(place) {
         return Some(Frame { place: Some(place) });
@@ -306,15 +328,18 @@ pub(super) fn own_frame(text: &str) -> Option<bool> {
 
 /// What a package manager says before it starts a script: `> shop@1.0.0 test`, `> vitest run`.
 pub(super) fn is_preamble(text: &str) -> bool {
-    text.starts_with("> ") || text.starts_with("$ ") || text.starts_with("yarn run v")
+    match text.as_bytes() {
+        [b'>' | b'$', b' ', ..] => true,
+        [b'y', ..] => text.starts_with("yarn run v"),
+        _ => false,
+    }
 }
 
 /// Whether it ends in `:LINE:COLUMN` or `:LINE`.
 fn ends_in_position(place: &str) -> bool {
-    let Some((rest, last)) = place.rsplit_once(':') else {
-        return false;
-    };
-    !rest.is_empty() && !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit())
+    let digits = place.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let rest = &place[..place.len() - digits];
+    digits > 0 && rest.len() > 1 && rest.ends_with(':')
 }
 
 /// What a line of an excerpt of source is.
@@ -330,6 +355,9 @@ enum Source {
 
 /// `12 | code`, `> 12 | code`, `12| code`, `| ^`; with `│` as well.
 fn source(text: &str) -> Option<Source> {
+    if !matches!(text.as_bytes(), [b'0'..=b'9' | b'>' | b'|' | 0xe2, ..]) {
+        return None;
+    }
     let marked = text.strip_prefix("> ");
     let rest = marked.unwrap_or(text).trim_ascii_start();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -369,7 +397,7 @@ fn mark(held: Held) -> Held {
 
 /// What stands above lines that are compared.
 fn is_diff_header(text: &str) -> bool {
-    const HEADERS: &[&str] = &[
+    static HEADERS: Starts = Starts::new(&[
         "- Expected",
         "+ Received",
         "- Snapshot",
@@ -377,13 +405,13 @@ fn is_diff_header(text: &str) -> bool {
         "+ actual - expected",
         "Difference (- actual, + expected",
         "Difference:",
-    ];
-    text.begins_with_any(HEADERS)
+    ]);
+    HEADERS.begin(text)
 }
 
 /// What a tool says with every failure of this kind.
 fn is_advice(text: &str) -> bool {
-    const ADVICE: &[&str] = &[
+    static ADVICE: Starts = Starts::new(&[
         "If this is a long-running test, pass a timeout value",
         "Add a timeout value to this test to increase",
         "It might mean one of the following:",
@@ -400,16 +428,30 @@ fn is_advice(text: &str) -> bool {
         "https://jestjs.io/docs/",
         "For information about custom transformations",
         "Jest failed to parse a file. This happens",
-    ];
-    text.begins_with_any(ADVICE)
+    ]);
+    ADVICE.begin(text)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use proptest::prelude::*;
+
     use super::super::super::testing::Texts;
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_position_is_digits_behind_a_colon(place in "[a:12ä]{0,6}") {
+            let parts = place.rsplit_once(':');
+            let expect = parts.is_some_and(|(rest, last)| {
+                let digits = last.bytes().all(|byte| byte.is_ascii_digit());
+                !rest.is_empty() && !last.is_empty() && digits
+            });
+            prop_assert_eq!(ends_in_position(&place), expect);
+        }
+    }
 
     fn told(brief: bool, input: &str) -> Vec<String> {
         let mut failure = Failure::new(brief, 50);

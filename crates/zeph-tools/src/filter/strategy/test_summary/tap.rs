@@ -4,13 +4,14 @@
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
+use super::starts::Starts;
 use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines at the start and at the end of what is not of the protocol.
 const FOREIGN: (usize, usize) = (30, 30);
 /// What YAML says of a failure that nobody needs.
-const KNOWN: &[&str] = &[
+static KNOWN: Starts = Starts::new(&[
     "duration_ms:",
     "failureType:",
     "signal: ~",
@@ -21,7 +22,7 @@ const KNOWN: &[&str] = &[
     "type: 'suite'",
     "name: 'AssertionError'",
     "severity:",
-];
+]);
 
 struct Tap {
     failures: Failures,
@@ -111,22 +112,22 @@ impl Tap {
         }
         if depth <= self.depth {
             self.stack = trimmed.starts_with("stack:");
-            if self.stack || KNOWN.iter().any(|known| trimmed.starts_with(known)) {
+            if self.stack || KNOWN.begin(trimmed) {
                 return;
             }
         }
         if !self.stack {
             self.failures.line(line, out);
-        } else if own_frame(&format!("at {trimmed}")) == Some(true) {
-            // In the form that stacks have elsewhere.
-            let text = format!("{}at {trimmed}", &line.text[..depth]);
-            self.failures.line(
-                Line {
-                    text: &text,
-                    ..line
-                },
-                out,
-            );
+            return;
+        }
+        // In the form that stacks have elsewhere.
+        let text = format!("{}at {trimmed}", &line.text[..depth]);
+        if own_frame(&text[depth..]) == Some(true) {
+            let line = Line {
+                text: &text,
+                ..line
+            };
+            self.failures.line(line, out);
         }
     }
 }

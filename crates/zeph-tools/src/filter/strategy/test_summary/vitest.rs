@@ -5,8 +5,8 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
+use super::starts::Starts;
 use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
-use crate::filter::find::Find as _;
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Vitest's.
@@ -62,7 +62,7 @@ fn is_start(text: &str) -> bool {
 
 /// Totals: ` Test Files  1 failed (3)`, `      Tests  …`, with their words.
 fn total(text: &str) -> Option<&str> {
-    const TOTALS: &[&str] = &[
+    static TOTALS: Starts = Starts::new(&[
         "Test Files",
         "Tests",
         "Snapshots",
@@ -70,21 +70,19 @@ fn total(text: &str) -> Option<&str> {
         "Type Errors",
         "Start at",
         "Duration",
-    ];
+    ]);
     let trimmed = text.trim_ascii_start();
-    if trimmed.len() == text.len() || !trimmed.begins_with_any(TOTALS) {
+    if trimmed.len() == text.len() {
         return None;
     }
-    let name = TOTALS.iter().find(|name| {
-        let rest = trimmed.strip_prefix(**name);
-        rest.is_some_and(|rest| {
-            rest.starts_with(' ')
-                && rest
-                    .trim_ascii_start()
-                    .starts_with(|c: char| c.is_ascii_digit())
-        })
-    })?;
-    Some(name)
+    // None of them is the beginning of another, with a blank behind it.
+    let name = TOTALS.get(TOTALS.position(trimmed)?);
+    let rest = &trimmed[name.len()..];
+    (rest.starts_with(' ')
+        && rest
+            .trim_ascii_start()
+            .starts_with(|c: char| c.is_ascii_digit()))
+    .then_some(name)
 }
 
 /// The sign before a file or a test, and what is behind it.
