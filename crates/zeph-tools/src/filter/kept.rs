@@ -40,19 +40,35 @@ struct Late {
 }
 
 impl Late {
-    /// Adds whole lines.
-    fn push(&mut self, whole: Whole<'_>) {
-        self.text.push_str(whole.text);
-        let end = (self.text.len(), whole.first + whole.lines);
+    /// Adds so many whole lines, each with its line break but the last one.
+    fn push(&mut self, text: &str, first: u64, lines: u64) {
+        self.text.push_str(text);
+        self.text.push('\n');
+        let end = (self.text.len(), first + lines);
         match self.ends.last_mut() {
-            Some(last) if last.1 == whole.first => *last = end,
+            Some(last) if last.1 == first => *last = end,
             _ => self.ends.push(end),
+        }
+    }
+
+    /// Adds lines of a block.
+    fn push_block(&mut self, block: Block<'_>) {
+        // Runs of lines whose numbers follow one another as they do in the text.
+        let goes_on = |a: &Span, b: &Span| b.number == a.number + 1 && b.start == a.end + 1;
+        for run in block.spans().chunk_by(goes_on) {
+            if let [first, ..] = run
+                && let [.., last] = run
+            {
+                let text = &block.text()[first.start as usize..last.end as usize];
+                self.push(text, first.number, run.len() as u64);
+            }
         }
     }
 }
 
-/// Bytes of them up to which none is looked at.
+/// Bytes of them, and runs, up to which none is looked at.
 const MOST_LATE: usize = 512 * 1024;
+const MOST_RUNS: usize = 4096;
 
 /// Lines that follow one another.
 #[derive(Debug, Default)]
@@ -182,7 +198,8 @@ impl Kept {
     /// Adds whole lines, in the same way as others.
     pub(super) fn keep_whole(&mut self, whole: Whole<'_>) {
         if self.cut && self.head_full {
-            self.late.push(whole);
+            let text = whole.text.strip_suffix('\n').unwrap_or(whole.text);
+            self.late.push(text, whole.first, whole.lines);
             self.look_at_many();
             return;
         }
@@ -196,7 +213,7 @@ impl Kept {
     }
 
     fn look_at_many(&mut self) {
-        if self.late.text.len() > MOST_LATE {
+        if self.late.text.len() > MOST_LATE || self.late.ends.len() > MOST_RUNS {
             self.look_at_late();
         }
     }
@@ -229,51 +246,18 @@ impl Kept {
             }
         }
         spans.reverse();
-        self.keep_block(Block::new(&text, &spans));
+        self.keep_last(Block::new(&text, &spans));
         text.clear();
         ends.clear();
         self.late = Late { text, ends };
     }
 
-    /// The lines, in the order in which they were handed on.
-    pub(super) fn into_lines(mut self) -> Vec<KeptLine> {
-        self.look_at_late();
-        let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
-        self.head.drain_into(&mut lines);
-        self.tail.drain_into(&mut lines);
-        lines
-    }
-}
-
-impl Sink for Kept {
-    fn keep(&mut self, line: Line<'_>) {
-        match self.late.ends.last_mut() {
-            Some((end, next)) if *next == line.number => {
-                *end += line.text.len() + 1;
-                *next += 1;
-                self.late.text.push_str(line.text);
-                self.late.text.push('\n');
-                self.look_at_many();
-            }
-            _ => self.push(line.number, line.text, false),
-        }
-    }
-
-    /// Lines that others behind them would push out are not looked at.
-    fn keep_block(&mut self, block: Block<'_>) {
-        self.look_at_late();
-        let mut lines = block.lines();
-        while !(self.cut && self.head_full) {
-            let Some(line) = lines.next() else {
-                return;
-            };
-            self.keep(line);
-        }
-        let rest = block.last(lines.len());
+    /// Keeps the last ones of many lines, where something is cut already.
+    fn keep_last(&mut self, block: Block<'_>) {
         let longest = self.budget / 4;
         let mut room = self.budget / 5 * 2;
         let mut shown = 0;
-        for span in rest.spans().iter().rev() {
+        for span in block.spans().iter().rev() {
             let chars = match block.is_ascii() {
                 true => (span.end - span.start) as usize,
                 false => block.line(*span).text.chars().count(),
@@ -288,10 +272,10 @@ impl Sink for Kept {
             room = left;
             shown += 1;
         }
-        if shown < rest.spans().len() {
+        if shown < block.spans().len() {
             self.tail.clear();
         }
-        for span in rest.last(shown).spans() {
+        for span in block.last(shown).spans() {
             let line = block.line(*span);
             let chars = chars(line.text, block.is_ascii());
             match chars > longest {
@@ -304,6 +288,38 @@ impl Sink for Kept {
             }
         }
         self.tail.shrink(self.budget / 5 * 2);
+    }
+
+    /// The lines, in the order in which they were handed on.
+    pub(super) fn into_lines(mut self) -> Vec<KeptLine> {
+        self.look_at_late();
+        let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
+        self.head.drain_into(&mut lines);
+        self.tail.drain_into(&mut lines);
+        lines
+    }
+}
+
+impl Sink for Kept {
+    fn keep(&mut self, line: Line<'_>) {
+        if self.cut && self.head_full {
+            self.late.push(line.text, line.number, 1);
+            self.look_at_many();
+        } else {
+            self.push(line.number, line.text, false);
+        }
+    }
+
+    fn keep_block(&mut self, block: Block<'_>) {
+        let mut lines = block.lines();
+        while !(self.cut && self.head_full) {
+            let Some(line) = lines.next() else {
+                return;
+            };
+            self.keep(line);
+        }
+        self.late.push_block(block.last(lines.len()));
+        self.look_at_many();
     }
 
     fn say(&mut self, number: u64, text: &str) {
