@@ -216,8 +216,10 @@ impl<'c> Call<'c> {
         };
         let found = self.found_in_texts.get_or_init(|| {
             let mut found = vec![false; all.len()];
-            // Most texts have none of them, which is found out for less.
-            for text in self.texts().iter().filter(|text| all.is_match(text)) {
+            // Most texts have none of them, which is found out for less. That the library does not bear beyond
+            // ASCII: it panics where `^\b` is looked for before such a letter.
+            let may_have = |text: &&Cow<'_, str>| !text.is_ascii() || all.is_match(text);
+            for text in self.texts().iter().filter(may_have) {
                 for number in &all.matches(text) {
                     found[number] = true;
                 }

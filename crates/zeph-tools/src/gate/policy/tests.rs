@@ -447,6 +447,25 @@ fn arguments_match() {
             ("bash", command("x"), no),
         ],
     );
+    // What the library does not bear of a set of expressions.
+    let word = "[[policy.rules]]\neffect = 'deny'\ntools = 'mcp_x'\nargs_match = '^\\b'\n";
+    let allow = "allow by tools.policy.default_effect";
+    check(
+        &open(word),
+        &[
+            (
+                "mcp_x",
+                json!({ "a": "\u{e4}" }),
+                "deny by tools.policy.rules[0]",
+            ),
+            ("mcp_x", json!({ "a": "-" }), allow),
+            (
+                "mcp_x",
+                json!({ "a": "x" }),
+                "deny by tools.policy.rules[0]",
+            ),
+        ],
+    );
     // The order of the keys makes no difference.
     let both =
         "[[policy.rules]]\neffect = 'deny'\ntools = 'mcp_x'\nargs_match = '\"a\":1,\"b\":2'\n";
