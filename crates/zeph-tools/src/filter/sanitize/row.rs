@@ -1,5 +1,6 @@
 //! One line on the screen.
 
+use memchr::memchr;
 use unicode_width::UnicodeWidthChar as _;
 
 use super::cut::Text;
@@ -362,8 +363,7 @@ impl Row {
 
 /// Whether each byte is one column.
 pub(super) fn is_narrow(text: &str) -> bool {
-    text.bytes()
-        .fold(true, |all, byte| all & byte.is_ascii() & (byte != b'\t'))
+    text.is_ascii() && memchr(b'\t', text.as_bytes()).is_none()
 }
 
 fn is_visible(c: char) -> bool {
