@@ -15,7 +15,6 @@ pub mod cache;
 pub mod call;
 pub mod category;
 pub mod claim;
-#[cfg(any(test, feature = "shell"))]
 mod colour;
 pub mod composite;
 pub mod context;
