@@ -24,6 +24,8 @@ pub mod dependency_graph;
 pub mod error;
 pub mod event;
 pub mod executor;
+#[cfg(any(feature = "policy-enforcer", feature = "shell"))]
+mod expressions;
 pub mod feedback;
 pub mod gate;
 mod grams;

@@ -56,9 +56,7 @@ impl Late {
         // Runs of lines whose numbers follow one another as they do in the text.
         let goes_on = |a: &Span, b: &Span| b.number == a.number + 1 && b.start == a.end + 1;
         for run in block.spans().chunk_by(goes_on) {
-            if let [first, ..] = run
-                && let [.., last] = run
-            {
+            if let (Some(first), Some(last)) = (run.first(), run.last()) {
                 let text = &block.text()[first.start as usize..last.end as usize];
                 self.push(text, first.number, run.len() as u64);
             }

@@ -171,6 +171,11 @@ impl Held {
         self.text.push_str(line.text);
     }
 
+    /// Puts a line in the place of one that is held, in its memory.
+    pub(super) fn put(held: &mut Option<Self>, line: Line<'_>) {
+        held.get_or_insert_default().set(line);
+    }
+
     /// The line.
     #[must_use]
     pub fn line(&self) -> Line<'_> {

@@ -1,5 +1,6 @@
 //! Finds control characters, and prints what is between them: whole lines at once, where they cannot be redrawn.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{Sanitizer, WINDOW, cut};
@@ -141,9 +142,10 @@ impl Sanitizer {
         let mut clean = std::mem::take(&mut self.clean);
         clean.clear();
         let end = coloured_prefix(text, start, controls, appends, &mut clean);
-        if let Ok(clean) = str::from_utf8(&clean) {
-            self.plain(clean, out);
-        }
+        // Whole sequences were taken out of what was UTF-8.
+        let lossy = |_| String::from_utf8_lossy(&clean);
+        let text = str::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
+        self.plain(&text, out);
         self.clean = clean;
         end
     }

@@ -20,6 +20,11 @@ impl HeldLines {
         self.lines.len()
     }
 
+    /// Bytes of all of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = Line<'_>> {
         let mut start = 0;
         self.lines.iter().map(move |(number, end)| {

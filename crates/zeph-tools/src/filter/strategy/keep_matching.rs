@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{Block, End, Line, Sink, Span};
+use crate::filter::line::{Block, End, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,8 +21,6 @@ struct Wanted(Arc<Patterns>);
 struct KeepMatching {
     wanted: Finder,
     kept: bool,
-    /// The lines of the block at hand that stay.
-    stay: Vec<Span>,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
@@ -36,7 +34,6 @@ impl Recipe for Wanted {
         Box::new(KeepMatching {
             wanted: Finder::new(&self.0),
             kept: false,
-            stay: Vec::new(),
         })
     }
 }
@@ -50,10 +47,7 @@ impl Strategy for KeepMatching {
     }
 
     fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
-        let Self { wanted, stay, .. } = self;
-        stay.clear();
-        let stays = |span: &&Span| wanted.is_match(block.line(**span).text);
-        stay.extend(block.spans().iter().filter(stays));
+        let stay = self.wanted.choose(block, true);
         self.kept |= !stay.is_empty();
         out.keep_block(block.of(stay));
     }

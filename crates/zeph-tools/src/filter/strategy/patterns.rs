@@ -15,6 +15,8 @@ use regex_automata::util::start;
 use regex_syntax::{Parser, hir};
 
 use super::{MAX_COMPILED, checked_pattern, in_a_line};
+use crate::expressions::any_matches;
+use crate::filter::line::{Block, Span};
 
 /// Patterns of which one has to be found, compiled together.
 #[derive(Debug)]
@@ -88,6 +90,8 @@ pub(super) struct Finder {
     patterns: Arc<Patterns>,
     /// One for each automaton of the patterns, or none.
     tables: Vec<Table>,
+    /// Lines of a block that were chosen; the memory is used again.
+    chosen: Vec<Span>,
 }
 
 impl Finder {
@@ -97,7 +101,18 @@ impl Finder {
         Self {
             tables: tables.unwrap_or_default(),
             patterns: Arc::clone(patterns),
+            chosen: Vec::new(),
         }
+    }
+
+    /// The lines of a block in which one of them is found, or, where it shall not be `found`, none is.
+    pub(super) fn choose(&mut self, block: Block<'_>, found: bool) -> &[Span] {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        let fits = |span: &&Span| self.is_match(block.line(**span).text) == found;
+        chosen.extend(block.spans().iter().filter(fits));
+        self.chosen = chosen;
+        &self.chosen
     }
 
     /// Whether one of them is in a line.
@@ -120,18 +135,10 @@ impl Finder {
             MATCH => true,
             UNKNOWN | DEAD => {
                 self.tables.clear();
-                is_match(set, line)
+                any_matches(set, line)
             }
-            _ => is_match(set, line),
+            _ => any_matches(set, line),
         }
-    }
-}
-
-fn is_match(set: &RegexSet, line: &str) -> bool {
-    // The library's own `is_match` does not bear `^\b` before a letter beyond ASCII.
-    match line.is_ascii() {
-        true => set.is_match(line),
-        false => set.matches(line).matched_any(),
     }
 }
 

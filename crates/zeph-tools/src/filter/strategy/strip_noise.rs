@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{Block, End, Line, Sink, Span};
+use crate::filter::line::{Block, End, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,8 +21,6 @@ struct Noise(Arc<Patterns>);
 struct StripNoise {
     noise: Finder,
     stripped: bool,
-    /// The lines of the block at hand that stay.
-    stay: Vec<Span>,
 }
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
@@ -36,7 +34,6 @@ impl Recipe for Noise {
         Box::new(StripNoise {
             noise: Finder::new(&self.0),
             stripped: false,
-            stay: Vec::new(),
         })
     }
 
@@ -55,10 +52,7 @@ impl Strategy for StripNoise {
     }
 
     fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
-        let Self { noise, stay, .. } = self;
-        stay.clear();
-        let stays = |span: &&Span| !noise.is_match(block.line(**span).text);
-        stay.extend(block.spans().iter().filter(stays));
+        let stay = self.noise.choose(block, false);
         self.stripped |= stay.len() < block.spans().len();
         out.keep_block(block.of(stay));
     }

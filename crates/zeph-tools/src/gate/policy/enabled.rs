@@ -9,6 +9,7 @@ use super::config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, 
 use super::decision::{Matched, PolicyDecision, Trace};
 use super::paths::{Mentions, of, strings};
 use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyError, Surroundings};
+use crate::expressions::any_matches;
 use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::pattern::{Pattern, PatternKind};
 use crate::gate::rule::{Fit, RuleOrigin, path_fit};
@@ -216,10 +217,9 @@ impl<'c> Call<'c> {
         };
         let found = self.found_in_texts.get_or_init(|| {
             let mut found = vec![false; all.len()];
-            // Most texts have none of them, which is found out for less. That the library does not bear beyond
-            // ASCII: it panics where `^\b` is looked for before such a letter.
-            let may_have = |text: &&Cow<'_, str>| !text.is_ascii() || all.is_match(text);
-            for text in self.texts().iter().filter(may_have) {
+            // Most texts have none of them, which is found out for less.
+            let texts = self.texts().iter();
+            for text in texts.filter(|text| any_matches(all, text)) {
                 for number in &all.matches(text) {
                     found[number] = true;
                 }

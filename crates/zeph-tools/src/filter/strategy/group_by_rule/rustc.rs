@@ -10,6 +10,7 @@ use foldhash::HashSet;
 use memchr::memchr_iter;
 
 use super::super::cargo_lines::{Progress, progress};
+use super::super::held::HeldLines;
 use super::{Diagnostic, Dialect, End, Found, Line};
 use text::{
     header, is_error_code, is_explain_hint, is_gutter, is_list_of_types, is_marks, is_reading_hint,
@@ -41,9 +42,7 @@ enum At {
 /// The lines of a diagnostic.
 #[derive(Default)]
 struct Block {
-    text: String,
-    /// Number and end of each.
-    lines: Vec<(u64, usize)>,
+    lines: HeldLines,
     /// How many of them are the message; 0 as long as that is not known.
     message: usize,
 }
@@ -83,30 +82,13 @@ fn is_panic(text: &str) -> bool {
 }
 
 impl Block {
-    fn push(&mut self, line: Line<'_>) {
-        self.text.push_str(line.text);
-        self.lines.push((line.number, self.text.len()));
-    }
-
     fn is_full(&self) -> bool {
-        self.lines.len() >= MOST_LINES || self.text.len() >= MOST_BYTES
-    }
-
-    fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let mut start = 0;
-        self.lines.iter().map(move |(number, end)| {
-            let text = &self.text[start..*end];
-            start = *end;
-            Line {
-                number: *number,
-                text,
-            }
-        })
+        self.lines.len() >= MOST_LINES || self.lines.bytes() >= MOST_BYTES
     }
 
     /// The level and the code that stand before the message, and the message in one line.
     fn head(&self) -> Option<(&str, Option<&str>, String)> {
-        let mut lines = self.lines();
+        let mut lines = self.lines.iter();
         let (level, code, message) = header(lines.next()?.text)?;
         let mut message = message.to_owned();
         for line in lines.take(self.message.checked_sub(1)?) {
@@ -126,7 +108,6 @@ impl Rustc {
 
     /// Takes back the memory of one that is told.
     fn reuse(&mut self, mut block: Block) {
-        block.text.clear();
         block.lines.clear();
         block.message = 0;
         self.block = block;
@@ -135,7 +116,7 @@ impl Rustc {
     /// What is held is no diagnostic.
     fn release(&mut self, found: &mut Found<'_>) {
         let block = self.take();
-        for line in block.lines() {
+        for line in block.lines.iter() {
             found.keep(line);
         }
         self.reuse(block);
@@ -152,8 +133,8 @@ impl Rustc {
         let Some((level, own_code, message)) = block.head() else {
             return;
         };
-        let number = block.lines.first().map_or(0, |(number, _)| *number);
-        let mut notes_of = block.lines().skip(block.message);
+        let number = block.lines.iter().next().map_or(0, |line| line.number);
+        let mut notes_of = block.lines.iter().skip(block.message);
         let place = notes_of.next().and_then(|line| place(line.text));
         let (code, help) = notes(notes_of);
         let code = own_code.map(str::to_owned).or(code);
@@ -197,7 +178,7 @@ impl Rustc {
                 return found.keep_after(line);
             }
             self.at = At::Message;
-            self.block.push(line);
+            self.block.lines.push(line);
             return;
         }
         if is_explain_hint(text) {
@@ -235,7 +216,7 @@ fn keep_trimmed(block: &Block, code: Option<String>, found: &mut Found<'_>) {
     let mut suggestion = false;
     // Of the types that a trait is implemented for, which may be many, so many more are named.
     let mut implementors = None;
-    for (index, line) in block.lines().enumerate() {
+    for (index, line) in block.lines.iter().enumerate() {
         let text = line.text.trim_ascii();
         if index == 0
             && let Some(code) = &code
@@ -286,7 +267,7 @@ fn with_label(block: &Block, message: String) -> String {
     if message.contains('`') {
         return message;
     }
-    let labels = block.lines().skip(block.message);
+    let labels = block.lines.iter().skip(block.message);
     match labels.filter_map(|line| label(line.text)).next() {
         Some(label) => format!("{message}: {label}"),
         None => message,
@@ -312,7 +293,7 @@ impl Dialect for Rustc {
                 if trimmed.starts_with("--> ") || trimmed == "|" || trimmed.starts_with("= ") {
                     self.block.message = self.block.lines.len();
                     self.at = At::Body;
-                    self.block.push(line);
+                    self.block.lines.push(line);
                 } else if text.is_empty()
                     || header(text).is_some()
                     || progress(text).is_some()
@@ -321,7 +302,7 @@ impl Dialect for Rustc {
                     self.release(found);
                     self.between(line, found);
                 } else {
-                    self.block.push(line);
+                    self.block.lines.push(line);
                 }
             }
             At::Body => {
@@ -334,7 +315,7 @@ impl Dialect for Rustc {
                     self.release(found);
                     found.keep(line);
                 } else {
-                    self.block.push(line);
+                    self.block.lines.push(line);
                 }
             }
         }

@@ -237,7 +237,7 @@ impl Cargo {
                     if self.at == At::Build {
                         self.at = At::Run;
                     }
-                    set(&mut self.last, line);
+                    Held::put(&mut self.last, line);
                     return;
                 }
                 Status::Failed => {
@@ -296,18 +296,6 @@ impl Cargo {
         }
         self.name_program(out);
         self.captured.line(line, out);
-    }
-}
-
-/// Puts `line` in the place of the one that is held, and uses its buffer.
-fn set(held: &mut Option<Held>, line: Line<'_>) {
-    match held {
-        Some(held) => {
-            held.number = line.number;
-            held.text.clear();
-            held.text.push_str(line.text);
-        }
-        None => *held = Some(line.into()),
     }
 }
 

@@ -169,9 +169,7 @@ impl Trace {
 
     fn hold_function(&mut self, line: Line<'_>) {
         self.has_function = true;
-        self.function.number = line.number;
-        self.function.text.clear();
-        self.function.text.push_str(line.text);
+        self.function.set(line);
     }
 
     fn end_stack(&mut self, out: &mut dyn Sink) {

@@ -207,21 +207,11 @@ impl Progress {
             }
             Kind::Failed => {
                 self.tests = true;
-                let held = if self.failed.len() < MOST_HELD {
-                    None
-                } else {
-                    self.failed.pop_front()
-                };
-                self.failed.push_back(match held {
-                    // The memory of the line that goes is used for the one that comes.
-                    Some(mut held) => {
-                        held.number = line.number;
-                        held.text.clear();
-                        held.text.push_str(text);
-                        held
-                    }
-                    None => line.into(),
-                });
+                // The memory of the line that goes is used for the one that comes.
+                let is_full = self.failed.len() >= MOST_HELD;
+                let mut held = is_full.then(|| self.failed.pop_front()).flatten();
+                Held::put(&mut held, line);
+                self.failed.extend(held);
                 self.set_last(line);
             }
             Kind::Foreign => {

@@ -92,7 +92,7 @@ impl Failure {
         match source(text) {
             Some(Source::Marked) => {
                 self.end_diff();
-                hold(&mut self.source, line);
+                Held::put(&mut self.source, line);
                 return;
             }
             Some(Source::Plain) => {
@@ -103,7 +103,7 @@ impl Failure {
                     .as_ref()
                     .is_none_or(|held| !is_marked(&held.text))
                 {
-                    hold(&mut self.source, line);
+                    Held::put(&mut self.source, line);
                 }
                 return;
             }
@@ -204,7 +204,7 @@ impl Failure {
             return;
         }
         self.context_gone += usize::from(self.context.is_some());
-        hold(&mut self.context, line);
+        Held::put(&mut self.context, line);
     }
 
     fn end_diff(&mut self) {
@@ -249,18 +249,6 @@ impl Failure {
             return;
         }
         self.say(line, out);
-    }
-}
-
-/// Holds a line in place of the one before, in its memory.
-fn hold(held: &mut Option<Held>, line: Line<'_>) {
-    match held {
-        Some(held) => {
-            held.number = line.number;
-            held.text.clear();
-            held.text.push_str(line.text);
-        }
-        None => *held = Some(line.into()),
     }
 }
 
