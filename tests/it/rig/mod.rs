@@ -3,6 +3,7 @@
 
 mod api;
 mod database;
+mod family;
 mod home;
 mod process;
 mod reply;

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::Home;
+use super::family::Family;
 
 /// How long a run may take before it is killed and the test fails.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -292,21 +293,27 @@ impl Running {
         }
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// `kill -9`, and waits until it is gone, and its supervisor, which may have been asked to start
+    /// a command just before.
     #[track_caller]
     pub(crate) fn kill(mut self) {
+        self.end_now();
+    }
+
+    #[track_caller]
+    fn end_now(&mut self) {
         // It may have ended by itself.
+        let family = Family::of_stopped(self.pid);
         let _ = kill_process(self.pid, Signal::KILL);
         self.status = self.ended.recv_timeout(LIMIT).ok();
         assert!(self.status.is_some(), "a killed process goes");
+        family.wait_until_gone();
     }
 
     /// The same; what it had printed.
     #[track_caller]
     pub(crate) fn kill_and_read(mut self) -> String {
-        let _ = kill_process(self.pid, Signal::KILL);
-        self.status = self.ended.recv_timeout(LIMIT).ok();
-        assert!(self.status.is_some(), "a killed process goes");
+        self.end_now();
         while let Ok(line) = self.lines.recv_timeout(LIMIT) {
             self.seen.push_str(&line);
         }
