@@ -10,6 +10,8 @@
 #![deny(missing_docs)]
 
 pub mod audit;
+#[cfg(feature = "shell")]
+mod blocks;
 mod bytes;
 pub mod cache;
 pub mod call;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use memchr::{memchr_iter, memrchr};
 
-use crate::bytes::is_ascii;
+use crate::blocks::is_ascii;
 
 use super::line::{Block, Line, Sink, Span, Whole};
 

@@ -1,6 +1,6 @@
 //! Lines on their way through the filters.
 
-use crate::bytes::is_ascii;
+use crate::blocks::is_ascii;
 
 /// A line of sanitized output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

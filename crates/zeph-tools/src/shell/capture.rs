@@ -34,11 +34,13 @@ pub struct Decoder {
 impl Decoder {
     /// The text of the next piece.
     pub fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
-        if self.pending.is_empty()
-            && memchr(0, bytes).is_none()
-            && let Ok(text) = std::str::from_utf8(bytes)
-        {
-            return Cow::Borrowed(text);
+        if self.pending.is_empty() && memchr(0, bytes).is_none() {
+            // A character that has begun is kept for the next piece.
+            let (whole, begun) = bytes.split_at(bytes.len() - begun(bytes));
+            if let Ok(text) = simdutf8::basic::from_utf8(whole) {
+                self.pending.extend_from_slice(begun);
+                return Cow::Borrowed(text);
+            }
         }
         let mut text = String::new();
         let mut rest = bytes;
@@ -83,6 +85,17 @@ impl Decoder {
         } else {
             "\u{FFFD}"
         }
+    }
+}
+
+/// The number of bytes at the end with which a character begins that more bytes may complete.
+fn begun(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(3)..];
+    let lead = last.iter().rposition(|byte| *byte >= 0xc0);
+    let begun = lead.map_or(&[][..], |at| &last[at..]);
+    match std::str::from_utf8(begun) {
+        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => begun.len(),
+        _ => 0,
     }
 }
 

@@ -4,7 +4,7 @@ use memchr::{memchr_iter, memrchr};
 
 use super::super::line::{Block, Span, Take, Whole};
 use super::row::Row;
-use crate::bytes::bare_break;
+use crate::blocks::BareBreaks;
 
 /// Bytes of lines that are handed on together at most, but for the last one.
 const TOGETHER: usize = 64 * 1024;
@@ -131,8 +131,7 @@ fn blank_lines(text: &str, before: bool) -> Option<Blank> {
     let mut lines = 0;
     // Where the line behind the last blank one begins.
     let mut behind = before.then_some(0);
-    let mut at = 0;
-    while let Some(end) = bare_break(bytes, at) {
+    for end in BareBreaks::of(bytes) {
         let start = memrchr(b'\n', &bytes[..end]).map_or(0, |at| at + 1);
         let line = &text[start..end];
         if line.bytes().all(|byte| matches!(byte, b' ' | b'\t')) {
@@ -149,7 +148,6 @@ fn blank_lines(text: &str, before: bool) -> Option<Blank> {
         } else if is_blank(line) {
             return None;
         }
-        at = end + 1;
     }
     Some(Blank {
         lines,

@@ -7,7 +7,7 @@ use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
 use super::row::Column;
-use crate::bytes::Specials;
+use crate::blocks::Specials;
 use crate::colour::colour;
 use crate::filter::line::Take;
 

@@ -24,8 +24,8 @@ const MOST_SHAPES: usize = 4096;
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// Of so many bytes of lines that are held back, a tenth of all lines has to be like others: every so many lines it is
 /// looked whether that holds.
-const MANY_BYTES: usize = 1024 * 1024;
-const ROUND: u64 = 4096;
+const MANY_BYTES: usize = 256 * 1024;
+const ROUND: u64 = 1024;
 /// Lines of a shape up to which all of them stay.
 const RARE: u64 = 3;
 /// Lines of one shape that stay where they are warnings or errors of a log.
