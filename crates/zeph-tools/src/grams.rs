@@ -16,6 +16,8 @@ const BITS: u64 = 0x1f;
 const PAIRS: usize = 1 << 10;
 /// Rows of literals.
 const ROWS: usize = 64;
+/// The logarithm of the bytes of an entry.
+const SCALE: u32 = size_of::<Fits>().ilog2();
 /// How far behind the beginning of a literal its pairs may begin.
 const FURTHEST: usize = 8;
 
@@ -124,14 +126,29 @@ impl Grams {
     pub(crate) fn find(&self, text: &[u8], from: usize) -> Option<(usize, usize)> {
         let (words, rest) = text.get(from..)?.as_chunks::<8>();
         let mut begun = 0;
-        for (index, word) in words.iter().enumerate() {
-            let word = u64::from_le_bytes(*word);
-            let (rows, begins) = self.rows(word, begun);
-            if rows[0] | rows[1] | rows[2] | rows[3] != 0 {
-                let at = from + index * 8;
-                if let Some(found) = self.compare(text, from, at, (word, begun)) {
-                    return Some(self.earliest(text, from, at + 8, begins, found));
+        // Two words a step, with one branch for both.
+        let (steps, last) = words.as_chunks::<2>();
+        for (index, step) in steps.iter().enumerate() {
+            let [one, other] = step.map(u64::from_le_bytes);
+            let (of_one, between) = self.rows(one, begun);
+            let (of_other, begins) = self.rows(other, between);
+            if of_one | of_other != 0 {
+                let at = from + index * 16;
+                for (at, word, begun) in [(at, one, begun), (at + 8, other, between)] {
+                    if let Some(found) = self.compare(text, from, at, (word, begun)) {
+                        let begins = self.rows(word, begun).1;
+                        return Some(self.earliest(text, from, at + 8, begins, found));
+                    }
                 }
+            }
+            begun = begins;
+        }
+        if let Some(word) = last.first() {
+            let at = from + steps.len() * 16;
+            let word = u64::from_le_bytes(*word);
+            let begins = self.rows(word, begun).1;
+            if let Some(found) = self.compare(text, from, at, (word, begun)) {
+                return Some(self.earliest(text, from, at + 8, begins, found));
             }
             begun = begins;
         }
@@ -163,7 +180,7 @@ impl Grams {
                 None => filled(rest),
             };
             let (rows, begins) = self.rows(word, begun);
-            if rows != [0; 4] {
+            if rows != 0 {
                 let other = self.compare(text, from, at, (word, begun));
                 found = other.map_or(found, |other| found.min(other));
             }
@@ -173,14 +190,21 @@ impl Grams {
         found
     }
 
-    /// For each pair of a word the rows of which it is the second pair, and those of which the last one is the first,
-    /// as the pair before the word is of `begun`.
+    /// The rows of which a pair of a word is the second one, and those of which the last one is the first, as the pair
+    /// before the word is of `begun`.
     #[inline(always)]
-    fn rows(&self, word: u64, begun: u64) -> ([u64; 4], u64) {
-        // Each pair as a number of ten bits, sixteen bits apart.
-        let few = BITS * 0x0001_0001_0001_0001;
-        let pairs = (word & few) | (word & few << 8) >> 3;
-        let fits = |shift: u32| self.fits[(pairs >> shift) as usize & (PAIRS - 1)];
+    fn rows(&self, word: u64, begun: u64) -> (u64, u64) {
+        let ([a, b, c, d], begins) = self.rows_by_pair(word, begun);
+        (a | b | c | d, begins)
+    }
+
+    /// The same, the rows for each pair by itself.
+    #[inline(always)]
+    fn rows_by_pair(&self, word: u64, begun: u64) -> ([u64; 4], u64) {
+        // Each pair as a number of ten bits, sixteen bits apart, where it is the number of bytes of so many entries.
+        const FEW: u64 = BITS * 0x0001_0001_0001_0001;
+        let pairs = (word & FEW) << SCALE | (word & FEW << 8) << (SCALE - 3);
+        let fits = |shift: u32| self.fits[(pairs >> (shift + SCALE)) as usize & (PAIRS - 1)];
         let [a, b, c, d] = [fits(0), fits(16), fits(32), fits(48)];
         let rows = [
             begun & a.second,
@@ -202,7 +226,7 @@ impl Grams {
         (word, begun): (u64, u64),
     ) -> Option<(usize, usize)> {
         let mut found: Option<(usize, usize)> = None;
-        let (rows, _) = self.rows(word, begun);
+        let (rows, _) = self.rows_by_pair(word, begun);
         for (pair, mut rows) in rows.into_iter().enumerate() {
             while rows != 0 {
                 let row = rows.trailing_zeros() as usize;

@@ -133,9 +133,7 @@ impl Secrets {
     fn is_clean(&self, text: &str) -> bool {
         self.extras.is_empty()
             && !view::is_needed_anywhere(text)
-            && scan::Candidates::new(self, text.as_bytes())
-                .place(0)
-                .is_none()
+            && scan::Candidates::new(self, text).place(0).is_none()
     }
 
     /// The line that tells of what a result held; `None` when there is nothing to tell.

@@ -89,15 +89,15 @@ impl Prefilter {
 /// Goes through the candidates of a text.
 pub(super) struct Candidates<'t> {
     secrets: &'t Secrets,
-    text: &'t [u8],
+    text: &'t str,
     /// What was found last; `None` before.
     next: Option<Option<(usize, Family)>>,
     known: Option<Option<usize>>,
 }
 
 impl<'t> Candidates<'t> {
-    /// `text` is UTF-8.
-    pub(super) fn new(secrets: &'t Secrets, text: &'t [u8]) -> Self {
+    /// Of `text`.
+    pub(super) fn new(secrets: &'t Secrets, text: &'t str) -> Self {
         Self {
             secrets,
             text,
@@ -110,7 +110,7 @@ impl<'t> Candidates<'t> {
     fn literal(&mut self, from: usize) -> Option<(usize, Family)> {
         let is_behind = |(at, _)| at < from;
         if self.next.is_none_or(|found| found.is_some_and(is_behind)) {
-            self.next = Some(PREFILTER.find(self.text, from));
+            self.next = Some(PREFILTER.find(self.text.as_bytes(), from));
         }
         self.next.flatten()
     }
@@ -121,7 +121,7 @@ impl<'t> Candidates<'t> {
             .known
             .is_none_or(|found| found.is_some_and(|at| at < from))
         {
-            let found = self.secrets.known.find(self.text, from);
+            let found = self.secrets.known.find(self.text.as_bytes(), from);
             self.known = Some(found.map(|range| range.start));
         }
         self.known.flatten()
@@ -142,10 +142,7 @@ impl<'t> Candidates<'t> {
         if self.known(range.start).is_some_and(|at| at < range.end) {
             return false;
         }
-        let Ok(line) = str::from_utf8(&self.text[range.clone()]) else {
-            return false;
-        };
-        let line = Line::new(line, true);
+        let line = Line::new(&self.text[range.clone()], true);
         let mut at = range.start;
         while let Some((place, family)) = self.literal(at)
             && place < range.end
@@ -160,7 +157,7 @@ impl<'t> Candidates<'t> {
 
     /// Where the first line behind a place, at which a line begins, is that needs a closer look.
     pub(super) fn suspect(&mut self, from: usize) -> Option<usize> {
-        let bytes = self.text;
+        let bytes = self.text.as_bytes();
         let mut from = from;
         loop {
             let place = self.place(from)?;
@@ -175,7 +172,7 @@ impl<'t> Candidates<'t> {
 }
 
 /// Whether nothing is found on a line.
-pub(super) fn is_clean(secrets: &Secrets, line: &[u8]) -> bool {
+pub(super) fn is_clean(secrets: &Secrets, line: &str) -> bool {
     Candidates::new(secrets, line).suspect(0).is_none()
 }
 
@@ -333,7 +330,7 @@ fn literal_findings(
         decided: text.len(),
         ..Scanned::default()
     };
-    let mut candidates = Candidates::new(secrets, text.as_bytes());
+    let mut candidates = Candidates::new(secrets, text);
     let mut at = from;
     let mut passed = 0..0;
     while let Some((start, family)) = candidates.literal(at) {

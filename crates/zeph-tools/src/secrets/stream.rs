@@ -176,7 +176,7 @@ impl StreamRedactor {
         };
         let mut special = next_special(text, start);
         // What is looked at up to the next line with an escape.
-        let mut plain = (0, Candidates::new(&secrets, &[]));
+        let mut plain = (0, Candidates::new(&secrets, ""));
         let mut at = start;
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
@@ -188,7 +188,7 @@ impl StreamRedactor {
                 let end = special.map_or(text.len(), |place| line_end(at, place));
                 if end > at {
                     if plain.0 != end {
-                        plain = (end, Candidates::new(&secrets, &bytes[..end]));
+                        plain = (end, Candidates::new(&secrets, &text[..end]));
                     }
                     match plain.1.suspect(at) {
                         Some(suspect) => at = suspect,
@@ -241,8 +241,18 @@ impl StreamRedactor {
             (start, at) = (shown, end);
         });
         let secrets = Arc::clone(&self.secrets);
-        let mut candidates = Candidates::new(&secrets, &shown);
-        let printed = &text.as_bytes()[..range.end];
+        let Ok(as_shown) = str::from_utf8(&shown) else {
+            // It is UTF-8; if it were not, the first line would be looked at by itself.
+            let line = lines
+                .first()
+                .map_or(range.clone(), |(_, line)| line.clone());
+            self.copy(text, *copied..line.start);
+            self.complete(&text[line.clone()], 0);
+            *copied = line.end;
+            return line.end - range.start;
+        };
+        let mut candidates = Candidates::new(&secrets, as_shown);
+        let printed = &text[..range.end];
         let mut as_printed = Candidates::new(&secrets, printed);
         let mut suspect = match colours {
             true => None,

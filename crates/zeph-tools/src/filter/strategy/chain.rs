@@ -77,7 +77,7 @@ impl Chain {
         }
     }
 
-    /// Takes the next lines; `hashes`: of what each is but for its digits.
+    /// Takes the next lines; `hashes`: of what each is but for its digits, or none.
     pub(in crate::filter) fn block(
         &mut self,
         block: Block<'_>,
@@ -90,7 +90,7 @@ impl Chain {
         }
     }
 
-    /// Whether hashes of the lines are needed.
+    /// Whether hashes of the next lines are of use.
     pub(in crate::filter) fn looks_at_hashes(&self) -> bool {
         let only = self.strategies.len() == 1;
         only && self.strategies.iter().any(|only| only.looks_at_hashes())

@@ -9,6 +9,9 @@ const SLOTS: usize = 4096;
 /// different each would be looked up in vain.
 const ROUND: u32 = 256;
 const TRIED: u32 = 16;
+/// Behind so many lines of which none was found, hashes are not worth it for so many blocks.
+const LOST: u32 = 2048;
+const PASSED_OVER: u32 = 8;
 
 /// A line that was looked at.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,6 +41,8 @@ pub(super) struct Forms {
     min_words: usize,
     /// Lines since the last one that was found.
     missed: u32,
+    /// Blocks since the last one with hashes.
+    passed_over: u32,
 }
 
 impl Forms {
@@ -47,11 +52,26 @@ impl Forms {
             slots: vec![Slot::default(); SLOTS].into_boxed_slice(),
             min_words,
             missed: 0,
+            passed_over: 0,
         }
     }
 
-    /// The hash of the shape of a line; `hash`: of what it is but for its digits.
-    pub(super) fn shape(&mut self, text: &str, hash: u64) -> Option<u64> {
+    /// Whether it is worth the while to know hashes of the next lines.
+    pub(super) fn are_found(&self) -> bool {
+        self.missed < LOST || self.passed_over >= PASSED_OVER
+    }
+
+    /// A block comes without hashes.
+    pub(super) fn pass_over(&mut self) {
+        self.passed_over += 1;
+    }
+
+    /// The hash of the shape of a line; `hash`: of what it is but for its digits, if that is known.
+    pub(super) fn shape(&mut self, text: &str, hash: Option<u64>) -> Option<u64> {
+        let Some(hash) = hash else {
+            return self.read(text).0;
+        };
+        self.passed_over = 0;
         if self.missed % ROUND >= TRIED {
             self.missed = self.missed.wrapping_add(1);
             return self.read(text).0;
@@ -135,7 +155,7 @@ mod tests {
                 let expect = has_words(&line, 1).then(|| shape_by(&line, Mask::Shape).0);
                 let hash = but_for_digits::hash_without_ids(&line, &mut Vec::new());
                 let hash = hash.unwrap_or(but_for_digits::hash(&line));
-                prop_assert_eq!(forms.shape(&line, hash), expect, "{:?}", line);
+                prop_assert_eq!(forms.shape(&line, Some(hash)), expect, "{:?}", line);
             }
         }
 
@@ -161,7 +181,7 @@ mod tests {
                 };
                 let line: String = line.chars().map(other).collect();
                 let expect = has_words(&line, 1).then(|| shape_by(&line, Mask::Shape).0);
-                prop_assert_eq!(forms.shape(&line, hash(&line)), expect, "{:?}", line);
+                prop_assert_eq!(forms.shape(&line, Some(hash(&line))), expect, "{:?}", line);
             }
         }
     }

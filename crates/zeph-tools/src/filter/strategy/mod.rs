@@ -51,13 +51,13 @@ pub trait Strategy: Send {
     /// Takes the next line, and hands on what is kept, now or later.
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
 
-    /// Takes the next lines; `hashes`: of what each is but for its digits.
+    /// Takes the next lines; `hashes`: of what each is but for its digits, or none.
     fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
         let _ = hashes;
         block.lines().for_each(|line| self.line(line, out));
     }
 
-    /// Whether [`Strategy::block`] looks at the hashes.
+    /// Whether [`Strategy::block`] is quicker with the hashes of the next lines.
     fn looks_at_hashes(&self) -> bool {
         false
     }

@@ -242,8 +242,8 @@ impl Template {
         }
     }
 
-    /// Takes a line; `hash`: of what it is but for its digits.
-    fn group(&mut self, line: Line<'_>, hash: u64, out: &mut dyn Sink) {
+    /// Takes a line; `hash`: of what it is but for its digits, if that is known.
+    fn group(&mut self, line: Line<'_>, hash: Option<u64>, out: &mut dyn Sink) {
         if self.belongs_to_error(line.text) {
             self.show(line, None, out);
             return;
@@ -256,7 +256,9 @@ impl Template {
             self.open(shape, line, out);
             return;
         };
-        self.forms.grouped(hash, at);
+        if let Some(hash) = hash {
+            self.forms.grouped(hash, at);
+        }
         let group = &mut self.groups[at];
         group.count += 1;
         if group.count <= group.kind.shown() {
@@ -372,8 +374,8 @@ fn told(text: &str, count: u64) -> String {
 }
 
 impl Template {
-    /// Takes the next line; `hash`: of what it is but for its digits.
-    fn next(&mut self, line: Line<'_>, hash: u64, out: &mut dyn Sink) {
+    /// Takes the next line; `hash`: of what it is but for its digits, if that is known.
+    fn next(&mut self, line: Line<'_>, hash: Option<u64>, out: &mut dyn Sink) {
         if self.grouping {
             self.group(line, hash, out);
             return;
@@ -383,7 +385,7 @@ impl Template {
             self.grouping = true;
             for held in std::mem::take(&mut self.early) {
                 let line = held.line();
-                self.group(line, but_for_digits::hash(line.text), out);
+                self.group(line, Some(but_for_digits::hash(line.text)), out);
             }
         }
     }
@@ -424,12 +426,12 @@ impl Strategy for Template {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.count();
         if !self.given_up {
-            self.next(line, but_for_digits::hash(line.text), out);
+            self.next(line, Some(but_for_digits::hash(line.text)), out);
         }
     }
 
     fn looks_at_hashes(&self) -> bool {
-        !self.given_up
+        !self.given_up && self.forms.are_found()
     }
 
     fn has_given_up(&self) -> bool {
@@ -437,14 +439,18 @@ impl Strategy for Template {
     }
 
     fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
-        for (index, (span, hash)) in block.spans().iter().zip(hashes).enumerate() {
+        if hashes.is_empty() {
+            self.forms.pass_over();
+        }
+        for (index, span) in block.spans().iter().enumerate() {
             self.count();
             if self.given_up {
                 return;
             }
-            if !self.one_more(index, *span, *hash) {
+            let hash = hashes.get(index).copied();
+            if !hash.is_some_and(|hash| self.one_more(index, *span, hash)) {
                 self.keep_bare(block, out);
-                self.next(block.line(*span), *hash, out);
+                self.next(block.line(*span), hash, out);
             }
         }
         self.keep_bare(block, out);

@@ -22,7 +22,7 @@ use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
 /// Bytes that are read at a time.
-const PIECE: usize = 256 * 1024;
+const PIECE: usize = 64 * 1024;
 
 /// Runs one of the commands.
 pub(crate) async fn run(global: &GlobalArgs, args: FilterArgs) -> anyhow::Result<Exit> {

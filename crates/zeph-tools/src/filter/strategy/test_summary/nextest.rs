@@ -83,17 +83,23 @@ struct Status<'t> {
     name: &'t str,
 }
 
+/// Where the verb of a status ends.
+const ALIGNED: usize = 12;
+
 /// Reads `        FAIL [   0.271s] ( 1/25) ledger entry::tests::parses`.
 fn status(text: &str) -> Option<Status<'_>> {
     let indent = text.bytes().take_while(|byte| *byte == b' ').count();
     let rest = text.get(indent..)?;
+    // Most lines begin with something else.
+    if indent >= ALIGNED || !rest.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
     let (verb, rest) = rest.cut_at(" [")?;
     // Signals have names of any length.
-    let aligned = indent + verb.len() == 12 || (indent == 1 && verb.len() > 11);
-    let known = verb.starts_with(|c: char| c.is_ascii_uppercase())
-        && verb.bytes().all(|byte| {
-            byte.is_ascii_uppercase() || byte.is_ascii_digit() || b" /-+".contains(&byte)
-        });
+    let aligned = indent + verb.len() == ALIGNED || (indent == 1 && verb.len() >= ALIGNED);
+    let known = verb
+        .bytes()
+        .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b" /-+".contains(&byte));
     if !aligned || !known {
         return None;
     }
