@@ -121,21 +121,20 @@ impl Terminal {
     /// Waits until a prompt stands in the last line, with `text` in it.
     #[track_caller]
     pub(crate) fn prompts(&self, text: &str) {
+        const READS: &[u8] = b"\x1b[?2004h";
         let expect = format!("› {text}");
-        let text_is_empty = text.is_empty();
-        self.until(&format!("the prompt {expect:?}"), |text| {
+        self.until(&format!("the prompt {expect:?}"), |_| {
             let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
-            let last = text
-                .trim_end()
-                .lines()
-                .last()
-                .unwrap_or_default()
-                .trim_end();
-            // The empty prompt from before the last Enter does not count.
-            let is_next = !text_is_empty
+            // The empty prompt from before the last Enter does not count: the editor has to have begun to read again.
+            let is_next = !text.is_empty()
                 || self.entered == 0
-                || self.raw.lock().unwrap()[self.entered..].contains(&b'\n');
-            is_raw && is_next && last == expect.trim_end()
+                || self.raw.lock().unwrap()[self.entered..]
+                    .windows(READS.len())
+                    .any(|window| window == READS);
+            // The screen as it is now that both are known.
+            let screen = self.text();
+            let last = screen.trim_end().lines().last().unwrap_or_default();
+            is_raw && is_next && last.trim_end() == expect.trim_end()
         });
     }
 

@@ -120,7 +120,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
             let name = entry.file_name();
             let name = name.to_string_lossy();
             if path.is_dir() {
-                if !name.starts_with('.') && name != "target" {
+                if !name.starts_with('.') && !matches!(&*name, "target" | "corpus") {
                     directories.push(path);
                 }
             } else {
