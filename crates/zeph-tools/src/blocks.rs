@@ -1,5 +1,7 @@
 //! Bytes of a long text that are looked for 64 at a time, with the processor's instructions for many bytes.
 
+use std::marker::PhantomData;
+
 use wide::u8x16;
 
 /// Bytes that are looked at together.
@@ -38,26 +40,34 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     blocks.iter().all(|block| mask(block, |part| part) == 0) && rest.is_ascii()
 }
 
-/// Goes through the control characters of ASCII, line breaks and tabs apart, and all bytes 0xC2, in order.
-pub(crate) struct Specials<'t> {
+/// What is looked for in blocks.
+pub(crate) trait Sought {
+    /// The bytes of the block that begins at a place, a bit for each.
+    fn mask_at(bytes: &[u8], at: usize) -> u64;
+}
+
+/// Goes through the places of what is sought, in order.
+pub(crate) struct Places<'t, S> {
     bytes: &'t [u8],
     /// Where the block at hand begins.
     block: usize,
     /// Those of it that are left, a bit for each byte.
     left: u64,
+    sought: PhantomData<S>,
 }
 
-impl<'t> Specials<'t> {
+impl<'t, S: Sought> Places<'t, S> {
     pub(crate) fn of(bytes: &'t [u8]) -> Self {
         Self {
             bytes,
             block: 0,
-            left: specials_at(bytes, 0),
+            left: S::mask_at(bytes, 0),
+            sought: PhantomData,
         }
     }
 }
 
-impl Iterator for Specials<'_> {
+impl<S: Sought> Iterator for Places<'_, S> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -67,7 +77,7 @@ impl Iterator for Specials<'_> {
                 self.block = self.bytes.len();
                 return None;
             }
-            self.left = specials_at(self.bytes, self.block);
+            self.left = S::mask_at(self.bytes, self.block);
         }
         let place = self.block + self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
@@ -75,11 +85,17 @@ impl Iterator for Specials<'_> {
     }
 }
 
-/// The [`Specials`] of the block that begins at a place.
-fn specials_at(bytes: &[u8], at: usize) -> u64 {
-    match bytes[at..].first_chunk() {
-        Some(block) => specials(block),
-        None => specials(&last_block(bytes, at)),
+/// Control characters of ASCII, line breaks and tabs apart, and all bytes 0xC2.
+pub(crate) struct Special;
+
+pub(crate) type Specials<'t> = Places<'t, Special>;
+
+impl Sought for Special {
+    fn mask_at(bytes: &[u8], at: usize) -> u64 {
+        match bytes[at..].first_chunk() {
+            Some(block) => specials(block),
+            None => specials(&last_block(bytes, at)),
+        }
     }
 }
 
@@ -91,51 +107,23 @@ fn specials(block: &[u8; BLOCK]) -> u64 {
     })
 }
 
-/// Goes through the line breaks before which no byte stands that is seen by itself, in order.
-pub(crate) struct BareBreaks<'t> {
-    bytes: &'t [u8],
-    /// Where the block at hand begins.
-    block: usize,
-    /// Those of it that are left, a bit for each byte.
-    left: u64,
-}
+/// Line breaks before which no byte stands that is seen by itself.
+pub(crate) struct BareBreak;
 
-impl<'t> BareBreaks<'t> {
-    pub(crate) fn of(bytes: &'t [u8]) -> Self {
-        let block = last_block(bytes, 0);
-        let mut before = [b'\n'; BLOCK];
-        before[1..].copy_from_slice(&block[..BLOCK - 1]);
-        Self {
-            bytes,
-            block: 0,
-            left: bare(&before, &block),
+pub(crate) type BareBreaks<'t> = Places<'t, BareBreak>;
+
+impl Sought for BareBreak {
+    fn mask_at(bytes: &[u8], at: usize) -> u64 {
+        let Some(start) = at.checked_sub(1) else {
+            let block = last_block(bytes, 0);
+            let mut before = [b'\n'; BLOCK];
+            before[1..].copy_from_slice(&block[..BLOCK - 1]);
+            return bare(&before, &block);
+        };
+        match (bytes[start..].first_chunk(), bytes[at..].first_chunk()) {
+            (Some(before), Some(block)) => bare(before, block),
+            _ => bare(&last_block(bytes, start), &last_block(bytes, at)),
         }
-    }
-}
-
-impl Iterator for BareBreaks<'_> {
-    type Item = usize;
-
-    fn next(&mut self) -> Option<usize> {
-        while self.left == 0 {
-            self.block += BLOCK;
-            if self.block >= self.bytes.len() {
-                self.block = self.bytes.len();
-                return None;
-            }
-            self.left = bare_at(self.bytes, self.block);
-        }
-        let place = self.block + self.left.trailing_zeros() as usize;
-        self.left &= self.left - 1;
-        Some(place)
-    }
-}
-
-/// The [`BareBreaks`] of the block that begins at a place, which is not the first one.
-fn bare_at(bytes: &[u8], at: usize) -> u64 {
-    match (bytes[at - 1..].first_chunk(), bytes[at..].first_chunk()) {
-        (Some(before), Some(block)) => bare(before, block),
-        _ => bare(&last_block(bytes, at - 1), &last_block(bytes, at)),
     }
 }
 
