@@ -16,12 +16,13 @@ fn mask(block: &[u8; BLOCK], class: impl Fn(u8x16) -> u8x16) -> u64 {
 }
 
 /// The bytes from `least` to `most`.
-fn between(bytes: u8x16, least: u8, most: u8) -> u8x16 {
+pub(crate) fn between(bytes: u8x16, least: u8, most: u8) -> u8x16 {
     let offset = bytes - u8x16::splat(least);
     offset.min(u8x16::splat(most - least)).simd_eq(offset)
 }
 
-fn equal(bytes: u8x16, byte: u8) -> u8x16 {
+/// The bytes that are `byte`.
+pub(crate) fn equal(bytes: u8x16, byte: u8) -> u8x16 {
     bytes.simd_eq(u8x16::splat(byte))
 }
 

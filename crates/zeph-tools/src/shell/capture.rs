@@ -42,7 +42,7 @@ impl Decoder {
                 return Cow::Borrowed(text);
             }
         }
-        let mut text = String::new();
+        let mut text = String::with_capacity(self.pending.len() + bytes.len());
         let mut rest = bytes;
         while let Some(end) = memchr(0, rest) {
             self.append(&rest[..end], &mut text);
@@ -55,26 +55,44 @@ impl Decoder {
 
     /// Adds the text of bytes without NUL.
     fn append(&mut self, bytes: &[u8], text: &mut String) {
-        let mut joined = std::mem::take(&mut self.pending);
-        joined.extend_from_slice(bytes);
-        let mut rest = joined.as_slice();
-        while !rest.is_empty() {
-            match std::str::from_utf8(rest) {
-                Ok(valid) => {
-                    text.push_str(valid);
+        let mut rest = bytes;
+        // One more byte completes the character that has begun, or makes it invalid, or leaves it begun.
+        while !self.pending.is_empty()
+            && let Some((next, more)) = rest.split_first()
+        {
+            self.pending.push(*next);
+            match std::str::from_utf8(&self.pending) {
+                Ok(whole) => text.push_str(whole),
+                Err(error) if error.error_len().is_some() => {
+                    // The byte is the next one's; what was before it is invalid.
+                    self.pending.clear();
+                    text.push(char::REPLACEMENT_CHARACTER);
                     break;
                 }
-                Err(error) => {
-                    let (valid, invalid) = rest.split_at(error.valid_up_to());
-                    text.push_str(&String::from_utf8_lossy(valid));
-                    let Some(length) = error.error_len() else {
-                        self.pending = invalid.to_vec();
-                        break;
-                    };
-                    text.push(char::REPLACEMENT_CHARACTER);
-                    rest = &invalid[length..];
+                Err(_) => {
+                    rest = more;
+                    continue;
                 }
             }
+            self.pending.clear();
+            rest = more;
+        }
+        loop {
+            let error = match simdutf8::compat::from_utf8(rest) {
+                Ok(valid) => {
+                    text.push_str(valid);
+                    return;
+                }
+                Err(error) => error,
+            };
+            let (valid, invalid) = rest.split_at(error.valid_up_to());
+            text.push_str(simdutf8::basic::from_utf8(valid).unwrap_or_default());
+            let Some(length) = error.error_len() else {
+                self.pending.extend_from_slice(invalid);
+                return;
+            };
+            text.push(char::REPLACEMENT_CHARACTER);
+            rest = &invalid[length..];
         }
     }
 

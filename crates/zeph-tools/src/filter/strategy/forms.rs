@@ -24,15 +24,6 @@ struct Slot {
     group: Option<u32>,
 }
 
-/// What is known of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
-    /// It has no shape.
-    Bare,
-    /// It is in this group.
-    Group(usize),
-}
-
 /// Lines that were looked at; a newer one takes the place of an older one.
 #[derive(Debug)]
 pub(super) struct Forms {
@@ -94,16 +85,12 @@ impl Forms {
         shape
     }
 
-    /// What is known of lines that are this but for their digits.
-    pub(super) fn known(&mut self, hash: u64) -> Option<Known> {
+    /// The group of the lines that are this but for their digits.
+    pub(super) fn group(&mut self, hash: u64) -> Option<usize> {
         let slot = &self.slots[slot(hash)];
-        let known = match (slot.shape, slot.group) {
-            _ if slot.hash != hash | 1 => return None,
-            (None, _) => Known::Bare,
-            (Some(_), group) => Known::Group(group? as usize),
-        };
+        let group = slot.group.filter(|_| slot.hash == hash | 1)?;
         self.missed = 0;
-        Some(known)
+        Some(group as usize)
     }
 
     /// Such a line is in this group.

@@ -12,16 +12,17 @@ use memchr::memchr2_iter;
 use serde::Deserialize;
 
 use super::dedup::Dedup;
-use super::forms::{Forms, Known};
+use super::forms::Forms;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::but_for_digits;
 use crate::filter::facts::{Shape, Shapes, may_have_stem};
-use crate::filter::line::{Block, End, Held, Line, Sink, Span};
+use crate::filter::line::{Block, End, Held, Line, Sink};
 
 /// Shapes that are told apart; lines of further ones stay.
 const MOST_SHAPES: usize = 4096;
-/// Bytes that are held back to be told in order; of more, the counts come last.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of lines that are held back to be told in order, many times what is read of an output: where more would
+/// stay, it is no use to group them.
+const MOST_BYTES: usize = 512 * 1024;
 /// Of so many bytes of lines that are held back, a tenth of all lines has to be like others: every so many lines it is
 /// looked whether that holds.
 const MANY_BYTES: usize = 256 * 1024;
@@ -78,10 +79,8 @@ impl Recipe for Params {
             index: HashMap::default(),
             held: Vec::new(),
             bytes: 0,
-            told: false,
             trace: 0,
             after: 0,
-            bare: Vec::new(),
             grown: Vec::new(),
             lines: 0,
             given_up: false,
@@ -209,51 +208,49 @@ struct Template {
     index: HashMap<u64, usize, BuildHasherDefault<AsIs>>,
     held: Vec<Shown>,
     bytes: usize,
-    /// What was held has been handed on: there was too much of it.
-    told: bool,
     /// Lines that may yet belong to the last error.
     trace: u32,
     after: u32,
-    /// Lines of the block at hand without a shape, which are to be handed on.
-    bare: Vec<Span>,
     /// Groups of which the block at hand has a newer line.
     grown: Vec<usize>,
     lines: u64,
-    /// There were too many lines that are like no others: no more are looked at.
+    /// There were too many lines that stay: no more are looked at.
     given_up: bool,
 }
 
 impl Template {
-    fn show(&mut self, line: Line<'_>, group: Option<usize>, out: &mut dyn Sink) {
-        if self.told {
-            out.keep(line);
+    fn show(&mut self, line: Line<'_>, group: Option<usize>) {
+        self.bytes += line.text.len() + size_of::<Shown>();
+        if self.bytes > MOST_BYTES {
+            self.give_up();
             return;
         }
-        self.bytes += line.text.len() + size_of::<Shown>();
         self.held.push(Shown {
             line: line.into(),
             group,
         });
-        if self.bytes > MOST_BYTES {
-            for shown in self.held.drain(..) {
-                out.keep(shown.line.line());
-            }
-            self.told = true;
-        }
+    }
+
+    fn give_up(&mut self) {
+        self.given_up = true;
+        self.groups = Vec::new();
+        self.index = HashMap::default();
+        self.held = Vec::new();
+        self.grown = Vec::new();
     }
 
     /// Takes a line; `hash`: of what it is but for its digits, if that is known.
-    fn group(&mut self, line: Line<'_>, hash: Option<u64>, out: &mut dyn Sink) {
+    fn group(&mut self, line: Line<'_>, hash: Option<u64>) {
         if self.belongs_to_error(line.text) {
-            self.show(line, None, out);
+            self.show(line, None);
             return;
         }
         let Some(shape) = self.forms.shape(line.text, hash) else {
-            self.show(line, None, out);
+            self.show(line, None);
             return;
         };
         let Some(&at) = self.index.get(&shape) else {
-            self.open(shape, line, out);
+            self.open(shape, line);
             return;
         };
         if let Some(hash) = hash {
@@ -263,7 +260,7 @@ impl Template {
         group.count += 1;
         if group.count <= group.kind.shown() {
             self.expect_trace();
-            self.show(line, None, out);
+            self.show(line, None);
             return;
         }
         if group.count == 3 && group.kind == Kind::Plain {
@@ -274,13 +271,13 @@ impl Template {
     }
 
     /// The first line of a shape.
-    fn open(&mut self, shape: u64, line: Line<'_>, out: &mut dyn Sink) {
+    fn open(&mut self, shape: u64, line: Line<'_>) {
         let kind = Kind::of(line.text);
         if kind != Kind::Plain {
             self.expect_trace();
         }
         if self.groups.len() == MOST_SHAPES {
-            self.show(line, None, out);
+            self.show(line, None);
             return;
         }
         let at = self.groups.len();
@@ -292,7 +289,7 @@ impl Template {
             newest: None,
         });
         self.index.insert(shape, at);
-        self.show(line, Some(at), out);
+        self.show(line, Some(at));
     }
 
     fn expect_trace(&mut self) {
@@ -321,12 +318,7 @@ impl Template {
     fn count(&mut self) {
         self.lines += 1;
         if self.lines.is_multiple_of(ROUND) && self.bytes > MANY_BYTES && !self.fits(self.lines) {
-            self.given_up = true;
-            self.groups = Vec::new();
-            self.index = HashMap::default();
-            self.held = Vec::new();
-            self.grown = Vec::new();
-            self.bare = Vec::new();
+            self.give_up();
         }
     }
 
@@ -348,11 +340,7 @@ impl Template {
             dropped |= many;
             lasts.extend(group.second.take().filter(|_| !many));
             let last = std::mem::take(&mut group.last);
-            if self.told && many {
-                out.say(last.number, &told(&last.text, group.count));
-            } else {
-                lasts.push(last);
-            }
+            lasts.push(last);
         }
         let lasts = lasts.into_iter().map(|line| Shown { line, group: None });
         self.held.extend(lasts);
@@ -375,58 +363,49 @@ fn told(text: &str, count: u64) -> String {
 
 impl Template {
     /// Takes the next line; `hash`: of what it is but for its digits, if that is known.
-    fn next(&mut self, line: Line<'_>, hash: Option<u64>, out: &mut dyn Sink) {
+    fn next(&mut self, line: Line<'_>, hash: Option<u64>) {
         if self.grouping {
-            self.group(line, hash, out);
+            self.group(line, hash);
             return;
         }
         self.early.push(line.into());
         if self.early.len() >= self.min_lines {
             self.grouping = true;
             for held in std::mem::take(&mut self.early) {
-                let line = held.line();
-                self.group(line, Some(but_for_digits::hash(line.text)), out);
+                if !self.given_up {
+                    let line = held.line();
+                    self.group(line, Some(but_for_digits::hash(line.text)));
+                }
             }
         }
     }
 
     /// Takes line `index` of a block, if it is like one before it and changes nothing but which the last such line
     /// is, and how many there are.
-    fn one_more(&mut self, index: usize, span: Span, hash: u64) -> bool {
+    fn one_more(&mut self, index: usize, hash: u64) -> bool {
         if self.trace > 0 || self.after > 0 || !self.grouping {
             return false;
         }
-        match self.forms.known(hash) {
-            Some(Known::Bare) if self.told => self.bare.push(span),
-            Some(Known::Group(at)) => {
-                let group = &mut self.groups[at];
-                if group.count < RARE || group.count < group.kind.shown() {
-                    return false;
-                }
-                group.count += 1;
-                if group.newest.replace(index).is_none() {
-                    self.grown.push(at);
-                }
-            }
-            _ => return false,
+        let Some(at) = self.forms.group(hash) else {
+            return false;
+        };
+        let group = &mut self.groups[at];
+        if group.count < RARE || group.count < group.kind.shown() {
+            return false;
+        }
+        group.count += 1;
+        if group.newest.replace(index).is_none() {
+            self.grown.push(at);
         }
         true
-    }
-
-    /// Hands on lines without a shape.
-    fn keep_bare(&mut self, block: Block<'_>, out: &mut dyn Sink) {
-        if !self.bare.is_empty() {
-            out.keep_block(block.of(&self.bare));
-            self.bare.clear();
-        }
     }
 }
 
 impl Strategy for Template {
-    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+    fn line(&mut self, line: Line<'_>, _: &mut dyn Sink) {
         self.count();
         if !self.given_up {
-            self.next(line, Some(but_for_digits::hash(line.text)), out);
+            self.next(line, Some(but_for_digits::hash(line.text)));
         }
     }
 
@@ -438,7 +417,7 @@ impl Strategy for Template {
         self.given_up
     }
 
-    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
+    fn block(&mut self, block: Block<'_>, hashes: &[u64], _: &mut dyn Sink) {
         if hashes.is_empty() {
             self.forms.pass_over();
         }
@@ -448,12 +427,10 @@ impl Strategy for Template {
                 return;
             }
             let hash = hashes.get(index).copied();
-            if !hash.is_some_and(|hash| self.one_more(index, *span, hash)) {
-                self.keep_bare(block, out);
-                self.next(block.line(*span), hash, out);
+            if !hash.is_some_and(|hash| self.one_more(index, hash)) {
+                self.next(block.line(*span), hash);
             }
         }
-        self.keep_bare(block, out);
         for at in self.grown.drain(..) {
             let group = &mut self.groups[at];
             let newest = group

@@ -2,61 +2,78 @@
 //!
 //! Many bytes are looked at together, as a bit each.
 
-use crate::bytes::{between, bits};
+use super::mask::{WINDOW, Window};
 
-/// Bytes that are looked at together; the last bit of a word stays free.
-const BLOCK: usize = 63;
+/// Bytes that are looked at together.
+const BLOCK: usize = u64::BITS as usize;
+/// Letters of the shortest word.
+const SHORTEST: usize = 3;
+
+/// A run of letters and digits that goes on behind a block.
+#[derive(Default)]
+struct Open {
+    length: usize,
+    has_digit: bool,
+}
+
+impl Open {
+    /// Goes on with the first `length` bytes of a block; returns whether it is a word.
+    fn grow(&mut self, length: usize, digits: u64) -> bool {
+        self.length += length;
+        self.has_digit |= digits & low(length) != 0;
+        self.length >= SHORTEST && !self.has_digit
+    }
+}
 
 /// Whether a line has that many words.
 pub(super) fn has_words(text: &str, least: usize) -> bool {
-    let mut rest = text.as_bytes();
+    let bytes = text.as_bytes();
     let mut words = 0;
-    while words < least && !rest.is_empty() {
-        let (letters, digits) = classes(&rest[..rest.len().min(BLOCK)]);
-        let wordy = letters | digits;
-        let starts = wordy & !(wordy << 1);
-        let long = starts & letters & (letters >> 1) & (letters >> 2);
-        // What is added to the first letter of a run is carried to the byte behind its last one.
-        let behind = letters.wrapping_add(long) & !letters;
-        // A run that may go on behind the block is looked at with what follows.
-        let open = match rest.len() > BLOCK {
-            true => (wordy << 1).leading_ones() as usize,
-            false => 0,
-        };
-        let taken = rest.len().min(BLOCK) - open;
-        words += (behind & !digits & !(u64::MAX << taken)).count_ones() as usize;
-        if open == 0 {
-            words += usize::from(behind & !digits & (1 << taken) != 0);
+    let mut open = Open::default();
+    let mut at = 0;
+    while words < least && at < bytes.len() {
+        let (mut letters, digits) = classes(bytes, at);
+        let goes_on = (letters | digits).trailing_ones() as usize;
+        let is_word = open.grow(goes_on, digits);
+        if goes_on < BLOCK {
+            words += usize::from(is_word);
+            let last = (letters | digits).leading_ones() as usize;
+            open = Open::default();
+            open.grow(last, digits.checked_shr((BLOCK - last) as u32).unwrap_or(0));
+            letters &= !low(goes_on) & low(BLOCK - last);
+            let digits = digits & !low(goes_on) & low(BLOCK - last);
+            words += words_of(letters, digits);
         }
-        rest = match taken {
-            0 => {
-                let (word, more) = long_run(rest);
-                words += usize::from(word);
-                more
-            }
-            _ => &rest[taken..],
-        };
+        at += BLOCK;
     }
-    words >= least
+    words + usize::from(open.grow(0, 0)) >= least
 }
 
-/// Whether the run of more than a block with which `bytes` begin is a word, and what is behind it.
-fn long_run(bytes: &[u8]) -> (bool, &[u8]) {
-    let end = bytes.iter().position(|byte| !byte.is_ascii_alphanumeric());
-    let (run, more) = bytes.split_at(end.unwrap_or(bytes.len()));
-    (run.iter().all(u8::is_ascii_alphabetic), more)
+/// Runs of letters that are words, none of which is at either end of the block.
+fn words_of(letters: u64, digits: u64) -> usize {
+    let wordy = letters | digits;
+    let starts = wordy & !(wordy << 1);
+    let long = starts & letters & (letters >> 1) & (letters >> 2);
+    // What is added to the first letter of a run is carried to the byte behind its last one.
+    let behind = letters.wrapping_add(long) & !letters;
+    (behind & !digits).count_ones() as usize
 }
 
-/// Which of at most [`BLOCK`] bytes are letters, and which are digits.
-fn classes(bytes: &[u8]) -> (u64, u64) {
-    let mut block = [0; 64];
-    block[..bytes.len()].copy_from_slice(bytes);
+/// The first `length` bits.
+fn low(length: usize) -> u64 {
+    u64::MAX.checked_shr((BLOCK - length) as u32).unwrap_or(0)
+}
+
+/// Which of the bytes from `at` on are letters, and which are digits.
+fn classes(bytes: &[u8], at: usize) -> (u64, u64) {
     let (mut letters, mut digits) = (0, 0);
-    for (index, eight) in block.as_chunks::<8>().0.iter().enumerate() {
-        let eight = u64::from_le_bytes(*eight);
-        let lower = eight | 0x2020_2020_2020_2020;
-        letters |= bits(between(lower, b'a', b'z')) << (8 * index);
-        digits |= bits(between(eight, b'0', b'9')) << (8 * index);
+    for part in (0..BLOCK).step_by(WINDOW) {
+        if at + part >= bytes.len() {
+            break;
+        }
+        let window = Window::at(bytes, at + part);
+        letters |= u64::from(window.alphabetic()) << part;
+        digits |= u64::from(window.digits()) << part;
     }
     (letters, digits)
 }

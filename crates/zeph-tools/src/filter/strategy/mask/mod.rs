@@ -1,14 +1,17 @@
 //! The shape of a line: its text with what differs from line to line masked.
 //!
-//! A line is read once, byte by byte through a table of classes, and becomes a hash; nothing is
-//! copied. Words without digits count as they are. What begins with a digit, holds one, or is a
-//! path is looked at more closely: timestamps, UUIDs, hexadecimal ids and durations are masked
-//! always, numbers and paths where [`Mask::Shape`] is asked for.
+//! A line is read once, many bytes a step, and becomes a hash; nothing is copied. Words without
+//! digits count as they are. What begins with a digit, holds one, or is a path is looked at more
+//! closely: timestamps, UUIDs, hexadecimal ids and durations are masked always, numbers and paths
+//! where [`Mask::Shape`] is asked for.
 
+mod hash;
 mod time;
+mod window;
 
-use crate::bytes::{between, find, packed};
+use hash::Hash;
 use time::{duration, is_size, number_end, timestamp, unit};
+pub(super) use window::{WINDOW, Window};
 
 /// What is masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,52 +22,6 @@ pub(in crate::filter) enum Mask {
     Shape,
 }
 
-/// Plain: a byte that stands for itself.
-const PLAIN: u8 = 0;
-/// A letter: stands for itself, unless its word holds a digit.
-const LETTER: u8 = 1;
-/// A digit.
-const DIGIT: u8 = 2;
-/// A slash: its word may be a path.
-const SLASH: u8 = 3;
-
-/// The class of every byte.
-const CLASS: [u8; 256] = {
-    let mut table = [PLAIN; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = match byte as u8 {
-            b'0'..=b'9' => DIGIT,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => LETTER,
-            b'/' => SLASH,
-            _ => PLAIN,
-        };
-        byte += 1;
-    }
-    table
-};
-
-/// What a byte of a word is.
-const WORDY_DIGIT: u8 = 1;
-const WORDY_HEX: u8 = 2;
-const WORDY_OTHER: u8 = 4;
-
-/// What every byte is within a word; 0: in none.
-const WORDY: [u8; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        table[byte] = match byte as u8 {
-            b'0'..=b'9' => WORDY_DIGIT,
-            b'a'..=b'f' | b'A'..=b'F' => WORDY_HEX,
-            b'g'..=b'z' | b'G'..=b'Z' | b'_' => WORDY_OTHER,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    table
-};
-
 /// Marks in place of what is masked.
 const NUMBER: u64 = 0x11;
 const TIME: u64 = 0x12;
@@ -72,38 +29,6 @@ const ID: u64 = 0x13;
 const DURATION: u64 = 0x14;
 const SIZE: u64 = 0x15;
 const PATH: u64 = 0x16;
-
-/// Odd constants without structure, from the digits of pi and of the golden ratio.
-const SEED: u64 = 0x243f_6a88_85a3_08d3;
-const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A hash that is the same in every run: eight bytes a step.
-struct Hash {
-    value: u64,
-    /// It is another one with other digits.
-    by_digits: bool,
-}
-
-impl Hash {
-    fn mark(&mut self, mark: u64) {
-        self.value = (self.value ^ mark).wrapping_mul(FACTOR);
-        self.value ^= self.value >> 29;
-    }
-
-    fn text(&mut self, text: &[u8]) {
-        let mut chunks = text.chunks_exact(8);
-        for chunk in &mut chunks {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(chunk);
-            self.mark(u64::from_le_bytes(eight));
-        }
-        let rest = chunks.remainder();
-        if !rest.is_empty() {
-            let length = (rest.len() as u64).wrapping_mul(FACTOR);
-            self.mark(packed(rest) ^ length);
-        }
-    }
-}
 
 /// The hash of a line's shape. Lines of one shape have one hash, in every run.
 pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
@@ -113,101 +38,89 @@ pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
 /// The same, and whether the shape is another one with other digits in place of some.
 pub(super) fn shape_by(text: &str, mask: Mask) -> (u64, bool) {
     let bytes = text.as_bytes();
-    let mut hash = Hash {
-        value: SEED,
-        by_digits: mask == Mask::Ids,
-    };
+    let mut hash = Hash::new(mask == Mask::Ids);
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
-    while let Some(found) = next_digit_or_slash(&bytes[at..]) {
-        at += found;
-        match class(bytes, at) {
-            DIGIT => {
-                let start = uuid_start(bytes, done, word_start(bytes, done, at));
-                hash.text(&bytes[done..start]);
-                at = word(bytes, start, at, mask, &mut hash);
-                done = at;
-            }
-            SLASH if mask == Mask::Shape && begins_path(bytes, at) => {
-                let start = path_start(bytes, done, at);
-                hash.text(&bytes[done..start]);
-                hash.mark(PATH);
-                at = path_end(bytes, at);
-                done = at;
-            }
-            _ => at += 1,
+    while let Some(found) = next_digit_or_slash(bytes, at) {
+        at = found;
+        if is_digit(bytes, at) {
+            let start = uuid_start(bytes, done, word_start(bytes, done, at));
+            hash.text(&bytes[done..start]);
+            at = word(bytes, start, at, mask, &mut hash);
+            done = at;
+        } else if mask == Mask::Shape && begins_path(bytes, at) {
+            let start = path_start(bytes, done, at);
+            hash.text(&bytes[done..start]);
+            hash.mark(PATH);
+            at = path_end(bytes, at);
+            done = at;
+        } else {
+            at += 1;
         }
     }
     hash.text(&bytes[done..]);
-    (hash.value, hash.by_digits)
+    hash.end()
 }
 
-/// Where the first digit or slash is.
-fn next_digit_or_slash(bytes: &[u8]) -> Option<usize> {
-    find(bytes, |word| between(word, b'/', b'9'))
-}
-
-fn class(bytes: &[u8], at: usize) -> u8 {
-    bytes
-        .get(at)
-        .map_or(PLAIN, |byte| CLASS[usize::from(*byte)])
+/// Where the first digit or slash is that is not before `from`.
+fn next_digit_or_slash(bytes: &[u8], from: usize) -> Option<usize> {
+    let windows = (from..bytes.len()).step_by(WINDOW);
+    windows
+        .map(|at| (at, Window::at(bytes, at).digits_and_slashes()))
+        .find(|(_, found)| *found != 0)
+        .map(|(at, found)| at + found.trailing_zeros() as usize)
 }
 
 fn is_digit(bytes: &[u8], at: usize) -> bool {
-    class(bytes, at) == DIGIT
+    bytes.get(at).is_some_and(u8::is_ascii_digit)
+}
+
+/// Whether a byte is one that words without digits are made of.
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_'
 }
 
 fn is_wordy(bytes: &[u8], at: usize) -> bool {
-    matches!(class(bytes, at), LETTER | DIGIT)
+    let byte = bytes.get(at);
+    byte.is_some_and(|byte| is_letter(*byte) || byte.is_ascii_digit())
 }
 
 /// Where the word that holds `at` begins, not before `from`.
 fn word_start(bytes: &[u8], from: usize, at: usize) -> usize {
     let letters = bytes[from..at].iter().rev();
-    at - letters
-        .take_while(|byte| CLASS[usize::from(**byte)] == LETTER)
-        .count()
+    at - letters.take_while(|byte| is_letter(**byte)).count()
 }
 
 /// A slash between words, not a lonely one and not `//`.
 fn begins_path(bytes: &[u8], at: usize) -> bool {
-    bytes
-        .get(at + 1)
-        .is_some_and(|next| !ends_path(*next) && *next != b'/')
-}
-
-/// What separates a path from the text around it.
-fn ends_path(byte: u8) -> bool {
-    byte.is_ascii_whitespace()
-        || matches!(
-            byte,
-            b'"' | b'\''
-                | b'`'
-                | b'('
-                | b')'
-                | b'['
-                | b']'
-                | b'{'
-                | b'}'
-                | b'<'
-                | b'>'
-                | b'='
-                | b','
-                | b';'
-                | b'|'
-                | b':'
-        )
+    let next = bytes.get(at + 1);
+    next.is_some_and(|next| *next != b'/') && Window::at(bytes, at + 1).ends_of_paths() & 1 == 0
 }
 
 fn path_start(bytes: &[u8], from: usize, at: usize) -> usize {
-    let before = bytes[from..at].iter().rev();
-    at - before.take_while(|byte| !ends_path(**byte)).count()
+    let mut at = at;
+    while at > from {
+        let ends = Window::before(bytes, at).ends_of_paths();
+        let length = (ends << WINDOW).leading_zeros() as usize;
+        if length < WINDOW {
+            return (at - length).max(from);
+        }
+        at = at.saturating_sub(WINDOW);
+    }
+    from
 }
 
 fn path_end(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes[at..].iter();
-    at + rest.take_while(|byte| !ends_path(**byte)).count()
+    let mut at = at;
+    while at < bytes.len() {
+        let ends = Window::at(bytes, at).ends_of_paths();
+        if ends != 0 {
+            return at + ends.trailing_zeros() as usize;
+        }
+        at += WINDOW;
+    }
+    bytes.len()
 }
 
 /// Puts the word at `start`, whose first digit is at `digit`, into the hash; returns its end.
@@ -226,7 +139,7 @@ fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -
             return end;
         }
     }
-    let text = Word::at(&bytes[start..]);
+    let text = Word::at(bytes, start);
     let end = start + text.bytes.len();
     hash.by_digits |= text.bytes.get(1) == Some(&b'x');
     if text.is_id(mask) {
@@ -279,22 +192,27 @@ struct Word<'t> {
 }
 
 impl<'t> Word<'t> {
-    /// The word with which `bytes` begin.
-    fn at(bytes: &'t [u8]) -> Self {
-        let (mut length, mut digits, mut kinds) = (0, 0, 0);
-        for byte in bytes {
-            let kind = WORDY[usize::from(*byte)];
-            if kind == 0 {
+    /// The word that begins at `start`.
+    #[inline(always)]
+    fn at(bytes: &'t [u8], start: usize) -> Self {
+        let (mut length, mut digits, mut hex) = (0, 0, true);
+        loop {
+            let window = Window::at(bytes, start + length);
+            let of_hex = window.digits() | window.hex();
+            let wordy = of_hex | window.alphabetic() | window.equal(b'_');
+            let run = wordy.trailing_ones();
+            let within = !(u32::MAX << run);
+            length += run as usize;
+            digits += (window.digits() & within).count_ones() as usize;
+            hex &= within & !of_hex == 0;
+            if (run as usize) < WINDOW {
                 break;
             }
-            length += 1;
-            digits += usize::from(kind & WORDY_DIGIT);
-            kinds |= kind;
         }
         Self {
-            bytes: &bytes[..length],
+            bytes: &bytes[start..start + length],
             digits,
-            hex: kinds & WORDY_OTHER == 0,
+            hex,
         }
     }
 
@@ -316,10 +234,23 @@ impl<'t> Word<'t> {
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
 fn is_code(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> bool {
-    let before = &bytes[start.saturating_sub(14)..start];
-    let told = |name: &[u8]| before.windows(name.len()).any(|window| window == name);
-    let level = told(b"level") || told(b"exit");
-    let status = end - start == 3 && (before.ends_with(b"\" ") || told(b"tatus") || told(b"code"));
+    /// So many bytes before a number tell what it is.
+    const NEAR: usize = 14;
+    let before = Window::before(bytes, start);
+    let told = |name: &[u8]| {
+        let letters = name.iter().zip(0..);
+        let begins = letters.fold(u32::MAX << (WINDOW - NEAR), |begins, (letter, place)| {
+            begins & before.equal(*letter) >> place
+        });
+        begins != 0
+    };
+    // A letter of each of the names that other words seldom have.
+    let rare = [b'v', b'x', b'u', b'd'].map(|letter| before.equal(letter));
+    let near = rare.iter().any(|found| *found != 0);
+    let level = near && (told(b"level") || told(b"exit"));
+    let is_long = end - start == 3;
+    let quoted = is_long && bytes[..start].ends_with(b"\" ");
+    let status = quoted || near && is_long && (told(b"tatus") || told(b"code"));
     hash.by_digits |= level || status;
     level || status && matches!(bytes[start], b'4' | b'5')
 }

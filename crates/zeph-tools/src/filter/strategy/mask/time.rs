@@ -1,13 +1,16 @@
 //! Numbers, durations and times.
 
-use super::{CLASS, LETTER, is_digit, is_wordy};
+use super::{WINDOW, Window, is_digit, is_letter, is_wordy};
 
 /// The end of a number: digits, with points or commas between them.
+#[inline(always)]
 pub(super) fn number_end(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     loop {
-        while is_digit(bytes, at) {
-            at += 1;
+        let run = Window::at(bytes, at).digits().trailing_ones() as usize;
+        at += run;
+        if run == WINDOW {
+            continue;
         }
         let point = matches!(bytes.get(at), Some(b'.' | b','));
         if !(point && is_digit(bytes, at + 1)) {
@@ -17,67 +20,79 @@ pub(super) fn number_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
+/// A unit of at most four bytes as a number.
+const fn name(unit: &[u8]) -> u32 {
+    let mut name = 0;
+    let mut at = unit.len();
+    while at > 0 {
+        at -= 1;
+        name = name << 8 | unit[at] as u32;
+    }
+    name
+}
+
 /// Whether a word is a unit of durations.
-fn is_duration(unit: &[u8]) -> bool {
-    matches!(
-        unit,
-        b"ms"
-            | b"ns"
-            | b"us"
-            | b"\xc2\xb5s"
-            | b"\xce\xbcs"
-            | b"s"
-            | b"m"
-            | b"h"
-            | b"d"
-            | b"min"
-            | b"mins"
-            | b"sec"
-            | b"secs"
-    )
+fn is_duration(unit: u32) -> bool {
+    const UNITS: [u32; 13] = [
+        name(b"ms"),
+        name(b"ns"),
+        name(b"us"),
+        name(b"\xc2\xb5s"),
+        name(b"\xce\xbcs"),
+        name(b"s"),
+        name(b"m"),
+        name(b"h"),
+        name(b"d"),
+        name(b"min"),
+        name(b"mins"),
+        name(b"sec"),
+        name(b"secs"),
+    ];
+    UNITS.contains(&unit)
 }
 
 /// Whether a word is one also where a space stands before it.
-fn is_spaced_duration(unit: &[u8]) -> bool {
-    matches!(unit, b"ms" | b"\xc2\xb5s" | b"ns" | b"s")
+fn is_spaced_duration(unit: u32) -> bool {
+    const UNITS: [u32; 4] = [name(b"ms"), name(b"\xc2\xb5s"), name(b"ns"), name(b"s")];
+    UNITS.contains(&unit)
 }
 
 /// Whether a word is a unit of sizes.
-pub(super) fn is_size(unit: &[u8]) -> bool {
-    matches!(
-        unit,
-        b"B" | b"kB"
-            | b"KB"
-            | b"MB"
-            | b"GB"
-            | b"TB"
-            | b"KiB"
-            | b"MiB"
-            | b"GiB"
-            | b"TiB"
-            | b"K"
-            | b"k"
-            | b"M"
-            | b"G"
-            | b"T"
-    )
+pub(super) fn is_size(unit: u32) -> bool {
+    const UNITS: [u32; 15] = [
+        name(b"B"),
+        name(b"kB"),
+        name(b"KB"),
+        name(b"MB"),
+        name(b"GB"),
+        name(b"TB"),
+        name(b"KiB"),
+        name(b"MiB"),
+        name(b"GiB"),
+        name(b"TiB"),
+        name(b"K"),
+        name(b"k"),
+        name(b"M"),
+        name(b"G"),
+        name(b"T"),
+    ];
+    UNITS.contains(&unit)
 }
 
 /// The end of the unit at `at`, if the word there is one.
-pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(&[u8]) -> bool) -> Option<usize> {
+#[inline(always)]
+pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(u32) -> bool) -> Option<usize> {
     const LONGEST: usize = 4;
     let rest = bytes.get(at..)?;
     // A micro sign, or a Greek my.
     let micro = match rest {
         [0xc2, 0xb5, ..] | [0xce, 0xbc, ..] => 2,
-        _ => 0,
+        [first, ..] if first.is_ascii_alphabetic() => 0,
+        _ => return None,
     };
     let letters = rest[micro..].iter().take(LONGEST + 1);
-    let length = micro
-        + letters
-            .take_while(|byte| CLASS[usize::from(**byte)] == LETTER)
-            .count();
-    is_unit(&rest[..length]).then_some(at + length)
+    let length = micro + letters.take_while(|byte| is_letter(**byte)).count();
+    (length <= LONGEST && is_unit(name(&rest[..length]))).then_some(at + length)
 }
 
 /// The end of a duration such as `12ms`, `1.5 s`, `1m 3s`, `2h3m`.
@@ -116,12 +131,12 @@ pub(super) fn timestamp(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 fn date(bytes: &[u8], at: usize) -> Option<usize> {
-    // Longer numbers are no part of a date.
-    let digits = |at: usize| {
-        let digits = bytes[at..].iter().take(5);
-        digits.take_while(|byte| byte.is_ascii_digit()).count()
-    };
-    let first = digits(at);
+    /// Longer numbers are no part of a date.
+    const LONG: u32 = 5;
+    let window = Window::at(bytes, at);
+    let all = window.digits();
+    let digits = |from: usize| (all >> from).trailing_ones().min(LONG) as usize;
+    let first = digits(0);
     if !matches!(first, 1 | 2 | 4) {
         return None;
     }
@@ -129,40 +144,37 @@ fn date(bytes: &[u8], at: usize) -> Option<usize> {
     if !matches!(sign, b'-' | b'/' | b'.') {
         return None;
     }
-    let middle = at + first + 1;
+    let middle = first + 1;
     // A number, or the name of a month.
-    let second = bytes
-        .get(middle..)?
-        .iter()
-        .take(4)
-        .take_while(|byte| byte.is_ascii_alphanumeric())
-        .count();
-    let named = second == 3 && bytes[middle].is_ascii_uppercase();
+    let second = ((all | window.alphabetic()) >> middle).trailing_ones() as usize;
+    let named = second == 3 && bytes[at + middle].is_ascii_uppercase();
     if !(named || (second == 2 || second == 1) && digits(middle) == second)
-        || bytes.get(middle + second) != Some(&sign)
+        || bytes.get(at + middle + second) != Some(&sign)
     {
         return None;
     }
     let last = middle + second + 1;
     let third = digits(last);
     let lengths = (first == 4 && third == 2) || (first <= 2 && third == 4);
-    (lengths && bytes.get(last + third) != Some(&sign)).then_some(last + third)
+    let end = at + last + third;
+    (lengths && bytes.get(end) != Some(&sign)).then_some(end)
 }
 
 fn time(bytes: &[u8], at: usize) -> Option<usize> {
-    let two =
-        |at: usize| is_digit(bytes, at) && is_digit(bytes, at + 1) && !is_digit(bytes, at + 2);
-    let hours = if two(at) { 2 } else { 1 };
-    if !is_digit(bytes, at) || bytes.get(at + hours) != Some(&b':') || !two(at + hours + 1) {
+    let digits = Window::at(bytes, at).digits();
+    let two = |from: usize| digits >> from & 0b111 == 0b011;
+    let hours = if two(0) { 2 } else { 1 };
+    if digits & 1 == 0 || bytes.get(at + hours) != Some(&b':') || !two(hours + 1) {
         return None;
     }
-    let mut end = at + hours + 3;
-    if bytes.get(end) == Some(&b':') && two(end + 1) {
+    let mut end = hours + 3;
+    if bytes.get(at + end) == Some(&b':') && two(end + 1) {
         end += 3;
     } else if hours == 1 {
         // `1:23` is rather a place than a time.
         return None;
     }
+    let mut end = at + end;
     if matches!(bytes.get(end), Some(b'.' | b',')) && is_digit(bytes, end + 1) {
         end += 1;
         while is_digit(bytes, end) {
