@@ -10,7 +10,8 @@ mod time;
 mod window;
 
 use hash::Hash;
-use time::{duration, is_size, number_end, timestamp, unit};
+use time::{duration, is_duration, is_size, number_end, timestamp, unit};
+use window::Marks;
 pub(super) use window::{WINDOW, Window};
 
 /// What is masked.
@@ -42,7 +43,8 @@ pub(super) fn shape_by(text: &str, mask: Mask) -> (u64, bool) {
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
-    while let Some(found) = next_digit_or_slash(bytes, at) {
+    let mut marks = Marks::of(bytes);
+    while let Some(found) = marks.next(at) {
         at = found;
         if is_digit(bytes, at) {
             let start = uuid_start(bytes, done, word_start(bytes, done, at));
@@ -61,15 +63,6 @@ pub(super) fn shape_by(text: &str, mask: Mask) -> (u64, bool) {
     }
     hash.text(&bytes[done..]);
     hash.end()
-}
-
-/// Where the first digit or slash is that is not before `from`.
-fn next_digit_or_slash(bytes: &[u8], from: usize) -> Option<usize> {
-    let windows = (from..bytes.len()).step_by(WINDOW);
-    windows
-        .map(|at| (at, Window::at(bytes, at).digits_and_slashes()))
-        .find(|(_, found)| *found != 0)
-        .map(|(at, found)| at + found.trailing_zeros() as usize)
 }
 
 fn is_digit(bytes: &[u8], at: usize) -> bool {
@@ -95,12 +88,18 @@ fn word_start(bytes: &[u8], from: usize, at: usize) -> usize {
 /// A slash between words, not a lonely one and not `//`.
 fn begins_path(bytes: &[u8], at: usize) -> bool {
     let next = bytes.get(at + 1);
-    next.is_some_and(|next| *next != b'/') && Window::at(bytes, at + 1).ends_of_paths() & 1 == 0
+    next.is_some_and(|next| *next != b'/' && !ends_path(*next))
+}
+
+/// What separates a path from the text around it.
+fn ends_path(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+        || matches!(byte, b'"' | b'`' | b'\''..=b')' | b'[' | b']' | b'{'..=b'}' | b',' | b':'..=b'>')
 }
 
 fn path_start(bytes: &[u8], from: usize, at: usize) -> usize {
     let mut at = at;
-    while at > from {
+    while at > from && !ends_path(bytes[at - 1]) {
         let ends = Window::before(bytes, at).ends_of_paths();
         let length = (ends << WINDOW).leading_zeros() as usize;
         if length < WINDOW {
@@ -108,7 +107,7 @@ fn path_start(bytes: &[u8], from: usize, at: usize) -> usize {
         }
         at = at.saturating_sub(WINDOW);
     }
-    from
+    at.max(from)
 }
 
 fn path_end(bytes: &[u8], at: usize) -> usize {
@@ -125,6 +124,24 @@ fn path_end(bytes: &[u8], at: usize) -> usize {
 
 /// Puts the word at `start`, whose first digit is at `digit`, into the hash; returns its end.
 fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -> usize {
+    if start == digit
+        && let Some(alone) = Alone::at(bytes, start)
+    {
+        if alone.is_duration {
+            hash.mark(DURATION);
+            return alone.end;
+        }
+        let digits = &bytes[start..alone.digits];
+        let code =
+            mask == Mask::Shape && digits.len() <= 3 && is_code(bytes, start, alone.digits, hash);
+        if mask == Mask::Ids || code {
+            hash.text(digits);
+            hash.mark(NUMBER);
+            return alone.digits;
+        }
+        hash.mark(NUMBER);
+        return alone.end;
+    }
     if let Some(end) = uuid(bytes, start) {
         hash.mark(ID);
         return end;
@@ -154,6 +171,64 @@ fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -
         return end;
     }
     numbers(bytes, start, end, hash)
+}
+
+/// A number that is none of what else begins with digits: an id, a time, a size.
+struct Alone {
+    /// Where its first digits end.
+    digits: usize,
+    /// Where it ends, with its unit.
+    end: usize,
+    /// It has a unit of durations.
+    is_duration: bool,
+}
+
+impl Alone {
+    /// The number at `start`, if a look at it and at what is behind it is enough to know it.
+    #[inline(always)]
+    fn at(bytes: &[u8], start: usize) -> Option<Self> {
+        const FEW: usize = 9;
+        let run = |at: usize| Window::at(bytes, at).digits().trailing_ones() as usize;
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
+        let digits = start + run(start);
+        if digits > start + FEW {
+            return None;
+        }
+        let mut end = digits;
+        let sign = byte(end);
+        if matches!(sign, b'.' | b',') && byte(end + 1).is_ascii_digit() {
+            end += 1 + run(end + 1);
+            if end > digits + FEW || matches!(byte(end), b'.' | b',') {
+                return None;
+            }
+        } else if matches!(sign, b'.' | b',' | b':' | b'-' | b'/') {
+            let joined = byte(end + 1).is_ascii_alphanumeric();
+            return (!joined).then_some(Self::number(digits, end));
+        }
+        match byte(end) {
+            b' ' if matches!(byte(end + 1), b'm' | b'n' | b's' | 0xc2) => None,
+            b'm' | b'n' | b's' | b'u' | b'h' => {
+                let end = unit(bytes, end, is_duration)?;
+                let next = end + usize::from(byte(end) == b' ');
+                let is_duration = true;
+                (!is_digit(bytes, next)).then_some(Self {
+                    digits,
+                    end,
+                    is_duration,
+                })
+            }
+            byte if is_letter(byte) || !byte.is_ascii() => None,
+            _ => Some(Self::number(digits, end)),
+        }
+    }
+
+    fn number(digits: usize, end: usize) -> Self {
+        Self {
+            digits,
+            end,
+            is_duration: false,
+        }
+    }
 }
 
 /// Where the UUID begins whose first group with a digit is at `start`; else `start`.

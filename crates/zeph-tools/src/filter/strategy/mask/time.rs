@@ -32,7 +32,7 @@ const fn name(unit: &[u8]) -> u32 {
 }
 
 /// Whether a word is a unit of durations.
-fn is_duration(unit: u32) -> bool {
+pub(super) fn is_duration(unit: u32) -> bool {
     const UNITS: [u32; 13] = [
         name(b"ms"),
         name(b"ns"),
@@ -146,8 +146,12 @@ fn date(bytes: &[u8], at: usize) -> Option<usize> {
     }
     let middle = first + 1;
     // A number, or the name of a month.
-    let second = ((all | window.alphabetic()) >> middle).trailing_ones() as usize;
-    let named = second == 3 && bytes[at + middle].is_ascii_uppercase();
+    let named = bytes.get(at + middle).is_some_and(u8::is_ascii_uppercase);
+    let second = match named {
+        true => ((all | window.alphabetic()) >> middle).trailing_ones() as usize,
+        false => digits(middle),
+    };
+    let named = named && second == 3;
     if !(named || (second == 2 || second == 1) && digits(middle) == second)
         || bytes.get(at + middle + second) != Some(&sign)
     {
@@ -161,6 +165,9 @@ fn date(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 fn time(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at + 1) != Some(&b':') && bytes.get(at + 2) != Some(&b':') {
+        return None;
+    }
     let digits = Window::at(bytes, at).digits();
     let two = |from: usize| digits >> from & 0b111 == 0b011;
     let hours = if two(0) { 2 } else { 1 };

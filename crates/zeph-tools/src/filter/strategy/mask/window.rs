@@ -100,3 +100,56 @@ impl Window {
         self.mask(blanks | quotes | brackets | signs)
     }
 }
+
+/// Bytes whose marks are known together.
+const BLOCK: usize = u64::BITS as usize;
+
+/// Digits and slashes of a line, in order.
+pub(super) struct Marks<'t> {
+    line: &'t [u8],
+    /// Where the block at hand begins.
+    block: usize,
+    /// Those of it, a bit for each byte.
+    marks: u64,
+}
+
+impl<'t> Marks<'t> {
+    pub(super) fn of(line: &'t [u8]) -> Self {
+        Self {
+            line,
+            block: 0,
+            marks: marks(line, 0),
+        }
+    }
+
+    /// The first one at `from` or behind it; `from` is no less than the last time.
+    #[inline(always)]
+    pub(super) fn next(&mut self, from: usize) -> Option<usize> {
+        let mut passed = from - self.block;
+        loop {
+            let left = self.marks & u64::MAX.checked_shl(passed as u32).unwrap_or(0);
+            if left != 0 {
+                return Some(self.block + left.trailing_zeros() as usize);
+            }
+            self.block += BLOCK.max(passed);
+            if self.block >= self.line.len() {
+                self.marks = 0;
+                return None;
+            }
+            self.marks = marks(self.line, self.block);
+            passed = 0;
+        }
+    }
+}
+
+/// The digits and slashes among the bytes at `at` and behind it.
+fn marks(line: &[u8], at: usize) -> u64 {
+    let mut marks = 0;
+    for part in (0..BLOCK).step_by(WINDOW) {
+        if at + part >= line.len() {
+            break;
+        }
+        marks |= u64::from(Window::at(line, at + part).digits_and_slashes()) << part;
+    }
+    marks
+}
