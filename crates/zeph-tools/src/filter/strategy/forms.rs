@@ -5,12 +5,8 @@ use super::words::has_words;
 
 /// How many lines are remembered.
 const SLOTS: usize = 4096;
-/// Of so many lines, the first few are looked up where none before them was found: of lines that are all
-/// different each would be looked up in vain.
-const ROUND: u32 = 256;
-const TRIED: u32 = 16;
-/// Behind so many lines of which none was found, hashes are not worth it for so many blocks.
-const LOST: u32 = 2048;
+/// Where so many more lines were not found than were, hashes are not worth it for so many blocks.
+const LOST: u32 = 1024;
 const PASSED_OVER: u32 = 8;
 
 /// A line that was looked at.
@@ -30,7 +26,7 @@ pub(super) struct Forms {
     slots: Box<[Slot]>,
     /// Words that a line needs.
     min_words: usize,
-    /// Lines since the last one that was found.
+    /// How many more lines were not found than were.
     missed: u32,
     /// Blocks since the last one with hashes.
     passed_over: u32,
@@ -63,17 +59,13 @@ impl Forms {
             return self.read(text).0;
         };
         self.passed_over = 0;
-        if self.missed % ROUND >= TRIED {
-            self.missed = self.missed.wrapping_add(1);
-            return self.read(text).0;
-        }
         let hash = hash | 1;
         let slot = &self.slots[slot(hash)];
         if slot.hash == hash {
-            self.missed = 0;
+            self.missed = self.missed.saturating_sub(1);
             return slot.shape;
         }
-        self.missed = self.missed.wrapping_add(1);
+        self.missed = LOST.min(self.missed + 1);
         let (shape, by_digits) = self.read(text);
         if !by_digits {
             self.slots[self::slot(hash)] = Slot {
@@ -89,7 +81,7 @@ impl Forms {
     pub(super) fn group(&mut self, hash: u64) -> Option<usize> {
         let slot = &self.slots[slot(hash)];
         let group = slot.group.filter(|_| slot.hash == hash | 1)?;
-        self.missed = 0;
+        self.missed = self.missed.saturating_sub(1);
         Some(group as usize)
     }
 
