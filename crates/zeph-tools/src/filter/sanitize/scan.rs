@@ -144,7 +144,7 @@ impl Sanitizer {
         let end = coloured_prefix(text, start, controls, appends, &mut clean);
         // Whole sequences were taken out of what was UTF-8.
         let lossy = |_| String::from_utf8_lossy(&clean);
-        let text = str::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
+        let text = simdutf8::basic::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
         self.plain(&text, out);
         self.clean = clean;
         end
