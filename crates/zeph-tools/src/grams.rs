@@ -54,7 +54,7 @@ struct Row {
 /// Different pairs.
 #[derive(Debug, Default)]
 struct Pairs {
-    all: Vec<Bytes>,
+    all: [u64; KEYS.div_ceil(64)],
     /// How often one of them comes.
     weight: u64,
 }
@@ -276,18 +276,30 @@ impl Row {
 impl Pairs {
     /// Its weight with one more pair.
     fn with(&self, pair: Bytes) -> u64 {
-        match self.all.contains(&pair) {
-            true => self.weight,
-            false => self.weight + weight(pair),
+        let (word, bit) = place(pair);
+        match self.all[word] & bit {
+            0 => self.weight + weight(pair),
+            _ => self.weight,
         }
     }
 
     fn add(&mut self, pair: Bytes) {
         self.weight = self.with(pair);
-        if !self.all.contains(&pair) {
-            self.all.push(pair);
-        }
+        let (word, bit) = place(pair);
+        self.all[word] |= bit;
     }
+}
+
+/// What a byte of a pair may be: its bits, or any.
+const KINDS: usize = BITS as usize + 2;
+/// Pairs of these.
+const KEYS: usize = KINDS * KINDS;
+
+/// Where a pair is in a set of bits.
+fn place(pair: Bytes) -> (usize, u64) {
+    let [low, high] = pair.map(|byte| byte.unwrap_or(KINDS - 1));
+    let key = high * KINDS + low;
+    (key / 64, 1 << (key % 64))
 }
 
 /// The bits of four bytes.

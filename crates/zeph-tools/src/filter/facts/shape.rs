@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::worth::{has_stem_of_word, has_word};
 
@@ -90,22 +90,30 @@ const SHAPES: &[(Shape, &str)] = &[
     ),
 ];
 
-/// The patterns of [`SHAPES`]. Most lines have none of the shapes.
+/// The patterns of [`SHAPES`]. Most lines have none of the shapes: of many an output none has, and what tells the
+/// shapes apart is not compiled.
 struct Patterns {
     /// All that begin with a line: most lines are told from them by their first word.
     begins: Regex,
     /// All others: these are found by what they begin with.
     within: Regex,
     /// By shape.
-    single: Vec<(Shape, Regex)>,
+    single: Vec<(Shape, OnePattern)>,
 }
+
+/// A pattern that is compiled when it is first asked about.
+type OnePattern = LazyLock<Option<Regex>, Box<dyn FnOnce() -> Option<Regex> + Send>>;
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let all = SHAPES.iter().flat_map(|(_, pattern)| parts(pattern));
     let (begins, within): (Vec<&str>, Vec<&str>) = all.partition(|part| part.starts_with('^'));
     let single = SHAPES.chunk_by(|(a, _), (b, _)| a == b).map(|alike| {
-        let patterns: Vec<&str> = alike.iter().map(|(_, pattern)| *pattern).collect();
-        Some((alike.first()?.0, build(&patterns.join("|"))?))
+        let pattern = || {
+            let patterns: Vec<&str> = alike.iter().map(|(_, pattern)| *pattern).collect();
+            build(&patterns.join("|"))
+        };
+        let pattern: OnePattern = LazyLock::new(Box::new(pattern));
+        Some((alike.first()?.0, pattern))
     });
     Some(Patterns {
         begins: build(&begins.join("|"))?,
@@ -134,20 +142,10 @@ fn parts(pattern: &str) -> Vec<&str> {
     pattern.split(is_between).collect()
 }
 
-/// Compiles a pattern whose classes mean ASCII: in Unicode they cost several times as much.
+/// Compiles a pattern whose classes mean ASCII, and whose `.` is any byte: in Unicode they take several times as long.
 pub(super) fn build(pattern: &str) -> Option<Regex> {
-    let ascii = [
-        (r"\b", r"(?-u:\b)"),
-        (r"\d", "[0-9]"),
-        (r"\w", "[0-9A-Za-z_]"),
-        (r"\s", r"[ \t]"),
-    ];
-    let pattern = ascii
-        .iter()
-        .fold(pattern.to_owned(), |pattern, (class, in_ascii)| {
-            pattern.replace(class, in_ascii)
-        });
-    Regex::new(&pattern).ok()
+    let pattern = pattern.replace(r"\s", r"[ \t]").replace(r"\S", r"[^ \t]");
+    RegexBuilder::new(&pattern).unicode(false).build().ok()
 }
 
 impl Shapes {
@@ -226,14 +224,19 @@ pub(super) fn shape_alone(text: &str) -> Option<Shape> {
         return None;
     }
     let single = &PATTERNS.as_ref()?.single;
-    let found = single.iter().find(|(_, pattern)| pattern.is_match(text));
+    let is_match = |pattern: &OnePattern| {
+        let pattern = LazyLock::force(pattern).as_ref();
+        pattern.is_some_and(|pattern| pattern.is_match(text.as_bytes()))
+    };
+    let found = single.iter().find(|(_, pattern)| is_match(pattern));
     found.map(|(shape, _)| *shape)
 }
 
 /// Whether a line has a shape by itself, if it has one of the words that facts have.
 pub(super) fn may_have_shape(text: &str) -> bool {
     let patterns = PATTERNS.as_ref();
-    patterns.is_some_and(|any| any.begins.is_match(text) || any.within.is_match(text))
+    let bytes = text.as_bytes();
+    patterns.is_some_and(|any| any.begins.is_match(bytes) || any.within.is_match(bytes))
 }
 
 /// A panic's message, and what was compared: `left:` and `right:`.
@@ -256,7 +259,10 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        assert!(PATTERNS.is_some());
+        let single = &PATTERNS.as_ref().unwrap().single;
+        for (shape, pattern) in single {
+            assert!(LazyLock::force(pattern).is_some(), "{shape:?}");
+        }
     }
 
     /// Proves OUT-7.
