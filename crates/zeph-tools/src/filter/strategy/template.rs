@@ -495,6 +495,33 @@ mod tests {
         );
     }
 
+    /// Proves OUT-11: where more stays than is ever read, lines are not grouped, however many are alike.
+    #[test]
+    fn what_would_stay_too_long_is_not_grouped() {
+        // A word of each third line is another one in each.
+        let name = |number: usize| -> String {
+            let letters = (0..8).map(|place| b'a' + (number >> (3 * place) & 7) as u8);
+            letters.map(char::from).collect()
+        };
+        let text = |count: usize| -> String {
+            let lines = (0..count).map(|number| {
+                format!(
+                    "stored row {number}\nread row {number}\nuser {} came\n",
+                    name(number)
+                )
+            });
+            lines.collect()
+        };
+        let few = text(1000);
+        let (shown, confidence) = told("min_lines = 9", &few);
+        assert_eq!(confidence, FilterConfidence::Full);
+        assert_eq!(shown.lines().count(), 1000 + 4);
+        let many = text(20_000);
+        let (shown, confidence) = told("min_lines = 9", &many);
+        assert_eq!(confidence, FilterConfidence::Fallback);
+        assert_eq!(shown, "");
+    }
+
     /// Proves OUT-4: short logs are told without consecutive equals.
     #[test]
     fn short_ones_lose_equal_neighbours() {

@@ -153,3 +153,88 @@ fn marks(line: &[u8], at: usize) -> u64 {
     }
     marks
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn places(mask: u32) -> Vec<usize> {
+        let all = 0..u32::BITS as usize;
+        all.filter(|place| mask >> place & 1 != 0).collect()
+    }
+
+    fn is_end_of_path(byte: u8) -> bool {
+        byte.is_ascii_whitespace() || b"\"'`()[]{}<>=,;|:".contains(&byte)
+    }
+
+    #[test]
+    fn each_byte_is_of_its_classes() {
+        for byte in 0..=u8::MAX {
+            // Short lines, lines of a window, and what is behind both.
+            for (length, at) in [
+                (1, 0),
+                (9, 3),
+                (16, 0),
+                (20, 1),
+                (20, 15),
+                (40, 24),
+                (40, 33),
+            ] {
+                for place in at..length.min(at + WINDOW) {
+                    let mut line = vec![0x80; length];
+                    line[place] = byte;
+                    let window = Window::at(&line, at);
+                    let check = |mask: u32, is: bool| {
+                        let expect = Vec::from_iter(is.then_some(place - at));
+                        assert_eq!(places(mask), expect, "{byte:#x} at {place} of {length}");
+                    };
+                    check(window.digits(), byte.is_ascii_digit());
+                    check(window.alphabetic(), byte.is_ascii_alphabetic());
+                    let hex = byte.is_ascii_hexdigit() && !byte.is_ascii_digit();
+                    check(window.hex(), hex);
+                    check(window.ends_of_paths(), is_end_of_path(byte));
+                    let marks = byte.is_ascii_digit() || byte == b'/';
+                    check(window.digits_and_slashes(), marks);
+                    check(window.equal(b'x'), byte == b'x');
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn marks_are_digits_and_slashes(line in "([0-9]{1,3}|/|[a-z.: ]{1,9}|é|[a-z]{60,70}){0,20}", skips in proptest::collection::vec(0_usize..150, 1..9)) {
+            let bytes = line.as_bytes();
+            let mut marks = Marks::of(bytes);
+            let mut skips = skips.iter().cycle();
+            let mut at = 0;
+            loop {
+                let is_mark = |at: &usize| bytes[*at].is_ascii_digit() || bytes[*at] == b'/';
+                let expect = (at..bytes.len()).find(is_mark);
+                let found = marks.next(at);
+                prop_assert_eq!(found, expect);
+                let (Some(found), Some(skip)) = (found, skips.next()) else {
+                    break;
+                };
+                at = found + 1 + skip % 80;
+                if at > bytes.len() {
+                    break;
+                }
+            }
+        }
+
+        #[test]
+        fn what_is_before_ends_the_window(line in "[a-z0-9]{0,40}", at in 0_usize..40) {
+            let at = at.min(line.len());
+            let expect = line.as_bytes()[..at].iter().rev().take(WINDOW);
+            let digits: Vec<bool> = expect.map(u8::is_ascii_digit).collect();
+            let found = Window::before(line.as_bytes(), at).digits();
+            for (back, is_digit) in digits.iter().enumerate() {
+                prop_assert_eq!(found >> (WINDOW - 1 - back) & 1 != 0, *is_digit);
+            }
+            prop_assert_eq!(found.count_ones() as usize, digits.iter().filter(|is| **is).count());
+        }
+    }
+}
