@@ -159,15 +159,27 @@ impl<'t> Candidates<'t> {
     pub(super) fn suspect(&mut self, from: usize) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let mut from = from;
+        let mut next = from;
         loop {
-            let place = self.place(from)?;
+            let place = self.place(next)?;
+            if self.is_bare_url(place) {
+                next = place + 1;
+                continue;
+            }
             let start = memrchr(b'\n', &bytes[from..place]).map_or(from, |at| from + at + 1);
             let end = memchr(b'\n', &bytes[place..]).map_or(bytes.len(), |at| place + at + 1);
             if !self.is_clean(start..end) {
                 return Some(start);
             }
-            from = end;
+            (from, next) = (end, end);
         }
+    }
+
+    /// Whether a URL without credentials is what was found at a place.
+    fn is_bare_url(&self, place: usize) -> bool {
+        let url = Some(Some((place, Family::Url)));
+        let is_known = self.known.flatten() == Some(place);
+        self.next == url && !is_known && url::is_bare(self.text.as_bytes(), place)
     }
 }
 

@@ -28,26 +28,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     if line.lacks(start, LONGEST, b'@') {
         return None;
     }
-    // RFC 3986, section 3.2: the authority ends with the next of these, or what cannot be in it.
-    let ends = |byte: u8| {
-        byte.is_ascii_whitespace()
-            || matches!(
-                byte,
-                b'/' | b'?'
-                    | b'#'
-                    | b'"'
-                    | b'\''
-                    | b'`'
-                    | b'<'
-                    | b'>'
-                    | b'\\'
-                    | b'|'
-                    | b'^'
-                    | b'}'
-                    | b'{'
-            )
-    };
-    let end = line.run(start, LONGEST, |byte| !ends(byte));
+    let end = line.run(start, LONGEST, |byte| !ends_authority(byte));
     let authority = line.slice(start, end);
     let at_sign = authority.rfind('@')?;
     let (user, password) = match authority[..at_sign].split_once(':') {
@@ -85,6 +66,39 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
         }
     };
     fits.then_some((range, Kind::URL))
+}
+
+/// RFC 3986, section 3.2: the authority ends with the next of these, or what cannot be in it.
+fn ends_authority(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+        || matches!(
+            byte,
+            b'/' | b'?'
+                | b'#'
+                | b'"'
+                | b'\''
+                | b'`'
+                | b'<'
+                | b'>'
+                | b'\\'
+                | b'|'
+                | b'^'
+                | b'}'
+                | b'{'
+        )
+}
+
+/// Whether a look at what is behind a literal in whole lines is enough to know that there is no value: before the host
+/// of most URLs stands nothing.
+pub(super) fn is_bare(text: &[u8], at: usize) -> bool {
+    let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(b"://")) else {
+        return false;
+    };
+    let rest = &rest[..LONGEST.min(rest.len())];
+    let mut ends = rest
+        .iter()
+        .filter(|byte| **byte == b'@' || ends_authority(**byte));
+    ends.next() != Some(&b'@')
 }
 
 /// Whether what stands between `:` and `@` is no word that stands for a password.
@@ -137,4 +151,29 @@ fn signature(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     });
     let value = line.slice(start, end);
     (value.len() >= 43 && variety(value) >= 16).then_some((start..end, Kind::AZURE))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Proves OUT-20: of what is passed over nothing would be found.
+        #[test]
+        fn no_bare_url_has_a_value(
+            text in "(https?://|ftp://|[a-z]{1,9}|[A-Za-z0-9]{20,24}|:|/|@|\\?|#|\"| |\n|%|\\$|é|x{1000,1030}|host\\.org){0,12}",
+        ) {
+            let places = text.match_indices("://").map(|(at, _)| at);
+            for at in places.filter(|at| is_bare(text.as_bytes(), *at)) {
+                let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
+                let end = text[at..].find('\n').map_or(text.len(), |behind| at + behind);
+                let line = Line::new(&text[start..end], true);
+                prop_assert!(find(&line, at - start).is_none());
+            }
+            prop_assert!(is_bare(b"see https://example.org/a@b", 9));
+            prop_assert!(!is_bare(b"https://user:word@example.org", 5));
+        }
+    }
 }
