@@ -157,7 +157,14 @@ fn words() -> String {
     text
 }
 
-#[divan::bench(args = ["log", "numbers", "source", "words", "short", "real"], sample_count = 5, sample_size = 1)]
+/// Five to eight letters.
+fn name(hash: u64) -> String {
+    let length = 5 + (hash >> 60) % 4;
+    let letters = (0..length).map(|place| b'a' + (hash >> (5 * place + 8)) as u8 % 26);
+    letters.map(char::from).collect()
+}
+
+#[divan::bench(args = ["log", "requests", "json", "numbers", "source", "words", "short", "real"], sample_count = 5, sample_size = 1)]
 fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
     let mut text = match kind {
         "words" => words(),
@@ -179,6 +186,27 @@ fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
                 number % 1000,
                 hash % 977,
                 hash % 65_537
+            ),
+            // Each has a path of its own.
+            "requests" => writeln!(
+                text,
+                "2026-11-02T10:{:02}:{:02}.{:03}Z INFO http::server: request id={hash:016x} method=GET path=/api/v1/{}/{} status=200 took={}ms",
+                number / 60 % 60,
+                number % 60,
+                number % 1000,
+                name(hash),
+                hash % 9_973,
+                hash % 977
+            ),
+            "json" => writeln!(
+                text,
+                r#"{{"ts":"2026-11-02T10:{:02}:{:02}Z","level":"info","msg":"request handled","user":{},"path":"/{}","ms":{}.{}}}"#,
+                number / 60 % 60,
+                number % 60,
+                hash % 99_991,
+                name(hash),
+                hash % 97,
+                hash % 89
             ),
             "numbers" => writeln!(text, "{hash}"),
             _ => writeln!(
