@@ -2,7 +2,7 @@
 
 use crate::bytes::packed;
 
-/// Constants without structure, from the digits of pi (the first of them is odd) and of the golden ratio.
+/// Constants without structure, from the digits of pi and of the golden ratio.
 const SEED: u64 = 0x243f_6a88_85a3_08d3;
 const OTHER: u64 = 0x1319_8a2e_0370_7344;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -27,7 +27,7 @@ impl Hash {
         self.value ^= self.value >> 29;
     }
 
-    /// Adds a text. Whether another one follows, or a mark, makes a difference.
+    /// Adds a text; where it ends makes a difference.
     #[inline(always)]
     pub(super) fn text(&mut self, text: &[u8]) {
         let (blocks, rest) = text.as_chunks::<16>();

@@ -91,7 +91,7 @@ fn begins_path(bytes: &[u8], at: usize) -> bool {
     next.is_some_and(|next| *next != b'/' && !ends_path(*next))
 }
 
-/// What separates a path from the text around it.
+/// What separates a path from the text around it; of many bytes [`Window::ends_of_paths`] says it.
 fn ends_path(byte: u8) -> bool {
     byte.is_ascii_whitespace()
         || matches!(byte, b'"' | b'`' | b'\''..=b')' | b'[' | b']' | b'{'..=b'}' | b',' | b':'..=b'>')

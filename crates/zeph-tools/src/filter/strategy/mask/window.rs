@@ -195,6 +195,7 @@ mod tests {
                     let hex = byte.is_ascii_hexdigit() && !byte.is_ascii_digit();
                     check(window.hex(), hex);
                     check(window.ends_of_paths(), is_end_of_path(byte));
+                    assert_eq!(super::super::ends_path(byte), is_end_of_path(byte));
                     let marks = byte.is_ascii_digit() || byte == b'/';
                     check(window.digits_and_slashes(), marks);
                     check(window.equal(b'x'), byte == b'x');
