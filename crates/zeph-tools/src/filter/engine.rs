@@ -257,7 +257,9 @@ impl Take for Lines {
         } else {
             self.guard.see_block(block);
         }
-        self.plain.keep_block(block);
+        if self.needs_plain() {
+            self.plain.keep_block(block);
+        }
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.block(block, &self.hashes, &mut branch.kept);
         }
@@ -268,14 +270,21 @@ impl Take for Lines {
         self.blank += whole.blank;
         self.last = whole.first + whole.lines - 1;
         self.guard.see_whole(whole);
-        self.plain.keep_whole(whole);
+        if self.needs_plain() {
+            self.plain.keep_whole(whole);
+        }
+        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
+            if branch.chain.passes_on() {
+                branch.kept.keep_whole(whole);
+            }
+        }
         true
     }
 
     /// Where no strategy looks at lines any more.
     fn takes_whole(&self) -> bool {
         let mut branches = self.main.iter().chain(&self.on_failure);
-        branches.all(|branch| branch.chain.has_given_up())
+        branches.all(|branch| branch.chain.has_given_up() || branch.chain.passes_on())
     }
 }
 
@@ -286,6 +295,13 @@ fn is_blank(text: &str) -> bool {
 }
 
 impl Lines {
+    /// Whether what no strategy chose may be read: it is not where none of them can be mistaken any more.
+    fn needs_plain(&self) -> bool {
+        let mut branches = self.main.iter().chain(&self.on_failure);
+        let chosen = self.main.is_some() && branches.all(|branch| branch.chain.passes_on());
+        !chosen || !self.plain.is_cut()
+    }
+
     fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> Filtered {
         let end = End {
             exit_code,
@@ -654,6 +670,49 @@ mod tests {
             assert!(filtered.text.contains(fact), "{fact}");
         }
         for bytes in [printed.len(), 200_000, 5000, 333, 61] {
+            assert_eq!(in_pieces(bytes), filtered, "{bytes}");
+        }
+    }
+
+    /// Proves OUT-7a, OUT-7d, OUT-11: of a long output without a rule the first lines are grouped, and it does not
+    /// matter in which pieces it comes.
+    #[test]
+    fn of_what_is_much_and_unlike_the_first_lines_are_grouped() {
+        let filters = Filters::new(RuleBook::new(Vec::new()));
+        let mut printed = String::new();
+        for number in 0..100_000_u64 {
+            let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let letters = digits.map(|byte| char::from(b'a' + byte % 26));
+            let word = String::from_iter(letters).repeat(4);
+            printed += &format!("GET /{word}/{number} took {}ms\n", number % 7);
+            match number {
+                9 => printed += "a line that is rare\n",
+                77_000 => printed += "error: it broke\n\n\n  --> src/b.rs:3:4\n",
+                _ => {}
+            }
+        }
+        let in_pieces = |bytes: usize| {
+            let mut run = filters.start("unheard-of", 5000);
+            let mut rest = printed.as_str();
+            while !rest.is_empty() {
+                let (piece, more) = rest.split_at(bytes.min(rest.len()));
+                run.push(piece);
+                rest = more;
+            }
+            run.finish(Some(0))
+        };
+        let filtered = in_pieces(64 * 1024);
+        assert_eq!(filtered.confidence, FilterConfidence::Partial);
+        assert_eq!(filtered.rule.as_deref(), Some(NO_RULE));
+        let first = filtered.text.lines().next().unwrap_or_default();
+        assert!(first.starts_with("GET /aaaaaaaaaaaa"), "{first}");
+        assert!(first.contains(" like this up to line "), "{first}");
+        for told in ["a line that is rare", "error: it broke", "  --> src/b.rs:3:4"] {
+            assert!(filtered.text.contains(told), "{told}");
+        }
+        assert!(filtered.text.ends_with("/99999 took 4ms"));
+        assert!(filtered.lost_text());
+        for bytes in [printed.len(), 200_000, 5000, 333] {
             assert_eq!(in_pieces(bytes), filtered, "{bytes}");
         }
     }

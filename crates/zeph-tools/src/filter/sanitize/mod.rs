@@ -10,6 +10,7 @@
 //! lines that could still be redrawn.
 
 mod cut;
+mod draw;
 mod escape;
 mod out;
 mod row;

@@ -102,13 +102,33 @@ impl Row {
         self.text.kept().chars().any(is_visible) || self.cells.iter().any(|cell| is_visible(cell.c))
     }
 
+    /// Moves text that can be written over byte by byte to the end of `clean`; whether that was possible.
+    pub(super) fn move_into(&mut self, clean: &mut Vec<u8>) -> bool {
+        if self.edited || self.wide || self.is_fixed() {
+            return false;
+        }
+        clean.extend_from_slice(self.text.kept().as_bytes());
+        self.text.clear();
+        true
+    }
+
+    /// Whether something was overwritten.
+    pub(super) fn is_overwritten(&self) -> bool {
+        self.overwritten
+    }
+
+    /// Something of its text was overwritten before it became its text.
+    pub(super) fn mark_overwritten(&mut self) {
+        self.overwritten = true;
+    }
+
     /// Adds text without control characters other than tabs at the end of a line that was not
     /// edited.
     pub(super) fn append(&mut self, text: &str) {
         if self.cells.is_empty() {
             self.edited = false;
         }
-        self.wide |= !is_narrow(text);
+        self.wide |= !is_narrow(text.as_bytes());
         self.text.push(text);
     }
 
@@ -145,15 +165,14 @@ impl Row {
     /// was visible went; `told`: that is known already, and need not be looked for.
     pub(super) fn write(&mut self, column: usize, text: &str, told: bool) -> (Column, bool) {
         let end = self.text.kept().len();
-        if !self.edited && !self.wide && column <= end && is_narrow(text) {
+        if !self.edited && !self.wide && column <= end && is_narrow(text.as_bytes()) {
             // What goes beyond the columns that can be edited is text that only grows.
             let most = MAX_COLUMNS.max(end) - column;
             let (text, beyond) = text.split_at(text.len().min(most));
             let after = column + text.len();
             let old = &self.text.kept().as_bytes()[column..after.min(end)];
-            let gone =
-                |(old, new): (&u8, &u8)| old != new && is_visible(char::from(*old)) && *old != b'_';
-            let lost = !told && old.iter().zip(text.as_bytes()).any(gone);
+            let mut pairs = old.iter().zip(text.as_bytes());
+            let lost = !told && pairs.any(|(old, new)| gone(*old, *new));
             self.overwritten = true;
             self.text.write(column, text);
             if beyond.is_empty() {
@@ -310,6 +329,10 @@ impl Row {
         if end == self.cells.len() && start < end {
             self.cells.truncate(start);
         }
+        if self.cells.is_empty() {
+            // As if nothing had been there.
+            (self.edited, self.wide, self.overwritten) = (false, false, false);
+        }
         lost
     }
 
@@ -362,8 +385,14 @@ impl Row {
 }
 
 /// Whether each byte is one column.
-pub(super) fn is_narrow(text: &str) -> bool {
-    text.is_ascii() && memchr(b'\t', text.as_bytes()).is_none()
+pub(super) fn is_narrow(text: &[u8]) -> bool {
+    text.is_ascii() && memchr(b'\t', text).is_none()
+}
+
+/// Whether a byte of ASCII that was to be seen goes where another one is written over it. An underscore is what
+/// overstriking leaves of underlined text.
+pub(super) fn gone(old: u8, new: u8) -> bool {
+    old != new && is_visible(char::from(old)) && old != b'_'
 }
 
 fn is_visible(c: char) -> bool {

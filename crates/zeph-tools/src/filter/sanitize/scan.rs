@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::draw::Draw;
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
@@ -54,12 +55,14 @@ impl<'t> Controls<'t> {
 }
 
 /// Adds to `clean`, which stays UTF-8, the text from `start` up to the first control that does more to what is printed
-/// than colouring it; returns where that is. `appends`: it is printed at the end of the last line.
+/// than colouring it, or drawing over the last line in a simple way; returns where that is. `appends`: it is printed at
+/// the end of the last line.
 fn coloured_prefix(
     text: &str,
     start: usize,
     controls: &mut Controls<'_>,
     appends: bool,
+    draw: &mut Draw,
     clean: &mut Vec<u8>,
 ) -> usize {
     let bytes = text.as_bytes();
@@ -67,16 +70,32 @@ fn coloured_prefix(
     let mut done = start;
     while done < most {
         let at = controls.from(done);
-        add_run(bytes, done..at.min(most), clean);
+        let run = done..at.min(most);
+        if draw.is_over() {
+            let written = draw.write(&bytes[run.clone()], clean);
+            if written < run.len() {
+                return done + written;
+            }
+        } else {
+            add_run(bytes, run, clean);
+        }
         if at >= most {
             return most;
         }
-        match colour(&bytes[at..]).or_else(|| idle(&bytes[at..], appends)) {
-            Some(length) => done = at + length,
+        let control = &bytes[at..];
+        let idle = colour(control).or_else(|| idle(control, appends && draw.appends()));
+        done = match idle {
+            Some(length) => at + length,
+            None if begins_redraw(control) && draw.carriage_return(clean) => at + 1,
             None => return at,
-        }
+        };
     }
     done
+}
+
+/// Whether bytes begin with a carriage return behind which text stands, over what is there.
+fn begins_redraw(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'\r', b' '..=b'~', ..])
 }
 
 /// Adds a part of `bytes`, which is mostly short.
@@ -135,19 +154,32 @@ impl Sanitizer {
     ) -> usize {
         let end = controls.from(start);
         let appends = self.appends();
-        if end == text.len() || idle(&text.as_bytes()[end..], appends).is_none() {
+        let control = &text.as_bytes()[end..];
+        let mut clean = std::mem::take(&mut self.clean);
+        clean.clear();
+        let draw = match idle(control, appends) {
+            Some(_) => Some(self.draw(appends)),
+            None if begins_redraw(control) => self.draw_over(&mut clean),
+            None => None,
+        };
+        let Some(mut draw) = draw else {
+            self.clean = clean;
+            self.plain(&text[start..end], out);
+            return end;
+        };
+        let done = coloured_prefix(text, start, controls, appends, &mut draw, &mut clean);
+        // Whole sequences were taken out of what was UTF-8.
+        let lossy = |_| String::from_utf8_lossy(&clean);
+        let shown = simdutf8::basic::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
+        self.plain(&shown, out);
+        self.end_draw(&draw);
+        self.clean = clean;
+        if done == start {
+            // It cannot be drawn in this way.
             self.plain(&text[start..end], out);
             return end;
         }
-        let mut clean = std::mem::take(&mut self.clean);
-        clean.clear();
-        let end = coloured_prefix(text, start, controls, appends, &mut clean);
-        // Whole sequences were taken out of what was UTF-8.
-        let lossy = |_| String::from_utf8_lossy(&clean);
-        let text = simdutf8::basic::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
-        self.plain(&text, out);
-        self.clean = clean;
-        end
+        done
     }
 
     /// Text without any control but line breaks and tabs.
@@ -202,7 +234,7 @@ impl Sanitizer {
     }
 
     /// Whether what is printed next is added at the end of the last line.
-    fn appends(&self) -> bool {
+    pub(super) fn appends(&self) -> bool {
         let row = &self.rows[self.row];
         let last = self.row + 1 == self.rows.len();
         let end = match self.column {

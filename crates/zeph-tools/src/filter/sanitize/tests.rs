@@ -41,6 +41,15 @@ fn blanks_that_end_a_long_edited_line_are_the_same_however_the_text_is_cut() {
     }
 }
 
+/// Proves OUT-1.
+#[test]
+fn a_line_of_which_all_was_erased_is_an_empty_one_however_the_text_is_cut() {
+    for text in ["_\ra\t\x1b[1K\r \x08", "\x1b[1K\x1b[K\r \x08"] {
+        let characters: Vec<&str> = text.split_inclusive(|_| true).collect();
+        assert_eq!(lines(&[text]), lines(&characters), "{text:?}");
+    }
+}
+
 fn drops(text: &str) -> bool {
     let mut sanitizer = Sanitizer::new();
     sanitizer.push(text, &mut |_| {});
@@ -335,6 +344,41 @@ proptest! {
         let pieces: Vec<_> = pieces.iter().map(String::as_str).collect();
         let whole = lines(&[&text]);
         prop_assert!(lines(&cut) == whole && lines(&pieces) == whole);
+    }
+
+    /// Proves OUT-1: progress bars, of which many are drawn at once.
+    #[test]
+    fn what_is_drawn_over_is_the_same_byte_by_byte(
+        text in r"(\r[a-c_ ]{0,6}|\r[a-c_ ]{0,6}|[a-c_ ]{1,4}|\r\r|\n|\r\n|\t|ä|漢|\x08|\x1b\[K|\x1b\[3[12]m|\x1b\[m|\x1b\[2A|\x1b\[B|\x1b\[3C|\x1b\[1K){0,60}",
+        long in 0_usize..20,
+        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..3),
+    ) {
+        // Of a line that is too long to be drawn over, here and there.
+        let text = match long {
+            0 => text.replace('c', &"i".repeat(400)),
+            _ => text,
+        };
+        let told = |pieces: &[&str]| {
+            let mut sanitizer = Sanitizer::new();
+            let mut lines = Vec::new();
+            let mut add = |line: Line<'_>| lines.push((line.number, line.text.to_owned()));
+            for piece in pieces {
+                sanitizer.push(piece, &mut add);
+            }
+            sanitizer.finish(&mut add);
+            (lines, sanitizer.dropped_visible())
+        };
+        let characters: Vec<&str> = text.split_inclusive(|_| true).collect();
+        let expect = told(&characters);
+        prop_assert_eq!(told(&[&text]), expect.clone());
+        let mut cuts: Vec<_> = cuts
+            .iter()
+            .map(|cut| text.floor_char_boundary(cut.index(text.len() + 1)))
+            .collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<_> = cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect();
+        prop_assert_eq!(told(&pieces), expect);
     }
 
     /// Proves OUT-1.

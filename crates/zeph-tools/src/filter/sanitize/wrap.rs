@@ -117,7 +117,7 @@ fn seams(text: &str, width: usize, up: Option<usize>) -> Option<Vec<usize>> {
 
 /// Where the lines of a row end but for the last one, on a screen of `width` columns.
 fn line_ends(text: &str, width: usize) -> Vec<usize> {
-    if is_narrow(text) {
+    if is_narrow(text.as_bytes()) {
         return (width..text.len()).step_by(width).collect();
     }
     let mut ends = Vec::new();

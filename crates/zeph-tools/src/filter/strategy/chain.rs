@@ -101,6 +101,11 @@ impl Chain {
         self.strategies.iter().any(|one| one.has_given_up())
     }
 
+    /// Whether all of them hand on whatever follows as it is.
+    pub(in crate::filter) fn passes_on(&self) -> bool {
+        self.strategies.iter().all(|one| one.passes_on())
+    }
+
     /// The output has ended.
     pub(in crate::filter) fn finish(&mut self, end: End, out: &mut dyn Sink) -> Outcome {
         let mut outcome = Outcome {

@@ -59,13 +59,22 @@ impl Forms {
             return self.read(text).0;
         };
         self.passed_over = 0;
+        let (shape, known) = self.look_up(text, hash);
+        self.missed = match known {
+            true => self.missed.saturating_sub(1),
+            false => LOST.min(self.missed + 1),
+        };
+        shape
+    }
+
+    /// The hash of the shape of a line, and whether it was known.
+    #[inline(always)]
+    fn look_up(&mut self, text: &str, hash: u64) -> (Option<u64>, bool) {
         let hash = hash | 1;
         let slot = &self.slots[slot(hash)];
         if slot.hash == hash {
-            self.missed = self.missed.saturating_sub(1);
-            return slot.shape;
+            return (slot.shape, true);
         }
-        self.missed = LOST.min(self.missed + 1);
         let (shape, by_digits) = self.read(text);
         if !by_digits {
             self.slots[self::slot(hash)] = Slot {
@@ -74,7 +83,12 @@ impl Forms {
                 group: None,
             };
         }
-        shape
+        (shape, false)
+    }
+
+    /// Whether the shape of a line is remembered; it is from now on, if it can be.
+    pub(super) fn knows(&mut self, text: &str, hash: u64) -> bool {
+        self.look_up(text, hash).1
     }
 
     /// The group of the lines that are this but for their digits.

@@ -18,12 +18,14 @@ mod git_status;
 mod group_by_rule;
 mod held;
 mod keep_matching;
+mod kind;
 mod listing;
 mod mask;
 mod names;
 mod package_notes;
 mod patterns;
 mod places;
+mod sample;
 mod search_hits;
 mod strip_annotated;
 mod strip_noise;
@@ -64,6 +66,11 @@ pub trait Strategy: Send {
 
     /// Whether it is known not to understand the output, whatever follows.
     fn has_given_up(&self) -> bool {
+        false
+    }
+
+    /// Whether it hands on whatever follows as it is, and understood what was before that.
+    fn passes_on(&self) -> bool {
         false
     }
 
@@ -116,9 +123,14 @@ const STRATEGIES: &[(&str, Make)] = &[
     ("truncate", truncate::make),
 ];
 
+/// Bytes of lines that are like none before, of an output that no rule is for: what follows is only cut, which is
+/// quicker.
+const MOST_UNLIKE: i64 = 4 * 1024 * 1024;
+
 /// What is done with a long output that no rule is for.
 pub(super) static TEMPLATE: LazyLock<Vec<NamedRecipe>> = LazyLock::new(|| {
-    let params = [("min_words".to_owned(), toml::Value::Integer(3))];
+    let params = [("min_words", 3), ("max_unlike", MOST_UNLIKE)];
+    let params = params.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
     let recipe = template::make(params.into_iter().collect());
     let named = |recipe| NamedRecipe {
         name: "template",

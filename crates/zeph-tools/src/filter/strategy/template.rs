@@ -2,20 +2,21 @@
 //!
 //! Of each shape ([`mask`](super::mask)) the first and the last line are shown; shapes that are
 //! rare stay whole, and so does what looks like an error, a warning or a failure, with the lines
-//! that belong to it. Short outputs stay as they are.
+//! that belong to it. Short outputs stay as they are. Where so much is unlike what was before that reading the shapes
+//! takes long, what follows stays as it is, if that is asked for.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use memchr::memchr2_iter;
 use serde::Deserialize;
 
 use super::dedup::Dedup;
 use super::forms::Forms;
+use super::kind::Kind;
+use super::sample::Sample;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::but_for_digits;
-use crate::filter::facts::{Shape, Shapes, may_have_stem};
 use crate::filter::line::{Block, End, Held, Line, Sink};
 
 /// Shapes that are told apart; lines of further ones stay.
@@ -29,10 +30,6 @@ const MANY_BYTES: usize = 256 * 1024;
 const ROUND: u64 = 1024;
 /// Lines of a shape up to which all of them stay.
 const RARE: u64 = 3;
-/// Lines of one shape that stay where they are warnings or errors of a log.
-const ALIKE: u64 = 5;
-/// Lines of one shape that stay where they tell what could not be done.
-const COMPLAINTS: u64 = 20;
 /// Indented lines that stay after one that tells of an error: a trace, a place.
 const TRACE: u32 = 40;
 /// Other lines that stay after it.
@@ -50,6 +47,8 @@ struct Params {
     /// Lines with fewer words stay: they are data.
     #[serde(default)]
     min_words: usize,
+    /// Behind so many bytes of lines that are like none before but for digits and ids, lines stay as they are.
+    max_unlike: Option<u64>,
 }
 
 fn hundred() -> usize {
@@ -83,7 +82,9 @@ impl Recipe for Params {
             after: 0,
             grown: Vec::new(),
             lines: 0,
-            given_up: false,
+            sample: Sample::new(self.min_words),
+            max_unlike: self.max_unlike,
+            state: State::Groups,
         })
     }
 }
@@ -106,68 +107,6 @@ impl Hasher for AsIs {
     fn write_u64(&mut self, value: u64) {
         self.0 = value;
     }
-}
-
-/// What the lines of a shape are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Plain,
-    /// Warnings, and errors of a log: a few of them tell it all.
-    Alike,
-    /// What could not be done with one file after the other.
-    Complaint,
-    /// Each counts.
-    Fact,
-}
-
-impl Kind {
-    fn of(text: &str) -> Self {
-        let bytes = text.as_bytes();
-        let may_be_fact = bytes.starts_with(b"E   ") || bytes.starts_with(b"----");
-        if !may_be_fact && !may_have_stem(bytes) {
-            return match has_warn(bytes) {
-                true => Self::Alike,
-                false => Self::Plain,
-            };
-        }
-        match Shapes::default().of(text) {
-            Some(Shape::Chatter) => Self::Alike,
-            Some(Shape::Complaint) => Self::Complaint,
-            Some(_) => Self::Fact,
-            None if warns(text) => Self::Alike,
-            None => Self::Plain,
-        }
-    }
-
-    /// Lines of a group that stay where they come.
-    fn shown(self) -> u64 {
-        match self {
-            Self::Plain => 1,
-            Self::Alike => ALIKE,
-            Self::Complaint => COMPLAINTS,
-            Self::Fact => u64::MAX,
-        }
-    }
-}
-
-fn warns(text: &str) -> bool {
-    const WORDS: [&[u8]; 5] = [b"fail", b"error", b"panic", b"fatal", b"exception"];
-    let bytes = text.as_bytes();
-    has_warn(bytes)
-        || bytes.iter().enumerate().any(|(at, byte)| {
-            matches!(byte | 0x20, b'f' | b'e' | b'p')
-                && WORDS.iter().any(|word| is_at(bytes, at, word))
-        })
-}
-
-fn has_warn(bytes: &[u8]) -> bool {
-    memchr2_iter(b'w', b'W', bytes).any(|at| is_at(bytes, at, b"warn"))
-}
-
-/// Whether a word stands at a place, in whatever case.
-fn is_at(bytes: &[u8], at: usize, word: &[u8]) -> bool {
-    let found = bytes.get(at..at + word.len());
-    found.is_some_and(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// The lines of one shape.
@@ -214,8 +153,20 @@ struct Template {
     /// Groups of which the block at hand has a newer line.
     grown: Vec<usize>,
     lines: u64,
-    /// There were too many lines that stay: no more are looked at.
-    given_up: bool,
+    sample: Sample,
+    max_unlike: Option<u64>,
+    state: State,
+}
+
+/// What is done with the next lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// They are grouped.
+    Groups,
+    /// They stay as they are: those before this one were grouped, and told.
+    PassesOn,
+    /// Nothing: too many of those before would have stayed.
+    GivenUp,
 }
 
 impl Template {
@@ -232,7 +183,11 @@ impl Template {
     }
 
     fn give_up(&mut self) {
-        self.given_up = true;
+        self.end(State::GivenUp);
+    }
+
+    fn end(&mut self, state: State) {
+        self.state = state;
         self.groups = Vec::new();
         self.index = HashMap::default();
         self.held = Vec::new();
@@ -314,6 +269,10 @@ impl Template {
         false
     }
 
+    fn groups(&self) -> bool {
+        self.state == State::Groups
+    }
+
     /// Counts the next line, and from time to time asks whether it is worth it.
     fn count(&mut self) {
         self.lines += 1;
@@ -328,8 +287,27 @@ impl Template {
         many.map(|group| group.count).sum::<u64>() >= lines / 10
     }
 
-    /// The lines that were held back, in order, with the numbers of those like them.
-    fn tell(&mut self, out: &mut dyn Sink) -> bool {
+    /// Whether there was so much that is unlike what was before that the next lines are not worth it; a line has come.
+    fn has_had_enough(&mut self, text: &str) -> bool {
+        let Some(most) = self.max_unlike else {
+            return false;
+        };
+        self.sample.take(text);
+        self.grouping && self.groups() && self.sample.unlike() > most
+    }
+
+    /// Tells what was grouped up to a line; what follows stays as it is.
+    fn close(&mut self, number: u64, out: &mut dyn Sink) {
+        if !self.fits(self.lines) {
+            self.give_up();
+            return;
+        }
+        self.tell(Some(number), out);
+        self.end(State::PassesOn);
+    }
+
+    /// The lines that were held back, in order, with the numbers of those like them `up_to` a line.
+    fn tell(&mut self, up_to: Option<u64>, out: &mut dyn Sink) -> bool {
         let mut dropped = false;
         let mut lasts = Vec::new();
         for group in &mut self.groups {
@@ -349,7 +327,7 @@ impl Template {
             let line = shown.line.line();
             let group = shown.group.and_then(|group| self.groups.get(group));
             match group.filter(|group| group.many()) {
-                Some(group) => out.say(line.number, &told(line.text, group.count)),
+                Some(group) => out.say(line.number, &told(line.text, group.count, up_to)),
                 None => out.keep(line),
             }
         }
@@ -357,8 +335,11 @@ impl Template {
     }
 }
 
-fn told(text: &str, count: u64) -> String {
-    format!("{text} [×{count} like this]")
+fn told(text: &str, count: u64, up_to: Option<u64>) -> String {
+    match up_to {
+        Some(number) => format!("{text} [×{count} like this up to line {number}]"),
+        None => format!("{text} [×{count} like this]"),
+    }
 }
 
 impl Template {
@@ -372,7 +353,7 @@ impl Template {
         if self.early.len() >= self.min_lines {
             self.grouping = true;
             for held in std::mem::take(&mut self.early) {
-                if !self.given_up {
+                if self.groups() {
                     let line = held.line();
                     self.group(line, Some(but_for_digits::hash(line.text)));
                 }
@@ -399,38 +380,9 @@ impl Template {
         }
         true
     }
-}
 
-impl Strategy for Template {
-    fn line(&mut self, line: Line<'_>, _: &mut dyn Sink) {
-        self.count();
-        if !self.given_up {
-            self.next(line, Some(but_for_digits::hash(line.text)));
-        }
-    }
-
-    fn looks_at_hashes(&self) -> bool {
-        !self.given_up && self.forms.are_found()
-    }
-
-    fn has_given_up(&self) -> bool {
-        self.given_up
-    }
-
-    fn block(&mut self, block: Block<'_>, hashes: &[u64], _: &mut dyn Sink) {
-        if hashes.is_empty() {
-            self.forms.pass_over();
-        }
-        for (index, span) in block.spans().iter().enumerate() {
-            self.count();
-            if self.given_up {
-                return;
-            }
-            let hash = hashes.get(index).copied();
-            if !hash.is_some_and(|hash| self.one_more(index, hash)) {
-                self.next(block.line(*span), hash);
-            }
-        }
+    /// Takes the last lines of groups from the block in which they are.
+    fn remember_newest(&mut self, block: Block<'_>) {
         for at in self.grown.drain(..) {
             let group = &mut self.groups[at];
             let newest = group
@@ -442,10 +394,74 @@ impl Strategy for Template {
             }
         }
     }
+}
+
+impl Strategy for Template {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        match self.state {
+            State::Groups => {}
+            State::PassesOn => {
+                out.keep(line);
+                return;
+            }
+            State::GivenUp => return,
+        }
+        self.count();
+        if self.groups() {
+            self.next(line, Some(but_for_digits::hash(line.text)));
+        }
+        if self.has_had_enough(line.text) {
+            self.close(line.number, out);
+        }
+    }
+
+    fn looks_at_hashes(&self) -> bool {
+        self.groups() && self.forms.are_found()
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.state == State::GivenUp
+    }
+
+    fn passes_on(&self) -> bool {
+        self.state == State::PassesOn
+    }
+
+    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
+        if self.passes_on() {
+            out.keep_block(block);
+            return;
+        }
+        if hashes.is_empty() {
+            self.forms.pass_over();
+        }
+        for (index, span) in block.spans().iter().enumerate() {
+            self.count();
+            if !self.groups() {
+                return;
+            }
+            let hash = hashes.get(index).copied();
+            let line = block.line(*span);
+            if !hash.is_some_and(|hash| self.one_more(index, hash)) {
+                self.next(line, hash);
+            }
+            if self.has_had_enough(line.text) {
+                self.remember_newest(block);
+                self.close(line.number, out);
+                if self.passes_on() {
+                    out.keep_block(block.last(block.spans().len() - index - 1));
+                }
+                return;
+            }
+        }
+        self.remember_newest(block);
+    }
 
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
-        if self.given_up {
-            return FilterConfidence::Fallback;
+        match self.state {
+            State::Groups => {}
+            State::PassesOn => return FilterConfidence::Partial,
+            State::GivenUp => return FilterConfidence::Fallback,
         }
         let early = std::mem::take(&mut self.early);
         if self.dedup && !self.grouping {
@@ -457,7 +473,7 @@ impl Strategy for Template {
             out.keep(line.line());
         }
         let fits = self.fits(end.lines);
-        if self.tell(out) && fits {
+        if self.tell(None, out) && fits {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback
@@ -522,6 +538,34 @@ mod tests {
         assert_eq!(shown, "");
     }
 
+    /// Proves OUT-7d, OUT-11: where reading the forms takes long, those of the first lines are told.
+    #[test]
+    fn behind_much_that_is_unlike_lines_stay() {
+        let line = |number: usize| format!("read /{} in 3ms\n", "ab".repeat(1 + number % 997));
+        let text: String = (0..1000).map(line).collect();
+        let (shown, confidence) = told("min_lines = 9\nmax_unlike = 300000", &text);
+        assert_eq!(confidence, FilterConfidence::Partial);
+        let shown: Vec<&str> = shown.lines().collect();
+        // Of so many lines of 13 one was looked at.
+        let up_to = (1..1000).find(|up_to| {
+            let looked_at = (13..=*up_to).step_by(13).map(|number| line(number - 1).len() - 1);
+            13 * looked_at.sum::<usize>() > 300_000
+        });
+        let up_to = up_to.unwrap();
+        assert_eq!(
+            shown[0],
+            format!("read /ab in 3ms [×{up_to} like this up to line {up_to}]")
+        );
+        assert_eq!(shown[1], line(up_to - 1).trim_end());
+        let rest: Vec<String> = (up_to..1000).map(line).collect();
+        assert_eq!(shown[2..], rest.concat().lines().collect::<Vec<_>>());
+        // Where they are read in no time, all of them are grouped.
+        let text: String = (0..40_000).map(|number| format!("read row {number:05}\n")).collect();
+        let (shown, confidence) = self::told("min_lines = 9\nmax_unlike = 300000", &text);
+        assert_eq!(shown, "read row 00000 [×40000 like this]\nread row 39999\n");
+        assert_eq!(confidence, FilterConfidence::Full);
+    }
+
     /// Proves OUT-4: short logs are told without consecutive equals.
     #[test]
     fn short_ones_lose_equal_neighbours() {
@@ -532,21 +576,6 @@ mod tests {
     }
 
     proptest::proptest! {
-        #[test]
-        fn a_look_at_stems_tells_the_same(text in "(warn|WARN|fail|Error|panic|fatal|Exception|exceptio|E   |----|err|[a-z]{1,9}| |×|É){0,9}") {
-            let words = ["warn", "fail", "error", "panic", "fatal", "exception"];
-            let lower = text.to_ascii_lowercase();
-            let warns = words.iter().any(|word| lower.contains(word));
-            let expect = match Shapes::default().of(&text) {
-                Some(Shape::Chatter) => Kind::Alike,
-                Some(Shape::Complaint) => Kind::Complaint,
-                Some(_) => Kind::Fact,
-                None if warns => Kind::Alike,
-                None => Kind::Plain,
-            };
-            proptest::prop_assert_eq!(Kind::of(&text), expect, "{:?}", text);
-        }
-
         /// Proves OUT-7a: no error line is lost.
         #[test]
         fn errors_stay(lines in proptest::collection::vec("error\\[E0[0-9]\\]: [a-c]|panicked at [a-c]|tick [0-9]|    at [a-c]|WARN [0-9]", 0..80)) {
