@@ -84,6 +84,12 @@ pub(crate) fn unseen(word: u64) -> u64 {
     !(shown | word) & HIGH
 }
 
+/// Bytes that are not a column by themselves: control characters, and all that is not ASCII.
+#[cfg(feature = "shell")]
+pub(crate) fn no_column(word: u64) -> u64 {
+    unseen(word) | word & HIGH
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

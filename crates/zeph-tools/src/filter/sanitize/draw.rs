@@ -5,10 +5,12 @@
 //! is a column, what follows a carriage return is written over it there. The cursor's row takes over what is left in the
 //! end.
 
-use memchr::{memchr, memrchr};
+use memchr::memrchr;
 
 use super::Sanitizer;
 use super::row::{Column, MAX_COLUMNS, gone, is_narrow};
+use super::wrap::may_be_wrapped;
+use crate::bytes::{find, no_column};
 
 /// The last line of text that is cleaned, and the cursor in it.
 #[derive(Debug)]
@@ -17,12 +19,32 @@ pub(super) struct Draw {
     allowed: bool,
     /// What is clean begins with a line.
     whole: bool,
-    /// Where in the last line the cursor is; none: behind its end.
+    /// Where the last line begins, while something is written over it.
+    start: usize,
+    /// Where in it the cursor is; none: behind its end.
     column: Option<usize>,
-    /// Something was written over the last line.
+    /// Something was written over it.
     over: bool,
+    erased: Option<Erased>,
     /// Something that was to be seen was written over; it is not looked for once it is known.
     lost: bool,
+}
+
+/// A line of which all was erased.
+#[derive(Debug, Clone, Copy)]
+struct Erased {
+    /// Where it begins.
+    start: usize,
+    /// How long it had been.
+    length: usize,
+}
+
+/// What a sequence erases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Erase {
+    /// What is behind the cursor.
+    Right,
+    Line,
 }
 
 impl Draw {
@@ -31,13 +53,18 @@ impl Draw {
         self.column.is_none()
     }
 
+    /// Whether what follows is written over something.
+    pub(super) fn is_over(&self) -> bool {
+        self.column.is_some() || self.over
+    }
+
     /// Takes a carriage return; whether it can be done here.
     pub(super) fn carriage_return(&mut self, clean: &[u8]) -> bool {
-        let start = self.line_start(clean).filter(|_| self.allowed);
-        let Some(start) = start else {
-            return false;
-        };
         if self.column.is_none() {
+            let start = self.line_start(clean).filter(|_| self.allowed);
+            let Some(start) = start else {
+                return false;
+            };
             let line = &clean[start..];
             if line.is_empty() {
                 return true;
@@ -45,9 +72,15 @@ impl Draw {
             if line.len() > MAX_COLUMNS || !is_narrow(line) {
                 return false;
             }
+            self.start = start;
         }
         self.column = Some(0);
         true
+    }
+
+    /// Whether nothing stands in the last line after all of it was erased.
+    fn is_erased(&self, clean: &[u8]) -> bool {
+        self.erased.is_some_and(|erased| erased.start == clean.len())
     }
 
     /// Where the last line begins, if it is short.
@@ -59,32 +92,63 @@ impl Draw {
         }
     }
 
-    /// Whether `run` would be written over something.
-    pub(super) fn is_over(&self) -> bool {
-        self.column.is_some() || self.over
+    /// Erases a part of the last line; whether that can be done here.
+    pub(super) fn erase(&mut self, erase: Erase, clean: &mut Vec<u8>) -> bool {
+        let Some(column) = self.column else {
+            return false;
+        };
+        let at = self.start + column;
+        let behind = &clean[at..];
+        match (erase, column) {
+            (Erase::Right, _) if behind.is_empty() => {}
+            (_, 0) if may_be_wrapped(behind) => return false,
+            (_, 0) => {
+                let before = self.erased.filter(|erased| erased.start == at);
+                self.erased = Some(Erased {
+                    start: at,
+                    length: behind.len().max(before.map_or(0, |erased| erased.length)),
+                });
+                self.lost |= behind.iter().any(u8::is_ascii_graphic);
+                self.over = false;
+                clean.truncate(at);
+            }
+            (Erase::Right, _) => {
+                self.lost |= behind.iter().any(|byte| gone(*byte, b' '));
+                self.over = true;
+                clean.truncate(at);
+            }
+            (Erase::Line, _) => return false,
+        }
+        true
     }
 
-    /// Writes text without controls but line breaks and tabs at the cursor; returns how much of it could be written here.
+    /// Writes text without controls but line breaks and tabs over the last line; returns how much of it could be
+    /// written.
     pub(super) fn write(&mut self, run: &[u8], clean: &mut Vec<u8>) -> usize {
-        let end = memchr(b'\n', run).unwrap_or(run.len());
+        let end = find(run, no_column).unwrap_or(run.len());
         let (first, rest) = run.split_at(end);
+        if !matches!(rest, [] | [b'\n', ..]) {
+            return 0;
+        }
         match self.column {
-            Some(column) => {
-                let after = column + first.len();
-                let start = self.line_start(clean);
-                let Some(start) = start.filter(|_| after <= MAX_COLUMNS && is_narrow(first)) else {
-                    return 0;
-                };
-                self.write_over(first, start + column, clean);
-                self.column = Some(after);
+            Some(0) if clean.len() == self.start => {
+                self.column = first.is_empty().then_some(0);
+                clean.extend_from_slice(first);
             }
+            Some(column) if column + end <= MAX_COLUMNS => {
+                self.write_over(first, self.start + column, clean);
+                self.column = Some(column + end);
+            }
+            Some(_) => return 0,
             None => clean.extend_from_slice(first),
         }
         if rest.is_empty() {
             return run.len();
         }
-        if self.over && clean.last() == Some(&b' ') {
-            // Blanks at the end erase what stood there, unless something is written behind them yet.
+        // Blanks at the end erase what stood there, unless something is written behind them yet; and a line of which
+        // all was erased is one that was printed.
+        let blanks = self.over && clean.last() == Some(&b' ');
+        if blanks || self.is_erased(clean) {
             return end;
         }
         clean.extend_from_slice(rest);
@@ -109,8 +173,10 @@ impl Sanitizer {
         Draw {
             allowed: appends && !self.margins.are_known(),
             whole: self.rows[self.row].is_empty(),
+            start: 0,
             column: None,
             over: false,
+            erased: None,
             lost: self.lost,
         }
     }
@@ -131,23 +197,28 @@ impl Sanitizer {
             Column::At(at) if at <= row.text().len() && !row.is_empty() => Some(at),
             Column::At(_) => return None,
         };
-        if row.number != self.breaks + 1 || !row.move_into(clean) {
-            return None;
-        }
+        let begun = row.number == self.breaks + 1;
+        let over = begun.then(|| row.move_into(clean)).flatten()?;
         self.column = Column::End;
         Some(Draw {
             whole: true,
             column,
-            over: row.is_overwritten(),
+            over,
             ..draw
         })
     }
 
-    /// What was cleaned is on the screen: the cursor is where it was drawn last.
-    pub(super) fn end_draw(&mut self, draw: &Draw) {
+    /// What was cleaned is on the screen, `clean` is what it was: the cursor is where it was drawn last.
+    pub(super) fn end_draw(&mut self, draw: &Draw, clean: &[u8]) {
         self.lost |= draw.lost;
+        let row = &mut self.rows[self.row];
         if draw.over {
-            self.rows[self.row].mark_overwritten();
+            row.mark_overwritten();
+        }
+        if let Some(erased) = draw.erased
+            && draw.line_start(clean) == Some(erased.start)
+        {
+            row.was_erased(self.breaks + 1, erased.length);
         }
         if let Some(column) = draw.column {
             self.column = Column::At(column);

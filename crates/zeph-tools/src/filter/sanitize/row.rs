@@ -102,24 +102,26 @@ impl Row {
         self.text.kept().chars().any(is_visible) || self.cells.iter().any(|cell| is_visible(cell.c))
     }
 
-    /// Moves text that can be written over byte by byte to the end of `clean`; whether that was possible.
-    pub(super) fn move_into(&mut self, clean: &mut Vec<u8>) -> bool {
+    /// Moves text that can be written over byte by byte to the end of `clean`. Returns whether some of it was
+    /// overwritten; `None` where that is not possible.
+    pub(super) fn move_into(&mut self, clean: &mut Vec<u8>) -> Option<bool> {
         if self.edited || self.wide || self.is_fixed() {
-            return false;
+            return None;
         }
         clean.extend_from_slice(self.text.kept().as_bytes());
         self.text.clear();
-        true
-    }
-
-    /// Whether something was overwritten.
-    pub(super) fn is_overwritten(&self) -> bool {
-        self.overwritten
+        Some(std::mem::take(&mut self.overwritten))
     }
 
     /// Something of its text was overwritten before it became its text.
     pub(super) fn mark_overwritten(&mut self) {
         self.overwritten = true;
+    }
+
+    /// In the raw line `number` a text of so many bytes was erased before it became its text.
+    pub(super) fn was_erased(&mut self, number: u64, length: usize) {
+        self.number = number;
+        self.asked = self.asked.max(length);
     }
 
     /// Adds text without control characters other than tabs at the end of a line that was not

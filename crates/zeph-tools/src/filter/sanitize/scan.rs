@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::draw::Draw;
+use super::draw::{Draw, Erase};
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
@@ -68,14 +68,17 @@ fn coloured_prefix(
     let bytes = text.as_bytes();
     let most = text.floor_char_boundary(start + MAX_COLOURED);
     let mut done = start;
+    // Whether the next run is written over something.
+    let mut over = draw.is_over();
     while done < most {
         let at = controls.from(done);
         let run = done..at.min(most);
-        if draw.is_over() {
+        if over {
             let written = draw.write(&bytes[run.clone()], clean);
             if written < run.len() {
                 return done + written;
             }
+            over = draw.is_over();
         } else {
             add_run(bytes, run, clean);
         }
@@ -83,19 +86,47 @@ fn coloured_prefix(
             return most;
         }
         let control = &bytes[at..];
-        let idle = colour(control).or_else(|| idle(control, appends && draw.appends()));
-        done = match idle {
+        if let Some(length) = colour(control) {
+            done = at + length;
+            continue;
+        }
+        done = match idle(control, appends && draw.appends()) {
             Some(length) => at + length,
-            None if begins_redraw(control) && draw.carriage_return(clean) => at + 1,
-            None => return at,
+            None => match redraw(control, draw, clean) {
+                Some(length) => at + length,
+                None => return at,
+            },
         };
+        over = draw.is_over();
     }
     done
 }
 
-/// Whether bytes begin with a carriage return behind which text stands, over what is there.
+/// Draws over the last line as the control says with which `bytes` begin: its length, if that can be done.
+fn redraw(bytes: &[u8], draw: &mut Draw, clean: &mut Vec<u8>) -> Option<usize> {
+    if begins_redraw(bytes) {
+        return draw.carriage_return(clean).then_some(1);
+    }
+    let (erase, length) = erasing(bytes)?;
+    draw.erase(erase, clean).then_some(length)
+}
+
+/// Whether bytes begin with a carriage return behind which text or a sequence stands that goes over what is there.
 fn begins_redraw(bytes: &[u8]) -> bool {
-    matches!(bytes, [b'\r', b' '..=b'~', ..])
+    matches!(bytes, [b'\r', b' '..=b'~', ..] | [b'\r', 0x1b, b'[', b'0'..=b'9' | b'K', ..])
+}
+
+/// What the control with which `bytes` begin erases, and its length.
+fn erasing(bytes: &[u8]) -> Option<(Erase, usize)> {
+    let [0x1b, b'[', rest @ ..] = bytes else {
+        return None;
+    };
+    match rest {
+        [b'K', ..] => Some((Erase::Right, 3)),
+        [b'0', b'K', ..] => Some((Erase::Right, 4)),
+        [b'2', b'K', ..] => Some((Erase::Line, 4)),
+        _ => None,
+    }
 }
 
 /// Adds a part of `bytes`, which is mostly short.
@@ -172,7 +203,7 @@ impl Sanitizer {
         let lossy = |_| String::from_utf8_lossy(&clean);
         let shown = simdutf8::basic::from_utf8(&clean).map_or_else(lossy, Cow::Borrowed);
         self.plain(&shown, out);
-        self.end_draw(&draw);
+        self.end_draw(&draw, &clean);
         self.clean = clean;
         if done == start {
             // It cannot be drawn in this way.

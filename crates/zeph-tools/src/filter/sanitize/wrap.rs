@@ -38,7 +38,7 @@ impl Margins {
     /// bytes. Nothing where it is one line.
     pub(super) fn seams(&mut self, text: &str, up: usize) -> Option<Vec<usize>> {
         let padded = text.ends_with(PADDING);
-        if text.len() < NARROWEST || up == 0 && !padded {
+        if text.len() < NARROWEST || up == 0 && !may_be_wrapped(text.as_bytes()) {
             return None;
         }
         let columns = columns(text);
@@ -77,6 +77,11 @@ impl Margins {
             self.count = (self.count + 1).min(self.seen.len());
         }
     }
+}
+
+/// Whether a row over which the cursor does not go up may be several lines.
+pub(super) fn may_be_wrapped(text: &[u8]) -> bool {
+    text.len() >= NARROWEST && text.ends_with(PADDING.as_bytes())
 }
 
 fn columns(text: &str) -> usize {

@@ -125,7 +125,7 @@ const STRATEGIES: &[(&str, Make)] = &[
 
 /// Bytes of lines that are like none before, of an output that no rule is for: what follows is only cut, which is
 /// quicker.
-const MOST_UNLIKE: i64 = 4 * 1024 * 1024;
+const MOST_UNLIKE: i64 = 2 * 1024 * 1024;
 
 /// What is done with a long output that no rule is for.
 pub(super) static TEMPLATE: LazyLock<Vec<NamedRecipe>> = LazyLock::new(|| {
