@@ -5,21 +5,24 @@ const LONGEST: usize = 32;
 
 /// The length of the sequence with which `bytes` begin, if it sets colours and nothing but digits and `;` stands in it.
 pub(crate) fn colour(bytes: &[u8]) -> Option<usize> {
+    // Most of them are short.
+    if let Some([0x1b, b'[', a, b, c]) = bytes.first_chunk() {
+        if *a == b'm' {
+            return Some(3);
+        }
+        if a.is_ascii_digit() && *b == b'm' {
+            return Some(4);
+        }
+        if a.is_ascii_digit() && b.is_ascii_digit() && *c == b'm' {
+            return Some(5);
+        }
+    }
     let [0x1b, b'[', body @ ..] = bytes else {
         return None;
     };
-    let digit = |byte: u8| byte.is_ascii_digit();
-    match *body {
-        // Most of them are short.
-        [b'm', ..] => Some(3),
-        [a, b'm', ..] if digit(a) => Some(4),
-        [a, b, b'm', ..] if digit(a) && digit(b) => Some(5),
-        _ => {
-            let end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
-            let length = body.iter().take(LONGEST).position(end)?;
-            (body[length] == b'm').then_some(length + 3)
-        }
-    }
+    let end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
+    let length = body.iter().take(LONGEST).position(end)?;
+    (body[length] == b'm').then_some(length + 3)
 }
 
 #[cfg(test)]
@@ -30,6 +33,7 @@ mod tests {
     fn colours_are_told_from_other_sequences() {
         let check = |text: &str, expect| assert_eq!(colour(text.as_bytes()), expect, "{text:?}");
         check("\x1b[m", Some(3));
+        check("\x1b[1m", Some(4));
         check("\x1b[1mx", Some(4));
         check("\x1b[31mx", Some(5));
         check("\x1b[;mx", Some(4));

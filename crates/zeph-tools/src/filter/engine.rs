@@ -707,7 +707,11 @@ mod tests {
         let first = filtered.text.lines().next().unwrap_or_default();
         assert!(first.starts_with("GET /aaaaaaaaaaaa"), "{first}");
         assert!(first.contains(" like this up to line "), "{first}");
-        for told in ["a line that is rare", "error: it broke", "  --> src/b.rs:3:4"] {
+        for told in [
+            "a line that is rare",
+            "error: it broke",
+            "  --> src/b.rs:3:4",
+        ] {
             assert!(filtered.text.contains(told), "{told}");
         }
         assert!(filtered.text.ends_with("/99999 took 4ms"));

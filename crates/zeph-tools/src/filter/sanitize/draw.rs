@@ -80,7 +80,8 @@ impl Draw {
 
     /// Whether nothing stands in the last line after all of it was erased.
     fn is_erased(&self, clean: &[u8]) -> bool {
-        self.erased.is_some_and(|erased| erased.start == clean.len())
+        self.erased
+            .is_some_and(|erased| erased.start == clean.len())
     }
 
     /// Where the last line begins, if it is short.

@@ -113,7 +113,10 @@ fn redraw(bytes: &[u8], draw: &mut Draw, clean: &mut Vec<u8>) -> Option<usize> {
 
 /// Whether bytes begin with a carriage return behind which text or a sequence stands that goes over what is there.
 fn begins_redraw(bytes: &[u8]) -> bool {
-    matches!(bytes, [b'\r', b' '..=b'~', ..] | [b'\r', 0x1b, b'[', b'0'..=b'9' | b'K', ..])
+    matches!(
+        bytes,
+        [b'\r', b' '..=b'~', ..] | [b'\r', 0x1b, b'[', b'0'..=b'9' | b'K', ..]
+    )
 }
 
 /// What the control with which `bytes` begin erases, and its length.

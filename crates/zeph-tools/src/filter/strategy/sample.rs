@@ -74,6 +74,10 @@ mod tests {
         let word = |line: usize| "abcdefgh".repeat(1 + line % 997);
         check((0..9999).map(|line| format!("the {}", word(line))), 90, 110);
         // Numbers that may mean something have to be read.
-        check((0..9999).map(|line| format!("exit code {:03}", line % 999)), 90, 110);
+        check(
+            (0..9999).map(|line| format!("exit code {:03}", line % 999)),
+            90,
+            110,
+        );
     }
 }

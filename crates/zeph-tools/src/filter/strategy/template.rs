@@ -548,7 +548,9 @@ mod tests {
         let shown: Vec<&str> = shown.lines().collect();
         // Of so many lines of 13 one was looked at.
         let up_to = (1..1000).find(|up_to| {
-            let looked_at = (13..=*up_to).step_by(13).map(|number| line(number - 1).len() - 1);
+            let looked_at = (13..=*up_to)
+                .step_by(13)
+                .map(|number| line(number - 1).len() - 1);
             13 * looked_at.sum::<usize>() > 300_000
         });
         let up_to = up_to.unwrap();
@@ -560,7 +562,9 @@ mod tests {
         let rest: Vec<String> = (up_to..1000).map(line).collect();
         assert_eq!(shown[2..], rest.concat().lines().collect::<Vec<_>>());
         // Where they are read in no time, all of them are grouped.
-        let text: String = (0..40_000).map(|number| format!("read row {number:05}\n")).collect();
+        let text: String = (0..40_000)
+            .map(|number| format!("read row {number:05}\n"))
+            .collect();
         let (shown, confidence) = self::told("min_lines = 9\nmax_unlike = 300000", &text);
         assert_eq!(shown, "read row 00000 [×40000 like this]\nread row 39999\n");
         assert_eq!(confidence, FilterConfidence::Full);
