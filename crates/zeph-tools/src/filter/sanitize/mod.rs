@@ -7,7 +7,7 @@
 //! away. A line of more than 64 KiB keeps its head and its tail (`cut`).
 //!
 //! Text without control characters is handed on as it is, without being copied but for the
-//! lines that could still be redrawn.
+//! lines that could still be redrawn. So is text that is drawn over in a simple way (`draw`).
 
 mod cut;
 mod draw;
