@@ -6,35 +6,39 @@ use crate::filter::but_for_digits;
 /// Of so many lines one is looked at.
 const STEP: u64 = 13;
 
-/// Counts bytes of lines that are like none before but for digits and ids. The number depends on the lines alone, not
-/// on the pieces in which they come.
+/// Says when there were too many bytes of lines that are like none before but for digits and ids. That depends on the
+/// lines alone, not on the pieces in which they come.
 #[derive(Debug)]
 pub(super) struct Sample {
     forms: Forms,
     lines: u64,
+    /// Bytes of them so far, about.
     unlike: u64,
+    most: u64,
     /// A line without its ids; its memory is used again.
     masked: Vec<u8>,
 }
 
 impl Sample {
-    /// `min_words`: lines of fewer words have no shape.
-    pub(super) fn new(min_words: usize) -> Self {
+    /// `min_words`: lines of fewer words have no shape; `most`: bytes that are not too many.
+    pub(super) fn new(min_words: usize, most: u64) -> Self {
         Self {
             forms: Forms::new(min_words),
             lines: 0,
             unlike: 0,
+            most,
             masked: Vec::new(),
         }
     }
 
-    /// Takes the next line.
+    /// Takes the next line; whether there were too many bytes.
     #[inline]
-    pub(super) fn take(&mut self, text: &str) {
+    pub(super) fn take(&mut self, text: &str) -> bool {
         self.lines += 1;
         if self.lines.is_multiple_of(STEP) {
             self.look(text);
         }
+        self.unlike > self.most
     }
 
     fn look(&mut self, text: &str) {
@@ -44,11 +48,6 @@ impl Sample {
             self.unlike += STEP * text.len() as u64;
         }
     }
-
-    /// Bytes of them, about.
-    pub(super) fn unlike(&self) -> u64 {
-        self.unlike
-    }
 }
 
 #[cfg(test)]
@@ -56,13 +55,13 @@ mod tests {
     use super::*;
 
     fn check(lines: impl Iterator<Item = String>, least: u64, most: u64) {
-        let mut sample = Sample::new(1);
+        let mut sample = Sample::new(1, 100_000);
         let mut bytes = 0;
         for line in lines {
             bytes += line.len() as u64;
-            sample.take(&line);
+            assert_eq!(sample.take(&line), sample.unlike > 100_000);
         }
-        let share = sample.unlike() * 100 / bytes;
+        let share = sample.unlike * 100 / bytes;
         assert!((least..=most).contains(&share), "{share} %");
     }
 

@@ -82,8 +82,9 @@ impl Recipe for Params {
             after: 0,
             grown: Vec::new(),
             lines: 0,
-            sample: Sample::new(self.min_words),
-            max_unlike: self.max_unlike,
+            sample: self
+                .max_unlike
+                .map(|most| Sample::new(self.min_words, most)),
             state: State::Groups,
         })
     }
@@ -153,8 +154,8 @@ struct Template {
     /// Groups of which the block at hand has a newer line.
     grown: Vec<usize>,
     lines: u64,
-    sample: Sample,
-    max_unlike: Option<u64>,
+    /// Whether the next lines are worth it, if that is asked.
+    sample: Option<Sample>,
     state: State,
 }
 
@@ -289,11 +290,8 @@ impl Template {
 
     /// Whether there was so much that is unlike what was before that the next lines are not worth it; a line has come.
     fn has_had_enough(&mut self, text: &str) -> bool {
-        let Some(most) = self.max_unlike else {
-            return false;
-        };
-        self.sample.take(text);
-        self.grouping && self.groups() && self.sample.unlike() > most
+        let too_many = self.sample.as_mut().is_some_and(|sample| sample.take(text));
+        too_many && self.grouping && self.groups()
     }
 
     /// Tells what was grouped up to a line; what follows stays as it is.
