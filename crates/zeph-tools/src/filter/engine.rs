@@ -480,6 +480,18 @@ mod tests {
         run.finish(Some(exit_code))
     }
 
+    /// What is read of an output without a rule that comes in pieces of so many bytes.
+    fn in_pieces(filters: &Filters, max_chars: usize, printed: &str, bytes: usize) -> Filtered {
+        let mut run = filters.start("unheard-of", max_chars);
+        let mut rest = printed;
+        while !rest.is_empty() {
+            let (piece, more) = rest.split_at(bytes.min(rest.len()));
+            run.push(piece);
+            rest = more;
+        }
+        run.finish(Some(0))
+    }
+
     fn compiling(count: usize) -> String {
         (0..count)
             .map(|number| format!("   Compiling part-{number} v1.0.0\n"))
@@ -646,16 +658,7 @@ mod tests {
                 _ => {}
             }
         }
-        let in_pieces = |bytes: usize| {
-            let mut run = filters.start("unheard-of", 50_000);
-            let mut rest = printed.as_str();
-            while !rest.is_empty() {
-                let (piece, more) = rest.split_at(bytes.min(rest.len()));
-                run.push(piece);
-                rest = more;
-            }
-            run.finish(Some(0))
-        };
+        let in_pieces = |bytes| in_pieces(&filters, 50_000, &printed, bytes);
         let filtered = in_pieces(64 * 1024);
         assert_eq!(filtered.confidence, FilterConfidence::Fallback);
         assert_eq!(filtered.rule, None);
@@ -691,16 +694,7 @@ mod tests {
                 _ => {}
             }
         }
-        let in_pieces = |bytes: usize| {
-            let mut run = filters.start("unheard-of", 5000);
-            let mut rest = printed.as_str();
-            while !rest.is_empty() {
-                let (piece, more) = rest.split_at(bytes.min(rest.len()));
-                run.push(piece);
-                rest = more;
-            }
-            run.finish(Some(0))
-        };
+        let in_pieces = |bytes| in_pieces(&filters, 5000, &printed, bytes);
         let filtered = in_pieces(64 * 1024);
         assert_eq!(filtered.confidence, FilterConfidence::Partial);
         assert_eq!(filtered.rule.as_deref(), Some(NO_RULE));

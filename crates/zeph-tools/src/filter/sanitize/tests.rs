@@ -8,6 +8,11 @@ use super::*;
 
 /// The lines of a text that comes in these pieces.
 fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
+    told(pieces).0
+}
+
+/// The same, and whether text that was to be seen is not among them.
+fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
     let mut sanitizer = Sanitizer::new();
     let mut lines = Vec::new();
     let mut add = |line: Line<'_>| lines.push((line.number, line.text.to_owned()));
@@ -15,7 +20,7 @@ fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
         sanitizer.push(piece, &mut add);
     }
     sanitizer.finish(&mut add);
-    lines
+    (lines, sanitizer.dropped_visible())
 }
 
 /// Proves OUT-1.
@@ -358,16 +363,6 @@ proptest! {
             0 => text.replace('c', &"i".repeat(400)),
             1..5 => text.replace('c', &"i".repeat(38)),
             _ => text,
-        };
-        let told = |pieces: &[&str]| {
-            let mut sanitizer = Sanitizer::new();
-            let mut lines = Vec::new();
-            let mut add = |line: Line<'_>| lines.push((line.number, line.text.to_owned()));
-            for piece in pieces {
-                sanitizer.push(piece, &mut add);
-            }
-            sanitizer.finish(&mut add);
-            (lines, sanitizer.dropped_visible())
         };
         let characters: Vec<&str> = text.split_inclusive(|_| true).collect();
         let expect = told(&characters);
