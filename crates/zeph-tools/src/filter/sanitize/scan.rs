@@ -178,7 +178,8 @@ fn idle(bytes: &[u8], appends: bool) -> Option<usize> {
 }
 
 impl Sanitizer {
-    /// Prints what stands from `start` on, up to a control that does more than colouring it. Returns where that is.
+    /// Prints what stands from `start` on, up to a control that does more than colouring it or drawing over the last line
+    /// in a simple way. Returns where that is.
     pub(super) fn text(
         &mut self,
         text: &str,

@@ -23,6 +23,16 @@ fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
     (lines, sanitizer.dropped_visible())
 }
 
+/// The text in pieces.
+fn cut_at<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
+    let cuts = cuts.iter().map(|cut| cut.index(text.len() + 1));
+    let mut cuts: Vec<_> = cuts.map(|cut| text.floor_char_boundary(cut)).collect();
+    cuts.extend([0, text.len()]);
+    cuts.sort_unstable();
+    let pieces = cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]);
+    pieces.collect()
+}
+
 /// Proves OUT-1.
 #[test]
 fn a_line_that_was_erased_has_one_number_however_the_text_is_cut() {
@@ -339,13 +349,7 @@ proptest! {
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
         let text = pieces.concat();
-        let mut cuts: Vec<_> = cuts
-            .iter()
-            .map(|cut| text.floor_char_boundary(cut.index(text.len() + 1)))
-            .collect();
-        cuts.extend([0, text.len()]);
-        cuts.sort_unstable();
-        let cut: Vec<_> = cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect();
+        let cut = cut_at(&text, &cuts);
         let pieces: Vec<_> = pieces.iter().map(String::as_str).collect();
         let whole = lines(&[&text]);
         prop_assert!(lines(&cut) == whole && lines(&pieces) == whole);
@@ -367,14 +371,7 @@ proptest! {
         let characters: Vec<&str> = text.split_inclusive(|_| true).collect();
         let expect = told(&characters);
         prop_assert_eq!(told(&[&text]), expect.clone());
-        let mut cuts: Vec<_> = cuts
-            .iter()
-            .map(|cut| text.floor_char_boundary(cut.index(text.len() + 1)))
-            .collect();
-        cuts.extend([0, text.len()]);
-        cuts.sort_unstable();
-        let pieces: Vec<_> = cuts.windows(2).map(|ends| &text[ends[0]..ends[1]]).collect();
-        prop_assert_eq!(told(&pieces), expect);
+        prop_assert_eq!(told(&cut_at(&text, &cuts)), expect);
     }
 
     /// Proves OUT-1.

@@ -270,7 +270,8 @@ impl Template {
         false
     }
 
-    fn groups(&self) -> bool {
+    /// Whether the next lines are grouped as well.
+    fn goes_on(&self) -> bool {
         self.state == State::Groups
     }
 
@@ -291,7 +292,7 @@ impl Template {
     /// Whether there was so much that is unlike what was before that the next lines are not worth it; a line has come.
     fn has_had_enough(&mut self, text: &str) -> bool {
         let too_many = self.sample.as_mut().is_some_and(|sample| sample.take(text));
-        too_many && self.grouping && self.groups()
+        too_many && self.grouping && self.goes_on()
     }
 
     /// Tells what was grouped up to a line; what follows stays as it is.
@@ -351,7 +352,7 @@ impl Template {
         if self.early.len() >= self.min_lines {
             self.grouping = true;
             for held in std::mem::take(&mut self.early) {
-                if self.groups() {
+                if self.goes_on() {
                     let line = held.line();
                     self.group(line, Some(but_for_digits::hash(line.text)));
                 }
@@ -405,7 +406,7 @@ impl Strategy for Template {
             State::GivenUp => return,
         }
         self.count();
-        if self.groups() {
+        if self.goes_on() {
             self.next(line, Some(but_for_digits::hash(line.text)));
         }
         if self.has_had_enough(line.text) {
@@ -414,7 +415,7 @@ impl Strategy for Template {
     }
 
     fn looks_at_hashes(&self) -> bool {
-        self.groups() && self.forms.are_found()
+        self.goes_on() && self.forms.are_found()
     }
 
     fn has_given_up(&self) -> bool {
@@ -435,7 +436,7 @@ impl Strategy for Template {
         }
         for (index, span) in block.spans().iter().enumerate() {
             self.count();
-            if !self.groups() {
+            if !self.goes_on() {
                 return;
             }
             let hash = hashes.get(index).copied();
