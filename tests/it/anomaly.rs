@@ -183,8 +183,7 @@ fn it_is_unblocked_by_name() {
     terminal.prompts("");
     terminal.type_keys("/status\r");
     terminal.shows("reputation  3 calls; raed 0.33 (at least 0.00; 1 of 1 wrong), read");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
 }
 
 /// Proves PERM-41, CFG-1: bounds are checked with their place, and a project only tightens.

@@ -377,9 +377,7 @@ fn the_person_commands_put_an_end_to_it() {
     terminal.prompts("");
     terminal.type_keys("three\r");
     terminal.shows("Turn three.");
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    assert_eq!(terminal.ends().0.code(), Some(0));
+    assert_eq!(terminal.leaves().0.code(), Some(0));
     let reads: Vec<bool> = audit(&home.database())
         .iter()
         .filter(|entry| entry.tool == "read")

@@ -168,9 +168,7 @@ fn another_provider_makes_the_vectors() {
     terminal.until("the second answer", |text| {
         text.matches("as you wish").count() == 2
     });
-    terminal.prompts("");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
     assert_eq!(asked(&ollama)[1..], [["throw the rubbish away"]]);
     assert_eq!(asked(&chat), [[""; 0]; 0]);
     for request in ollama.requests() {
@@ -222,9 +220,7 @@ fn a_failure_costs_no_turn() {
     terminal.shows("starts over");
     turn(&mut terminal, "find the needle", 4);
     assert!(offered(&server).contains(&"grep".to_owned()));
-    terminal.prompts("");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
     // In one shot: one warning, and the answer.
     *broken.lock().unwrap() = true;
     home.config(&format!(

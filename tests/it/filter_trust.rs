@@ -95,11 +95,10 @@ fn what_is_not_trusted_is_not_used_and_that_is_said() {
     assert_eq!(answered.stderr.matches("filter trust").count(), 1);
     let quiet = home.zeph(["-p", "hello", "--quiet"]).code(0);
     assert!(!quiet.stderr.contains("filter"), "{quiet}");
-    let mut terminal = Terminal::start(&home, &[]);
+    let terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
     assert_has(&terminal.text(), &["are not trusted"]);
-    terminal.type_keys("\x04");
-    terminal.ends();
+    terminal.leaves();
     // Where nothing is filtered, there is nothing to say.
     let off = ["--set", "tools.filters.enabled=false", "filter", "explain"];
     let output = home.zeph(off).arg("acme").code(0);

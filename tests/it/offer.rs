@@ -205,9 +205,7 @@ fn the_model_is_offered_what_is_near_to_what_was_said() {
     terminal.type_keys("search the contents of all files by a regex\r");
     terminal.shows("answer-3");
     assert_eq!(offered(&server.last()), first);
-    terminal.prompts("");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
 }
 
 /// Proves SCH-6: what was offered stays, also where another process goes on with the session, until older messages
@@ -311,9 +309,7 @@ fn going_on_offers_what_was_offered() {
         terminal.type_keys(&format!("{words}\r"));
         terminal.shows(answer);
     }
-    terminal.prompts("");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
     assert_eq!(offered(&server.last()), first);
 }
 

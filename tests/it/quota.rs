@@ -172,8 +172,7 @@ fn a_question_costs_nothing() {
     terminal.prompts("");
     terminal.type_keys("/status\r");
     terminal.shows("1 of 3 calls of the session used");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
     assert_eq!(home.read("ran.txt"), "1\n3\n5\n");
 }
 

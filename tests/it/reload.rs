@@ -120,9 +120,7 @@ fn an_interactive_session_follows_the_configuration() {
     home.config(&plain);
     terminal.type_keys("/reload\r");
     terminal.shows("the configuration was read again: nothing changed");
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    assert_eq!(terminal.ends().0.code(), Some(0));
+    assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
 /// Proves SH-13: between two calls of one turn.

@@ -47,10 +47,8 @@ fn command(terminal: &mut Terminal, command: &str, answer: &str) {
 }
 
 #[track_caller]
-fn leave(mut terminal: Terminal) {
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    assert_eq!(terminal.ends().0.code(), Some(0));
+fn leave(terminal: Terminal) {
+    assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
 /// Proves PERM-7, CMD-1: each of the five answers; what holds for the session is not asked again

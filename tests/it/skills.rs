@@ -449,6 +449,5 @@ fn a_person_sees_the_skills_in_a_conversation() {
     terminal.prompts("");
     terminal.type_keys("/skills\r");
     terminal.shows("untrusted project Write notes.");
-    terminal.type_keys("\x04");
-    terminal.ends();
+    terminal.leaves();
 }

@@ -20,10 +20,8 @@ fn said(request: &Request) -> String {
     texts.map(|one| one["content"].to_string() + "\n").collect()
 }
 
-fn leave(mut terminal: Terminal) {
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    assert_eq!(terminal.ends().0.code(), Some(0));
+fn leave(terminal: Terminal) {
+    assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
 fn type_line(terminal: &mut Terminal, line: &str) {

@@ -42,9 +42,7 @@ fn a_conversation() {
     terminal.shows("│ it is made");
     terminal.shows("Done.");
     assert!(home.has("made"));
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    let (status, raw) = terminal.ends();
+    let (status, raw) = terminal.leaves();
     assert_eq!(status.code(), Some(0));
     assert!(raw.contains("\x1b[1manswer\x1b[0m"), "rendered: {raw:?}");
     let mode = std::fs::metadata(home.data().join("zeph/history.txt")).unwrap();
@@ -237,9 +235,7 @@ fn line_editing_and_reasons() {
     terminal.shows("› /status");
     terminal.type_keys("\r");
     terminal.shows("model       scripted");
-    terminal.prompts("");
-    terminal.type_keys("\x04");
-    assert_eq!(terminal.ends().0.code(), Some(0));
+    assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
 /// Proves PERM-2, AGT-5a, AGT-5 for one turn at a terminal: a key answers, and Ctrl-C in the

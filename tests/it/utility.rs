@@ -135,9 +135,7 @@ fn an_undo_makes_it_worth_a_look() {
     terminal.prompts("");
     terminal.type_keys("look\r");
     terminal.shows("It is as it was.");
-    terminal.prompts("");
-    terminal.type_keys("\u{4}");
-    terminal.ends();
+    terminal.leaves();
 }
 
 /// Proves PERM-42: what changes something is never skipped on its score, nor what is exempt; all

@@ -164,10 +164,10 @@ fn at_terminal(case: &Case, entry: Entry, home: &Home) -> Seen {
         terminal.until(word, |text| one_line(text).contains(word));
     }
     let shown = terminal.text();
-    if case.expected(entry).no_start.is_none() {
-        terminal.type_keys("\x04");
-    }
-    let (status, _) = terminal.ends();
+    let (status, _) = match case.expected(entry).no_start {
+        None => terminal.leaves(),
+        Some(_) => terminal.ends(),
+    };
     seen(shown, status.code())
 }
 

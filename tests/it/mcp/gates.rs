@@ -129,6 +129,7 @@ fn a_person_is_asked() {
     terminal.shows("it can change whatever you can change");
     terminal.type_keys("n");
     terminal.shows("Not done.");
+    terminal.prompts("");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
     assert_eq!(served.calls(), 0);

@@ -24,6 +24,7 @@ fn asking(terminal: &mut Terminal, words: &str) {
     let mut asked: Option<Instant> = None;
     wait_for(words, || {
         if asked.is_none_or(|asked| asked.elapsed() > Duration::from_millis(300)) {
+            terminal.prompts("");
             terminal.type_keys("/mcp\r");
             asked = Some(Instant::now());
         }
@@ -89,11 +90,14 @@ fn tools_of_a_dead_server_are_out() {
     .unwrap();
     terminal.type_keys("go\r");
     terminal.shows("It died.");
+    terminal.prompts("");
     terminal.type_keys("again\r");
     terminal.shows("Second.");
+    terminal.prompts("");
     terminal.type_keys("/mcp\r");
     terminal.shows("t: restarting in");
     asking(&mut terminal, "it ended with exit code 4: no[2J way");
+    terminal.prompts("");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
     let tools = |at: usize| server.requests()[at].json()["tools"].to_string();
@@ -122,8 +126,10 @@ fn a_changed_list_is_followed() {
     served.wait_for("tools/list", 2);
     // The answer to that was taken in.
     asking(&mut terminal, "t: connected, 2 tools");
+    terminal.prompts("");
     terminal.type_keys("again\r");
     terminal.shows("Second.");
+    terminal.prompts("");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
     let tools = |at: usize| server.requests()[at].json()["tools"].to_string();

@@ -19,20 +19,27 @@ fn a_person_agrees_in_a_conversation() {
     terminal.shows("t: connected, 0 tools");
     terminal.shows("echo is out: not agreed to yet");
     terminal.shows("日本 is out: its name has no ASCII letter or digit");
+    terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("First.");
     // Nothing was shown yet.
+    terminal.prompts("");
     terminal.type_keys("/mcp approve t yes\r");
     terminal.shows("error: /mcp approve t shows first what is to be agreed to");
+    terminal.prompts("");
     terminal.type_keys("/mcp approve x\r");
     terminal.shows("error: no MCP server is called \"x\"");
+    terminal.prompts("");
     terminal.type_keys("/mcp approve t\r");
     terminal.shows("description: Does\\u{202e} it.\\u{200b}");
     terminal.shows("/mcp approve t yes lets these tools be called.");
+    terminal.prompts("");
     terminal.type_keys("/mcp approve t yes\r");
     terminal.shows("2 tools of the MCP server t can be called");
+    terminal.prompts("");
     terminal.type_keys("again\r");
     terminal.shows("Second.");
+    terminal.prompts("");
     terminal.type_keys("/quit\r");
     assert_eq!(terminal.ends().0.code(), Some(0));
     let tools = |at: usize| server.requests()[at].json()["tools"].to_string();

@@ -155,6 +155,15 @@ impl Terminal {
         }
     }
 
+    /// Leaves by Ctrl-D, which ends nothing before the editor reads: a terminal that is not raw takes
+    /// it for itself.
+    #[track_caller]
+    pub(crate) fn leaves(mut self) -> (ExitStatus, String) {
+        self.prompts("");
+        self.type_keys("\x04");
+        self.ends()
+    }
+
     /// Waits for the end; the terminal has to be as it was.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (ExitStatus, String) {
