@@ -20,6 +20,7 @@ use super::rule::Rule;
 use super::rulebook::RuleBook;
 use super::sanitize::Sanitizer;
 use super::strategy::{self, Chain};
+use crate::secrets::Piece;
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
@@ -231,6 +232,13 @@ impl FilterRun {
         let Self { sanitizer, lines } = self;
         lines.bytes += text.len() as u64;
         sanitizer.take(text, lines);
+    }
+
+    /// Takes more of what the command prints, its secrets replaced.
+    pub fn push_piece(&mut self, piece: &Piece<'_, '_>) {
+        let Self { sanitizer, lines } = self;
+        lines.bytes += piece.text().len() as u64;
+        sanitizer.take_piece(piece, lines);
     }
 
     /// The command has ended with this exit code; `None` where it is not known.

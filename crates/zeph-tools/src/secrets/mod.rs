@@ -5,9 +5,10 @@
 //! `path`), which are written out: none of them backtracks, and each knows whether more text
 //! could change its answer. `value` tells values from words and placeholders, `name` what a name promises, `view`
 //! sees a line as a terminal shows it, `known` finds values that are known, `stream`
-//! does all of it to a text that comes in pieces. `marker` is what stands in place of a value.
+//! does all of it to a text that comes in pieces, `coloured` to its lines with colours. `marker` is what stands in place of a value.
 
 mod assignment;
+mod coloured;
 pub mod config;
 mod extra;
 mod json;
@@ -28,6 +29,7 @@ mod view;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub use coloured::Piece;
 pub use config::{ExtraPattern, SecurityConfig};
 pub use extra::Skipped;
 pub use kind::{BUILT_IN, Category, Kind, Kinds};

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use memchr::{memchr, memchr2, memrchr};
 
 use super::Secrets;
+use super::coloured::{Piece, Shown};
 use super::kind::{Kind, Kinds};
 use super::line::LOOK_BACK;
 use super::private_key::{Key, Part};
-use super::scan::{self, Candidates, KeyBegins, Scanned, Use, scan};
+use super::scan::{Candidates, KeyBegins, Scanned, Use, scan};
 use super::view::{self, View};
 use crate::bytes::{controls, find};
 
@@ -28,7 +29,7 @@ const HEADERS: usize = 8;
 /// Replaces the values of secrets in a text that comes in pieces.
 #[derive(Debug)]
 pub struct StreamRedactor {
-    secrets: Arc<Secrets>,
+    pub(super) secrets: Arc<Secrets>,
     /// Whether the text is handed out as it is.
     shows: bool,
     /// The line that has begun.
@@ -37,9 +38,8 @@ pub struct StreamRedactor {
     done: usize,
     state: State,
     kinds: Kinds,
-    out: String,
-    /// Lines as they are shown; its memory is used again.
-    shown: Vec<u8>,
+    pub(super) out: String,
+    pub(super) shown: Shown,
 }
 
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl StreamRedactor {
             state: State::Plain,
             kinds: Kinds::default(),
             out: String::new(),
-            shown: Vec::new(),
+            shown: Shown::default(),
         }
     }
 
@@ -107,6 +107,23 @@ impl StreamRedactor {
             Some(bytes) => Cow::Borrowed(&text[..bytes]),
             None => Cow::Owned(std::mem::take(&mut self.out)),
         }
+    }
+
+    /// The same, also with what parts of it are without their colours.
+    pub fn push_piece<'t>(&mut self, text: &'t str) -> Piece<'t, '_> {
+        self.shown.clear();
+        self.shown.wanted = !self.shows;
+        let text = self.push(text);
+        self.shown.wanted = false;
+        Piece {
+            text,
+            shown: &self.shown,
+        }
+    }
+
+    /// Whether nothing is held back that began on a line before.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.state, State::Plain)
     }
 
     /// No more comes: the rest.
@@ -181,7 +198,7 @@ impl StreamRedactor {
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
         while at < text.len() {
-            if matches!(self.state, State::Plain) && self.secrets.extras.is_empty() {
+            if self.is_plain() && self.secrets.extras.is_empty() {
                 if special.is_some_and(|place| place < at) {
                     special = next_special(text, at);
                 }
@@ -219,75 +236,11 @@ impl StreamRedactor {
     }
 
     /// Hands out a part of `text`, most of which will follow.
-    fn copy(&mut self, text: &str, part: Range<usize>) {
+    pub(super) fn copy(&mut self, text: &str, part: Range<usize>) {
         if self.out.is_empty() {
             self.out.reserve(text.len());
         }
         self.out.push_str(&text[part]);
-    }
-
-    /// Takes the whole lines of `text` in a range, until one changes what the next are; returns how many bytes that
-    /// were. Up to `copied` the text is handed out. Lines are looked at as they are shown, and as they are printed:
-    /// where nothing but colours is in them, those of which something is found as they are shown alone.
-    fn coloured(&mut self, text: &str, range: Range<usize>, copied: &mut usize) -> usize {
-        let mut shown = std::mem::take(&mut self.shown);
-        shown.clear();
-        // Where each line is, in what is shown and in the text.
-        let mut lines = Vec::with_capacity(range.len() / 64);
-        let (mut start, mut at) = (0, range.start);
-        let colours = view::add_shown(&text[range.clone()], &mut shown, |shown, line| {
-            let end = range.start + line;
-            lines.push((start..shown, at..end));
-            (start, at) = (shown, end);
-        });
-        let secrets = Arc::clone(&self.secrets);
-        let Ok(as_shown) = str::from_utf8(&shown) else {
-            // It is UTF-8; if it were not, the first line would be looked at by itself.
-            let line = lines
-                .first()
-                .map_or(range.clone(), |(_, line)| line.clone());
-            self.copy(text, *copied..line.start);
-            self.complete(&text[line.clone()], 0);
-            *copied = line.end;
-            return line.end - range.start;
-        };
-        let mut candidates = Candidates::new(&secrets, as_shown);
-        let printed = &text[..range.end];
-        let mut as_printed = Candidates::new(&secrets, printed);
-        let mut suspect = match colours {
-            true => None,
-            false => as_printed.suspect(range.start),
-        };
-        let mut number = 0;
-        let mut taken = range.end;
-        while let Some((start, _)) = lines.get(number) {
-            let place = candidates.place(start.start);
-            let of_shown =
-                place.map(|place| lines.partition_point(|(shown, _)| shown.start <= place));
-            let of_printed =
-                suspect.map(|start| lines.partition_point(|(_, line)| line.start <= start));
-            let Some(behind) = of_shown.into_iter().chain(of_printed).min() else {
-                break;
-            };
-            number = behind;
-            let (shown, line) = lines[behind - 1].clone();
-            if of_printed == Some(behind) {
-                suspect = as_printed.suspect(line.end);
-            } else if candidates.is_clean(shown)
-                && (!colours || scan::is_clean(&secrets, &printed[line.clone()]))
-            {
-                continue;
-            }
-            self.copy(text, *copied..line.start);
-            self.complete(&text[line.clone()], 0);
-            *copied = line.end;
-            if !matches!(self.state, State::Plain) {
-                taken = line.end;
-                break;
-            }
-        }
-        self.shown = shown;
-        taken - range.start
     }
 
     /// Looks at the line that has begun, and hands out what more text will not change.
@@ -297,8 +250,7 @@ impl StreamRedactor {
             // A carriage return may end the line.
             let begun = self.line.strip_suffix('\r').unwrap_or(&self.line);
             let special = find(begun.as_bytes(), controls).is_some();
-            let closed =
-                special || !self.secrets.extras.is_empty() || !matches!(self.state, State::Plain);
+            let closed = special || !self.secrets.extras.is_empty() || !self.is_plain();
             if !closed {
                 let scanned = scan(&self.secrets, begun, self.done, false, Use::All);
                 let held = self.line.len() - scanned.decided;
@@ -345,7 +297,7 @@ impl StreamRedactor {
     }
 
     /// Takes a line of which `done` bytes were handed out.
-    fn complete(&mut self, line: &str, done: usize) {
+    pub(super) fn complete(&mut self, line: &str, done: usize) {
         match std::mem::replace(&mut self.state, State::Plain) {
             State::Plain => self.plain(line, done),
             State::Perhaps {

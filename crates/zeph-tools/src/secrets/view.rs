@@ -31,15 +31,25 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
+/// What a terminal does not show of a text; the more it is, the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hidden {
+    /// Nothing but sequences that set colours.
+    Colours,
+    /// Also erasing, and control characters. No literal is in these, nor begins in them.
+    Controls,
+    /// Also what may hold literals, or takes away what is before it.
+    Other,
+}
+
 /// Adds lines as a terminal shows them to `shown`, which stays UTF-8, each with its line break; calls `ended` for each
-/// with its end in `shown` and in the text. Returns whether all that is not shown is colours and control characters: no
-/// literal is in these, nor begins in them.
+/// with its end in `shown` and in the text. Returns what is not shown.
 pub(super) fn add_shown(
     text: &str,
     shown: &mut Vec<u8>,
     mut ended: impl FnMut(usize, usize),
-) -> bool {
-    let mut colours = true;
+) -> Hidden {
+    let mut hidden = Hidden::Colours;
     let bytes = text.as_bytes();
     let mut start = shown.len();
     let mut endless = false;
@@ -47,24 +57,27 @@ pub(super) fn add_shown(
     loop {
         at += add_plain(&bytes[at..], shown);
         let Some(&byte) = bytes.get(at) else {
-            return colours;
+            return hidden;
         };
         let mut next = at + 1;
         match byte {
             ESC => match idle(&bytes[at..]) {
-                Some(length) => next = at + length,
+                Some((length, what)) => {
+                    hidden = hidden.max(what);
+                    next = at + length;
+                }
                 None => {
-                    colours = false;
+                    hidden = Hidden::Other;
                     let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
                     next = at + escape(&text[at..end], &mut endless);
                 }
             },
             BACKSPACE => {
-                colours = false;
+                hidden = Hidden::Other;
                 while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             b'\n' | b'\t' => shown.push(byte),
-            _ => {}
+            _ => hidden = hidden.max(Hidden::Controls),
         }
         at = next;
         // The line break may be a part of an escape.
@@ -81,17 +94,18 @@ pub(super) fn add_shown(
 
 /// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
 /// these is not told from the beginning of `Key`.
-fn idle(text: &[u8]) -> Option<usize> {
+fn idle(text: &[u8]) -> Option<(usize, Hidden)> {
     let erasing = || {
         let [ESC, b'[', body @ ..] = text else {
             return None;
         };
         let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
         let length = body.iter().position(is_end)?;
-        (body[length] == b'K').then_some(2 + length + 1)
+        (body[length] == b'K').then_some((2 + length + 1, Hidden::Controls))
     };
-    let length = colour(text).or_else(erasing)?;
-    (!text[length..].starts_with(b"ey")).then_some(length)
+    let colour = colour(text).map(|length| (length, Hidden::Colours));
+    let (length, hidden) = colour.or_else(erasing)?;
+    (!text[length..].starts_with(b"ey")).then_some((length, hidden))
 }
 
 /// Adds what is before the first byte that is not seen by itself; returns how many bytes that were.
@@ -268,20 +282,22 @@ mod tests {
 
     #[test]
     fn colours_are_told_from_other_escapes() {
-        let check = |line: &str, expect: bool| {
+        let check = |line: &str, expect: Hidden| {
             assert_eq!(
                 add_shown(line, &mut Vec::new(), |_, _| {}),
                 expect,
                 "{line:?}"
             );
         };
-        check("plain\r\n", true);
-        check("\x1b[1;31mred\x1b[m\x1b[K!", true);
-        check("\x1b[K\x1b[Key", false);
-        check("\x1b]8;;http://x\x1b\\link", false);
-        check("bo\x08ld", false);
-        check("\x1b[://m", false);
-        check("\x1b[2Aup", false);
+        check("plain\n", Hidden::Colours);
+        check("\x1b[1;31mred\x1b[m!", Hidden::Colours);
+        check("plain\r\n", Hidden::Controls);
+        check("\x1b[1;31mred\x1b[m\x1b[K!", Hidden::Controls);
+        check("\x1b[K\x1b[Key", Hidden::Other);
+        check("\x1b]8;;http://x\x1b\\link", Hidden::Other);
+        check("bo\x08ld", Hidden::Other);
+        check("\x1b[://m", Hidden::Other);
+        check("\x1b[2Aup", Hidden::Other);
     }
 
     proptest! {

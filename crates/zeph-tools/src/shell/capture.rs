@@ -9,7 +9,7 @@ use memchr::{memchr, memchr_iter};
 use crate::event::OutputStream;
 use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{Finished, LongText, OverflowConfig};
-use crate::secrets::{Kinds, Secrets, StreamRedactor};
+use crate::secrets::{Kinds, Piece, Secrets, StreamRedactor};
 
 /// How many bytes are kept of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,14 +287,15 @@ impl Capture {
 
     /// Takes bytes of a stream and returns what can be read of it as text: what may be the
     /// beginning of a secret comes with what follows it.
-    pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Cow<'b, str> {
+    pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Piece<'b, '_> {
         let redactor = &mut self.redactors[index(stream)];
-        let text = match self.decoders[index(stream)].decode(bytes) {
-            Cow::Borrowed(text) => redactor.push(text),
-            Cow::Owned(text) => Cow::Owned(redactor.push(&text).into_owned()),
+        let piece = match self.decoders[index(stream)].decode(bytes) {
+            Cow::Borrowed(text) => redactor.push_piece(text),
+            Cow::Owned(text) => redactor.push_piece(&text).into_owned(),
         };
-        self.keep(stream, &text);
-        text
+        self.merged.push(piece.text());
+        self.streams[index(stream)].push(piece.text());
+        piece
     }
 
     fn keep(&mut self, stream: OutputStream, text: &str) {

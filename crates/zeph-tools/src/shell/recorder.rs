@@ -39,8 +39,9 @@ impl<'c> Recorder<'c> {
 
     /// Takes what a stream printed.
     pub(super) fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let text = self.capture.push(stream, bytes);
-        self.filter.push(&text);
+        let piece = self.capture.push(stream, bytes);
+        self.filter.push_piece(&piece);
+        let text = piece.into_text();
         self.last = stream;
         self.show_live(stream, &text);
     }

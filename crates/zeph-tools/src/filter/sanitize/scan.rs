@@ -218,7 +218,7 @@ impl Sanitizer {
     }
 
     /// Text without any control but line breaks and tabs.
-    fn plain(&mut self, text: &str, out: &mut impl Take) {
+    pub(super) fn plain(&mut self, text: &str, out: &mut impl Take) {
         let mut rest = text;
         let mut first = true;
         while let Some(end) = memchr(b'\n', rest.as_bytes()) {

@@ -129,7 +129,7 @@ impl Reader {
 
     fn push(&mut self, bytes: &[u8]) {
         let text = self.decoder.decode(bytes);
-        self.run.push(&self.redactor.push(&text));
+        self.run.push_piece(&self.redactor.push_piece(&text));
     }
 
     /// What is read of it, secrets left out, and what is said of them.
