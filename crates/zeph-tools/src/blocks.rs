@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use wide::u8x16;
 
 /// Bytes that are looked at together.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// Which bytes of a block are of a class, a bit for each: `class` says it of sixteen of them.
-fn mask(block: &[u8; BLOCK], class: impl Fn(u8x16) -> u8x16) -> u64 {
+pub(crate) fn mask(block: &[u8; BLOCK], class: impl Fn(u8x16) -> u8x16) -> u64 {
     let parts = block.as_chunks::<16>().0.iter().rev();
     parts.fold(0, |mask, part| {
         mask << 16 | u64::from(class(u8x16::new(*part)).to_bitmask())
@@ -27,7 +27,7 @@ pub(crate) fn equal(bytes: u8x16, byte: u8) -> u8x16 {
 }
 
 /// The last block of a text, which ends before the block does: blanks stand behind it.
-fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
+pub(crate) fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
     let rest = &bytes[at..];
     let mut block = [b' '; BLOCK];
     let length = rest.len().min(BLOCK);
@@ -36,6 +36,7 @@ fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
 }
 
 /// Whether no byte is part of a character beyond ASCII.
+#[cfg(feature = "shell")]
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     blocks.iter().all(|block| mask(block, |part| part) == 0) && rest.is_ascii()
@@ -86,56 +87,24 @@ impl<S: Sought> Iterator for Places<'_, S> {
     }
 }
 
-/// Control characters of ASCII, line breaks and tabs apart, and all bytes 0xC2.
-pub(crate) struct Special;
+/// Control characters of ASCII, tabs apart.
+pub(crate) struct Hidden;
 
-pub(crate) type Specials<'t> = Places<'t, Special>;
+pub(crate) type AllHidden<'t> = Places<'t, Hidden>;
 
-impl Sought for Special {
+impl Sought for Hidden {
     fn mask_at(bytes: &[u8], at: usize) -> u64 {
         match bytes[at..].first_chunk() {
-            Some(block) => specials(block),
-            None => specials(&last_block(bytes, at)),
+            Some(block) => hidden(block),
+            None => hidden(&last_block(bytes, at)),
         }
     }
 }
 
-fn specials(block: &[u8; BLOCK]) -> u64 {
+fn hidden(block: &[u8; BLOCK]) -> u64 {
     mask(block, |part| {
-        let breaks = between(part, b'\t', b'\n');
-        let controls = between(part, 0, 0x1f) & !breaks;
-        controls | equal(part, 0x7f) | equal(part, 0xc2)
-    })
-}
-
-/// Line breaks before which no byte stands that is seen by itself.
-pub(crate) struct BareBreak;
-
-pub(crate) type BareBreaks<'t> = Places<'t, BareBreak>;
-
-impl Sought for BareBreak {
-    fn mask_at(bytes: &[u8], at: usize) -> u64 {
-        let Some(start) = at.checked_sub(1) else {
-            let block = last_block(bytes, 0);
-            let mut before = [b'\n'; BLOCK];
-            before[1..].copy_from_slice(&block[..BLOCK - 1]);
-            return bare(&before, &block);
-        };
-        match (bytes[start..].first_chunk(), bytes[at..].first_chunk()) {
-            (Some(before), Some(block)) => bare(before, block),
-            _ => bare(&last_block(bytes, start), &last_block(bytes, at)),
-        }
-    }
-}
-
-/// The bare line breaks of a block; of each byte the one `before` it.
-fn bare(before: &[u8; BLOCK], block: &[u8; BLOCK]) -> u64 {
-    let (parts, parts_before) = (block.as_chunks::<16>().0, before.as_chunks::<16>().0);
-    let both = parts.iter().zip(parts_before).rev();
-    both.fold(0, |mask, (part, before)| {
-        let seen = between(u8x16::new(*before), b'!', b'~');
-        let bare = equal(u8x16::new(*part), b'\n') & !seen;
-        mask << 16 | u64::from(bare.to_bitmask())
+        let controls = between(part, 0, 0x1f) & !equal(part, b'\t');
+        controls | equal(part, 0x7f)
     })
 }
 
@@ -150,27 +119,13 @@ mod tests {
             for at in 0..LENGTH {
                 let mut text = [b'x'; LENGTH];
                 text[at] = byte;
-                let special = byte == 0xc2 || byte.is_ascii_control() && !b"\n\t".contains(&byte);
-                let found: Vec<usize> = Specials::of(&text).collect();
-                let expect = Vec::from_iter(special.then_some(at));
+                let hidden = byte.is_ascii_control() && byte != b'\t';
+                let found: Vec<usize> = AllHidden::of(&text).collect();
+                let expect = Vec::from_iter(hidden.then_some(at));
                 assert_eq!(found, expect, "{byte:#x} at {at}");
+                #[cfg(feature = "shell")]
                 assert_eq!(is_ascii(&text), byte.is_ascii(), "{byte:#x} at {at}");
             }
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn bare_breaks_are_found(
-            text in proptest::collection::vec(proptest::sample::select(&b"\n\n \tx!~\x7f\xa0"[..]), 0..300),
-            gap in 0_usize..200,
-        ) {
-            let text = [&text[..], &vec![b'x'; gap], &text[..]].concat();
-            let is_bare = |at: &usize| {
-                text[*at] == b'\n' && !(*at > 0 && text[at - 1].is_ascii_graphic())
-            };
-            let expect: Vec<usize> = (0..text.len()).filter(is_bare).collect();
-            proptest::prop_assert_eq!(BareBreaks::of(&text).collect::<Vec<_>>(), expect);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Classes of bytes, eight looked at together: where the first one of a class is.
 
+use std::ops::Range;
+
 /// A byte in every byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// The highest bit of every byte.
@@ -76,18 +78,26 @@ pub(crate) fn controls(word: u64) -> u64 {
     !(shown | breaks | word) & HIGH
 }
 
-/// Control characters of ASCII, line breaks and tabs among them.
-pub(crate) fn unseen(word: u64) -> u64 {
-    let low = word & !HIGH;
-    let is_not_delete = (low ^ (0x7f * ONES)) + !HIGH;
-    let shown = (low + (0x80 - 0x20) * ONES) & is_not_delete;
-    !(shown | word) & HIGH
-}
-
 /// Bytes that are not a column by themselves: control characters, and all that is not ASCII.
 #[cfg(feature = "shell")]
 pub(crate) fn no_column(word: u64) -> u64 {
-    unseen(word) | word & HIGH
+    let low = word & !HIGH;
+    let is_not_delete = (low ^ (0x7f * ONES)) + !HIGH;
+    let shown = (low + (0x80 - 0x20) * ONES) & is_not_delete;
+    !shown & HIGH | word & HIGH
+}
+
+/// Adds a part of `bytes`, which is mostly short.
+pub(crate) fn add_short(bytes: &[u8], part: Range<usize>, to: &mut Vec<u8>) {
+    const SHORT: usize = 16;
+    match bytes[part.start..].first_chunk::<SHORT>() {
+        // Copied in one piece, whatever is behind it.
+        Some(block) if part.len() <= SHORT => {
+            to.extend_from_slice(block);
+            to.truncate(to.len() - SHORT + part.len());
+        }
+        _ => to.extend_from_slice(&bytes[part]),
+    }
 }
 
 #[cfg(test)]
@@ -99,10 +109,10 @@ mod tests {
         let text = *b"\n\tz~ \xc2\x80\xff\xe2\x9c\x95 abcdefgh";
         for byte in 0..=u8::MAX {
             for at in 0..text.len() {
-                let mut shown = *b"  z~ \xc2\x80\xff\xe2\x9c\x95 abcdefgh";
-                shown[at] = byte;
-                let is_control = byte.is_ascii_control().then_some(at);
-                assert_eq!(find(&shown, unseen), is_control, "{byte:#x} at {at}");
+                let mut columns = *b"  z~ !\"[]{}/ abcdefgh";
+                columns[at] = byte;
+                let is_none = byte.is_ascii_control() || !byte.is_ascii();
+                assert_eq!(find(&columns, no_column), is_none.then_some(at));
                 let mut text = text;
                 text[at] = byte;
                 let check = |class: fn(u64) -> u64, is: bool| {

@@ -10,7 +10,6 @@
 #![deny(missing_docs)]
 
 pub mod audit;
-#[cfg(feature = "shell")]
 mod blocks;
 mod bytes;
 pub mod cache;

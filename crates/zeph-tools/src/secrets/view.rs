@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2_iter, memchr3};
 
-use crate::bytes::{controls, find, unseen};
+use crate::blocks::AllHidden;
+use crate::bytes::{add_short, controls, find};
 use crate::colour::colour;
 
 /// A line without what a terminal does not show, and where each byte of it was.
@@ -54,42 +55,43 @@ pub(super) fn add_shown(
     let mut start = shown.len();
     let mut endless = false;
     let mut at = 0;
-    loop {
-        at += add_plain(&bytes[at..], shown);
-        let Some(&byte) = bytes.get(at) else {
-            return hidden;
-        };
-        let mut next = at + 1;
-        match byte {
-            ESC => match idle(&bytes[at..]) {
+    for place in AllHidden::of(bytes) {
+        // It is part of what was found before.
+        if place < at {
+            continue;
+        }
+        add_short(bytes, at..place, shown);
+        at = place + 1;
+        match bytes[place] {
+            b'\n' => {}
+            ESC => match idle(&bytes[place..]) {
                 Some((length, what)) => {
                     hidden = hidden.max(what);
-                    next = at + length;
+                    at = place + length;
+                    continue;
                 }
                 None => {
                     hidden = Hidden::Other;
                     let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
-                    next = at + escape(&text[at..end], &mut endless);
+                    at = place + escape(&text[place..end], &mut endless);
                 }
             },
             BACKSPACE => {
                 hidden = Hidden::Other;
                 while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
-            b'\n' | b'\t' => shown.push(byte),
             _ => hidden = hidden.max(Hidden::Controls),
         }
-        at = next;
         // The line break may be a part of an escape.
         if bytes[at - 1] == b'\n' {
-            if shown.last() != Some(&b'\n') {
-                shown.push(b'\n');
-            }
+            shown.push(b'\n');
             ended(shown.len(), at);
             start = shown.len();
             endless = false;
         }
     }
+    shown.extend_from_slice(&bytes[at..]);
+    hidden
 }
 
 /// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
@@ -106,23 +108,6 @@ fn idle(text: &[u8]) -> Option<(usize, Hidden)> {
     let colour = colour(text).map(|length| (length, Hidden::Colours));
     let (length, hidden) = colour.or_else(erasing)?;
     (!text[length..].starts_with(b"ey")).then_some((length, hidden))
-}
-
-/// Adds what is before the first byte that is not seen by itself; returns how many bytes that were.
-fn add_plain(bytes: &[u8], shown: &mut Vec<u8>) -> usize {
-    const BLOCK: usize = 16;
-    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    for (index, block) in blocks.iter().enumerate() {
-        // Runs are short: a block is copied before it is known how much of it counts.
-        shown.extend_from_slice(block);
-        if let Some(plain) = find(block, unseen) {
-            shown.truncate(shown.len() - BLOCK + plain);
-            return index * BLOCK + plain;
-        }
-    }
-    let plain = find(rest, unseen).unwrap_or(rest.len());
-    shown.extend_from_slice(&rest[..plain]);
-    blocks.len() * BLOCK + plain
 }
 
 /// What a line is made of.

@@ -159,11 +159,15 @@ impl Draw {
 
     fn write_over(&mut self, text: &[u8], at: usize, clean: &mut Vec<u8>) {
         let old = &mut clean[at..];
-        let both = old.len().min(text.len());
         let mut pairs = old.iter().zip(text);
         self.lost |= !self.lost && pairs.any(|(old, new)| gone(*old, *new));
-        old[..both].copy_from_slice(&text[..both]);
-        clean.extend_from_slice(&text[both..]);
+        match old.split_at_mut_checked(text.len()) {
+            Some((old, _)) => old.copy_from_slice(text),
+            None => {
+                clean.truncate(at);
+                clean.extend_from_slice(text);
+            }
+        }
         self.over |= !text.is_empty();
     }
 }

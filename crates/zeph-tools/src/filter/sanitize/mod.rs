@@ -13,6 +13,7 @@ mod cut;
 mod draw;
 mod escape;
 mod out;
+mod places;
 mod row;
 mod scan;
 #[cfg(test)]

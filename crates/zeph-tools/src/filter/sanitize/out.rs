@@ -3,8 +3,8 @@
 use memchr::{memchr_iter, memrchr};
 
 use super::super::line::{Block, Span, Take, Whole};
+use super::places::BareBreaks;
 use super::row::Row;
-use crate::blocks::BareBreaks;
 
 /// Bytes of lines that are handed on together at most, but for the last one.
 const TOGETHER: usize = 64 * 1024;

@@ -1,14 +1,14 @@
 //! Finds control characters, and prints what is between them: whole lines at once, where they cannot be redrawn.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::draw::{Draw, Erase};
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
+use super::places::Specials;
 use super::row::Column;
-use crate::blocks::Specials;
+use crate::bytes::add_short;
 use crate::colour::colour;
 use crate::filter::line::Take;
 
@@ -80,33 +80,34 @@ fn coloured_prefix(
             }
             over = draw.is_over();
         } else {
-            add_run(bytes, run, clean);
+            add_short(bytes, run, clean);
         }
         if at >= most {
             return most;
         }
         let control = &bytes[at..];
-        if let Some(length) = colour(control) {
+        done = at + 1;
+        if begins_redraw(control) {
+            if !draw.carriage_return(clean) {
+                return at;
+            }
+        } else if let Some(length) = colour(control) {
             done = at + length;
             continue;
-        }
-        done = match idle(control, appends && draw.appends()) {
-            Some(length) => at + length,
-            None => match redraw(control, draw, clean) {
-                Some(length) => at + length,
+        } else {
+            let idle = idle(control, appends && draw.appends());
+            match idle.or_else(|| erase(control, draw, clean)) {
+                Some(length) => done = at + length,
                 None => return at,
-            },
-        };
+            }
+        }
         over = draw.is_over();
     }
     done
 }
 
-/// Draws over the last line as the control says with which `bytes` begin: its length, if that can be done.
-fn redraw(bytes: &[u8], draw: &mut Draw, clean: &mut Vec<u8>) -> Option<usize> {
-    if begins_redraw(bytes) {
-        return draw.carriage_return(clean).then_some(1);
-    }
+/// Erases of the last line what the control says with which `bytes` begin: its length, if that can be done.
+fn erase(bytes: &[u8], draw: &mut Draw, clean: &mut Vec<u8>) -> Option<usize> {
     let (erase, length) = erasing(bytes)?;
     draw.erase(erase, clean).then_some(length)
 }
@@ -129,19 +130,6 @@ fn erasing(bytes: &[u8]) -> Option<(Erase, usize)> {
         [b'0', b'K', ..] => Some((Erase::Right, 4)),
         [b'2', b'K', ..] => Some((Erase::Line, 4)),
         _ => None,
-    }
-}
-
-/// Adds a part of `bytes`, which is mostly short.
-fn add_run(bytes: &[u8], run: Range<usize>, clean: &mut Vec<u8>) {
-    const SHORT: usize = 16;
-    match bytes[run.start..].first_chunk::<SHORT>() {
-        // Copied in one piece, whatever is behind it.
-        Some(block) if run.len() <= SHORT => {
-            clean.extend_from_slice(block);
-            clean.truncate(clean.len() - SHORT + run.len());
-        }
-        _ => clean.extend_from_slice(&bytes[run]),
     }
 }
 
