@@ -17,6 +17,13 @@ pub(crate) fn find(bytes: &[u8], class: impl Fn(u64) -> u64) -> Option<usize> {
             return Some(index * 8 + first(found));
         }
     }
+    if !rest.is_empty()
+        && let Some(last) = bytes.last_chunk::<8>()
+    {
+        // What it begins with was looked at before.
+        let found = class(u64::from_le_bytes(*last));
+        return (found != 0).then(|| bytes.len() - 8 + first(found));
+    }
     // What is found behind the end does not count.
     let found = first(class(filled(rest)));
     (found < rest.len()).then_some(words.len() * 8 + found)

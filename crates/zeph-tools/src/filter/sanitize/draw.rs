@@ -5,12 +5,14 @@
 //! is a column, what follows a carriage return is written over it there. The cursor's row takes over what is left in the
 //! end.
 
+use std::ops::Range;
+
 use memchr::memrchr;
 
 use super::Sanitizer;
 use super::row::{Column, MAX_COLUMNS, gone, is_narrow};
 use super::wrap::may_be_wrapped;
-use crate::bytes::{find, no_column};
+use crate::bytes::{add_short, find, no_column};
 
 /// The last line of text that is cleaned, and the cursor in it.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Draw {
     /// Something was written over it.
     over: bool,
     erased: Option<Erased>,
+    /// The last line, if all of it was written at once where nothing was left of another: its bytes are columns.
+    written: Option<Range<usize>>,
     /// Something that was to be seen was written over; it is not looked for once it is known.
     lost: bool,
 }
@@ -61,15 +65,19 @@ impl Draw {
     /// Takes a carriage return; whether it can be done here.
     pub(super) fn carriage_return(&mut self, clean: &[u8]) -> bool {
         if self.column.is_none() {
-            let start = self.line_start(clean).filter(|_| self.allowed);
-            let Some(start) = start else {
+            let written = self.written.take().filter(|line| line.end == clean.len());
+            let start = match &written {
+                Some(line) => Some(line.start),
+                None => self.line_start(clean),
+            };
+            let Some(start) = start.filter(|_| self.allowed) else {
                 return false;
             };
             let line = &clean[start..];
             if line.is_empty() {
                 return true;
             }
-            if line.len() > MAX_COLUMNS || !is_narrow(line) {
+            if line.len() > MAX_COLUMNS || written.is_none() && !is_narrow(line) {
                 return false;
             }
             self.start = start;
@@ -123,25 +131,28 @@ impl Draw {
         true
     }
 
-    /// Writes text without controls but line breaks and tabs over the last line; returns how much of it could be
-    /// written.
-    pub(super) fn write(&mut self, run: &[u8], clean: &mut Vec<u8>) -> usize {
+    /// Writes a part of `bytes` without controls but line breaks and tabs over the last line; returns how much of it
+    /// could be written.
+    pub(super) fn write(&mut self, bytes: &[u8], part: Range<usize>, clean: &mut Vec<u8>) -> usize {
+        let run = &bytes[part.clone()];
         let end = find(run, no_column).unwrap_or(run.len());
-        let (first, rest) = run.split_at(end);
+        let first = part.start..part.start + end;
+        let rest = &run[end..];
         if !matches!(rest, [] | [b'\n', ..]) {
             return 0;
         }
         match self.column {
             Some(0) if clean.len() == self.start => {
                 self.column = first.is_empty().then_some(0);
-                clean.extend_from_slice(first);
+                add_short(bytes, first, clean);
+                self.written = Some(self.start..clean.len());
             }
             Some(column) if column + end <= MAX_COLUMNS => {
-                self.write_over(first, self.start + column, clean);
+                self.write_over(bytes, first, self.start + column, clean);
                 self.column = Some(column + end);
             }
             Some(_) => return 0,
-            None => clean.extend_from_slice(first),
+            None => add_short(bytes, first, clean),
         }
         if rest.is_empty() {
             return run.len();
@@ -157,16 +168,17 @@ impl Draw {
         run.len()
     }
 
-    fn write_over(&mut self, text: &[u8], at: usize, clean: &mut Vec<u8>) {
+    /// Writes a part of `bytes` over what stands at a place in `clean`.
+    fn write_over(&mut self, bytes: &[u8], part: Range<usize>, at: usize, clean: &mut Vec<u8>) {
+        let text = &bytes[part.clone()];
         let old = &mut clean[at..];
         let mut pairs = old.iter().zip(text);
         self.lost |= !self.lost && pairs.any(|(old, new)| gone(*old, *new));
-        match old.split_at_mut_checked(text.len()) {
-            Some((old, _)) => old.copy_from_slice(text),
-            None => {
-                clean.truncate(at);
-                clean.extend_from_slice(text);
-            }
+        if text.len() < old.len() {
+            old[..text.len()].copy_from_slice(text);
+        } else {
+            clean.truncate(at);
+            add_short(bytes, part, clean);
         }
         self.over |= !text.is_empty();
     }
@@ -182,6 +194,7 @@ impl Sanitizer {
             column: None,
             over: false,
             erased: None,
+            written: None,
             lost: self.lost,
         }
     }

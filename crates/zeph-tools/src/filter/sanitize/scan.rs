@@ -74,7 +74,7 @@ fn coloured_prefix(
         let at = controls.from(done);
         let run = done..at.min(most);
         if over {
-            let written = draw.write(&bytes[run.clone()], clean);
+            let written = draw.write(bytes, run.clone(), clean);
             if written < run.len() {
                 return done + written;
             }
