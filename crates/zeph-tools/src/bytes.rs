@@ -95,6 +95,7 @@ pub(crate) fn no_column(word: u64) -> u64 {
 }
 
 /// Adds a part of `bytes`, which is mostly short.
+#[inline(always)]
 pub(crate) fn add_short(bytes: &[u8], part: Range<usize>, to: &mut Vec<u8>) {
     const SHORT: usize = 16;
     match bytes[part.start..].first_chunk::<SHORT>() {
