@@ -185,6 +185,9 @@ impl StreamRedactor {
             keep(self.out.len(), same..taken, *copied, same_shown..end);
         }
         all.parts.append(&mut parts);
+        // What is not handed on is not kept.
+        let kept = all.parts.last().map_or(0, |part| part.shown.end);
+        all.bytes.truncate(kept);
         taken - range.start
     }
 }
@@ -194,4 +197,24 @@ fn has_c1(text: &str) -> bool {
     let bytes = text.as_bytes();
     let begins = |at: usize| bytes.get(at + 1).is_some_and(|next| *next < 0xa0);
     !text.is_ascii() && memchr_iter(0xc2, bytes).any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::Secrets;
+
+    /// Proves OUT-21: no more is kept than is handed on, however often a key seems to begin.
+    #[test]
+    fn what_is_kept_of_a_piece_is_no_longer_than_it() {
+        let begin = ["-----BEGIN ", "PRIVATE KEY-----"].concat();
+        let line = format!("\x1b[1m{begin}\x1b[m\n\x1b[32mnothing\x1b[m\nok\x1b[m\n");
+        let text = line.repeat(100);
+        let mut redactor = StreamRedactor::new(Arc::new(Secrets::default()));
+        let piece = redactor.push_piece(&text);
+        assert_eq!(piece.text(), text);
+        let shown: Vec<&str> = piece.without_colours().map(|(_, shown)| shown).collect();
+        assert_eq!(shown, ["ok\n"; 100]);
+        assert_eq!(redactor.shown.bytes.len(), 300);
+    }
 }

@@ -23,6 +23,9 @@ use crate::bytes::{controls, find};
 const LONGEST: usize = 64 * 1024;
 /// A line with carriage returns, as progress bars have it, is handed out in parts of so many bytes.
 const PROGRESS: usize = 2048;
+/// Of lines with colours so many bytes are looked at together at least; more, the longer none is found that changes what
+/// the next are.
+const REACH: usize = 1024;
 /// The most lines between the beginning of a key and its first line of base64.
 const HEADERS: usize = 8;
 
@@ -197,6 +200,7 @@ impl StreamRedactor {
         let mut at = start;
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
+        let mut reach = LONGEST;
         while at < text.len() {
             if self.is_plain() && self.secrets.extras.is_empty() {
                 if special.is_some_and(|place| place < at) {
@@ -215,9 +219,15 @@ impl StreamRedactor {
                         }
                     }
                 } else {
-                    let end = line_end(at, text.floor_char_boundary(at + LONGEST));
+                    let end = line_end(at, text.floor_char_boundary(at + reach));
                     if end > at {
                         at += self.coloured(text, at..end, &mut copied);
+                        let all = at == end;
+                        reach = if all { LONGEST.min(2 * reach) } else { REACH };
+                        continue;
+                    }
+                    if reach < LONGEST {
+                        reach *= 2;
                         continue;
                     }
                 }
