@@ -8,11 +8,19 @@ use wide::u8x16;
 pub(crate) const BLOCK: usize = 64;
 
 /// Which bytes of a block are of a class, a bit for each: `class` says it of sixteen of them.
-pub(crate) fn mask(block: &[u8; BLOCK], class: impl Fn(u8x16) -> u8x16) -> u64 {
+fn mask(block: &[u8; BLOCK], class: impl Fn(u8x16) -> u8x16) -> u64 {
     let parts = block.as_chunks::<16>().0.iter().rev();
     parts.fold(0, |mask, part| {
         mask << 16 | u64::from(class(u8x16::new(*part)).to_bitmask())
     })
+}
+
+/// The same of the block that begins at a place, which the text may end in.
+pub(crate) fn mask_at(bytes: &[u8], at: usize, class: impl Fn(u8x16) -> u8x16) -> u64 {
+    match bytes[at..].first_chunk() {
+        Some(block) => mask(block, class),
+        None => mask(&last_block(bytes, at), class),
+    }
 }
 
 /// The bytes from `least` to `most`.
@@ -88,24 +96,17 @@ impl<S: Sought> Iterator for Places<'_, S> {
 }
 
 /// Control characters of ASCII, tabs apart.
-pub(crate) struct Hidden;
+pub(crate) struct Unseen;
 
-pub(crate) type AllHidden<'t> = Places<'t, Hidden>;
+pub(crate) type AllUnseen<'t> = Places<'t, Unseen>;
 
-impl Sought for Hidden {
+impl Sought for Unseen {
     fn mask_at(bytes: &[u8], at: usize) -> u64 {
-        match bytes[at..].first_chunk() {
-            Some(block) => hidden(block),
-            None => hidden(&last_block(bytes, at)),
-        }
+        mask_at(bytes, at, |part| {
+            let controls = between(part, 0, 0x1f) & !equal(part, b'\t');
+            controls | equal(part, 0x7f)
+        })
     }
-}
-
-fn hidden(block: &[u8; BLOCK]) -> u64 {
-    mask(block, |part| {
-        let controls = between(part, 0, 0x1f) & !equal(part, b'\t');
-        controls | equal(part, 0x7f)
-    })
 }
 
 #[cfg(test)]
@@ -119,9 +120,9 @@ mod tests {
             for at in 0..LENGTH {
                 let mut text = [b'x'; LENGTH];
                 text[at] = byte;
-                let hidden = byte.is_ascii_control() && byte != b'\t';
-                let found: Vec<usize> = AllHidden::of(&text).collect();
-                let expect = Vec::from_iter(hidden.then_some(at));
+                let unseen = byte.is_ascii_control() && byte != b'\t';
+                let found: Vec<usize> = AllUnseen::of(&text).collect();
+                let expect = Vec::from_iter(unseen.then_some(at));
                 assert_eq!(found, expect, "{byte:#x} at {at}");
                 #[cfg(feature = "shell")]
                 assert_eq!(is_ascii(&text), byte.is_ascii(), "{byte:#x} at {at}");

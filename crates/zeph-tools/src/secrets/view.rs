@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::{memchr, memchr2_iter, memchr3};
 
-use crate::blocks::AllHidden;
+use crate::blocks::AllUnseen;
 use crate::bytes::{add_short, controls, find};
 use crate::colour::colour;
 
@@ -55,7 +55,7 @@ pub(super) fn add_shown(
     let mut start = shown.len();
     let mut endless = false;
     let mut at = 0;
-    for place in AllHidden::of(bytes) {
+    for place in AllUnseen::of(bytes) {
         // It is part of what was found before.
         if place < at {
             continue;

@@ -1,7 +1,8 @@
 //! Which bytes of a text the model of a terminal looks for, many at once.
 
-use crate::blocks::{BLOCK, Places, Sought, between, equal, last_block, mask};
 use wide::u8x16;
+
+use crate::blocks::{BLOCK, Places, Sought, between, equal, last_block, mask_at};
 
 /// Control characters of ASCII, line breaks and tabs apart, and all bytes 0xC2.
 pub(crate) struct Special;
@@ -10,19 +11,12 @@ pub(crate) type Specials<'t> = Places<'t, Special>;
 
 impl Sought for Special {
     fn mask_at(bytes: &[u8], at: usize) -> u64 {
-        match bytes[at..].first_chunk() {
-            Some(block) => specials(block),
-            None => specials(&last_block(bytes, at)),
-        }
+        mask_at(bytes, at, |part| {
+            let breaks = between(part, b'\t', b'\n');
+            let controls = between(part, 0, 0x1f) & !breaks;
+            controls | equal(part, 0x7f) | equal(part, 0xc2)
+        })
     }
-}
-
-fn specials(block: &[u8; BLOCK]) -> u64 {
-    mask(block, |part| {
-        let breaks = between(part, b'\t', b'\n');
-        let controls = between(part, 0, 0x1f) & !breaks;
-        controls | equal(part, 0x7f) | equal(part, 0xc2)
-    })
 }
 
 /// Line breaks before which no byte stands that is seen by itself.
