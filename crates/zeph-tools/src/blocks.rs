@@ -110,23 +110,30 @@ impl Sought for Unseen {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_block_holds_is_found() {
+    /// Calls `check` with a text of more than a block for each byte and each place where it may stand.
+    pub(crate) fn each_byte_anywhere(check: impl Fn(&[u8], u8, usize)) {
         const LENGTH: usize = BLOCK + 11;
         for byte in 0..=u8::MAX {
             for at in 0..LENGTH {
                 let mut text = [b'x'; LENGTH];
                 text[at] = byte;
-                let unseen = byte.is_ascii_control() && byte != b'\t';
-                let found: Vec<usize> = AllUnseen::of(&text).collect();
-                let expect = Vec::from_iter(unseen.then_some(at));
-                assert_eq!(found, expect, "{byte:#x} at {at}");
-                #[cfg(feature = "shell")]
-                assert_eq!(is_ascii(&text), byte.is_ascii(), "{byte:#x} at {at}");
+                check(&text, byte, at);
             }
         }
+    }
+
+    #[test]
+    fn what_a_block_holds_is_found() {
+        each_byte_anywhere(|text, byte, at| {
+            let unseen = byte.is_ascii_control() && byte != b'\t';
+            let found: Vec<usize> = AllUnseen::of(text).collect();
+            let expect = Vec::from_iter(unseen.then_some(at));
+            assert_eq!(found, expect, "{byte:#x} at {at}");
+            #[cfg(feature = "shell")]
+            assert_eq!(is_ascii(text), byte.is_ascii(), "{byte:#x} at {at}");
+        });
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn no_column(word: u64) -> u64 {
     let low = word & !HIGH;
     let is_not_delete = (low ^ (0x7f * ONES)) + !HIGH;
     let shown = (low + (0x80 - 0x20) * ONES) & is_not_delete;
-    !shown & HIGH | word & HIGH
+    (!shown | word) & HIGH
 }
 
 /// Adds a part of `bytes`, which is mostly short.

@@ -25,7 +25,7 @@ impl<'t, 'r> Piece<'t, 'r> {
         &self.text
     }
 
-    /// The text.
+    /// The text alone.
     #[must_use]
     pub fn into_text(self) -> Cow<'t, str> {
         self.text

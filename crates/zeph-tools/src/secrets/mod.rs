@@ -5,7 +5,8 @@
 //! `path`), which are written out: none of them backtracks, and each knows whether more text
 //! could change its answer. `value` tells values from words and placeholders, `name` what a name promises, `view`
 //! sees a line as a terminal shows it, `known` finds values that are known, `stream`
-//! does all of it to a text that comes in pieces, `coloured` to its lines with colours. `marker` is what stands in place of a value.
+//! does all of it to a text that comes in pieces, `coloured` to its lines with colours. `marker` is
+//! what stands in place of a value.
 
 mod assignment;
 mod coloured;

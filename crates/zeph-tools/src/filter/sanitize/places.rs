@@ -53,20 +53,16 @@ fn bare(before: &[u8; BLOCK], block: &[u8; BLOCK]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocks::tests::each_byte_anywhere;
 
     #[test]
     fn what_a_block_holds_is_found() {
-        const LENGTH: usize = BLOCK + 11;
-        for byte in 0..=u8::MAX {
-            for at in 0..LENGTH {
-                let mut text = [b'x'; LENGTH];
-                text[at] = byte;
-                let special = byte == 0xc2 || byte.is_ascii_control() && !b"\n\t".contains(&byte);
-                let found: Vec<usize> = Specials::of(&text).collect();
-                let expect = Vec::from_iter(special.then_some(at));
-                assert_eq!(found, expect, "{byte:#x} at {at}");
-            }
-        }
+        each_byte_anywhere(|text, byte, at| {
+            let special = byte == 0xc2 || byte.is_ascii_control() && !b"\n\t".contains(&byte);
+            let found: Vec<usize> = Specials::of(text).collect();
+            let expect = Vec::from_iter(special.then_some(at));
+            assert_eq!(found, expect, "{byte:#x} at {at}");
+        });
     }
 
     proptest::proptest! {
