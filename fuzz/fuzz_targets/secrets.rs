@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use zeph_tools::filter::sanitize_output;
-use zeph_tools::secrets::{Secrets, StreamRedactor};
+use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 
-static SECRETS: LazyLock<Arc<Secrets>> = LazyLock::new(Arc::default);
+static SECRETS: LazyLock<Arc<SecurityPatterns>> = LazyLock::new(Arc::default);
 
 fn in_pieces(text: &str, length: usize) -> String {
     let mut stream = StreamRedactor::new(Arc::clone(&SECRETS));

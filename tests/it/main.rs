@@ -71,6 +71,7 @@ mod tools_call;
 mod tools_params;
 mod tools_run;
 mod transactions;
+mod type_names;
 mod undo;
 mod utility;
 mod web;

@@ -11,7 +11,7 @@ use zeph_tools::{
 
 /// Something that happens in a turn, in order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AgentEvent {
+pub enum LoopbackEvent {
     /// A request goes to the model.
     Requesting {
         /// Iteration, from 1.
@@ -116,7 +116,7 @@ impl UserAnswer {
 #[async_trait]
 pub trait Channel: Send + Sync {
     /// Shows an event. Neither blocks nor fails.
-    fn emit(&self, event: AgentEvent);
+    fn emit(&self, event: LoopbackEvent);
 
     /// Whether there is someone to ask.
     fn can_ask(&self) -> bool;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, AgentConfig, AgentEvent, AgentParts, Channel, UserAnswer};
+use zeph_core::{AgentBuilder, AgentConfig, Channel, LoopbackEvent, UserAnswer};
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmError, LlmProvider, MessagePart, StopReason, StreamSink, Usage,
 };
@@ -53,7 +53,7 @@ struct Silent;
 
 #[async_trait]
 impl Channel for Silent {
-    fn emit(&self, _event: AgentEvent) {}
+    fn emit(&self, _event: LoopbackEvent) {}
     fn can_ask(&self) -> bool {
         false
     }
@@ -173,7 +173,7 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         ..StackParts::default()
     });
     let recorder = Arc::new(Recorder::default());
-    let mut agent = Agent::open(AgentParts {
+    let mut agent = AgentBuilder {
         config: AgentConfig {
             tool_filter,
             ..AgentConfig::default()
@@ -202,7 +202,8 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
         phase: Default::default(),
         reload: None,
         response_schema: None,
-    })
+    }
+    .build()
     .await
     .unwrap();
     for words in TURNS {

@@ -308,7 +308,9 @@ pub fn build_provider(
                 Arc::new(crate::openai::provider(config, retry, api_key)?)
             }
         },
-        ProviderKind::Ollama => Arc::new(crate::ollama::provider(config, retry, api_key)?),
+        ProviderKind::Ollama => {
+            Arc::new(crate::ollama::OllamaProvider::new(config, retry, api_key)?)
+        }
         ProviderKind::Candle => crate::candle::provider(config)?,
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     };

@@ -39,6 +39,7 @@ pub use config::{OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_pro
 pub use error::{LlmError, LlmErrorKind};
 pub use fallback::Fallback;
 pub use message::{Message, MessagePart, Role};
+pub use ollama::OllamaProvider;
 pub use price::{Prices, Usd};
 pub use provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, HistoryId, LlmProvider, StopReason,

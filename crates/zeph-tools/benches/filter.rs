@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use zeph_tools::filter::Filters;
-use zeph_tools::secrets::{Secrets, StreamRedactor};
+use zeph_tools::filter::FilterPipeline;
+use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 
 /// Bytes of an output.
 const BYTES: usize = 8 * 1024 * 1024;
@@ -74,7 +74,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn filter(bencher: Bencher<'_, '_>, command: &str, text: &str) {
-    let filters = Filters::default();
+    let filters = FilterPipeline::default();
     bencher
         .counter(BytesCount::new(text.len()))
         .bench_local(|| {
@@ -99,8 +99,8 @@ fn small(bencher: Bencher<'_, '_>, rule: &str) {
 #[divan::bench(args = names(), sample_count = 5, sample_size = 1)]
 fn end_to_end(bencher: Bencher<'_, '_>, rule: &str) {
     let (command, text) = printed(rule, BYTES);
-    let filters = Filters::default();
-    let secrets = Arc::new(Secrets::default());
+    let filters = FilterPipeline::default();
+    let secrets = Arc::new(SecurityPatterns::default());
     bencher
         .counter(BytesCount::new(text.len()))
         .bench_local(|| {

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use serde_json::{Value, json};
-use zeph_tools::gate::anomaly::Anomalies;
+use zeph_tools::gate::anomaly::AnomalyDetector;
 use zeph_tools::gate::policy::{
-    AuthorizationConfig, OneOrMore, Policy, PolicyConfig, PolicyEffect, PolicyRule, Surroundings,
+    AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyRule,
+    Surroundings,
 };
 use zeph_tools::gate::rule::Place;
-use zeph_tools::gate::utility::{Utility, UtilityConfig};
+use zeph_tools::gate::utility::{UtilityConfig, UtilityScorer};
 use zeph_tools::gate::{
     Action, CallLimits, Circumstances, Effect, PermissionRule, Places, Rule, RuleOrigin, RuleSet,
     ToolRules, decide, subject_of,
@@ -81,7 +82,7 @@ fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
 }
 
 /// A policy of which no rule is about the calls: paths, expressions, other tools, a third each.
-fn policy(places: &Places) -> Policy {
+fn policy(places: &Places) -> PolicyEnforcer {
     let one = |text: &str| OneOrMore(vec![text.to_owned()]);
     let rules = (0..RULES).map(|n| {
         let rule = PolicyRule {
@@ -118,7 +119,7 @@ fn policy(places: &Places) -> Policy {
         places,
         is_set: &|_| false,
     };
-    let policy = Policy::new(&config, &AuthorizationConfig::default(), around);
+    let policy = PolicyEnforcer::new(&config, &AuthorizationConfig::default(), around);
     policy.unwrap().unwrap()
 }
 
@@ -135,7 +136,7 @@ impl World {
         std::fs::create_dir_all(dir.path().join("crates/some/src")).unwrap();
         std::fs::write(dir.path().join("crates/some/src/lib.rs"), "").unwrap();
         let sandbox = zeph_tools::file::Sandbox::new(&[], dir.path()).unwrap();
-        let mut defs = zeph_tools::file::file_tools(Arc::new(sandbox)).tool_definitions();
+        let mut defs = zeph_tools::file::FileExecutor::new(Arc::new(sandbox)).tool_definitions();
         defs.push(zeph_tools::shell::bash::definition());
         Self {
             places: Arc::new(Places::new(dir.path(), None, &[])),
@@ -162,9 +163,9 @@ impl World {
             parts.policy = Some(Arc::new(policy(&self.places)));
             parts.permissions.rules = Arc::new(rules(&self.defs, &self.places));
             parts.limits = CallLimits {
-                anomalies: Some(Arc::new(Anomalies::new(Default::default()))),
+                anomalies: Some(Arc::new(AnomalyDetector::new(Default::default()))),
                 // So that none is left out, however often it is made.
-                utility: Some(Arc::new(Utility::new(UtilityConfig {
+                utility: Some(Arc::new(UtilityScorer::new(UtilityConfig {
                     threshold: -1.0,
                     ..UtilityConfig::default()
                 }))),

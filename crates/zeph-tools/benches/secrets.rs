@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use zeph_tools::secrets::{Secrets, StreamRedactor};
+use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 
 /// Lines of a text.
 const LINES: usize = 100_000;
@@ -28,7 +28,7 @@ fn text(line: impl Fn(&mut String, usize)) -> String {
 }
 
 fn redact(bencher: Bencher<'_, '_>, text: &str) {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     bencher.counter(BytesCount::of_str(text)).bench(|| {
         let mut stream = StreamRedactor::new(Arc::clone(&secrets));
         let mut bytes = 0;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-pub use crate::gate::config::{DependencyConfig, DependencyMode, DependencyRule};
+pub use crate::gate::config::{DependencyConfig, DependencyMode, ToolDependency};
 use crate::schema_filter::{InclusionReason, ToolFilterResult, nearest};
 
 /// A tool that was left out, and what has to succeed first.
@@ -22,7 +22,7 @@ pub struct DependencyExclusion {
 /// The rules, free of cycles.
 #[derive(Debug, Clone, Default)]
 pub struct ToolDependencyGraph {
-    rules: BTreeMap<String, DependencyRule>,
+    rules: BTreeMap<String, ToolDependency>,
     boost_per_dep: f32,
     max_total_boost: f32,
 }
@@ -181,7 +181,7 @@ impl ToolDependencyGraph {
 
 /// The sets of tools that require each other, by a depth-first search (Tarjan, "Depth-first search
 /// and linear graph algorithms", 1972), without recursion: rules may be many.
-fn cycles(rules: &BTreeMap<String, DependencyRule>) -> Vec<Vec<String>> {
+fn cycles(rules: &BTreeMap<String, ToolDependency>) -> Vec<Vec<String>> {
     let ids: HashMap<&str, usize> = rules
         .keys()
         .enumerate()
@@ -289,7 +289,7 @@ mod tests {
     fn config(rules: &[(&str, &[&str], &[&str])]) -> DependencyConfig {
         let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         let rule = |(tool, requires, prefers): &(&str, &[&str], &[&str])| {
-            let rule = DependencyRule {
+            let rule = ToolDependency {
                 requires: owned(requires),
                 prefers: owned(prefers),
             };

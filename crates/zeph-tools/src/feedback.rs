@@ -13,17 +13,50 @@ use crate::output::{FilterStats, OutputMetadata, ToolOutput};
 /// The result of a call.
 pub type ToolResult = Result<ToolOutput, ToolError>;
 
-/// The feedback block that tells the model of a failure, followed by what the call had printed.
+/// Feedback to the model about a failed call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolErrorFeedback {
+    /// The category of the failure.
+    pub category: ToolErrorCategory,
+    /// The error message, bounded, on one line.
+    pub message: String,
+    /// The advice to the model.
+    pub suggestion: &'static str,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+}
+
+impl From<&ToolError> for ToolErrorFeedback {
+    fn from(error: &ToolError) -> Self {
+        let category = error.category();
+        let traits = category.traits();
+        Self {
+            category,
+            message: one_line(&bounded(&error.to_string())),
+            suggestion: traits.suggestion,
+            retryable: traits.retryable,
+        }
+    }
+}
+
+impl ToolErrorFeedback {
+    /// The `[tool_error]` block.
+    #[must_use]
+    pub fn format_for_llm(&self) -> String {
+        format!(
+            "[tool_error]\ncategory: {}\nerror: {}\nsuggestion: {}\nretryable: {}",
+            self.category.traits().label,
+            self.message,
+            self.suggestion,
+            self.retryable,
+        )
+    }
+}
+
+/// The feedback block of a failure, followed by the output of the call.
 #[must_use]
 pub fn format_for_llm(error: &ToolError) -> String {
-    let row = error.category().traits();
-    let mut text = format!(
-        "[tool_error]\ncategory: {}\nerror: {}\nsuggestion: {}\nretryable: {}",
-        row.label,
-        one_line(&bounded(&error.to_string())),
-        row.suggestion,
-        row.retryable,
-    );
+    let mut text = ToolErrorFeedback::from(error).format_for_llm();
     if let Some(output) = error.output()
         && !output.summary.is_empty()
     {

@@ -72,7 +72,8 @@ pub use error::{Confirmation, ErrorKind, ToolError};
 pub use event::{EventSink, NoEvents, OutputStream, RolledBack, ToolEvent};
 pub use executor::{DynExecutor, ErasedToolExecutor, ExecutorResult, SkillEnv, ToolExecutor};
 pub use feedback::{
-    ErrorType, MachineForm, ResultFormat, ToolResult, content_for_llm, format_for_llm,
+    ErrorType, MachineForm, ResultFormat, ToolErrorFeedback, ToolResult, content_for_llm,
+    format_for_llm,
 };
 pub use layers::permission::Permissions;
 pub use layers::{LayeredExecutor, stack};
@@ -81,6 +82,6 @@ pub use mode::Mode;
 pub use output::{FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};
 pub use registry::ToolRegistry;
 pub use seen::{ContentDigest, SeenError, SeenFiles, SeenInMemory};
-pub use toolset::{Tool, ToolSet};
+pub use toolset::{Tool, ToolGroup, ToolSet};
 pub use trust::TrustLevel;
 pub use undo::{Undo, UndoError, UndoJournal, Undone};

@@ -26,25 +26,20 @@ pub trait Tool: Send + Sync {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError>;
 }
 
-/// An executor of tools that ask for nothing themselves and use no skill environment.
-#[derive(Clone, Default)]
-pub struct ToolSet {
-    tools: Vec<Arc<dyn Tool>>,
-}
+/// An executor that consists of single tools. It uses no skill environment and asks no questions.
+///
+/// Every `ToolGroup` is a [`ToolExecutor`].
+pub trait ToolGroup: Send + Sync {
+    /// The tools, in the order of their definitions.
+    fn tools(&self) -> &[Arc<dyn Tool>];
 
-impl ToolSet {
-    /// An executor of `tools`.
-    #[must_use]
-    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { tools }
-    }
-
+    /// The tool with this id.
     fn find(&self, id: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.definition().id == id)
+        self.tools().iter().find(|tool| tool.definition().id == id)
     }
 }
 
-impl ToolExecutor for ToolSet {
+impl<G: ToolGroup> ToolExecutor for G {
     async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
         match self.find(&call.tool) {
             Some(tool) => tool.run(call, cx).await.map(Some),
@@ -61,7 +56,7 @@ impl ToolExecutor for ToolSet {
     }
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
-        self.tools
+        self.tools()
             .iter()
             .map(|tool| tool.definition().clone())
             .collect()
@@ -78,5 +73,25 @@ impl ToolExecutor for ToolSet {
 
     fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
+    }
+}
+
+/// An executor of any tools.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl ToolSet {
+    /// An executor of `tools`.
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self { tools }
+    }
+}
+
+impl ToolGroup for ToolSet {
+    fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
     }
 }

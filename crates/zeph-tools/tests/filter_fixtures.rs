@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use zeph_tools::filter::{Filtered, Filters};
+use zeph_tools::filter::{FilterPipeline, Filtered};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +28,7 @@ struct Case {
 /// `text` with the line breaks and blanks of a terminal gone, as facts are compared.
 fn filtered(case: &Case, raw: &[u8], piece: usize) -> Filtered {
     let text = String::from_utf8_lossy(raw);
-    let mut run = Filters::default().start(&case.command, 50_000);
+    let mut run = FilterPipeline::default().start(&case.command, 50_000);
     let mut rest = &*text;
     while !rest.is_empty() {
         let end = rest.floor_char_boundary(piece.max(4).min(rest.len()));
@@ -123,7 +123,7 @@ fn facts_survive_and_noise_goes() {
 /// Proves OUT-5: the tests in the built-in rules hold.
 #[test]
 fn the_tests_of_the_rules_hold() {
-    let filters = Filters::default();
+    let filters = FilterPipeline::default();
     let mut wrong = String::new();
     for rule in filters.book().rules() {
         for test in &rule.tests {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
-use zeph_tools::filter::{Filtered, Filters};
+use zeph_tools::filter::{FilterPipeline, Filtered};
 
 /// A command of each rule for Python, Go, C, Java, Ruby, PHP, Perl and .NET.
 const COMMANDS: &[&str] = &[
@@ -142,7 +142,7 @@ fn run(
         .collect();
     ends.push(text.len());
     ends.sort_unstable();
-    let mut run = Filters::default().start(command, 50_000);
+    let mut run = FilterPipeline::default().start(command, 50_000);
     let mut start = 0;
     for end in ends {
         run.push(&text[start..end]);

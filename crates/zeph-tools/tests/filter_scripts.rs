@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use zeph_tools::filter::{Filtered, Filters};
+use zeph_tools::filter::{FilterPipeline, Filtered};
 
 /// Lines that such tools print, in any order, besides what is told of failures.
 const LINES: &[&str] = &[
@@ -116,7 +116,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 fn filtered(command: &str, printed: &str, cuts: &[usize], exit_code: Option<i32>) -> Filtered {
-    let mut run = Filters::default().start(command, 1_000_000);
+    let mut run = FilterPipeline::default().start(command, 1_000_000);
     let mut rest = printed;
     for cut in cuts {
         let (piece, left) = rest.split_at(rest.floor_char_boundary(*cut));

@@ -12,7 +12,7 @@ use zeph_tools::reformat::Reformatted;
 use zeph_tools::{Answer, CallContext, Confirmation, ToolCall, ToolError, ToolResult};
 
 use super::dispatch::{Dispatcher, owned};
-use crate::channel::{AgentEvent, UserAnswer};
+use crate::channel::{LoopbackEvent, UserAnswer};
 
 impl Dispatcher {
     /// Runs a call, and asks the person where the stack asks. What is suspicious in it they are told first.
@@ -37,7 +37,7 @@ impl Dispatcher {
         );
         let cx = cx.seated(seats).reformatting(self.reformat.clone());
         for suspect in &suspects {
-            self.channel.emit(AgentEvent::Warning(suspect.clone()));
+            self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
         cx.trace().suspects = suspects;
         let mut waited = Duration::ZERO;
@@ -90,7 +90,7 @@ impl Dispatcher {
             }
             Some(UserAnswer::Always(grants, scope)) => {
                 if let Err(error) = self.grants.keep(grants, scope).await {
-                    self.channel.emit(AgentEvent::Error(format!(
+                    self.channel.emit(LoopbackEvent::Error(format!(
                         "the answer holds this once, it could not be kept: {error}"
                     )));
                 }
@@ -134,7 +134,7 @@ impl Dispatcher {
         if cancel.is_cancelled() {
             return None;
         }
-        self.channel.emit(AgentEvent::Permission {
+        self.channel.emit(LoopbackEvent::Permission {
             id: call.id.clone(),
             tool: call.tool.clone(),
             allowed: !matches!(answer, UserAnswer::No(_)),

@@ -21,7 +21,7 @@ use zeph_tools::{
     ToolEvent, ToolOutput, ToolRegistry, ToolResult,
 };
 
-use crate::channel::{AgentEvent, Channel};
+use crate::channel::{Channel, LoopbackEvent};
 use crate::config::AgentConfig;
 use crate::reload::{ConfigNews, ConfigReload};
 
@@ -137,8 +137,8 @@ impl Dispatcher {
         let Some(reload) = &self.reload else { return };
         match reload.refresh().await {
             None => {}
-            Some(ConfigNews::Taken(text)) => self.channel.emit(AgentEvent::Notice(text)),
-            Some(ConfigNews::Refused(text)) => self.channel.emit(AgentEvent::Error(text)),
+            Some(ConfigNews::Taken(text)) => self.channel.emit(LoopbackEvent::Notice(text)),
+            Some(ConfigNews::Refused(text)) => self.channel.emit(LoopbackEvent::Error(text)),
         }
     }
 
@@ -264,7 +264,7 @@ impl Dispatcher {
     }
 
     pub(super) fn tell_started(&self, call: &ToolCall) {
-        self.channel.emit(AgentEvent::ToolStarted {
+        self.channel.emit(LoopbackEvent::ToolStarted {
             id: call.id.clone(),
             tool: call.tool.clone(),
             params: call.params.clone(),
@@ -285,7 +285,7 @@ impl Dispatcher {
             Err(error) => error.output(),
         };
         let filter = output.and_then(|output| output.filter.clone());
-        self.channel.emit(AgentEvent::ToolFinished {
+        self.channel.emit(LoopbackEvent::ToolFinished {
             id: call.id.clone(),
             tool: call.tool.clone(),
             failure: result.as_ref().err().map(ToolError::category),
@@ -349,14 +349,14 @@ impl EventSink for ToChannel {
                 call_id,
                 stream,
                 text,
-            } => AgentEvent::ToolOutput {
+            } => LoopbackEvent::ToolOutput {
                 id: call_id,
                 stream,
                 text,
             },
-            ToolEvent::Notice { text, .. } => AgentEvent::Notice(text),
-            ToolEvent::Warning { text, .. } => AgentEvent::Error(text),
-            ToolEvent::Rollback { call_id, changes } => AgentEvent::Rollback {
+            ToolEvent::Notice { text, .. } => LoopbackEvent::Notice(text),
+            ToolEvent::Warning { text, .. } => LoopbackEvent::Error(text),
+            ToolEvent::Rollback { call_id, changes } => LoopbackEvent::Rollback {
                 id: call_id,
                 changes,
             },

@@ -56,8 +56,8 @@ use outcome::TurnOutcome;
 /// A line of `/status`: what it is of, and what it says now of a session.
 pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);
 
-/// What an agent is made of.
-pub struct AgentParts {
+/// The parts that an agent is built from.
+pub struct AgentBuilder {
     /// `[agent]`.
     pub config: AgentConfig,
     /// `[tools.tafc]`.
@@ -200,12 +200,13 @@ pub enum Switch {
     Session(String),
 }
 
-impl Agent {
-    /// Opens the session's conversation.
+impl AgentBuilder {
+    /// Builds the agent: opens the session's conversation.
     ///
     /// # Errors
     /// [`HistoryError`] when it cannot be read back.
-    pub async fn open(parts: AgentParts) -> Result<Self, HistoryError> {
+    pub async fn build(self) -> Result<Agent, HistoryError> {
+        let parts = self;
         let said = [
             parts.instructions,
             native::skills::prompt(&parts.skills.skills),
@@ -236,7 +237,7 @@ impl Agent {
         .remembering(Arc::clone(&parts.permissions.grants))
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter);
-        Ok(Self {
+        Ok(Agent {
             offer: Offer::new(parts.config.tool_filter.clone(), parts.tafc, parts.embedder),
             config: parts.config,
             provider: parts.provider,
@@ -270,7 +271,9 @@ impl Agent {
             response_schema: parts.response_schema,
         })
     }
+}
 
+impl Agent {
     /// The session's id.
     #[must_use]
     pub fn session(&self) -> &str {

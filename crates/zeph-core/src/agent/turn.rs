@@ -26,7 +26,7 @@ use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reasoned::without_reasoning;
 use super::reflect::Reflections;
-use crate::channel::AgentEvent;
+use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
 /// What stops a turn from within.
@@ -72,7 +72,7 @@ impl Agent {
             Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
             Err(Stop::End(end, message)) => {
                 if end != TurnEnd::Error {
-                    self.channel.emit(AgentEvent::Notice(message.clone()));
+                    self.channel.emit(LoopbackEvent::Notice(message.clone()));
                 }
                 outcome.end = end;
                 outcome.message = Some(message);
@@ -111,7 +111,7 @@ impl Agent {
             if let Some(words) = reflections.take() {
                 self.history.push(Message::user(words), None).await?;
             }
-            self.channel.emit(AgentEvent::Requesting {
+            self.channel.emit(LoopbackEvent::Requesting {
                 iteration: limits.iterations() + 1,
             });
             self.offer_tools(&registry).await;
@@ -260,13 +260,13 @@ impl Agent {
             let mut sink = |event: StreamEvent| match event {
                 StreamEvent::TextDelta(text) => {
                     shown.push_str(&text);
-                    channel.emit(AgentEvent::Text(text));
+                    channel.emit(LoopbackEvent::Text(text));
                 }
                 StreamEvent::ReasoningDelta(text) => {
                     *reasons = true;
-                    channel.emit(AgentEvent::Reasoning(text));
+                    channel.emit(LoopbackEvent::Reasoning(text));
                 }
-                StreamEvent::Notice(text) => channel.emit(AgentEvent::Notice(text)),
+                StreamEvent::Notice(text) => channel.emit(LoopbackEvent::Notice(text)),
                 StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
             };
             tokio::select! {
@@ -316,7 +316,7 @@ impl Agent {
             .cost
             .zip(total.known_cost())
             .map(|(before, cost)| before.plus(cost));
-        self.channel.emit(AgentEvent::Usage(total.usage));
+        self.channel.emit(LoopbackEvent::Usage(total.usage));
         let rows = spent.to_stored();
         self.spending.merge(spent);
         for row in &rows {
@@ -356,10 +356,10 @@ impl Agent {
     ) -> Result<(Vec<ToolUseRequest>, HashSet<String>), Stop> {
         if let ChatResponse::Text { stop, .. } = &response {
             match stop {
-                StopReason::MaxTokens => self.channel.emit(AgentEvent::Notice(
+                StopReason::MaxTokens => self.channel.emit(LoopbackEvent::Notice(
                     "the answer was cut off by the model's output limit".to_owned(),
                 )),
-                StopReason::Refusal => self.channel.emit(AgentEvent::Notice(
+                StopReason::Refusal => self.channel.emit(LoopbackEvent::Notice(
                     "the provider's content filter stopped the answer".to_owned(),
                 )),
                 StopReason::EndTurn | StopReason::ToolUse => {}
@@ -370,7 +370,7 @@ impl Agent {
         outcome.text = message.text();
         let requests: Vec<_> = message.tool_uses().cloned().collect();
         if message.parts.is_empty() {
-            self.channel.emit(AgentEvent::Notice(
+            self.channel.emit(LoopbackEvent::Notice(
                 "the model gave an empty answer".to_owned(),
             ));
             return Ok((requests, skipped));
@@ -411,7 +411,7 @@ impl Agent {
             () = cancel.cancelled() => None,
         };
         if let Some(warning) = warning {
-            self.channel.emit(AgentEvent::Notice(warning));
+            self.channel.emit(LoopbackEvent::Notice(warning));
         }
         registry
     }
@@ -429,7 +429,7 @@ impl Agent {
         let (tools, warning) = offered.await;
         self.tools = tools;
         if let Some(warning) = warning {
-            self.channel.emit(AgentEvent::Notice(warning));
+            self.channel.emit(LoopbackEvent::Notice(warning));
         }
     }
 }

@@ -11,19 +11,42 @@ pub mod tasks;
 use std::sync::Arc;
 
 use zeph_memory::Store;
-use zeph_tools::ToolSet;
+use zeph_tools::{Tool, ToolGroup};
 
 use crate::embedding::Embedder;
 
-/// The executor of the native tools. With an `embedder` facts are also found by what they mean.
-#[must_use]
-pub fn native_tools(store: &Store, embedder: Option<Embedder>) -> ToolSet {
-    ToolSet::new(vec![
-        Arc::new(clock::GetCurrentTime::default()),
-        Arc::new(memory::MemorySave::new(store.clone())),
-        Arc::new(memory::MemorySearch::new(store.clone(), embedder)),
-        Arc::new(tasks::AddTask::new(store.clone())),
-        Arc::new(tasks::ListTasks::new(store.clone())),
-        Arc::new(tasks::UpdateTask::new(store.clone())),
-    ])
+/// The executor of the native tools.
+#[derive(Clone)]
+pub struct NativeExecutor {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl NativeExecutor {
+    /// Native tools that store in `store`. With an `embedder`, facts are also found by meaning.
+    #[must_use]
+    pub fn new(store: &Store, embedder: Option<Embedder>) -> Self {
+        Self {
+            tools: vec![
+                Arc::new(clock::GetCurrentTime::default()),
+                Arc::new(memory::MemorySave::new(store.clone())),
+                Arc::new(memory::MemorySearch::new(store.clone(), embedder)),
+                Arc::new(tasks::AddTask::new(store.clone())),
+                Arc::new(tasks::ListTasks::new(store.clone())),
+                Arc::new(tasks::UpdateTask::new(store.clone())),
+            ],
+        }
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn with(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+}
+
+impl ToolGroup for NativeExecutor {
+    fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
+    }
 }

@@ -17,10 +17,15 @@ mod line;
 mod tests;
 pub(crate) mod wire;
 
+use async_trait::async_trait;
 use secrecy::SecretString;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
+use crate::price::Prices;
+use crate::provider::{
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
+};
 use crate::remote::endpoint::Place;
 use crate::remote::{Limits, RemoteProvider};
 use wire::OllamaChat;
@@ -36,21 +41,74 @@ pub(crate) const PLACE: Place = Place {
 /// the tools and a conversation, and little enough for a small machine.
 pub const DEFAULT_CONTEXT_WINDOW: usize = 16_384;
 
-/// An Ollama.
-///
-/// # Errors
-/// As [`RemoteProvider::new`].
-pub(crate) fn provider(
-    config: &ProviderConfig,
-    retry: RetryConfig,
-    api_key: Option<SecretString>,
-) -> Result<RemoteProvider<OllamaChat>, LlmError> {
-    let limits = Limits::of(config, DEFAULT_CONTEXT_WINDOW);
-    let wire = OllamaChat {
-        model: config.model.clone(),
-        context_window: limits.context_window,
-        max_output_tokens: config.max_output_tokens,
-        images: limits.images,
-    };
-    RemoteProvider::new(config, retry, api_key, limits, wire)
+/// A provider that speaks Ollama's API.
+#[derive(Debug)]
+pub struct OllamaProvider {
+    remote: RemoteProvider<OllamaChat>,
+}
+
+impl OllamaProvider {
+    /// A provider for a checked configuration. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// `Config` for a `base_url` that cannot be used; `Auth` if the configuration names a key and
+    /// `api_key` is absent or cannot be sent in a header.
+    pub fn new(
+        config: &ProviderConfig,
+        retry: RetryConfig,
+        api_key: Option<SecretString>,
+    ) -> Result<Self, LlmError> {
+        let limits = Limits::of(config, DEFAULT_CONTEXT_WINDOW);
+        let wire = OllamaChat {
+            model: config.model.clone(),
+            context_window: limits.context_window,
+            max_output_tokens: config.max_output_tokens,
+            images: limits.images,
+        };
+        let remote = RemoteProvider::new(config, retry, api_key, limits, wire)?;
+        Ok(Self { remote })
+    }
+}
+
+#[async_trait]
+impl LlmProvider for OllamaProvider {
+    fn name(&self) -> &str {
+        self.remote.name()
+    }
+
+    fn model(&self) -> &str {
+        self.remote.model()
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        self.remote.supports_tool_use()
+    }
+
+    fn supports_images(&self) -> bool {
+        self.remote.supports_images()
+    }
+
+    fn context_window(&self) -> usize {
+        self.remote.context_window()
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.remote.prices()
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        self.remote.chat_stream(request, sink).await
+    }
+
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        self.remote.embedding_model()
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
+        self.remote.embed(texts).await
+    }
 }

@@ -28,7 +28,7 @@ use crate::output::ToolOutput;
 use crate::shell::capture::{HeadTail, Limits};
 use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
 use crate::shell::{ShellConfig, env, program};
-use crate::toolset::Tool;
+use crate::toolset::{Tool, ToolGroup};
 use parse::{Collector, Diagnostic};
 use sources::Sources;
 
@@ -52,6 +52,28 @@ struct Params {
     kind: Option<Kind>,
     #[schemars(range(min = 1))]
     max_diagnostics: Option<usize>,
+}
+
+/// The executor of `diagnostics`.
+#[derive(Clone)]
+pub struct DiagnosticsExecutor {
+    tools: [Arc<dyn Tool>; 1],
+}
+
+impl DiagnosticsExecutor {
+    /// Serves `tool`.
+    #[must_use]
+    pub fn new(tool: Diagnostics) -> Self {
+        Self {
+            tools: [Arc::new(tool)],
+        }
+    }
+}
+
+impl ToolGroup for DiagnosticsExecutor {
+    fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
+    }
 }
 
 /// The tool.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolSet};
+use crate::toolset::{Tool, ToolGroup};
 
 mod atomic;
 mod budget;
@@ -74,31 +74,45 @@ pub use undo::FileUndo;
 /// The time after which a search ends with what it has.
 const SEARCH_TIME: Duration = Duration::from_secs(20);
 
-/// The file tools, which touch nothing outside `sandbox`.
-#[must_use]
-pub fn file_tools(sandbox: Arc<Sandbox>) -> ToolSet {
-    let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(read::ReadTool::new(Arc::clone(&sandbox))),
-        Arc::new(write::WriteTool::new(Arc::clone(&sandbox))),
-        Arc::new(edit::EditTool::new(Arc::clone(&sandbox))),
-        Arc::new(grep::GrepTool::new(Arc::clone(&sandbox), SEARCH_TIME)),
-        Arc::new(find_path::FindPathTool::new(
-            Arc::clone(&sandbox),
-            SEARCH_TIME,
-        )),
-        Arc::new(list_directory::ListDirectoryTool::new(Arc::clone(&sandbox))),
-        Arc::new(get_file_tree::GetFileTreeTool::new(
-            Arc::clone(&sandbox),
-            SEARCH_TIME,
-        )),
-        Arc::new(create_directory::CreateDirectoryTool::new(Arc::clone(
-            &sandbox,
-        ))),
-        Arc::new(delete_path::DeletePathTool::new(Arc::clone(&sandbox))),
-        Arc::new(move_path::MovePathTool::new(Arc::clone(&sandbox))),
-        Arc::new(copy_path::CopyPathTool::new(sandbox)),
-    ];
-    ToolSet::new(tools)
+/// The executor of the file tools.
+#[derive(Clone)]
+pub struct FileExecutor {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl FileExecutor {
+    /// File tools that touch nothing outside `sandbox`.
+    #[must_use]
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(read::ReadTool::new(Arc::clone(&sandbox))),
+            Arc::new(write::WriteTool::new(Arc::clone(&sandbox))),
+            Arc::new(edit::EditTool::new(Arc::clone(&sandbox))),
+            Arc::new(grep::GrepTool::new(Arc::clone(&sandbox), SEARCH_TIME)),
+            Arc::new(find_path::FindPathTool::new(
+                Arc::clone(&sandbox),
+                SEARCH_TIME,
+            )),
+            Arc::new(list_directory::ListDirectoryTool::new(Arc::clone(&sandbox))),
+            Arc::new(get_file_tree::GetFileTreeTool::new(
+                Arc::clone(&sandbox),
+                SEARCH_TIME,
+            )),
+            Arc::new(create_directory::CreateDirectoryTool::new(Arc::clone(
+                &sandbox,
+            ))),
+            Arc::new(delete_path::DeletePathTool::new(Arc::clone(&sandbox))),
+            Arc::new(move_path::MovePathTool::new(Arc::clone(&sandbox))),
+            Arc::new(copy_path::CopyPathTool::new(sandbox)),
+        ];
+        Self { tools }
+    }
+}
+
+impl ToolGroup for FileExecutor {
+    fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
+    }
 }
 
 /// What to say of the syntax errors that a change of the file at `path` has brought; `old` is

@@ -1,6 +1,6 @@
 //! From what a command prints to what is read of it.
 //!
-//! [`Filters::start`] finds the rule by the command. [`FilterRun::push`] takes the text piece by piece:
+//! [`FilterPipeline::start`] finds the rule by the command. [`FilterRun::push`] takes the text piece by piece:
 //! sanitize → lines → strategies, with the fact guard beside them. [`FilterRun::finish`] takes the exit
 //! code, picks between the rule's two chains, has the guard put back what vanished, and measures.
 //! Whatever the length of the output, memory stays bounded.
@@ -24,7 +24,7 @@ use crate::secrets::Piece;
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
-pub struct Filters {
+pub struct FilterPipeline {
     book: RuleBook,
     metrics: Arc<FilterMetrics>,
     habits: Mutex<Habits>,
@@ -42,7 +42,7 @@ pub enum Plan {
     Unknown,
 }
 
-impl Filters {
+impl FilterPipeline {
     /// Filters by the rules of `book`.
     #[must_use]
     pub fn new(book: RuleBook) -> Self {
@@ -476,20 +476,25 @@ mod tests {
     use super::super::load::parse_rules;
     use super::*;
 
-    fn filters(rules: &str) -> Filters {
+    fn filters(rules: &str) -> FilterPipeline {
         let (rules, warnings) = parse_rules("test", rules);
         assert_eq!(warnings, []);
-        Filters::new(RuleBook::new(rules))
+        FilterPipeline::new(RuleBook::new(rules))
     }
 
-    fn run(filters: &Filters, printed: &str, exit_code: i32) -> Filtered {
+    fn run(filters: &FilterPipeline, printed: &str, exit_code: i32) -> Filtered {
         let mut run = filters.start("build", 50_000);
         run.push(printed);
         run.finish(Some(exit_code))
     }
 
     /// What is read of an output without a rule that comes in pieces of so many bytes.
-    fn in_pieces(filters: &Filters, max_chars: usize, printed: &str, bytes: usize) -> Filtered {
+    fn in_pieces(
+        filters: &FilterPipeline,
+        max_chars: usize,
+        printed: &str,
+        bytes: usize,
+    ) -> Filtered {
         let mut run = filters.start("unheard-of", max_chars);
         let mut rest = printed;
         while !rest.is_empty() {
@@ -645,7 +650,7 @@ mod tests {
     /// pieces the output comes.
     #[test]
     fn of_what_is_unlike_head_tail_and_facts_are_read() {
-        let filters = Filters::new(RuleBook::new(Vec::new()));
+        let filters = FilterPipeline::new(RuleBook::new(Vec::new()));
         let word = |number: u64| {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             let letter = |byte: &u8| char::from(b'a' + byte % 26);
@@ -689,7 +694,7 @@ mod tests {
     /// matter in which pieces it comes.
     #[test]
     fn of_what_is_much_and_unlike_the_first_lines_are_grouped() {
-        let filters = Filters::new(RuleBook::new(Vec::new()));
+        let filters = FilterPipeline::new(RuleBook::new(Vec::new()));
         let mut printed = String::new();
         for number in 0..100_000_u64 {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();

@@ -61,7 +61,7 @@ pub type CustomMatch = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// For which commands a rule is.
 #[derive(Clone)]
-pub enum Match {
+pub enum CommandMatcher {
     /// For this command, with these arguments.
     Exact(String),
     /// For all commands that begin so.
@@ -72,7 +72,7 @@ pub enum Match {
     Custom(CustomMatch),
 }
 
-impl std::fmt::Debug for Match {
+impl std::fmt::Debug for CommandMatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exact(text) => write!(f, "exact {text:?}"),
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Match {
     }
 }
 
-impl Match {
+impl CommandMatcher {
     /// Whether it is for `command`.
     #[must_use]
     pub fn is_for(&self, command: &str) -> bool {
@@ -102,7 +102,7 @@ pub struct Rule {
     /// Its name; a later rule of the same name takes its place.
     pub name: String,
     /// For which commands it is.
-    pub matches: Match,
+    pub matches: CommandMatcher,
     /// Whether it is used.
     pub enabled: bool,
     /// Its tests.
@@ -135,7 +135,7 @@ impl Rule {
     ) -> Result<Self, String> {
         Ok(Self {
             name: name.into(),
-            matches: Match::Custom(decide),
+            matches: CommandMatcher::Custom(decide),
             enabled: true,
             tests: Vec::new(),
             strategies: recipes(OneOrMany::Many(strategies))?,
@@ -174,14 +174,14 @@ impl MatchSpec {
             .or(self.regex)
     }
 
-    fn compile(self) -> Result<Match, String> {
+    fn compile(self) -> Result<CommandMatcher, String> {
         match (self.exact, self.prefix, self.regex) {
-            (Some(text), None, None) => filled(text, "exact").map(Match::Exact),
-            (None, Some(text), None) => filled(text, "prefix").map(Match::Prefix),
+            (Some(text), None, None) => filled(text, "exact").map(CommandMatcher::Exact),
+            (None, Some(text), None) => filled(text, "prefix").map(CommandMatcher::Prefix),
             (None, None, Some(pattern)) => RegexBuilder::new(checked_pattern(&pattern)?)
                 .size_limit(MAX_COMPILED)
                 .build()
-                .map(Match::Regex)
+                .map(CommandMatcher::Regex)
                 .map_err(|error| in_a_line(&error)),
             _ => Err("`match` needs exactly one of `exact`, `prefix` and `regex`".to_owned()),
         }

@@ -1,6 +1,6 @@
 //! Runs the tests that stand in the rules.
 
-use super::engine::{Filters, Plan};
+use super::engine::{FilterPipeline, Plan};
 use super::rule::RuleTest;
 use super::rulebook::RuleBook;
 
@@ -34,7 +34,7 @@ pub struct TestFailure {
 /// Runs the tests of all rules that are switched on.
 #[must_use]
 pub fn verify(book: &RuleBook) -> Vec<RuleReport> {
-    let filters = Filters::new(book.clone());
+    let filters = FilterPipeline::new(book.clone());
     let enabled = book.rules().filter(|rule| rule.enabled);
     let report = |name: &String, tests: &[RuleTest]| RuleReport {
         rule: name.clone(),
@@ -49,7 +49,12 @@ pub fn verify(book: &RuleBook) -> Vec<RuleReport> {
         .collect()
 }
 
-fn run(filters: &Filters, name: &str, number: usize, test: &RuleTest) -> Option<TestFailure> {
+fn run(
+    filters: &FilterPipeline,
+    name: &str,
+    number: usize,
+    test: &RuleTest,
+) -> Option<TestFailure> {
     let found = match filters.plan(&test.command) {
         Plan::Rule(rule) => Some(rule.name.clone()),
         Plan::Plain | Plan::Unknown => None,

@@ -151,12 +151,12 @@ impl Window {
 
 /// The windows of all sessions of this process.
 #[derive(Debug)]
-pub struct Anomalies {
+pub struct AnomalyDetector {
     config: AnomalyConfig,
     sessions: Mutex<HashMap<String, BTreeMap<String, Window>>>,
 }
 
-impl Anomalies {
+impl AnomalyDetector {
     /// Empty windows.
     #[must_use]
     pub fn new(config: AnomalyConfig) -> Self {
@@ -309,7 +309,7 @@ mod tests {
     /// Proves PERM-41.
     #[test]
     fn a_blocked_tool_stays_blocked_until_it_is_unblocked() {
-        let anomalies = Anomalies::new(config(2, 0.5));
+        let anomalies = AnomalyDetector::new(config(2, 0.5));
         let fails = || Err(ToolError::permanent("gone"));
         let works = || Ok(ToolOutput::text(""));
         assert_eq!(anomalies.record("s", "read", &fails()), None);
@@ -336,7 +336,7 @@ mod tests {
             "a new window"
         );
 
-        let telling = Anomalies::new(AnomalyConfig {
+        let telling = AnomalyDetector::new(AnomalyConfig {
             auto_block: false,
             ..config(1, 1.0)
         });

@@ -81,7 +81,7 @@ pub struct DependencyConfig {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_total_boost: f32,
     /// What each tool depends on.
-    pub rules: BTreeMap<String, DependencyRule>,
+    pub rules: BTreeMap<String, ToolDependency>,
 }
 
 impl Default for DependencyConfig {
@@ -110,7 +110,7 @@ pub enum DependencyMode {
 /// What one tool depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct DependencyRule {
+pub struct ToolDependency {
     /// Tools that all have to succeed in the session before it may be called.
     pub requires: Vec<String>,
     /// Tools that make it nearer to what is asked once they have succeeded.

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::anomaly::Anomalies;
+use super::anomaly::AnomalyDetector;
 use super::dependencies::Dependencies;
 use super::quota::Quota;
 use super::reputation::Reputations;
-use super::utility::Utility;
+use super::utility::UtilityScorer;
 
 /// The limits that hold; what is `None` is switched off.
 #[derive(Clone, Default)]
@@ -15,11 +15,11 @@ pub struct CallLimits {
     /// How many calls a session may make.
     pub quota: Option<Quota>,
     /// What blocks tools that fail too often.
-    pub anomalies: Option<Arc<Anomalies>>,
+    pub anomalies: Option<Arc<AnomalyDetector>>,
     /// How well tools are called.
     pub reputations: Arc<Reputations>,
     /// What skips calls that are of no use.
-    pub utility: Option<Arc<Utility>>,
+    pub utility: Option<Arc<UtilityScorer>>,
     /// Which tools need others to succeed first.
     pub dependencies: Option<Arc<Dependencies>>,
 }

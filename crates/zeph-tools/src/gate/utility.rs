@@ -165,12 +165,12 @@ struct Session {
 
 /// What was called in all sessions of this process, and what is worth calling again.
 #[derive(Debug)]
-pub struct Utility {
+pub struct UtilityScorer {
     config: UtilityConfig,
     sessions: Mutex<HashMap<String, Session>>,
 }
 
-impl Utility {
+impl UtilityScorer {
     /// Nothing was called yet.
     #[must_use]
     pub fn new(config: UtilityConfig) -> Self {

@@ -96,18 +96,22 @@ fn what_is_no_number_refuses() {
             },
         ] {
             assert!(score(&known).is_err(), "{known:?}");
-            let utility = Utility::new(UtilityConfig::default());
+            let utility = UtilityScorer::new(UtilityConfig::default());
             assert!(utility.judge(&known).is_err(), "{known:?}");
         }
     }
     for threshold in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let utility = Utility::new(UtilityConfig {
+        let utility = UtilityScorer::new(UtilityConfig {
             threshold,
             ..UtilityConfig::default()
         });
         assert!(utility.judge(&FRESH).is_err(), "{threshold}");
     }
-    assert!(Utility::new(UtilityConfig::default()).judge(&FRESH).is_ok());
+    assert!(
+        UtilityScorer::new(UtilityConfig::default())
+            .judge(&FRESH)
+            .is_ok()
+    );
 }
 
 /// Proves PERM-42: these two are exempt whatever is configured.
@@ -123,7 +127,7 @@ fn skills_are_always_exempt() {
         ..UtilityConfig::default()
     });
     for config in configs.into_iter().chain([UtilityConfig::default()]) {
-        let utility = Utility::new(config.clone());
+        let utility = UtilityScorer::new(config.clone());
         for tool in ["invoke_skill", "load_skill"] {
             assert!(utility.spares(tool, &Annotations::READ), "{config:?}");
         }
@@ -141,14 +145,14 @@ fn skills_are_always_exempt() {
 
 /// One session with a clock of its own.
 struct World {
-    utility: Utility,
+    utility: UtilityScorer,
     now: Instant,
 }
 
 impl World {
     fn new() -> Self {
         Self {
-            utility: Utility::new(UtilityConfig::default()),
+            utility: UtilityScorer::new(UtilityConfig::default()),
             now: Instant::now(),
         }
     }

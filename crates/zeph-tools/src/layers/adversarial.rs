@@ -21,7 +21,7 @@ use crate::gate::adversarial::{
     AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, Unjudged, Verdict,
     claim, question,
 };
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 /// All that the model is told of a denied call.
 const DENIED: &str = "policy denied this call";
 
@@ -29,7 +29,7 @@ const DENIED: &str = "policy denied this call";
 pub struct AdversarialLayer {
     gate: AdversarialGate,
     registry: SharedRegistry,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
 }
 
 /// What asking came to, with a reason for the person where there is no verdict.
@@ -38,7 +38,11 @@ type Outcome = Result<Verdict, (Unjudged, String)>;
 impl AdversarialLayer {
     /// A layer that has calls judged by `gate`, without the values that `secrets` knows.
     #[must_use]
-    pub fn new(gate: AdversarialGate, registry: SharedRegistry, secrets: Arc<Secrets>) -> Self {
+    pub fn new(
+        gate: AdversarialGate,
+        registry: SharedRegistry,
+        secrets: Arc<SecurityPatterns>,
+    ) -> Self {
         Self {
             gate,
             registry,

@@ -10,17 +10,17 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
-use crate::gate::anomaly::{Anomalies, Anomaly};
+use crate::gate::anomaly::{Anomaly, AnomalyDetector};
 
 /// See the module.
 pub struct AnomalyLayer {
-    anomalies: Arc<Anomalies>,
+    anomalies: Arc<AnomalyDetector>,
 }
 
 impl AnomalyLayer {
     /// A layer that looks on with `anomalies`.
     #[must_use]
-    pub fn new(anomalies: Arc<Anomalies>) -> Self {
+    pub fn new(anomalies: Arc<AnomalyDetector>) -> Self {
         Self { anomalies }
     }
 }

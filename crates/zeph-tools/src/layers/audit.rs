@@ -19,7 +19,7 @@ use crate::context::{Answer, CallContext};
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, format_for_llm};
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 
 /// The tool whose calls always have an exit code.
 const BASH: &str = "bash";
@@ -38,13 +38,13 @@ const ENTRY_BYTES: usize = 16 * 1024;
 /// See the module.
 pub struct AuditLayer {
     trail: AuditTrail,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
 }
 
 impl AuditLayer {
     /// A layer that writes to `trail`, without what `secrets` finds.
     #[must_use]
-    pub fn new(trail: AuditTrail, secrets: Arc<Secrets>) -> Self {
+    pub fn new(trail: AuditTrail, secrets: Arc<SecurityPatterns>) -> Self {
         Self { trail, secrets }
     }
 

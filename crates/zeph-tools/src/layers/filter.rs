@@ -15,20 +15,20 @@ use crate::call::ToolCall;
 use crate::context::{CallContext, Origin};
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
-use crate::filter::Filters;
+use crate::filter::FilterPipeline;
 use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::{Overflow, OverflowRef};
 use crate::shell::bash::BASH;
 
 /// See the module.
 pub struct FilterLayer {
-    filters: Arc<Filters>,
+    filters: Arc<FilterPipeline>,
 }
 
 impl FilterLayer {
     /// A layer that tells `filters` what the model does.
     #[must_use]
-    pub fn new(filters: Arc<Filters>) -> Self {
+    pub fn new(filters: Arc<FilterPipeline>) -> Self {
         Self { filters }
     }
 }

@@ -11,7 +11,7 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
-use crate::gate::policy::{Policy, PolicyEffect};
+use crate::gate::policy::{PolicyEffect, PolicyEnforcer};
 use crate::gate::subject::{redirected, subject_after};
 use crate::gate::{About, Places};
 
@@ -21,7 +21,7 @@ pub const DENIED: &str = "policy denied this call";
 /// See the module.
 #[derive(Clone)]
 pub struct PolicyLayer {
-    policy: Arc<Policy>,
+    policy: Arc<PolicyEnforcer>,
     places: Arc<Places>,
     registry: SharedRegistry,
 }
@@ -29,7 +29,7 @@ pub struct PolicyLayer {
 impl PolicyLayer {
     /// A layer that decides by `policy`; paths begin at `places`.
     #[must_use]
-    pub fn new(policy: Arc<Policy>, places: Arc<Places>, registry: SharedRegistry) -> Self {
+    pub fn new(policy: Arc<PolicyEnforcer>, places: Arc<Places>, registry: SharedRegistry) -> Self {
         Self {
             policy,
             places,

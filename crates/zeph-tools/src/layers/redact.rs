@@ -14,19 +14,19 @@ use crate::context::CallContext;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::Overflow;
-use crate::secrets::{Kinds, Secrets};
+use crate::secrets::{Kinds, SecurityPatterns};
 
 /// The tool whose text must be that of the file.
 const VERBATIM: &str = "read";
 
 /// See the module.
 pub struct RedactLayer {
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
 }
 
 /// What is done with the texts of one result.
 struct Pass<'s> {
-    secrets: &'s Arc<Secrets>,
+    secrets: &'s Arc<SecurityPatterns>,
     /// Only known values are replaced.
     verbatim: bool,
     found: Kinds,
@@ -35,7 +35,7 @@ struct Pass<'s> {
 impl RedactLayer {
     /// A layer that replaces what `secrets` finds.
     #[must_use]
-    pub fn new(secrets: Arc<Secrets>) -> Self {
+    pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
         Self { secrets }
     }
 }

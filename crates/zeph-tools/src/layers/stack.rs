@@ -52,11 +52,11 @@ use crate::composite::{CompositeExecutor, DuplicateTool};
 use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::gate::CallLimits;
 use crate::gate::adversarial::AdversarialGate;
-use crate::gate::policy::Policy;
+use crate::gate::policy::PolicyEnforcer;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 use crate::skill::Skills;
 
 /// What the stack is made of. By default it has no executors, leaves no entries and limits nothing.
@@ -79,13 +79,13 @@ pub struct StackParts {
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
     /// What is kept out of results and of the audit trail.
-    pub secrets: Arc<Secrets>,
+    pub secrets: Arc<SecurityPatterns>,
     /// The skills that can be used; none where there are none.
     pub skills: Option<Arc<Skills>>,
     /// What refuses commands whatever else allows them; none where there is no shell.
     pub blocklist: Option<Arc<dyn ToolLayer>>,
     /// The rules that hold in every mode, whoever agrees; none where they are switched off.
-    pub policy: Option<Arc<Policy>>,
+    pub policy: Option<Arc<PolicyEnforcer>>,
     /// What decides whether a call may run.
     pub permissions: Permissions,
 }

@@ -16,11 +16,11 @@ use crate::context::{CallContext, Origin};
 use crate::error::ToolError;
 use crate::feedback::ToolResult;
 use crate::gate::reputation::Reputations;
-use crate::gate::utility::Utility;
+use crate::gate::utility::UtilityScorer;
 
 /// See the module.
 pub struct UtilityLayer {
-    utility: Arc<Utility>,
+    utility: Arc<UtilityScorer>,
     reputations: Arc<Reputations>,
     registry: SharedRegistry,
 }
@@ -29,7 +29,7 @@ impl UtilityLayer {
     /// A layer that judges by `utility`.
     #[must_use]
     pub fn new(
-        utility: Arc<Utility>,
+        utility: Arc<UtilityScorer>,
         reputations: Arc<Reputations>,
         registry: SharedRegistry,
     ) -> Self {

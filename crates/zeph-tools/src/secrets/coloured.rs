@@ -202,7 +202,7 @@ fn has_c1(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::Secrets;
+    use crate::secrets::SecurityPatterns;
 
     /// Proves OUT-21: no more is kept than is handed on, however often a key seems to begin.
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let begin = ["-----BEGIN ", "PRIVATE KEY-----"].concat();
         let line = format!("\x1b[1m{begin}\x1b[m\n\x1b[32mnothing\x1b[m\nok\x1b[m\n");
         let text = line.repeat(100);
-        let mut redactor = StreamRedactor::new(Arc::new(Secrets::default()));
+        let mut redactor = StreamRedactor::new(Arc::new(SecurityPatterns::default()));
         let piece = redactor.push_piece(&text);
         assert_eq!(piece.text(), text);
         let shown: Vec<&str> = piece.without_colours().map(|(_, shown)| shown).collect();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Secrets;
+use super::SecurityPatterns;
 use super::kind::Kinds;
 
-impl Secrets {
+impl SecurityPatterns {
     /// Replaces the values in every string of a JSON value; a string whose key gives it away is
     /// replaced as a whole. Returns what was found.
     pub fn redact_json(self: &Arc<Self>, value: &mut Value) -> Kinds {

@@ -42,7 +42,7 @@ use known::Known;
 
 /// What is looked for, and whether it is replaced.
 #[derive(Debug, Default)]
-pub struct Secrets {
+pub struct SecurityPatterns {
     shows: bool,
     extras: Vec<Extra>,
     known: Known,
@@ -66,7 +66,7 @@ pub struct Redacted<'t> {
     pub kinds: Kinds,
 }
 
-impl Secrets {
+impl SecurityPatterns {
     /// What `config` says, and those of its patterns that cannot be used.
     #[must_use]
     pub fn new(config: &SecurityConfig, known: &KnownValues) -> (Self, Vec<Skipped>) {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::{memchr, memrchr};
 
-use super::Secrets;
+use super::SecurityPatterns;
 use super::kind::Kind;
 use super::line::{LOOK_BACK, Line};
 use super::marker::MARK;
@@ -88,7 +88,7 @@ impl Prefilter {
 
 /// Goes through the candidates of a text.
 pub(super) struct Candidates<'t> {
-    secrets: &'t Secrets,
+    secrets: &'t SecurityPatterns,
     text: &'t str,
     /// What was found last; `None` before.
     next: Option<Option<(usize, Family)>>,
@@ -97,7 +97,7 @@ pub(super) struct Candidates<'t> {
 
 impl<'t> Candidates<'t> {
     /// Of `text`.
-    pub(super) fn new(secrets: &'t Secrets, text: &'t str) -> Self {
+    pub(super) fn new(secrets: &'t SecurityPatterns, text: &'t str) -> Self {
         Self {
             secrets,
             text,
@@ -184,7 +184,7 @@ impl<'t> Candidates<'t> {
 }
 
 /// Whether nothing is found on a line.
-pub(super) fn is_clean(secrets: &Secrets, line: &str) -> bool {
+pub(super) fn is_clean(secrets: &SecurityPatterns, line: &str) -> bool {
     Candidates::new(secrets, line).suspect(0).is_none()
 }
 
@@ -238,7 +238,7 @@ impl Prefilter {
 }
 
 /// Bytes at the end of a line that has begun with which a literal or a known value may begin.
-pub(super) fn begun(secrets: &Secrets, text: &str) -> usize {
+pub(super) fn begun(secrets: &SecurityPatterns, text: &str) -> usize {
     PREFILTER.begun(text).max(secrets.known.begun(text))
 }
 
@@ -254,7 +254,7 @@ pub(super) enum Use {
 /// Looks for secrets in a line, from the byte `from` on; what stands before it is known to hold
 /// none that ends behind it. Without `complete` the line goes on.
 pub(super) fn scan(
-    secrets: &Secrets,
+    secrets: &SecurityPatterns,
     text: &str,
     from: usize,
     complete: bool,
@@ -331,7 +331,7 @@ fn is_marked(text: &str, range: &Range<usize>) -> bool {
 }
 
 fn literal_findings(
-    secrets: &Secrets,
+    secrets: &SecurityPatterns,
     text: &str,
     from: usize,
     complete: bool,

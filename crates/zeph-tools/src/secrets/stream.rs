@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr2, memrchr};
 
-use super::Secrets;
+use super::SecurityPatterns;
 use super::coloured::{Piece, Shown};
 use super::kind::{Kind, Kinds};
 use super::line::LOOK_BACK;
@@ -32,7 +32,7 @@ const HEADERS: usize = 8;
 /// Replaces the values of secrets in a text that comes in pieces.
 #[derive(Debug)]
 pub struct StreamRedactor {
-    pub(super) secrets: Arc<Secrets>,
+    pub(super) secrets: Arc<SecurityPatterns>,
     /// Whether the text is handed out as it is.
     shows: bool,
     /// The line that has begun.
@@ -67,7 +67,7 @@ enum State {
 impl StreamRedactor {
     /// Replaces what `secrets` finds; where they say that values shall be shown, it only takes note.
     #[must_use]
-    pub fn new(secrets: Arc<Secrets>) -> Self {
+    pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             shows: secrets.shows(),
             ..Self::strict(secrets)
@@ -75,7 +75,7 @@ impl StreamRedactor {
     }
 
     /// Replaces what `secrets` finds, whatever they say of showing it.
-    pub(super) fn strict(secrets: Arc<Secrets>) -> Self {
+    pub(super) fn strict(secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             secrets,
             shows: false,

@@ -187,7 +187,7 @@ fn signal_name(signal: i32) -> String {
 mod tests {
     use super::*;
     use crate::event::OutputStream;
-    use crate::filter::Filters;
+    use crate::filter::FilterPipeline;
     use crate::overflow::OverflowConfig;
     use crate::shell::capture::Capture;
     use crate::shell::reduced::budget;
@@ -211,7 +211,7 @@ mod tests {
         };
         let mut capture = Capture::new(&config, &std::sync::Arc::default());
         let _ = capture.push(OutputStream::Stdout, stdout.as_bytes());
-        let mut filter = Filters::off().start("", budget(&config));
+        let mut filter = FilterPipeline::off().start("", budget(&config));
         filter.push(stdout);
         let captured = capture.finish();
         let reduced = Reduced::new(captured.merged.clone(), filter.finish(None), &config);

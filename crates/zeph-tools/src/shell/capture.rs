@@ -9,7 +9,7 @@ use memchr::{memchr, memchr_iter};
 use crate::event::OutputStream;
 use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{Finished, LongText, OverflowConfig};
-use crate::secrets::{Kinds, Piece, Secrets, StreamRedactor};
+use crate::secrets::{Kinds, Piece, SecurityPatterns, StreamRedactor};
 
 /// How many bytes are kept of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl Capture {
     /// An empty capture. A stream of no more than the threshold's characters is kept whole, if
     /// each is one byte.
     #[must_use]
-    pub fn new(config: &OverflowConfig, secrets: &Arc<Secrets>) -> Self {
+    pub fn new(config: &OverflowConfig, secrets: &Arc<SecurityPatterns>) -> Self {
         let half = config.threshold.div_ceil(2).max(LEAST);
         let limits = Limits {
             head: half,

@@ -16,12 +16,12 @@ use crate::diagnostics::Diagnostics;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
-use crate::filter::Filters;
+use crate::filter::FilterPipeline;
 use crate::layers::CallPath;
 use crate::layers::blocklist::BlocklistLayer;
 use crate::output::ToolOutput;
 use crate::overflow::OverflowConfig;
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 use crate::trust::TrustLevel;
 
 use super::admit::Admission;
@@ -52,8 +52,8 @@ pub struct ShellExecutor {
     sandbox: Told,
     definitions: Vec<ToolDef>,
     pub(super) overflow: OverflowConfig,
-    secrets: Arc<Secrets>,
-    filters: Arc<Filters>,
+    secrets: Arc<SecurityPatterns>,
+    filters: Arc<FilterPipeline>,
     pub(super) jobs: Jobs,
 }
 
@@ -112,7 +112,7 @@ impl ShellExecutor {
                 .collect(),
             overflow: OverflowConfig::default(),
             secrets: Arc::default(),
-            filters: Arc::new(Filters::off()),
+            filters: Arc::new(FilterPipeline::off()),
             jobs: Jobs::default(),
         })
     }
@@ -127,7 +127,7 @@ impl ShellExecutor {
 
     /// The same with other secrets that are kept out of what commands print.
     #[must_use]
-    pub fn redacting(mut self, secrets: Arc<Secrets>) -> Self {
+    pub fn redacting(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
         self.secrets = secrets;
         self
@@ -135,13 +135,13 @@ impl ShellExecutor {
 
     /// What is done with what commands print.
     #[must_use]
-    pub fn filters(&self) -> &Arc<Filters> {
+    pub fn filters(&self) -> &Arc<FilterPipeline> {
         &self.filters
     }
 
     /// The same with filters for what commands print; without them it is sanitized alone.
     #[must_use]
-    pub fn filtering(mut self, filters: Arc<Filters>) -> Self {
+    pub fn filtering(mut self, filters: Arc<FilterPipeline>) -> Self {
         self.filters = filters;
         self
     }

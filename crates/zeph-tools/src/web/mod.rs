@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::def::Annotations;
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolSet};
+use crate::toolset::{Tool, ToolGroup};
 
 mod address;
 mod answer;
@@ -43,31 +43,45 @@ const LOOKS_OUT: Annotations = Annotations {
     ..Annotations::READ
 };
 
-/// The web tools, within the limits of `config`.
-///
-/// # Errors
-/// An entry of `allowed_domains` or `denied_domains` that is no domain.
-pub fn web_tools(config: &ScrapeConfig) -> Result<ToolSet, DomainError> {
-    Ok(tools(client::WebClient::new(config)?))
+/// The executor of the web tools.
+#[derive(Clone)]
+pub struct WebScrapeExecutor {
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+impl WebScrapeExecutor {
+    /// Web tools within the limits of `config`.
+    ///
+    /// # Errors
+    /// An entry of `allowed_domains` or `denied_domains` that is not a domain.
+    pub fn new(config: &ScrapeConfig) -> Result<Self, DomainError> {
+        Ok(Self::with_client(client::WebClient::new(config)?))
+    }
+
+    fn with_client(client: client::WebClient) -> Self {
+        let client = Arc::new(client);
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(scrape::ScrapeTool::new(Arc::clone(&client), PARSE_TIME)),
+            Arc::new(fetch::FetchTool::new(client, PARSE_TIME)),
+        ];
+        Self { tools }
+    }
+}
+
+impl ToolGroup for WebScrapeExecutor {
+    fn tools(&self) -> &[Arc<dyn Tool>] {
+        &self.tools
+    }
 }
 
 /// Why the web tools would refuse a URL, as far as that shows without asking for the addresses of
 /// its name; `None` where they would not.
 ///
 /// # Errors
-/// As [`web_tools`].
+/// As [`WebScrapeExecutor::new`].
 pub fn refusal(config: &ScrapeConfig, url: &str) -> Result<Option<String>, DomainError> {
     let guard = url_guard::UrlGuard::new(config, address::AddressRule::Public)?;
     Ok(guard.check(url).err().map(|refusal| refusal.to_string()))
-}
-
-fn tools(client: client::WebClient) -> ToolSet {
-    let client = Arc::new(client);
-    let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(scrape::ScrapeTool::new(Arc::clone(&client), PARSE_TIME)),
-        Arc::new(fetch::FetchTool::new(client, PARSE_TIME)),
-    ];
-    ToolSet::new(tools)
 }
 
 /// Runs work on a thread that may block.

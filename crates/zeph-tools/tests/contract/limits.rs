@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::CallLimits;
-use zeph_tools::gate::anomaly::{Anomalies, AnomalyConfig};
+use zeph_tools::gate::anomaly::{AnomalyConfig, AnomalyDetector};
 use zeph_tools::gate::quota::{BatchSeats, CallCounter, CountError, Quota, Taken};
-use zeph_tools::gate::utility::{Utility, UtilityConfig};
+use zeph_tools::gate::utility::{UtilityConfig, UtilityScorer};
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
@@ -50,8 +50,8 @@ fn limited(executor: Arc<dyn ErasedToolExecutor>, max: u64) -> (LayeredExecutor,
                 max,
                 counter: Arc::clone(&counter) as _,
             }),
-            anomalies: Some(Arc::new(Anomalies::new(AnomalyConfig::default()))),
-            utility: Some(Arc::new(Utility::new(UtilityConfig::default()))),
+            anomalies: Some(Arc::new(AnomalyDetector::new(AnomalyConfig::default()))),
+            utility: Some(Arc::new(UtilityScorer::new(UtilityConfig::default()))),
             ..CallLimits::default()
         },
         retry: ToolRetryConfig::default(),

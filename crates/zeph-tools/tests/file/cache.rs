@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use zeph_tools::audit::Intent;
 use zeph_tools::cache::{Background, ResultCacheConfig, ResultCaches, split_note};
-use zeph_tools::file::{ReadRules, Sandbox, file_tools};
+use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, LayeredExecutor, Mode, Permissions,
@@ -74,7 +74,7 @@ impl Cached {
                 watchers: Vec::new(),
                 secrets: Arc::default(),
                 retry: Default::default(),
-                executors: vec![("file", Arc::new(file_tools(Arc::new(sandbox))))],
+                executors: vec![("file", Arc::new(FileExecutor::new(Arc::new(sandbox))))],
                 audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
                 cache: cache.cloned(),
                 overflow: None,

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use serde_json::json;
 use zeph_tools::executor::ToolExecutor as _;
-use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::file::{FileExecutor, Sandbox};
 use zeph_tools::{CallContext, ToolCall, ToolErrorCategory as Category};
 
 use crate::world::World;
@@ -301,7 +301,7 @@ async fn edits_of_several_processes_lose_nothing() {
         let sandbox = Sandbox::new(&[], &world.root)
             .expect("a sandbox")
             .with_seen(None);
-        let tools = file_tools(std::sync::Arc::new(sandbox));
+        let tools = FileExecutor::new(std::sync::Arc::new(sandbox));
         processes.spawn(async move {
             for slot in process * EACH..(process + 1) * EACH {
                 let (old, new) = (format!("open {slot};"), format!("done {slot};"));

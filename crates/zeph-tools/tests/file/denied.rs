@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use zeph_tools::file::{ReadRules, Sandbox, file_tools};
+use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
 use zeph_tools::{ToolErrorCategory as Category, format_for_llm};
 
 use crate::world::{SECRET, World};
@@ -22,7 +22,7 @@ fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> World {
     let (deny, allow) = of(&world.root.display().to_string());
     let rules = ReadRules::new(&deny, &allow, Some(Path::new("/home"))).expect("globs");
     let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
-    world.tools = file_tools(Arc::new(sandbox.with_rules(rules).with_seen(None)));
+    world.tools = FileExecutor::new(Arc::new(sandbox.with_rules(rules).with_seen(None)));
     world
 }
 

@@ -274,7 +274,7 @@ async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
     let sandbox = sandbox
         .reserving(&world.root.join("zeph.db"))
         .expect("a database");
-    world.tools = zeph_tools::file::file_tools(Arc::new(sandbox));
+    world.tools = zeph_tools::file::FileExecutor::new(Arc::new(sandbox));
     for name in ["zeph.db", "zeph.db-wal", "zeph.db-locks/1", "alias"] {
         let (category, text) = world.fail("read", json!({"path": name})).await;
         assert_eq!(category, Category::PolicyBlocked, "{text}");
@@ -288,7 +288,7 @@ async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
     world.put("data/own.db", "found");
     let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
     let sandbox = sandbox.reserving(&world.root.join("data/own.db"));
-    world.tools = zeph_tools::file::file_tools(Arc::new(sandbox.expect("a database")));
+    world.tools = zeph_tools::file::FileExecutor::new(Arc::new(sandbox.expect("a database")));
     for path in ["data", "data/own.db"] {
         for (tool, params) in entry_calls(path) {
             if params["source"] != "f" {

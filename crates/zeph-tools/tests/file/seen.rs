@@ -261,7 +261,7 @@ async fn edits_at_once_lose_nothing_and_know_of_each_other() {
 /// Proves FILE-4 for the difference: what has been denied since is not shown.
 #[tokio::test]
 async fn a_difference_never_shows_what_is_denied() {
-    use zeph_tools::file::{ReadRules, Sandbox, file_tools};
+    use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
     use zeph_tools::{SeenFiles, SeenInMemory};
     let mut world = World::new();
     let seen: std::sync::Arc<dyn SeenFiles> = std::sync::Arc::new(SeenInMemory::default());
@@ -272,7 +272,7 @@ async fn a_difference_never_shows_what_is_denied() {
         let sandbox = sandbox
             .with_rules(rules)
             .with_seen(Some(std::sync::Arc::clone(&seen)));
-        file_tools(std::sync::Arc::new(sandbox))
+        FileExecutor::new(std::sync::Arc::new(sandbox))
     };
     let (open, denied) = (tools(&[]), tools(&["**/f".to_owned()]));
     world.tools = open;

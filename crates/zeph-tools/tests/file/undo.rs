@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use zeph_tools::audit::Intent;
 use zeph_tools::executor::ToolExecutor as _;
-use zeph_tools::file::{FileUndo, Sandbox, file_tools};
+use zeph_tools::file::{FileExecutor, FileUndo, Sandbox};
 use zeph_tools::seen::{SeenFiles, SeenInMemory};
 use zeph_tools::undo::MemoryJournal;
 use zeph_tools::{
-    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, ToolCall, ToolError, ToolSet,
-    Undo as _, UndoError,
+    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, ToolCall, ToolError, Undo as _,
+    UndoError,
 };
 
 const SESSION: &str = "test";
@@ -40,7 +40,7 @@ impl AuditSink for Audit {
 struct Journaled {
     _dir: TempDir,
     root: PathBuf,
-    tools: ToolSet,
+    tools: FileExecutor,
     undo: FileUndo,
     audit: Arc<Audit>,
 }
@@ -63,7 +63,7 @@ impl Journaled {
         let audit = Arc::new(Audit::default());
         Self {
             root: sandbox.cwd().to_owned(),
-            tools: file_tools(Arc::clone(&sandbox)),
+            tools: FileExecutor::new(Arc::clone(&sandbox)),
             undo: FileUndo::new(
                 sandbox,
                 AuditTrail::new(vec![Arc::clone(&audit) as _], false),

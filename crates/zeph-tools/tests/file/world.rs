@@ -6,10 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use tempfile::TempDir;
 use zeph_tools::executor::ToolExecutor as _;
-use zeph_tools::file::{Sandbox, file_tools};
-use zeph_tools::{
-    CallContext, ToolCall, ToolError, ToolErrorCategory, ToolOutput, ToolSet, format_for_llm,
-};
+use zeph_tools::file::{FileExecutor, Sandbox};
+use zeph_tools::{CallContext, ToolCall, ToolError, ToolErrorCategory, ToolOutput, format_for_llm};
 
 /// What must never be seen.
 pub(crate) const SECRET: &str = "the-secret-outside";
@@ -19,7 +17,7 @@ pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
-    pub(crate) tools: ToolSet,
+    pub(crate) tools: FileExecutor,
 }
 
 impl World {
@@ -31,7 +29,7 @@ impl World {
     pub(crate) fn seeing() -> Self {
         let mut world = Self::new();
         let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
-        world.tools = file_tools(Arc::new(sandbox));
+        world.tools = FileExecutor::new(Arc::new(sandbox));
         world
     }
 
@@ -53,7 +51,7 @@ impl World {
         Self {
             root: sandbox.cwd().to_owned(),
             outside: sandbox.cwd().parent().expect("a parent").join("outside"),
-            tools: file_tools(Arc::new(sandbox)),
+            tools: FileExecutor::new(Arc::new(sandbox)),
             dir,
         }
     }

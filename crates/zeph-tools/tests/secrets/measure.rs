@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use zeph_tools::secrets::Secrets;
+use zeph_tools::secrets::SecurityPatterns;
 
 use crate::generate::{Sample, samples};
 use crate::negatives;
@@ -15,7 +15,7 @@ use crate::negatives;
 const SEEDS: u64 = 4;
 
 /// Whether nothing of the values is left.
-fn is_gone(secrets: &Arc<Secrets>, sample: &Sample) -> bool {
+fn is_gone(secrets: &Arc<SecurityPatterns>, sample: &Sample) -> bool {
     let redacted = secrets.redact(&sample.text).text;
     sample
         .values
@@ -23,7 +23,7 @@ fn is_gone(secrets: &Arc<Secrets>, sample: &Sample) -> bool {
         .all(|value| !redacted.contains(value.as_str()))
 }
 
-fn is_named(secrets: &Arc<Secrets>, sample: &Sample) -> bool {
+fn is_named(secrets: &Arc<SecurityPatterns>, sample: &Sample) -> bool {
     let kinds = secrets.redact(&sample.text).kinds;
     kinds.iter().any(|kind| secrets.name(kind) == sample.kind)
 }
@@ -32,7 +32,7 @@ fn is_named(secrets: &Arc<Secrets>, sample: &Sample) -> bool {
 /// those of 95 %.
 #[test]
 fn recall_by_kind() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     let mut by_kind: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
     let mut missed = Vec::new();
     for seed in 0..SEEDS {
@@ -101,7 +101,7 @@ fn recall_by_kind() {
 }
 
 /// Lines of a text that are changed.
-fn false_positives<'t>(secrets: &Arc<Secrets>, text: &'t str) -> Vec<&'t str> {
+fn false_positives<'t>(secrets: &Arc<SecurityPatterns>, text: &'t str) -> Vec<&'t str> {
     if secrets.redact(text).kinds.values().is_empty() {
         return Vec::new();
     }
@@ -142,7 +142,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
     reason = "what else is measured is said in the environment"
 )]
 fn false_positives_by_text() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     println!("| text | lines | false positives |\n|---|---|---|");
     let mut lines = 0;
     let mut wrong: Vec<String> = Vec::new();

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use zeph_tools::secrets::{ExtraPattern, KnownValues, Secrets, SecurityConfig, StreamRedactor};
+use zeph_tools::secrets::{
+    ExtraPattern, KnownValues, SecurityConfig, SecurityPatterns, StreamRedactor,
+};
 
 use crate::generate::samples;
 use crate::negatives;
 use crate::random::Random;
 
-fn in_pieces(secrets: &Arc<Secrets>, text: &str, cuts: &[usize]) -> String {
+fn in_pieces(secrets: &Arc<SecurityPatterns>, text: &str, cuts: &[usize]) -> String {
     let mut places: Vec<usize> = cuts
         .iter()
         .map(|cut| text.floor_char_boundary(cut % (text.len() + 1)))
@@ -27,7 +29,7 @@ fn in_pieces(secrets: &Arc<Secrets>, text: &str, cuts: &[usize]) -> String {
 /// Proves OUT-21: wherever one cut falls, also between a backslash and the quote that it escapes.
 #[test]
 fn one_cut_anywhere_changes_nothing() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     let value = ["k3Vq", "9Zt1aa77", "Qz0P"].concat();
     let begin = || ["-----BEGIN ", "PRIVATE ", "KEY"].concat();
     let body = Random(7).alphanumeric(64);
@@ -56,7 +58,7 @@ fn one_cut_anywhere_changes_nothing() {
 /// it is held.
 #[test]
 fn an_endless_key_is_left_out() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     let body = Random(3).alphanumeric(200_000);
     let begin = ["-----BEGIN ", "PRIVATE ", "KEY-----"].concat();
     for between in ["", "}"] {
@@ -98,14 +100,14 @@ proptest! {
     /// Proves OUT-21: however a text is cut, what is redacted of it is the same.
     #[test]
     fn in_pieces_is_as_at_once(text in texts(), cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
-        let secrets = Arc::new(Secrets::default());
+        let secrets = Arc::new(SecurityPatterns::default());
         prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
     }
 
     /// Proves OUT-21: what was redacted stays as it is.
     #[test]
     fn twice_is_as_once(text in texts()) {
-        let secrets = Arc::new(Secrets::default());
+        let secrets = Arc::new(SecurityPatterns::default());
         let once = secrets.redact(&text).text.into_owned();
         prop_assert_eq!(secrets.redact(&once).text, once.as_str());
     }
@@ -113,7 +115,7 @@ proptest! {
     /// Proves OUT-21: no value is left, however its text is cut and coloured.
     #[test]
     fn no_value_survives(seed in 0_u64..40, cuts in proptest::collection::vec(any::<usize>(), 0..20)) {
-        let secrets = Arc::new(Secrets::default());
+        let secrets = Arc::new(SecurityPatterns::default());
         let samples = samples(seed);
         let mut r = Random(seed);
         let some: Vec<_> = (0..12).map(|_| &samples[r.below(samples.len())]).collect();
@@ -133,7 +135,7 @@ proptest! {
             ..SecurityConfig::default()
         };
         let known = KnownValues { keys: vec!["k3Vq9Zt1".to_owned()], likely: Vec::new() };
-        let secrets = Arc::new(Secrets::new(&config, &known).0);
+        let secrets = Arc::new(SecurityPatterns::new(&config, &known).0);
         prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
     }
 }
@@ -141,7 +143,7 @@ proptest! {
 /// Proves OUT-21: a text without hits is the same, byte for byte, and one that is shown too.
 #[test]
 fn what_holds_no_secret_is_not_changed() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     for (name, text) in negatives::texts(3) {
         assert!(
             in_pieces(&secrets, &text, &[1, 999, 12_345, 50_000]) == text,
@@ -152,7 +154,7 @@ fn what_holds_no_secret_is_not_changed() {
         redact: false,
         ..SecurityConfig::default()
     };
-    let shown = Arc::new(Secrets::new(&config, &KnownValues::default()).0);
+    let shown = Arc::new(SecurityPatterns::new(&config, &KnownValues::default()).0);
     for sample in samples(5) {
         assert_eq!(in_pieces(&shown, &sample.text, &[3, 17, 40]), sample.text);
     }
@@ -161,7 +163,7 @@ fn what_holds_no_secret_is_not_changed() {
 /// Proves OUT-21: escapes, overstrikes and carriage returns within a value hide it from nobody.
 #[test]
 fn what_a_terminal_does_not_show_hides_nothing() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     let mut r = Random(1);
     for sample in samples(9) {
         let [value] = sample.values.as_slice() else {
@@ -193,7 +195,7 @@ fn what_a_terminal_does_not_show_hides_nothing() {
 /// shows it whole; and what was redacted stays as it is.
 #[test]
 fn a_user_that_is_a_token_goes_with_the_password() {
-    let secrets = Arc::new(Secrets::default());
+    let secrets = Arc::new(SecurityPatterns::default());
     let mut random = Random(11);
     let (user, password) = (random.alphanumeric(36), random.alphanumeric(12));
     for token in [

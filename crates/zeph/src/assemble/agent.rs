@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use zeph_core::agent::history::HistoryError;
-use zeph_core::{Agent, AgentParts, Channel};
+use zeph_core::{Agent, AgentBuilder, Channel};
 use zeph_llm::LlmProvider;
 use zeph_tools::Phase;
 
@@ -49,7 +49,7 @@ impl Assembly {
         session: &str,
         schema: Option<Value>,
     ) -> Result<Agent, HistoryError> {
-        Agent::open(AgentParts {
+        AgentBuilder {
             config: self.agent_config(provider.context_window()),
             tafc: self.loaded.config.tools.tafc.clone(),
             provider: Arc::clone(provider),
@@ -75,7 +75,8 @@ impl Assembly {
             phase: by.phase,
             reload: Some(Arc::clone(&self.reload) as _),
             response_schema: schema,
-        })
+        }
+        .build()
         .await
     }
 }

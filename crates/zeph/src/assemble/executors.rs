@@ -7,17 +7,18 @@ use anyhow::{Context as _, anyhow};
 use zeph_core::native::scheduler::Scheduler;
 use zeph_core::native::skills::{FoundSkills, SkillExecutor};
 use zeph_core::{
-    CompressContext, CompressRequests, Embedder, SkillBook, SystemClock, native_tools,
+    CompressContext, CompressRequests, Embedder, NativeExecutor, SkillBook, SystemClock,
 };
 use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
-use zeph_tools::file::{Sandbox, file_tools};
+use zeph_tools::diagnostics::DiagnosticsExecutor;
+use zeph_tools::file::{FileExecutor, Sandbox};
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
 use zeph_tools::skill::Skills;
-use zeph_tools::web::web_tools;
+use zeph_tools::web::WebScrapeExecutor;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
 use super::mcp::{Mcp, McpPins};
@@ -43,40 +44,34 @@ pub(super) fn executors(
     let tools = &loaded.config.tools;
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
-    let mut executors: Executors = vec![
-        ("shell", Arc::clone(shell) as _),
-        ("file", Arc::new(file_tools(Arc::clone(&sandbox)))),
-        ("web", Arc::new(web_tools(&tools.scrape)?)),
-        (
-            "diagnostics",
-            Arc::new(ToolSet::new(vec![Arc::new(shell.diagnostics())])),
-        ),
-        ("native", Arc::new(native_tools(store, embedder.cloned()))),
-        (
-            "overflow",
-            Arc::new(ToolSet::new(vec![Arc::new(read_overflow)])),
-        ),
-    ];
     let scheduler = Scheduler::new(
         store.clone(),
         env.cwd.clone(),
         Arc::new(SystemClock),
         loaded.config.scheduler.clone(),
     );
-    executors.push((
-        "scheduler",
-        Arc::new(ToolSet::new(vec![Arc::new(scheduler)])),
-    ));
+    let mut native = NativeExecutor::new(store, embedder.cloned())
+        .with(read_overflow)
+        .with(scheduler);
+    if loaded.config.agent.compaction.enabled {
+        native = native.with(CompressContext::new(Arc::clone(compress)));
+    }
+    let mut executors: Executors = vec![
+        ("shell", Arc::clone(shell) as _),
+        ("file", Arc::new(FileExecutor::new(Arc::clone(&sandbox)))),
+        ("web", Arc::new(WebScrapeExecutor::new(&tools.scrape)?)),
+        (
+            "diagnostics",
+            Arc::new(DiagnosticsExecutor::new(shell.diagnostics())),
+        ),
+        ("native", Arc::new(native)),
+    ];
     #[cfg(feature = "syntax")]
     {
         let file = zeph_tools::file::code::file_name(sandbox.cwd());
         let index = zeph_memory::SqliteCodeIndex::new(code_index(loaded).join(file));
         let search = zeph_tools::file::code::SearchCode::new(sandbox, Arc::new(index));
         executors.push(("code", Arc::new(ToolSet::new(vec![Arc::new(search)]))));
-    }
-    if loaded.config.agent.compaction.enabled {
-        let compress = CompressContext::new(Arc::clone(compress));
-        executors.push(("compress", Arc::new(ToolSet::new(vec![Arc::new(compress)]))));
     }
     let definitions = executors.iter();
     let definitions = definitions.flat_map(|(_, executor)| executor.tool_definitions_erased());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use zeph_memory::{FilterGain, Store};
-use zeph_tools::filter::{FilterWarning, Filters, Rule, RuleBook, parse_rules};
+use zeph_tools::filter::{FilterPipeline, FilterWarning, Rule, RuleBook, parse_rules};
 
 use super::trust::{Pins, ProjectRules, Standing, read_text};
 use crate::config::{Environment, Loaded};
@@ -15,15 +15,15 @@ use crate::terminal::sanitize::clean;
 
 /// The filters that the configuration asks for. What of the rules in files is not used is told on
 /// standard error, unless it is to be `quiet`.
-pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> Filters {
+pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> FilterPipeline {
     if !loaded.config.tools.filters.enabled {
-        return Filters::off();
+        return FilterPipeline::off();
     }
     let added = AddedRules::load(loaded, env);
     for line in added.not_used().iter().filter(|_| !quiet) {
         stderr_line(&format!("warning: {line}"));
     }
-    Filters::new(added.book())
+    FilterPipeline::new(added.book())
 }
 
 /// The rules that are not built in.
@@ -96,7 +96,7 @@ impl AddedRules {
 }
 
 /// What the filters did so far, in a line.
-pub(crate) fn filter_status(filters: &Filters) -> String {
+pub(crate) fn filter_status(filters: &FilterPipeline) -> String {
     let rules = filters.metrics().by_rule();
     let (before, after) = rules.values().fold((0, 0), |(before, after), rule| {
         (before + rule.bytes_before, after + rule.bytes_after)
@@ -110,7 +110,7 @@ pub(crate) fn filter_status(filters: &Filters) -> String {
 }
 
 /// Adds what `filters` did to the sums. What fails is not worth more than a line in the log.
-pub(crate) async fn keep_gain(store: &Store, filters: &Filters) {
+pub(crate) async fn keep_gain(store: &Store, filters: &FilterPipeline) {
     for (rule, counted) in filters.metrics().by_rule() {
         let gain = FilterGain {
             rule,

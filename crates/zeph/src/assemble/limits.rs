@@ -6,10 +6,10 @@ use zeph_memory::{SqliteCompleted, SqliteQuota, Store};
 use zeph_tools::ToolRegistry;
 use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::gate::CallLimits;
-use zeph_tools::gate::anomaly::Anomalies;
+use zeph_tools::gate::anomaly::AnomalyDetector;
 use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::gate::quota::Quota;
-use zeph_tools::gate::utility::Utility;
+use zeph_tools::gate::utility::UtilityScorer;
 
 use crate::config::Loaded;
 use crate::output::stderr_line;
@@ -23,8 +23,8 @@ pub(super) fn limits(loaded: &Loaded, store: &Store, quiet: bool) -> CallLimits 
         max,
         counter: Arc::new(SqliteQuota::new(store.clone())),
     };
-    let anomalies = || Arc::new(Anomalies::new(tools.anomaly.clone()));
-    let utility = || Arc::new(Utility::new(tools.utility.clone()));
+    let anomalies = || Arc::new(AnomalyDetector::new(tools.anomaly.clone()));
+    let utility = || Arc::new(UtilityScorer::new(tools.utility.clone()));
     CallLimits {
         quota: tools.max_tool_calls_per_session.map(quota),
         anomalies: tools.anomaly.enabled.then(anomalies),

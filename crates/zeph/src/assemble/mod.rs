@@ -38,7 +38,7 @@ use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::reformat::Reformat;
-use zeph_tools::secrets::Secrets;
+use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
@@ -442,7 +442,7 @@ fn build_stack(
     limits: &CallLimits,
     adversarial: Option<AdversarialGate>,
     audit: AuditTrail,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
     permissions: Permissions,
 ) -> anyhow::Result<LayeredExecutor> {
     let tools = &loaded.config.tools;

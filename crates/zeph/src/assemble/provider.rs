@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use zeph_core::{Compressor, Reformatter, SideUsage};
 use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
 use zeph_tools::reformat::Reformat;
-use zeph_tools::secrets::Secrets;
+use zeph_tools::secrets::SecurityPatterns;
 
 use super::ollama;
 use crate::cli::args::GlobalArgs;
@@ -237,7 +237,7 @@ pub(crate) fn compressor(
     loaded: &Loaded,
     env: &Environment,
     primary: Option<&Arc<dyn LlmProvider>>,
-    secrets: &Arc<Secrets>,
+    secrets: &Arc<SecurityPatterns>,
 ) -> anyhow::Result<Compressor> {
     let name = loaded.config.agent.compress_provider.as_str();
     let primary = primary.filter(|_| !name.is_empty());

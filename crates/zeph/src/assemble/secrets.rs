@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zeph_mcp::{McpServerConfig, variables};
-use zeph_tools::secrets::{KnownValues, Secrets};
+use zeph_tools::secrets::{KnownValues, SecurityPatterns};
 use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::withheld;
 
@@ -14,7 +14,7 @@ use crate::output::{redact, stderr_line};
 /// The secrets that the configuration names, with the values of providers' keys and of variables
 /// that commands do not see. From now on the program itself does not say them either. Patterns that
 /// cannot be used are told of, also where little is to be said: what they should protect is open.
-pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
+pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatterns> {
     let config = &loaded.config;
     let providers = config.llm.providers.iter();
     let names = providers.filter_map(|provider| provider.key_env());
@@ -32,7 +32,7 @@ pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<Secrets> {
         keys: keys.chain(used).map(str::to_owned).collect(),
         likely,
     };
-    let (secrets, skipped) = Secrets::new(&config.tools.filters.security, &known);
+    let (secrets, skipped) = SecurityPatterns::new(&config.tools.filters.security, &known);
     let secrets = Arc::new(secrets);
     redact::keep_out(Arc::clone(&secrets));
     for pattern in skipped {

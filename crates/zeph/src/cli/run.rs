@@ -161,7 +161,7 @@ async fn turn_of(
     }
     if let Some(notice) = &open.notice {
         view.channel()
-            .emit(zeph_core::AgentEvent::Notice(notice.clone()));
+            .emit(zeph_core::LoopbackEvent::Notice(notice.clone()));
     }
     let answer = schema.as_ref().map(|schema| schema.schema.clone());
     let agent = assembly.open_agent(&provider, view.channel(), &open.id, answer);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Table;
-use zeph_tools::gate::policy::Policy;
+use zeph_tools::gate::policy::PolicyEnforcer;
 use zeph_tools::gate::{Places, RuleSet};
 
 use super::Config;
@@ -36,7 +36,7 @@ pub(crate) struct Loaded {
     /// The rules of permissions, compiled.
     pub(crate) rules: Arc<RuleSet>,
     /// The rules of the policy, compiled; `None` where it is switched off.
-    pub(crate) policy: Option<Arc<Policy>>,
+    pub(crate) policy: Option<Arc<PolicyEnforcer>>,
     /// Where the paths of calls begin.
     pub(crate) places: Arc<Places>,
     /// What is odd and no error.

@@ -3,7 +3,7 @@
 
 use toml::{Table, Value};
 use zeph_tools::gate::policy::{
-    AUTHORIZATION_RULES, POLICY_RULES, Policy, PolicyError, Surroundings,
+    AUTHORIZATION_RULES, POLICY_RULES, PolicyEnforcer, PolicyError, Surroundings,
 };
 use zeph_tools::gate::{Places, RuleOrigin};
 
@@ -98,7 +98,7 @@ pub(crate) fn compile(
     provenance: &Provenance,
     places: &Places,
     env: &Environment,
-) -> Result<Option<Policy>, Vec<ConfigError>> {
+) -> Result<Option<PolicyEnforcer>, Vec<ConfigError>> {
     let tools = &config.tools;
     let around = Surroundings {
         origin: &|key| RuleOrigin {
@@ -115,7 +115,8 @@ pub(crate) fn compile(
         });
         placed.collect()
     };
-    let policy = Policy::new(&tools.policy, &tools.authorization, around).map_err(placed)?;
+    let policy =
+        PolicyEnforcer::new(&tools.policy, &tools.authorization, around).map_err(placed)?;
     if let Some(policy) = &policy {
         let known: Vec<&str> = TOOLS.iter().map(|(id, _)| *id).collect();
         let unknown = policy.names_not_in(&known);

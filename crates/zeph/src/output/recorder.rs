@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use zeph_core::{AgentEvent, Channel, TurnOutcome, UserAnswer};
+use zeph_core::{Channel, LoopbackEvent, TurnOutcome, UserAnswer};
 use zeph_llm::{Usage, Usd};
 use zeph_tools::{Confirmation, OutputStream};
 
@@ -177,13 +177,13 @@ impl Recorder {
 
 #[async_trait]
 impl Channel for Recorder {
-    fn emit(&self, event: AgentEvent) {
+    fn emit(&self, event: LoopbackEvent) {
         match event {
-            AgentEvent::Text(text) => self.print(Event::TextDelta { text }),
-            AgentEvent::ToolStarted { id, tool, params } => {
+            LoopbackEvent::Text(text) => self.print(Event::TextDelta { text }),
+            LoopbackEvent::ToolStarted { id, tool, params } => {
                 self.print(Event::ToolStarted { id, tool, params });
             }
-            AgentEvent::ToolOutput { id, stream, text } => self.print(Event::ToolOutput {
+            LoopbackEvent::ToolOutput { id, stream, text } => self.print(Event::ToolOutput {
                 id,
                 stream: match stream {
                     OutputStream::Stdout => "stdout".to_owned(),
@@ -191,7 +191,7 @@ impl Channel for Recorder {
                 },
                 text,
             }),
-            AgentEvent::ToolFinished {
+            LoopbackEvent::ToolFinished {
                 id,
                 tool,
                 failure,
@@ -218,7 +218,7 @@ impl Channel for Recorder {
                     duration_ms,
                 });
             }
-            AgentEvent::Permission {
+            LoopbackEvent::Permission {
                 id,
                 tool,
                 allowed,
@@ -229,24 +229,24 @@ impl Channel for Recorder {
                 decision: if allowed { "allowed" } else { "refused" }.to_owned(),
                 answer: answer.to_owned(),
             }),
-            AgentEvent::Notice(text) => self.notice(NoticeLevel::Info, text),
-            AgentEvent::Warning(text) => {
+            LoopbackEvent::Notice(text) => self.notice(NoticeLevel::Info, text),
+            LoopbackEvent::Warning(text) => {
                 stderr_line(&format!("warning: {text}"));
                 self.notice(NoticeLevel::Warning, text);
             }
-            AgentEvent::Error(text) => {
+            LoopbackEvent::Error(text) => {
                 stderr_line(&format!("error: {text}"));
                 self.notice(NoticeLevel::Error, text);
             }
-            AgentEvent::Rollback { id, changes } => self.print(Event::Rollback {
+            LoopbackEvent::Rollback { id, changes } => self.print(Event::Rollback {
                 id,
                 restored: changes.restored,
                 removed: changes.removed,
             }),
-            AgentEvent::Requesting { .. }
-            | AgentEvent::SummingUp
-            | AgentEvent::Reasoning(_)
-            | AgentEvent::Usage(_) => {}
+            LoopbackEvent::Requesting { .. }
+            | LoopbackEvent::SummingUp
+            | LoopbackEvent::Reasoning(_)
+            | LoopbackEvent::Usage(_) => {}
         }
     }
 

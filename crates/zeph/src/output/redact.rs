@@ -5,18 +5,18 @@ use std::io::{self, Write};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tracing_subscriber::fmt::MakeWriter;
-use zeph_tools::secrets::Secrets;
+use zeph_tools::secrets::SecurityPatterns;
 
 /// What is kept out; the built-in patterns until the configuration is there.
-static SECRETS: RwLock<Option<Arc<Secrets>>> = RwLock::new(None);
+static SECRETS: RwLock<Option<Arc<SecurityPatterns>>> = RwLock::new(None);
 
 /// Keeps what `secrets` finds out of all that is said from now on.
-pub(crate) fn keep_out(secrets: Arc<Secrets>) {
+pub(crate) fn keep_out(secrets: Arc<SecurityPatterns>) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
 }
 
 /// What is kept out.
-pub(crate) fn secrets() -> Arc<Secrets> {
+pub(crate) fn secrets() -> Arc<SecurityPatterns> {
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner);
     secrets.clone().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_core::{AgentEvent, Channel, UserAnswer};
+use zeph_core::{Channel, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
 
@@ -207,8 +207,8 @@ impl Drop for Asking {
 
 #[async_trait]
 impl Channel for TerminalChannel {
-    fn emit(&self, event: AgentEvent) {
-        if let AgentEvent::Notice(text) = &event
+    fn emit(&self, event: LoopbackEvent) {
+        if let LoopbackEvent::Notice(text) = &event
             && let Some(held) = &mut *self.shared.held()
         {
             held.push(text.clone());
@@ -341,19 +341,19 @@ mod tests {
     }
 
     fn call(channel: &TerminalChannel, id: &str, output: &[&str], display: &str) {
-        channel.emit(AgentEvent::ToolStarted {
+        channel.emit(LoopbackEvent::ToolStarted {
             id: id.to_owned(),
             tool: "bash".to_owned(),
             params: json!({"command": "make"}),
         });
         for text in output {
-            channel.emit(AgentEvent::ToolOutput {
+            channel.emit(LoopbackEvent::ToolOutput {
                 id: id.to_owned(),
                 stream: OutputStream::Stdout,
                 text: (*text).to_owned(),
             });
         }
-        channel.emit(AgentEvent::ToolFinished {
+        channel.emit(LoopbackEvent::ToolFinished {
             id: id.to_owned(),
             tool: "bash".to_owned(),
             failure: None,
@@ -365,19 +365,19 @@ mod tests {
     }
 
     fn text(channel: &TerminalChannel, text: &str) {
-        channel.emit(AgentEvent::Text(text.to_owned()));
+        channel.emit(LoopbackEvent::Text(text.to_owned()));
     }
 
     /// Proves CLI-2b in text mode: the answer alone is on standard output, exactly.
     #[test]
     fn the_answer_is_alone_on_standard_output() {
         let (channel, err, out) = channel(TerminalOptions::default(), Amount::Aside);
-        channel.emit(AgentEvent::Requesting { iteration: 1 });
+        channel.emit(LoopbackEvent::Requesting { iteration: 1 });
         text(&channel, "I will ");
         text(&channel, "look.");
         call(&channel, "1", &["a\n", "b", "b\nc"], "a\nbb\nc");
-        channel.emit(AgentEvent::Notice("watch out".to_owned()));
-        channel.emit(AgentEvent::Requesting { iteration: 2 });
+        channel.emit(LoopbackEvent::Notice("watch out".to_owned()));
+        channel.emit(LoopbackEvent::Requesting { iteration: 2 });
         text(&channel, "The *answer*\x1b[1m");
         channel.finish_answer("The *answer*\x1b[1m\n\n").unwrap();
         assert_eq!(out.text(), "The *answer*\x1b[1m\n");
@@ -391,11 +391,11 @@ mod tests {
     fn what_is_noticed_while_the_person_types_is_shown_afterwards() {
         let (channel, err, _) = channel(TerminalOptions::default(), Amount::Aside);
         channel.hold_notices();
-        channel.emit(AgentEvent::Notice("job-1 ended".to_owned()));
+        channel.emit(LoopbackEvent::Notice("job-1 ended".to_owned()));
         assert_eq!(err.text(), "");
         channel.release_notices();
         assert_eq!(err.text(), "job-1 ended\n");
-        channel.emit(AgentEvent::Notice("job-2 ended".to_owned()));
+        channel.emit(LoopbackEvent::Notice("job-2 ended".to_owned()));
         assert_eq!(err.text(), "job-1 ended\njob-2 ended\n");
     }
 
@@ -409,7 +409,7 @@ mod tests {
         let (channel, err, out) = channel(options, Amount::Quiet);
         text(&channel, "I will look.");
         call(&channel, "1", &["a\n"], "a");
-        channel.emit(AgentEvent::Notice("watch out".to_owned()));
+        channel.emit(LoopbackEvent::Notice("watch out".to_owned()));
         channel.screen().remark("cost");
         channel.error("it broke");
         channel.finish_answer("yes").unwrap();
@@ -471,12 +471,12 @@ mod tests {
     #[test]
     fn failures_are_told() {
         let (channel, shown, _) = channel(TerminalOptions::default(), Amount::All);
-        channel.emit(AgentEvent::ToolStarted {
+        channel.emit(LoopbackEvent::ToolStarted {
             id: "1".to_owned(),
             tool: "read".to_owned(),
             params: json!({"path": "x"}),
         });
-        channel.emit(AgentEvent::ToolFinished {
+        channel.emit(LoopbackEvent::ToolFinished {
             id: "1".to_owned(),
             tool: "read".to_owned(),
             failure: Some(ToolErrorCategory::PermanentFailure),
@@ -557,7 +557,7 @@ mod tests {
         };
         let (channel, shown, _) = channel(options, Amount::All);
         let start = std::time::Instant::now();
-        channel.emit(AgentEvent::Requesting { iteration: 1 });
+        channel.emit(LoopbackEvent::Requesting { iteration: 1 });
         let drawn = async {
             while !shown.text().contains("waiting for the model 0.") {
                 tokio::task::yield_now().await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use serde_json::Value;
-use zeph_core::AgentEvent;
+use zeph_core::LoopbackEvent;
 
 use super::calls;
 use super::markdown::Markdown;
@@ -87,27 +87,29 @@ impl Screen {
     }
 
     /// Shows an event; yields the number of the wait that begins with it.
-    pub(super) fn event(&mut self, event: AgentEvent) -> Option<u64> {
+    pub(super) fn event(&mut self, event: LoopbackEvent) -> Option<u64> {
         match event {
-            AgentEvent::Requesting { .. } => {
+            LoopbackEvent::Requesting { .. } => {
                 self.end_text();
                 Some(self.spinner.start("waiting for the model".to_owned()))
             }
-            AgentEvent::SummingUp => {
+            LoopbackEvent::SummingUp => {
                 self.end_text();
                 Some(self.spinner.start("summing up older messages".to_owned()))
             }
-            AgentEvent::Text(text) => {
+            LoopbackEvent::Text(text) => {
                 self.text(&text);
                 None
             }
-            AgentEvent::Reasoning(text) => self.reasoning(&text),
-            AgentEvent::ToolStarted { id, tool, params } => Some(self.started(id, tool, &params)),
-            AgentEvent::ToolOutput { id, text, .. } => {
+            LoopbackEvent::Reasoning(text) => self.reasoning(&text),
+            LoopbackEvent::ToolStarted { id, tool, params } => {
+                Some(self.started(id, tool, &params))
+            }
+            LoopbackEvent::ToolOutput { id, text, .. } => {
                 self.output(&id, &text);
                 None
             }
-            AgentEvent::ToolFinished {
+            LoopbackEvent::ToolFinished {
                 id,
                 failure,
                 display,
@@ -121,24 +123,24 @@ impl Screen {
                 }
                 None
             }
-            AgentEvent::Notice(text) => {
+            LoopbackEvent::Notice(text) => {
                 self.notice(&text);
                 None
             }
-            AgentEvent::Warning(text) => {
+            LoopbackEvent::Warning(text) => {
                 self.warning(&text);
                 None
             }
-            AgentEvent::Error(text) => {
+            LoopbackEvent::Error(text) => {
                 self.error(&text);
                 None
             }
-            AgentEvent::Rollback { changes, .. } => {
+            LoopbackEvent::Rollback { changes, .. } => {
                 self.notice(&format!("The command was rolled back: {changes}."));
                 None
             }
             // The question and what follows it say the first; the end of the turn sums up the second.
-            AgentEvent::Permission { .. } | AgentEvent::Usage(_) => None,
+            LoopbackEvent::Permission { .. } | LoopbackEvent::Usage(_) => None,
         }
     }
 

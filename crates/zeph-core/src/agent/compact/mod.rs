@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
 use zeph_tools::counted::counted_as;
-use zeph_tools::secrets::Secrets;
+use zeph_tools::secrets::SecurityPatterns;
 
 use super::history::Row;
 use super::limits::context_budget;
@@ -29,7 +29,7 @@ use super::outcome::TurnOutcome;
 use super::prompt::with_knowledge;
 use super::tokens::{message_tokens, text_tokens, tokens};
 use super::{Agent, Told};
-use crate::channel::AgentEvent;
+use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 use plan::{Cut, Keep};
 pub use request::CompressRequests;
@@ -40,7 +40,7 @@ pub struct Compressor {
     /// The provider that sums up; `None` for the one of the conversation.
     pub provider: Option<Arc<dyn LlmProvider>>,
     /// What is taken out of summaries.
-    pub secrets: Arc<Secrets>,
+    pub secrets: Arc<SecurityPatterns>,
     /// Where the tool `compress_context` leaves its wish.
     pub requests: Arc<CompressRequests>,
 }
@@ -164,14 +164,14 @@ impl Agent {
         match self.compact(method, cancel, outcome).await {
             Ok(compacted) => {
                 let told = self.told(&compacted);
-                self.channel.emit(AgentEvent::Notice(told));
+                self.channel.emit(LoopbackEvent::Notice(told));
                 true
             }
             Err(Uncompacted::Nothing | Uncompacted::Cancelled) => false,
             Err(Uncompacted::Failed(why)) => {
                 self.room.given_up = true;
                 let told = format!("the conversation was not compacted, and stays as it is: {why}");
-                self.channel.emit(AgentEvent::Notice(told));
+                self.channel.emit(LoopbackEvent::Notice(told));
                 false
             }
         }
@@ -285,7 +285,7 @@ impl Agent {
             true => self.history.estimated_tokens() / 2,
             false => usize::MAX,
         };
-        self.channel.emit(AgentEvent::SummingUp);
+        self.channel.emit(LoopbackEvent::SummingUp);
         let asked = summary::sum_up(provider.as_ref(), &known, leaving, most);
         let answer = tokio::select! {
             biased;

@@ -11,7 +11,7 @@ use super::plan::{is_long, movable};
 use crate::agent::Agent;
 use crate::agent::history::Row;
 use crate::agent::tokens::message_tokens;
-use crate::channel::AgentEvent;
+use crate::channel::LoopbackEvent;
 
 /// What stands in place of an image.
 const IMAGE: &str = "[an image was here; the same call shows it again]";
@@ -23,7 +23,7 @@ impl Agent {
             Ok(moved) => moved,
             Err(why) => {
                 let told = format!("old results were not moved out of the conversation: {why}");
-                self.channel.emit(AgentEvent::Notice(told));
+                self.channel.emit(LoopbackEvent::Notice(told));
                 false
             }
         }
@@ -59,7 +59,7 @@ impl Agent {
         let compacted = self.history.compact(&compaction, fixed).await;
         compacted.map_err(|error| error.to_string())?;
         let after = self.history.estimated_tokens();
-        self.channel.emit(AgentEvent::Notice(format!(
+        self.channel.emit(LoopbackEvent::Notice(format!(
             "{} old results were moved out of the conversation, about {before} -> {after} tokens; they can be read again",
             places.len()
         )));

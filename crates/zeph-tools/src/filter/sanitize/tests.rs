@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::secrets::{KnownValues, Secrets, SecurityConfig, StreamRedactor};
+use crate::secrets::{KnownValues, SecurityConfig, SecurityPatterns, StreamRedactor};
 
 /// The lines of a text that comes in these pieces.
 fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
@@ -32,7 +32,7 @@ fn redactor() -> StreamRedactor {
         keys: vec!["abcabcabcd".to_owned()],
         ..KnownValues::default()
     };
-    let (secrets, _) = Secrets::new(&SecurityConfig::default(), &known);
+    let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
     StreamRedactor::new(Arc::new(secrets))
 }
 

@@ -15,7 +15,7 @@ use crate::claim;
 use crate::context::Origin;
 use crate::def::ToolDef;
 use crate::gate::{About, PathParam};
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 
 /// Bytes that one text of the arguments may have; of a longer one, [`HEAD`] and [`TAIL`] are shown.
 const MOST_TEXT: usize = 16 * 1024;
@@ -75,7 +75,12 @@ pub struct Asked<'a> {
 /// Asks about a call by `policies`. `mark` is random, and never used again. Known values of secrets
 /// are replaced; what only looks like one is not, for a call could hide behind that.
 #[must_use]
-pub fn question(policies: &[String], asked: Asked<'_>, secrets: &Secrets, mark: &str) -> Question {
+pub fn question(
+    policies: &[String],
+    asked: Asked<'_>,
+    secrets: &SecurityPatterns,
+    mark: &str,
+) -> Question {
     let mut system = RULES.to_owned();
     for (at, policy) in policies.iter().enumerate() {
         let words: Vec<&str> = policy.split_whitespace().collect();
@@ -95,7 +100,7 @@ pub fn question(policies: &[String], asked: Asked<'_>, secrets: &Secrets, mark: 
     Question { system, call }
 }
 
-fn data(asked: Asked<'_>, secrets: &Secrets) -> Value {
+fn data(asked: Asked<'_>, secrets: &SecurityPatterns) -> Value {
     let Asked { call, origin, .. } = asked;
     let mut cuts = Vec::new();
     let mut path = String::new();
@@ -126,7 +131,12 @@ fn cut(at: &str, bytes: usize) -> Value {
 }
 
 /// The value without known secrets, with long texts shortened; `path` is its JSON pointer.
-fn shortened(value: &Value, secrets: &Secrets, path: &mut String, cuts: &mut Vec<Value>) -> Value {
+fn shortened(
+    value: &Value,
+    secrets: &SecurityPatterns,
+    path: &mut String,
+    cuts: &mut Vec<Value>,
+) -> Value {
     match value {
         Value::String(text) => {
             let text = secrets.redact_known(text);
@@ -164,7 +174,7 @@ fn shortened(value: &Value, secrets: &Secrets, path: &mut String, cuts: &mut Vec
 fn below(
     name: &str,
     value: &Value,
-    secrets: &Secrets,
+    secrets: &SecurityPatterns,
     path: &mut String,
     cuts: &mut Vec<Value>,
 ) -> Value {

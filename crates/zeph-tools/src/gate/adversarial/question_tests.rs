@@ -13,7 +13,7 @@ use crate::secrets::{KnownValues, SecurityConfig};
 
 const MARK: &str = "9f8e7d6c5b4a39281706f5e4d3c2b1a0";
 
-fn ask_knowing(tool: &str, params: Value, secrets: &Secrets) -> Question {
+fn ask_knowing(tool: &str, params: Value, secrets: &SecurityPatterns) -> Question {
     let call = ToolCall::new("c", tool, params, "s");
     let asked = Asked {
         call: &call,
@@ -25,7 +25,7 @@ fn ask_knowing(tool: &str, params: Value, secrets: &Secrets) -> Question {
 }
 
 fn ask(tool: &str, params: Value) -> Question {
-    ask_knowing(tool, params, &Secrets::default())
+    ask_knowing(tool, params, &SecurityPatterns::default())
 }
 
 /// The line of data, once the fence around it is checked.
@@ -64,7 +64,7 @@ fn the_request_to_the_judge() {
         origin: Origin::User,
         claim_source: Some("shell:./x"),
     };
-    let question = question(&policies, asked, &Secrets::default(), MARK);
+    let question = question(&policies, asked, &SecurityPatterns::default(), MARK);
     insta::assert_snapshot!(format!("{}\n=====\n{}", question.system, question.call));
 }
 
@@ -149,7 +149,7 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
         keys: vec!["sk-live-4242abcd4242".to_owned()],
         likely: Vec::new(),
     };
-    let (secrets, _) = Secrets::new(&SecurityConfig::default(), &known);
+    let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
     let hidden =
         "-----BEGIN PRIVATE KEY----- ; rm -rf /srv/somebody/documents ; -----END PRIVATE KEY-----";
     let params = json!({

@@ -10,13 +10,13 @@ use crate::trust::TrustLevel;
 
 /// There is none.
 #[derive(Debug, Clone)]
-pub enum Policy {}
+pub enum PolicyEnforcer {}
 
 /// There is none.
 #[derive(Debug, Clone)]
 pub enum CompiledRule {}
 
-impl Policy {
+impl PolicyEnforcer {
     /// `None` where nothing is switched on.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ const FOREIGN: &str = "mcp_";
 
 /// The rules that hold for all calls.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct PolicyEnforcer {
     rules: Vec<CompiledRule>,
     /// The expressions of all rules that have one, to look at a text once for all of them.
     expressions: RegexSet,
@@ -51,7 +51,7 @@ pub struct CompiledRule {
     has_environment: bool,
 }
 
-impl Policy {
+impl PolicyEnforcer {
     /// Compiles what is switched on: the rules of the policy, behind them those of the authorization.
     /// `None` where nothing is switched on.
     ///

@@ -24,9 +24,9 @@ use super::rule::RuleOrigin;
 pub use config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};
 pub use decision::{Matched, PolicyDecision, Trace};
 #[cfg(not(feature = "policy-enforcer"))]
-pub use disabled::{CompiledRule, Policy};
+pub use disabled::{CompiledRule, PolicyEnforcer};
 #[cfg(feature = "policy-enforcer")]
-pub use enabled::{CompiledRule, Policy};
+pub use enabled::{CompiledRule, PolicyEnforcer};
 
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
 pub(crate) use paths::{Mention, Mentions};

@@ -25,7 +25,7 @@ struct Written {
     authorization: AuthorizationConfig,
 }
 
-fn compile(text: &str, places: &Places) -> Result<Option<Policy>, Vec<PolicyError>> {
+fn compile(text: &str, places: &Places) -> Result<Option<PolicyEnforcer>, Vec<PolicyError>> {
     let written: Written = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let origin = |key: &str| RuleOrigin {
         key: key.to_owned(),
@@ -36,7 +36,7 @@ fn compile(text: &str, places: &Places) -> Result<Option<Policy>, Vec<PolicyErro
         places,
         is_set: &|name| name == "CI",
     };
-    Policy::new(&written.policy, &written.authorization, around)
+    PolicyEnforcer::new(&written.policy, &written.authorization, around)
 }
 
 /// Rules of an enabled policy that allows what they do not deny.
@@ -63,13 +63,13 @@ fn table() -> Places {
 }
 
 #[track_caller]
-fn decided(policy: &Policy, places: &Places, tool: &'static str, params: &Value) -> String {
+fn decided(policy: &PolicyEnforcer, places: &Places, tool: &'static str, params: &Value) -> String {
     at(policy, places, tool, params, TrustLevel::Trusted)
 }
 
 #[track_caller]
 fn at(
-    policy: &Policy,
+    policy: &PolicyEnforcer,
     places: &Places,
     tool: &'static str,
     params: &Value,

@@ -9,7 +9,7 @@ use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::error::ToolError;
-use crate::filter::Filters;
+use crate::filter::FilterPipeline;
 use crate::output::ToolOutput;
 use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
@@ -186,7 +186,7 @@ fn sanitize(seen: &mut Snapshot, config: &OverflowConfig) -> Option<Overflow> {
     if let Some(shortened) = merged.shortened.take() {
         return Some(Overflow::Spilled(shortened));
     }
-    let mut run = Filters::off().start("", budget(config));
+    let mut run = FilterPipeline::off().start("", budget(config));
     run.push(&merged.text);
     let reduced = Reduced::new(merged.clone(), run.finish(None), config);
     merged.text = reduced.text;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
 use crate::shell::runner::{BackgroundProcess, Cause, Ended, RunError, RunningCommand};
 
@@ -113,7 +113,7 @@ pub(super) struct NewJob {
     /// How much of its output is kept.
     pub(super) overflow: OverflowConfig,
     /// What is kept out of it.
-    pub(super) secrets: Arc<Secrets>,
+    pub(super) secrets: Arc<SecurityPatterns>,
 }
 
 impl Job {

@@ -19,7 +19,7 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::overflow::OverflowConfig;
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 
 use job::{Job, NewJob, Origin};
 
@@ -38,7 +38,7 @@ pub(super) struct Jobs {
     /// How much of the output of each is kept.
     overflow: OverflowConfig,
     /// What is kept out of it, and of what is told of commands.
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
     table: Mutex<Table>,
 }
 
@@ -51,7 +51,7 @@ struct Table {
 
 impl Jobs {
     /// None yet, of whose output `overflow` says how much is kept, without what `secrets` finds.
-    pub(super) fn new(overflow: OverflowConfig, secrets: Arc<Secrets>) -> Self {
+    pub(super) fn new(overflow: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             overflow,
             secrets,

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use crate::event::OutputStream;
 use crate::overflow::OverflowConfig;
-use crate::secrets::Secrets;
+use crate::secrets::SecurityPatterns;
 use crate::shell::capture::{Capture, Captured};
 
 /// Output that nobody has read yet.
 #[derive(Debug)]
 pub(super) struct Unread {
     config: OverflowConfig,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
     capture: Capture,
     empty: bool,
 }
 
 impl Unread {
     /// Nothing yet.
-    pub(super) fn new(config: OverflowConfig, secrets: Arc<Secrets>) -> Self {
+    pub(super) fn new(config: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
             capture: Capture::new(&config, &secrets).frugal(),
             config,

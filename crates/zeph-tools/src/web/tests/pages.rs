@@ -549,7 +549,7 @@ async fn what_is_wrong_with_the_arguments_is_said_before_anything_is_asked_for()
 /// Proves WEB-1: the definitions are short, and both tools only look.
 #[tokio::test]
 async fn definitions() {
-    let tools = crate::web::web_tools(&ScrapeConfig::default()).unwrap();
+    let tools = crate::web::WebScrapeExecutor::new(&ScrapeConfig::default()).unwrap();
     for (id, most) in [("web_scrape", 350), ("fetch", 220)] {
         let all = tools.tool_definitions();
         let def = all.iter().find(|def| def.id == id).expect("the tool");

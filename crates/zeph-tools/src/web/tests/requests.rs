@@ -202,7 +202,10 @@ async fn the_audit_entry_names_the_last_host() {
         watchers: Vec::new(),
         secrets: Arc::default(),
         retry: Default::default(),
-        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        executors: vec![(
+            "web",
+            Arc::new(crate::web::WebScrapeExecutor::with_client(client)),
+        )],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
         overflow: None,
@@ -273,7 +276,10 @@ async fn a_page_is_answered_from_the_cache() {
         watchers: Vec::new(),
         secrets: Arc::default(),
         retry: Default::default(),
-        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        executors: vec![(
+            "web",
+            Arc::new(crate::web::WebScrapeExecutor::with_client(client)),
+        )],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: Some(Arc::clone(&caches)),
         overflow: None,
@@ -379,7 +385,10 @@ async fn a_busy_server_is_asked_again_when_it_says() {
             base_ms: 1,
             ..ToolRetryConfig::default()
         },
-        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        executors: vec![(
+            "web",
+            Arc::new(crate::web::WebScrapeExecutor::with_client(client)),
+        )],
         audit: AuditTrail::new(vec![Arc::clone(&trail) as _], false),
         cache: None,
         overflow: None,

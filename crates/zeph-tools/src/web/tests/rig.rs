@@ -213,7 +213,9 @@ impl Server {
         tool: &str,
         params: Value,
     ) -> Result<ToolOutput, ToolError> {
-        let tools = crate::web::tools(self.client(config, AddressRule::PublicOrTestServer));
+        let tools = crate::web::WebScrapeExecutor::with_client(
+            self.client(config, AddressRule::PublicOrTestServer),
+        );
         let call = ToolCall::new("1", tool, params, "test");
         let output = tools.execute_tool_call(&call, cx).await?;
         Ok(output.expect("the tool is known"))

@@ -55,7 +55,10 @@ async fn world(mode: Mode) -> (Server, LayeredExecutor) {
         listed: true,
     };
     let stack = stack::build(StackParts {
-        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        executors: vec![(
+            "web",
+            Arc::new(crate::web::WebScrapeExecutor::with_client(client)),
+        )],
         permissions: Permissions {
             rules: Arc::new(RuleSet::new([("fetch".to_owned(), list)].into())),
             ..permissions
@@ -149,7 +152,7 @@ async fn an_answer_is_about_the_host_that_was_shown() {
 #[tokio::test]
 async fn a_redirect_is_judged_by_the_policy() {
     use crate::gate::policy::Surroundings;
-    use crate::gate::policy::{OneOrMore, Policy, PolicyConfig, PolicyEffect, PolicyRule};
+    use crate::gate::policy::{OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyRule};
 
     let server = Server::start().await;
     server.on("/page", page("arrived"));
@@ -172,10 +175,13 @@ async fn a_redirect_is_judged_by_the_policy() {
         places: &places,
         is_set: &|_| false,
     };
-    let policy = Policy::new(&config, &Default::default(), around).unwrap();
+    let policy = PolicyEnforcer::new(&config, &Default::default(), around).unwrap();
     let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
     let stack = stack::build(StackParts {
-        executors: vec![("web", Arc::new(crate::web::tools(client)))],
+        executors: vec![(
+            "web",
+            Arc::new(crate::web::WebScrapeExecutor::with_client(client)),
+        )],
         policy: policy.map(Arc::new),
         permissions: Permissions::of(Mode::Full),
         ..StackParts::default()

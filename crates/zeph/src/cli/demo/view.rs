@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_core::{AgentEvent, Channel, UserAnswer};
+use zeph_core::{Channel, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 
 use crate::output::stdout_line;
@@ -61,19 +61,19 @@ impl View {
 
 #[async_trait]
 impl Channel for View {
-    fn emit(&self, event: AgentEvent) {
+    fn emit(&self, event: LoopbackEvent) {
         match event {
-            AgentEvent::Text(text) => {
+            LoopbackEvent::Text(text) => {
                 self.said
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push_str(&text);
             }
-            AgentEvent::ToolStarted { tool, params, .. } => {
+            LoopbackEvent::ToolStarted { tool, params, .. } => {
                 self.flush();
                 self.says("tool", &format!("{tool}: {}", subject(&params)));
             }
-            AgentEvent::ToolFinished {
+            LoopbackEvent::ToolFinished {
                 failure,
                 display,
                 duration_ms,
@@ -88,18 +88,18 @@ impl Channel for View {
                 };
                 self.says("", &format!("{end}, {}", seconds(duration_ms)));
             }
-            AgentEvent::Notice(text) => self.says("notice", &text),
-            AgentEvent::Warning(text) => self.says("warning", &text),
-            AgentEvent::Error(text) => self.says("error", &text),
-            AgentEvent::Rollback { changes, .. } => {
+            LoopbackEvent::Notice(text) => self.says("notice", &text),
+            LoopbackEvent::Warning(text) => self.says("warning", &text),
+            LoopbackEvent::Error(text) => self.says("error", &text),
+            LoopbackEvent::Rollback { changes, .. } => {
                 self.says("notice", &format!("rolled back: {changes}"));
             }
-            AgentEvent::Requesting { .. }
-            | AgentEvent::SummingUp
-            | AgentEvent::Reasoning(_)
-            | AgentEvent::ToolOutput { .. }
-            | AgentEvent::Permission { .. }
-            | AgentEvent::Usage(_) => {}
+            LoopbackEvent::Requesting { .. }
+            | LoopbackEvent::SummingUp
+            | LoopbackEvent::Reasoning(_)
+            | LoopbackEvent::ToolOutput { .. }
+            | LoopbackEvent::Permission { .. }
+            | LoopbackEvent::Usage(_) => {}
         }
     }
 

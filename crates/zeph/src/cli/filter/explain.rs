@@ -1,13 +1,13 @@
 //! `zeph filter explain`: which rule is for a command.
 
 use serde_json::json;
-use zeph_tools::filter::{Filters, Plan, Subject};
+use zeph_tools::filter::{FilterPipeline, Plan, Subject};
 
 use super::super::{Exit, print};
 use crate::terminal::sanitize::clean;
 
 /// Prints what is done with the output of `command`.
-pub(super) fn run(filters: &Filters, command: &str, as_json: bool) -> anyhow::Result<Exit> {
+pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> anyhow::Result<Exit> {
     let plan = filters.plan(command);
     let part = Subject::of(command).map_or_else(String::new, |subject| subject.text);
     let (what, rule) = match &plan {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use zeph_memory::Store;
-use zeph_tools::filter::{FilterRun, Filtered, Filters};
-use zeph_tools::secrets::{Secrets, StreamRedactor};
+use zeph_tools::filter::{FilterPipeline, FilterRun, Filtered};
+use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
@@ -94,7 +94,7 @@ async fn from_stdin(
 }
 
 /// Adds to what is told by `zeph filter gain`; where nothing can be kept, nothing is.
-async fn note_gain(loaded: &Loaded, filters: &Filters) {
+async fn note_gain(loaded: &Loaded, filters: &FilterPipeline) {
     filters.metrics().log();
     if filters.metrics().by_rule().is_empty() {
         return;
@@ -112,12 +112,12 @@ async fn note_gain(loaded: &Loaded, filters: &Filters) {
 struct Reader {
     decoder: Decoder,
     redactor: StreamRedactor,
-    secrets: Arc<Secrets>,
+    secrets: Arc<SecurityPatterns>,
     run: FilterRun,
 }
 
 impl Reader {
-    fn new(filters: &Filters, command: &str, loaded: &Loaded, env: &Environment) -> Self {
+    fn new(filters: &FilterPipeline, command: &str, loaded: &Loaded, env: &Environment) -> Self {
         let secrets = keep_out(loaded, env);
         Self {
             decoder: Decoder::default(),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use zeph_tools::dependency_graph::ToolDependencyGraph;
 use zeph_tools::gate::CallSubject;
-use zeph_tools::gate::utility::Utility;
+use zeph_tools::gate::utility::UtilityScorer;
 use zeph_tools::{Annotations, ToolCall, web};
 
 use super::gates::Gates;
@@ -154,7 +154,7 @@ fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (Says, String) {
     if !config.enabled {
         return off();
     }
-    if Utility::new(config.clone()).spares(tool, nature) {
+    if UtilityScorer::new(config.clone()).spares(tool, nature) {
         return (
             Says::Allow,
             "it changes something, or its tool is exempt".to_owned(),

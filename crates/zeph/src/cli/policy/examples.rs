@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use zeph_tools::gate::policy::Policy;
+use zeph_tools::gate::policy::PolicyEnforcer;
 use zeph_tools::gate::{CallSubject, RuleOrigin};
 use zeph_tools::{Phase, ToolDef};
 
@@ -41,7 +41,7 @@ pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
         }
     }
     let policy = gates.whole_policy()?;
-    for rule in policy.iter().flat_map(Policy::rules) {
+    for rule in policy.iter().flat_map(PolicyEnforcer::rules) {
         let about = |subject: &CallSubject<'_>| rule.is_about(subject);
         let lists = [
             (&rule.written().matches, true),

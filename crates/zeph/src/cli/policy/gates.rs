@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use serde_json::Value;
-use zeph_tools::gate::policy::{Policy, PolicyDecision, PolicyEffect};
+use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect, PolicyEnforcer};
 use zeph_tools::gate::remembered::apply;
 use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, Grant, decide, subject_of};
 use zeph_tools::shell::ShellExecutor;
@@ -62,7 +62,7 @@ impl Gates {
     ///
     /// # Errors
     /// Rules that cannot hold.
-    pub(super) fn whole_policy(&self) -> anyhow::Result<Option<Policy>> {
+    pub(super) fn whole_policy(&self) -> anyhow::Result<Option<PolicyEnforcer>> {
         let mut config = self.loaded.config.clone();
         config.tools.policy.enabled = true;
         config.tools.authorization.enabled = true;

@@ -13,7 +13,7 @@ use anyhow::bail;
 use clap::Subcommand;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{AgentEvent, Channel, Schedule, SystemClock};
+use zeph_core::{Channel, LoopbackEvent, Schedule, SystemClock};
 use zeph_memory::Store;
 
 use super::args::GlobalArgs;
@@ -172,7 +172,7 @@ pub(super) async fn beside<T>(
         watched = &mut watch => {
             if let Err(error) = watched {
                 let error = with_causes(&error);
-                channel.emit(AgentEvent::Notice(format!("scheduled tasks are not done: {error}")));
+                channel.emit(LoopbackEvent::Notice(format!("scheduled tasks are not done: {error}")));
             }
             conversation.await
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use zeph_core::schedule::{DueRun, since};
-use zeph_core::{AgentEvent, Channel, Schedule, TurnEnd, TurnOutcome};
+use zeph_core::{Channel, LoopbackEvent, Schedule, TurnEnd, TurnOutcome};
 use zeph_memory::{RunState, StoreError};
 use zeph_tools::Phase;
 
@@ -66,7 +66,7 @@ impl Runner {
 
     fn tell(&self, text: String) {
         match &self.told_to {
-            Some(channel) => channel.emit(AgentEvent::Notice(text)),
+            Some(channel) => channel.emit(LoopbackEvent::Notice(text)),
             None => stderr_line(&clean(&text)),
         }
     }
@@ -222,7 +222,7 @@ impl Runner {
         };
         match &self.told_to {
             None => channel.finish_answer(&outcome.text)?,
-            Some(told_to) => told_to.emit(AgentEvent::Notice(clean(&format!(
+            Some(told_to) => told_to.emit(LoopbackEvent::Notice(clean(&format!(
                 "scheduled task {} (session {}): {}",
                 due.task.id, open.id, outcome.text
             )))),
