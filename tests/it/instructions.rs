@@ -74,3 +74,42 @@ fn the_home_directory_is_no_project() {
     assert_has(&text, &["words of the project"]);
     assert!(!text.contains("words of the home"), "{text}");
 }
+
+/// Proves CTX-4, FILE-4: a denied file does not reach the model under the name of an instruction file.
+#[test]
+fn instructions_linked_to_a_denied_file_are_not_read() {
+    for name in ["AGENTS.md", "ZEPH.md", "CLAUDE.md", "sub/AGENTS.md"] {
+        for denied in [".env", "secrets/notes.md", "sub/.env"] {
+            let server = OpenAi::start(|_, _| Reply::text("hello"));
+            let home = Home::openai(&server);
+            home.more_config("[tools.file]\ndeny_read = [\"**/.env\", \"**/secrets/**\"]\n");
+            home.write(".git/HEAD", "ref: refs/heads/main\n");
+            home.write(denied, "PASSWORD=hunter2-instructions\n");
+            home.write("sub/plain.txt", "");
+            // By one link, and by a link to a link.
+            symlink(home.path(denied), home.path("hop")).unwrap();
+            symlink(home.path("hop"), home.path(name)).unwrap();
+            let (text, stderr) = system(&home, &server, "sub");
+            assert!(!text.contains("hunter2"), "{name} -> {denied}: {text}");
+            assert_has(
+                &stderr,
+                &[name, "was not read as instructions", "deny_read"],
+            );
+        }
+    }
+}
+
+/// Proves CTX-4, FILE-4: a rule that denies the instruction file itself holds too.
+#[test]
+fn instructions_denied_by_name_are_not_read() {
+    let server = OpenAi::start(|_, _| Reply::text("hello"));
+    let home = Home::openai(&server);
+    home.more_config("[tools.file]\ndeny_read = [\"**/AGENTS.md\"]\n");
+    home.write(".git/HEAD", "ref: refs/heads/main\n");
+    home.write("AGENTS.md", "Denied words.\n");
+    home.write("ZEPH.md", "Permitted words.\n");
+    let (text, stderr) = system(&home, &server, "");
+    assert!(!text.contains("Denied words"), "{text}");
+    assert_has(&text, &["Permitted words"]);
+    assert_has(&stderr, &["AGENTS.md", "deny_read"]);
+}

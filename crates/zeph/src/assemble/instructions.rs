@@ -7,6 +7,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use zeph_tools::file::ReadRules;
+
 use crate::config::{Environment, project_directories};
 
 /// The names, in the order in which they are read of one directory.
@@ -30,9 +32,11 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// Reads the files above the working directory and in it, the outermost first. Of two that say
-    /// the same one is read, such as a link from one name to another.
-    pub(crate) fn read(env: &Environment) -> Self {
+    /// Reads the files from the project's root down to the working directory, the outermost first.
+    ///
+    /// Files with equal text count once, such as a link from one name to another. A file that `rules`
+    /// deny is not read, and neither is a link to one: the model would see its content.
+    pub(crate) fn read(env: &Environment, rules: &ReadRules) -> Self {
         let mut found = Self::default();
         let mut texts: Vec<String> = Vec::new();
         let (directories, bounded) = project_directories(env);
@@ -42,7 +46,7 @@ impl Instructions {
         for directory in directories.iter().rev() {
             for name in NAMES {
                 let file = directory.join(name);
-                match read(&file, outermost, bounded) {
+                match read(&file, outermost, bounded, rules) {
                     Ok(None) => {}
                     Ok(Some(text)) if text.trim().is_empty() || texts.contains(&text) => {}
                     Ok(Some(text)) => {
@@ -96,7 +100,7 @@ impl Instructions {
     clippy::disallowed_methods,
     reason = "it is asked where a link leads, and what is opened is that"
 )]
-fn read(file: &Path, root: &Path, bounded: bool) -> io::Result<Option<String>> {
+fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Result<Option<String>> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why.to_owned()));
     let target = match fs::canonicalize(file) {
         Ok(target) => target,
@@ -105,6 +109,10 @@ fn read(file: &Path, root: &Path, bounded: bool) -> io::Result<Option<String>> {
     };
     if !target.starts_with(fs::canonicalize(root)?) {
         return refused("it leads out of the project");
+    }
+    // The rules match real paths: the name `AGENTS.md` must not hide `.env`.
+    if let Some(rule) = rules.refusal(&target).or_else(|| rules.refusal(file)) {
+        return refused(&format!("it may not be read: {rule}"));
     }
     // Opening a pipe would wait for its writer.
     let opened = fs::OpenOptions::new()

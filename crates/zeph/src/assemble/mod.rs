@@ -177,6 +177,7 @@ impl Assembly {
         let embedder =
             embedder::embedder(&loaded, &env, provider, &store, &side_usage, global.quiet)?;
         let rules = read_rules(&loaded, &env)?;
+        let instruction_rules = rules.clone();
         let secrets = secrets::keep_out(&loaded, &env);
         let compressor = compressor(&loaded, &env, provider, &secrets)?;
         let shell = ShellExecutor::new(
@@ -258,7 +259,7 @@ impl Assembly {
         );
         expire_overflow(store.clone(), &loaded.config.tools.overflow);
         let instructions = match provider {
-            Some(_) => Instructions::read(&env),
+            Some(_) => Instructions::read(&env, &instruction_rules),
             None => Instructions::default(),
         };
         if !global.quiet {

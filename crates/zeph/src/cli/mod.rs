@@ -12,6 +12,7 @@ mod generate;
 mod mcp;
 mod memory;
 mod models;
+mod open_files;
 mod overflow;
 mod policy;
 mod run;
@@ -53,6 +54,10 @@ pub(crate) fn main() -> Exit {
             return exit;
         }
     };
+    if let Some(problem) = open_files::problem() {
+        stderr_line(&format!("error: {problem}"));
+        return Exit::Failed;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -13,6 +13,8 @@ const MOST_FILES: usize = 50_000;
 const MOST_TIME: Duration = Duration::from_millis(500);
 /// How long a list of files is good.
 const FRESH: Duration = Duration::from_secs(5);
+/// The size of an ignore file, in bytes, up to which its directory is listed.
+const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
 const MOST_SUGGESTIONS: usize = 40;
 
@@ -118,11 +120,18 @@ fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
 
 /// The project's files as relative paths, without what ignore files name. Names that cannot be
 /// typed (control characters, no UTF-8) are left out.
+///
+/// A directory with a huge ignore file is left out: its compiled rules take hundreds of times its size.
 fn list(project: &Path) -> Vec<String> {
     let end = Instant::now() + MOST_TIME;
+    let is_listed = |directory: &Path| !has_huge_ignore_file(directory);
+    if !project.ancestors().all(is_listed) {
+        return Vec::new();
+    }
     WalkBuilder::new(project)
         .follow_links(false)
         .require_git(false)
+        .filter_entry(move |entry| is_listed(entry.path()))
         .build()
         .take_while(|_| Instant::now() < end)
         .filter_map(Result::ok)
@@ -133,6 +142,14 @@ fn list(project: &Path) -> Vec<String> {
         })
         .take(MOST_FILES)
         .collect()
+}
+
+/// Whether one of the ignore files of a directory is too large to compile for a completion.
+fn has_huge_ignore_file(directory: &Path) -> bool {
+    [".gitignore", ".ignore", ".git/info/exclude"]
+        .iter()
+        .filter_map(|name| std::fs::metadata(directory.join(name)).ok())
+        .any(|found| !found.is_file() && !found.is_dir() || found.len() > MAX_IGNORE_BYTES)
 }
 
 #[cfg(test)]
