@@ -29,6 +29,7 @@ mod filter_trust;
 mod filters;
 mod gate_matrix;
 mod help;
+mod hostile_server;
 mod images;
 mod instructions;
 mod interrupt;

@@ -270,6 +270,12 @@ impl History {
         &self.session
     }
 
+    /// The usage of the request just answered, without figures that cannot be true.
+    #[must_use]
+    pub fn plausible(&self, usage: Usage) -> Usage {
+        self.estimate.plausible(usage)
+    }
+
     /// Corrects the estimate by what the provider counted for the request just answered.
     pub fn correct(&mut self, usage: Usage) {
         self.estimate.correct(usage);

@@ -10,6 +10,13 @@ const TOKENS_PER_MESSAGE: usize = 4;
 /// What an image is taken for.
 const IMAGE_TOKENS: usize = 1500;
 
+/// How many times the estimate a true count can be.
+const MAX_FACTOR: u64 = 64;
+/// Tokens that a server can add without showing them, such as a system prompt of its own.
+const MAX_HIDDEN: u64 = 50_000;
+/// The highest true count of one response, reasoning included.
+pub const MAX_OUTPUT_TOKENS: u64 = 2_000_000;
+
 /// A running estimate of a conversation's size.
 #[derive(Debug, Clone)]
 pub struct TokenEstimate {
@@ -53,8 +60,10 @@ impl TokenEstimate {
     /// Corrects the estimate by what the provider counted for a request that held all that was
     /// added so far. That much is known then; what is added later is estimated, by a factor within
     /// [0.25, 4], so that one odd figure does little harm. A count below a quarter is taken for that.
+    ///
+    /// An implausible count changes nothing, see [`TokenEstimate::plausible`].
     pub fn correct(&mut self, usage: Usage) {
-        if usage.input_tokens > 0 && self.raw > 0 {
+        if usage.input_tokens > 0 && self.raw > 0 && self.can_be(usage.input_tokens) {
             #[allow(clippy::cast_precision_loss)]
             let factor = usage.input_tokens as f64 / self.raw as f64;
             self.correction = factor.clamp(0.25, 4.0);
@@ -64,6 +73,31 @@ impl TokenEstimate {
                 raw: self.raw,
             });
         }
+    }
+
+    /// The usage of a request that held the conversation so far, without figures that cannot be true.
+    ///
+    /// Input far beyond the estimate becomes the estimate, and output beyond [`MAX_OUTPUT_TOKENS`] becomes
+    /// zero. Otherwise one wrong figure would use up the budget of the session.
+    #[must_use]
+    pub fn plausible(&self, usage: Usage) -> Usage {
+        let mut usage = usage;
+        if !self.can_be(usage.input_tokens) {
+            usage.input_tokens = u64::try_from(self.total()).unwrap_or(u64::MAX);
+        }
+        usage.cached_tokens = usage.cached_tokens.min(usage.input_tokens);
+        let uncached = usage.input_tokens - usage.cached_tokens;
+        usage.cache_write_tokens = usage.cache_write_tokens.min(uncached);
+        if usage.output_tokens > MAX_OUTPUT_TOKENS {
+            usage.output_tokens = 0;
+        }
+        usage
+    }
+
+    /// Whether a provider can have counted so many tokens for the conversation.
+    fn can_be(&self, tokens: u64) -> bool {
+        let raw = u64::try_from(self.raw).unwrap_or(u64::MAX);
+        tokens <= raw.saturating_mul(MAX_FACTOR).saturating_add(MAX_HIDDEN)
     }
 
     /// Tokens of the whole conversation.
@@ -291,6 +325,35 @@ mod tests {
         }
     }
 
+    /// Proves AGT-4, LLM-11: a server's absurd figures neither end the session nor count as spent.
+    #[test]
+    fn usage_that_cannot_be_true_is_replaced() {
+        let mut estimate = TokenEstimate::new(3600);
+        estimate.add(&Message::user("word ".repeat(950)));
+        let total = estimate.total() as u64;
+        let check = |input, cached, written, output, expect: [u64; 4]| {
+            let found = estimate.plausible(Usage {
+                input_tokens: input,
+                cached_tokens: cached,
+                cache_write_tokens: written,
+                output_tokens: output,
+            });
+            let found = [
+                found.input_tokens,
+                found.cached_tokens,
+                found.cache_write_tokens,
+                found.output_tokens,
+            ];
+            assert_eq!(found, expect);
+        };
+        check(2000, 500, 100, 50, [2000, 500, 100, 50]);
+        check(0, 0, 0, 0, [0, 0, 0, 0]);
+        check(150_000, 0, 0, 128_000, [150_000, 0, 0, 128_000]);
+        check(u64::MAX, 0, 0, 1, [total, 0, 0, 1]);
+        check(u64::MAX, u64::MAX, u64::MAX, u64::MAX, [total, total, 0, 0]);
+        check(2000, 9000, 9000, 5, [2000, 2000, 0, 5]);
+    }
+
     #[test]
     fn odd_texts_have_an_estimate() {
         for (text, expect) in [
@@ -349,8 +412,11 @@ mod tests {
             "{}",
             estimate.total()
         );
-        estimate.correct(usage(u64::MAX));
-        assert_eq!(estimate.total(), usize::MAX);
+        let before = estimate.total();
+        for absurd in [u64::MAX, u64::MAX / 2, 100_000_000] {
+            estimate.correct(usage(absurd));
+            assert_eq!(estimate.total(), before, "{absurd}");
+        }
         estimate.correct(usage(1));
         assert!(estimate.total() > 400, "{}", estimate.total());
         estimate.restart(3600);

@@ -29,6 +29,9 @@ use super::reflect::Reflections;
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
+/// Bytes that the history keeps of a response that broke off. More would fill the model's window.
+const MAX_SHOWN_BYTES: usize = 64 * 1024;
+
 /// What stops a turn from within.
 pub(super) enum Stop {
     End(TurnEnd, String),
@@ -277,7 +280,7 @@ impl Agent {
         };
         match answer {
             Some(Ok(response)) => {
-                let usage = response.usage();
+                let usage = self.history.plausible(response.usage());
                 self.history.correct(usage);
                 let mut spent = self.side_usage.take();
                 spent.add(self.provider.as_ref(), usage);
@@ -335,7 +338,11 @@ impl Agent {
         if shown.is_empty() {
             return Ok(());
         }
-        let kept = format!("{shown}\n[{why}]");
+        let end = shown.floor_char_boundary(MAX_SHOWN_BYTES);
+        let kept = match shown.len() - end {
+            0 => format!("{shown}\n[{why}]"),
+            omitted => format!("{}\n[{omitted} bytes omitted; {why}]", &shown[..end]),
+        };
         outcome.text = shown;
         self.history.push(Message::assistant(kept), None).await?;
         Ok(())
@@ -365,7 +372,7 @@ impl Agent {
                 StopReason::EndTurn | StopReason::ToolUse => {}
             }
         }
-        let usage = response.usage();
+        let usage = self.history.plausible(response.usage());
         let (message, skipped) = without_reasoning(response.into_message(), registry);
         outcome.text = message.text();
         let requests: Vec<_> = message.tool_uses().cloned().collect();

@@ -35,7 +35,7 @@ pub(super) enum Event {
     },
     MessageDelta {
         delta: End,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
         usage: Option<WireUsage>,
     },
     MessageStop,
@@ -49,7 +49,7 @@ pub(super) enum Event {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Start {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
@@ -122,19 +122,19 @@ pub(super) struct Document {
     content: Vec<Block>,
     #[serde(default)]
     stop_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     output_tokens: Option<u64>,
 }
 

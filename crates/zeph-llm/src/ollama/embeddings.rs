@@ -16,7 +16,7 @@ pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
 #[derive(Deserialize)]
 struct Answer {
     embeddings: Vec<Vec<f32>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     prompt_eval_count: Option<u64>,
 }
 

@@ -18,9 +18,9 @@ pub(super) struct Line {
     done: Option<bool>,
     #[serde(default)]
     done_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     prompt_eval_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     eval_count: Option<u64>,
     #[serde(default)]
     error: Value,

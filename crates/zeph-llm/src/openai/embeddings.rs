@@ -17,7 +17,7 @@ pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<Item>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
     usage: Option<Counted>,
 }
 
@@ -31,7 +31,7 @@ struct Item {
 
 #[derive(Deserialize)]
 struct Counted {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     prompt_tokens: Option<u64>,
 }
 

@@ -9,13 +9,15 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use serde_json::Value;
 
 use super::failure::{Failure, excerpt};
+use super::lenient::without_lone_surrogates;
 use crate::error::LlmErrorKind;
 use crate::message::MessagePart;
 use crate::provider::{ChatResponse, StopReason, StreamEvent, StreamSink, Usage};
 use crate::tool::ToolUseRequest;
 
-/// The most bytes of text, reasoning and arguments that one answer may have.
-const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// The most bytes of text, reasoning and arguments of one response. The longest that models produce
+/// (128,000 tokens) take about 600 KB.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// The most parts that one answer may have.
 const MAX_PARTS: usize = 1024;
 
@@ -230,7 +232,7 @@ impl Answer {
     /// Refuses an answer without bounds.
     ///
     /// # Errors
-    /// `Protocol` above 64 MiB or 1024 parts.
+    /// `Protocol` above 4 MiB or 1024 parts.
     pub(crate) fn check_size(&self) -> Result<(), Failure> {
         if self.bytes > MAX_ANSWER_BYTES || self.parts.len() > MAX_PARTS {
             return Err(Failure::new(
@@ -324,7 +326,7 @@ pub(crate) fn arguments(raw: &str) -> Value {
     if raw.trim().is_empty() {
         return Value::Object(serde_json::Map::new());
     }
-    match serde_json::from_str(raw) {
+    match serde_json::from_str(&without_lone_surrogates(raw)) {
         Ok(Value::Null) => Value::Object(serde_json::Map::new()),
         Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
             Ok(object @ Value::Object(_)) => object,

@@ -16,6 +16,7 @@ pub(crate) mod body;
 pub(crate) mod embeddings;
 pub(crate) mod endpoint;
 pub(crate) mod failure;
+pub(crate) mod lenient;
 pub(crate) mod lines;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod probe;

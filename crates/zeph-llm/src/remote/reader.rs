@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::answer::Answer;
 use super::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
+use super::lenient::without_lone_surrogates;
 use super::lines::LineDecoder;
 use super::wire::{Framing, Wire};
 use crate::error::LlmErrorKind;
@@ -11,9 +12,9 @@ use crate::provider::StreamSink;
 use crate::sse::{SseDecoder, SseError};
 
 /// The most bytes of one event.
-const MAX_EVENT_BYTES: usize = 16 << 20;
-/// The most bytes of an answer that is no stream.
-const MAX_JSON_BYTES: usize = 64 << 20;
+const MAX_EVENT_BYTES: usize = 8 << 20;
+/// The most bytes of a response that is not a stream. Parsing takes several times as much memory.
+const MAX_JSON_BYTES: usize = 8 << 20;
 /// How much of a body is kept to be quoted in an error.
 const HEAD_BYTES: usize = 1024;
 
@@ -39,7 +40,8 @@ impl<W: Wire> Pieces<'_, W> {
         if self.answer.is_done() || data.is_empty() {
             return Ok(());
         }
-        W::piece(&mut self.reading, data, self.answer, self.target, sink)?;
+        let data = without_lone_surrogates(data);
+        W::piece(&mut self.reading, &data, self.answer, self.target, sink)?;
         self.answer.check_size()
     }
 }
@@ -166,7 +168,9 @@ impl<'a, W: Wire> AnswerReader<'a, W> {
                 if is_cut_off(body) {
                     return Err(cut_off(target));
                 }
-                return match W::document(body, pieces.answer, target, sink)? {
+                let text = String::from_utf8_lossy(body);
+                let body = without_lone_surrogates(&text);
+                return match W::document(body.as_bytes(), pieces.answer, target, sink)? {
                     Some(()) => pieces.answer.check_size(),
                     None => Err(no_answer(&head, target)),
                 };

@@ -52,7 +52,7 @@ pub(super) struct Response<'a> {
     incomplete_details: Option<Incomplete>,
     #[serde(default)]
     error: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
@@ -64,19 +64,19 @@ struct Incomplete {
 
 #[derive(Debug, Deserialize)]
 struct WireUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
     input_tokens_details: Option<Details>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Details {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     cached_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
     cache_write_tokens: Option<u64>,
 }
 
@@ -84,8 +84,8 @@ impl From<&WireUsage> for Usage {
     fn from(usage: &WireUsage) -> Self {
         let details = usage.input_tokens_details.as_ref();
         Self {
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
+            input_tokens: usage.input_tokens.unwrap_or(0),
+            output_tokens: usage.output_tokens.unwrap_or(0),
             cached_tokens: details.and_then(|it| it.cached_tokens).unwrap_or(0),
             cache_write_tokens: details.and_then(|it| it.cache_write_tokens).unwrap_or(0),
         }
