@@ -731,3 +731,36 @@ fn tail_and_query() {
     following.until_line("\"seq\":4,");
     following.kill();
 }
+
+/// Proves OUT-50, OUT-52: a FIFO in the place of an audit file is an error and never waits for its other end.
+#[test]
+fn audit_file_that_is_a_fifo_is_an_error() {
+    let head = "zeph.db-audit/database.head";
+    for (file, config) in [
+        (head, "[tools.audit]\nrequired = true\n"),
+        (
+            "audit.jsonl",
+            "[tools.audit]\njsonl = true\nrequired = true\n",
+        ),
+    ] {
+        let home = Home::new();
+        home.config(config);
+        home.write("a.txt", "text\n");
+        home.zeph(["tools", "call", "read", r#"{"path":"a.txt"}"#])
+            .code(0);
+        let path = home.data().join("zeph").join(file);
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        let output = home
+            .zeph(["tools", "call", "read", r#"{"path":"a.txt"}"#])
+            .run();
+        assert_ne!(output.code, Some(0), "{file}: {}", output.stderr);
+        assert!(
+            output.stderr.contains("regular file"),
+            "{file}: {}",
+            output.stderr
+        );
+        let output = home.zeph(["audit", "verify"]).run();
+        assert_ne!(output.code, None, "{file}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The database: opening, versions of the tables, one connection that writes, checkpoints.
 
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -250,7 +250,7 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
                 path: path.to_owned(),
             });
         }
-        Ok(_) => {}
+        Ok(_) => tighten(path).map_err(|error| fail(&error))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -273,6 +273,25 @@ fn prepare_file(path: &Path) -> Result<(), StoreError> {
     // SQLite opens what it cannot write for reading, and fails at the first write only.
     for place in [path, folder] {
         rustix::fs::access(place, Access::WRITE_OK).map_err(|errno| fail(&errno.into()))?;
+    }
+    Ok(())
+}
+
+/// Takes the permissions of other users from the database, its log and its index of the log: they
+/// hold conversations and copies of files. A file of another user stays as it is.
+fn tighten(path: &Path) -> io::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(ending);
+        let found = match fs::symlink_metadata(&file) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        if found.is_file() && found.uid() == own && found.mode() & 0o077 != 0 {
+            fs::set_permissions(&file, fs::Permissions::from_mode(found.mode() & 0o700))?;
+        }
     }
     Ok(())
 }

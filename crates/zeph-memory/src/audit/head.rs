@@ -122,7 +122,7 @@ impl HeadFile {
         let mut options = OpenOptions::new();
         options.read(true);
         match options.custom_flags(flags()).open(&self.path) {
-            Ok(file) => read(&file),
+            Ok(file) => read(&regular(file)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -147,7 +147,9 @@ impl HeadFile {
             }
             opened => opened?,
         };
-        Ok(OpenHead { file })
+        Ok(OpenHead {
+            file: regular(file)?,
+        })
     }
 }
 
@@ -179,8 +181,20 @@ impl OpenHead {
     }
 }
 
+/// Opening a FIFO does not wait for its other end.
 fn flags() -> i32 {
-    OFlags::NOFOLLOW.bits().cast_signed()
+    (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()
+}
+
+/// The file, if it is a regular one.
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(
+            "the head of the audit chain is not a regular file",
+        ))
+    }
 }
 
 fn read(file: &File) -> io::Result<Option<Head>> {

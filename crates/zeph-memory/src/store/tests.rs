@@ -139,3 +139,29 @@ fn failed_system_calls_are_told_apart() {
     check(io::ErrorKind::QuotaExceeded, "no space is left");
     check(io::ErrorKind::NotADirectory, "cannot be created or opened");
 }
+
+/// Proves OUT-51, AGT-6 for other users: a database that they could read or write is tightened when it is opened.
+#[tokio::test]
+async fn database_open_to_others_is_tightened() {
+    for wide in [0o666, 0o644, 0o660, 0o777] {
+        let (folder, store) = store(Synchronous::Normal).await;
+        let path = folder.path().join("zeph.db");
+        let wal = folder.path().join("zeph.db-wal");
+        store
+            .append_message("s", message("kept".into()))
+            .await
+            .unwrap();
+        for file in [&path, &wal] {
+            fs::set_permissions(file, fs::Permissions::from_mode(wide)).unwrap();
+        }
+        let again = Store::open(&path, Synchronous::Normal).await.unwrap();
+        for file in [&path, &wal] {
+            let mode = fs::metadata(file).unwrap().mode() & 0o777;
+            assert_eq!(mode & 0o077, 0, "{} {wide:o} {mode:o}", file.display());
+        }
+        again
+            .append_message("s", message("more".into()))
+            .await
+            .unwrap();
+    }
+}
