@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -18,8 +19,10 @@ use crate::file::place::open_regular;
 use crate::file::sandbox::PASS;
 use crate::file::witness::Stamps;
 
-/// Bytes of an ignore file that are read.
-const LONGEST: u64 = 1 << 20;
+/// Bytes of one ignore file that are read. A compiled rule takes up to 400 times its text.
+const MAX_FILE_BYTES: usize = 64 * 1024;
+/// Bytes of ignore files whose rules one walk holds in memory at a time.
+const MAX_HELD_BYTES: usize = 192 * 1024;
 
 /// What the rules say of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +41,38 @@ pub(super) struct Rules {
     exclude: Gitignore,
     /// Whether a git work tree begins here: git's rules of the directories above do not hold.
     work_tree: bool,
+    held: Held,
+}
+
+/// The text of the rules in memory, counted for a whole walk. Dropping a share returns it.
+#[derive(Debug, Default)]
+struct Held {
+    of_walk: Arc<AtomicUsize>,
+    own: usize,
+}
+
+impl Held {
+    /// The bytes of `wanted` that this walk may still hold.
+    fn take(&mut self, wanted: usize) -> usize {
+        let before = self.of_walk.fetch_add(wanted, Ordering::Relaxed);
+        let granted = wanted.min(MAX_HELD_BYTES.saturating_sub(before));
+        self.of_walk.fetch_sub(wanted - granted, Ordering::Relaxed);
+        self.own += granted;
+        granted
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of_walk.fetch_sub(self.own, Ordering::Relaxed);
+    }
 }
 
 impl Rules {
     /// The rules of no directory.
     pub(super) fn none() -> Arc<Self> {
         Arc::new(Self {
+            held: Held::default(),
             above: None,
             ignore: Gitignore::empty(),
             gitignore: Gitignore::empty(),
@@ -73,23 +102,31 @@ impl Rules {
         if !ignore && !gitignore && !work_tree {
             return Arc::clone(above);
         }
-        let read = |there: bool, name: &str| {
+        let mut held = Held {
+            of_walk: Arc::clone(&above.held.of_walk),
+            own: 0,
+        };
+        let mut read = |there: bool, name: &str| {
             if there {
-                parse(dir, name, path, &path.join(name), stamps)
+                parse(dir, name, path, &path.join(name), stamps, &mut held)
             } else {
                 Gitignore::empty()
             }
         };
+        let ignore = read(ignore, ".ignore");
+        let gitignore = read(gitignore, ".gitignore");
+        let exclude = if work_tree {
+            exclude(dir, path, stamps, &mut held)
+        } else {
+            Gitignore::empty()
+        };
         Arc::new(Self {
             above: Some(Arc::clone(above)),
-            ignore: read(ignore, ".ignore"),
-            gitignore: read(gitignore, ".gitignore"),
-            exclude: if work_tree {
-                exclude(dir, path, stamps)
-            } else {
-                Gitignore::empty()
-            },
+            ignore,
+            gitignore,
+            exclude,
             work_tree,
+            held,
         })
     }
 
@@ -127,17 +164,35 @@ impl Rules {
 }
 
 /// The rules in the file `name` of `dir`, which stands at `file` and holds below `path`; none when it is no regular file. Lines that are no globs
-/// are left out.
-fn parse(dir: &OwnedFd, name: &str, path: &Path, file: &Path, stamps: &Stamps) -> Gitignore {
+/// are left out. Lines past the bounds of a file and of a walk do not apply, and a warning says so.
+fn parse(
+    dir: &OwnedFd,
+    name: &str,
+    path: &Path,
+    file: &Path,
+    stamps: &Stamps,
+    held: &mut Held,
+) -> Gitignore {
     let mut text = Vec::new();
     let Ok((handle, stat)) = open_regular(dir, OsStr::new(name), path) else {
         stamps.identity(file);
         return Gitignore::empty();
     };
     stamps.content(&handle, file, &stat);
-    if handle.take(LONGEST).read_to_end(&mut text).is_err() {
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    if handle.take(limit).read_to_end(&mut text).is_err() {
         stamps.spoil();
         return Gitignore::empty();
+    }
+    let granted = held.take(text.len().min(MAX_FILE_BYTES));
+    if granted < text.len() {
+        let whole_lines = text[..granted].iter().rposition(|byte| *byte == b'\n');
+        text.truncate(whole_lines.map_or(0, |end| end + 1));
+        tracing::warn!(
+            file = %file.display(),
+            applied = text.len(),
+            "an ignore file is too large: only the rules of its first bytes apply"
+        );
     }
     let mut builder = GitignoreBuilder::new(path);
     for line in String::from_utf8_lossy(&text).lines() {
@@ -149,7 +204,7 @@ fn parse(dir: &OwnedFd, name: &str, path: &Path, file: &Path, stamps: &Stamps) -
 }
 
 /// The rules of `.git/info/exclude` of the work tree `dir`.
-fn exclude(dir: &OwnedFd, path: &Path, stamps: &Stamps) -> Gitignore {
+fn exclude(dir: &OwnedFd, path: &Path, stamps: &Stamps, held: &mut Held) -> Gitignore {
     let git = path.join(".git");
     let info = git.join("info");
     for place in [&git, &info] {
@@ -158,7 +213,50 @@ fn exclude(dir: &OwnedFd, path: &Path, stamps: &Stamps) -> Gitignore {
     let opened = openat(dir, ".git", PASS, Mode::empty())
         .and_then(|git| openat(git, "info", PASS, Mode::empty()));
     match opened {
-        Ok(opened) => parse(&opened, "exclude", path, &info.join("exclude"), stamps),
+        Ok(opened) => {
+            let file = info.join("exclude");
+            parse(&opened, "exclude", path, &file, stamps, held)
+        }
         Err(_) => Gitignore::empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::file::place::LIST;
+
+    fn rules_of(above: &Arc<Rules>, directory: &Path) -> Arc<Rules> {
+        let opened = rustix::fs::open(directory, LIST, Mode::empty()).unwrap();
+        let names = [OsStr::new(".gitignore")];
+        Rules::within(
+            above,
+            &opened,
+            directory,
+            names.into_iter(),
+            &Stamps::new(false),
+        )
+    }
+
+    /// Proves FILE-13 for bounds: the first lines of a huge ignore file apply, and all are counted.
+    #[test]
+    fn ignore_file_over_the_bound_applies_its_first_lines() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "first.txt\n".to_owned() + &"/some/long/dir/**/x?.tmp\n".repeat(100_000);
+        fs::write(directory.path().join(".gitignore"), text).unwrap();
+        let none = Rules::none();
+        let rules = rules_of(&none, directory.path());
+        let verdict = |name: &str| rules.verdict(&directory.path().join(name), false);
+        assert_eq!(verdict("first.txt"), Verdict::Ignored);
+        assert_eq!(verdict("other.txt"), Verdict::Searched);
+        assert!(rules.held.own <= MAX_FILE_BYTES);
+        let more: Vec<_> = (0..5).map(|_| rules_of(&rules, directory.path())).collect();
+        assert_eq!(none.held.of_walk.load(Ordering::Relaxed), MAX_HELD_BYTES);
+        drop(more);
+        assert_eq!(none.held.of_walk.load(Ordering::Relaxed), rules.held.own);
+        drop(rules);
+        assert_eq!(none.held.of_walk.load(Ordering::Relaxed), 0);
     }
 }
