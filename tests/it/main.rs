@@ -47,6 +47,7 @@ mod one_shot_exit;
 mod one_shot_json;
 mod os_sandbox;
 mod overflow;
+mod own_data;
 mod permissions;
 mod piped;
 mod policy;

@@ -144,6 +144,7 @@ impl Diagnostics {
             cwd: self.cwd.clone(),
             env: env::select(&self.base_env, &self.config.env, None),
             timeout: Some(Duration::from_secs(self.config.timeout)),
+            readable_folders: Vec::new(),
         }
     }
 }

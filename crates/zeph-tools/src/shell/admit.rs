@@ -18,8 +18,9 @@ use crate::layers::CallPath;
 use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
-use super::policy::{PolicyError, ShellPolicyHandle, Start, Verdict};
+use super::policy::{Parsed, PolicyError, ShellPolicyHandle, Start, Verdict};
 use super::reads::Reads;
+use super::version_control;
 
 /// The gate before every command, on both paths.
 pub(crate) struct Admission {
@@ -179,6 +180,16 @@ impl Admission {
         let named = self.policy.load().named(&params.command, &start);
         let hidden = self.hidden.load(Ordering::Relaxed);
         self.reads.refusal(&start.cwd, &named, hidden)
+    }
+
+    /// The folders in which denied files stay readable for this command.
+    pub(super) fn readable_folders(&self, params: &BashParams) -> Vec<String> {
+        if !self.reads.denies() {
+            return Vec::new();
+        }
+        let start = self.start_of(params);
+        let parsed = Parsed::of(&params.command, start.home.as_deref());
+        version_control::folders(&parsed, &start)
     }
 
     /// Where a command starts.

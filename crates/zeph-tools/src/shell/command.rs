@@ -117,6 +117,7 @@ impl Commands {
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
             timeout,
+            readable_folders: Vec::new(),
         })
     }
 }

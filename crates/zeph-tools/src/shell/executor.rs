@@ -75,6 +75,7 @@ impl ShellExecutor {
         let env = env::select(&base_env, &config.env, None);
         let sandbox = Plan::new(&config, &cwd, &env, resolve);
         let reads = Arc::new(reads);
+        let sandbox = sandbox.map(|plan| plan.without_reading(reads.private()));
         let runner = LocalRunner::new(supervisor, tag)
             .confined(sandbox.clone())
             .hiding(Arc::clone(&reads));
@@ -236,7 +237,8 @@ impl ShellExecutor {
         self.find_out_what_is_hidden().await;
         self.admission.admit(path, call, &params, cx)?;
         let timeout = self.commands.check(&params)?;
-        let command = self.commands.prepare(&params, timeout, cx.skill_env())?;
+        let mut command = self.commands.prepare(&params, timeout, cx.skill_env())?;
+        command.readable_folders = self.admission.readable_folders(&params);
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }

@@ -1,8 +1,9 @@
 //! Commands on this machine, below the supervisor.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::future::pending;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -102,7 +103,7 @@ impl LocalRunner {
         };
         if seatbelt::is_there() {
             let argv = std::mem::take(&mut command.argv);
-            command.argv = seatbelt::around(argv, &plan, self.reads.globs());
+            command.argv = seatbelt::around(argv, &plan, &self.reads.globs());
             return Ok((None, None));
         }
         if !self.is_hiding() {
@@ -111,11 +112,20 @@ impl LocalRunner {
         let reads = Arc::clone(&self.reads);
         let found = tokio::task::spawn_blocking(move || reads.find()).await;
         let found = found.map_err(|error| RunError::Unconfined(error.to_string()))?;
+        let stays_readable = |path: &PathBuf| {
+            let folders = &command.readable_folders;
+            path.iter()
+                .any(|name| folders.iter().any(|folder| name == OsStr::new(folder)))
+        };
+        let mut hidden = found.paths;
+        hidden.retain(|path| !stays_readable(path));
+        hidden.extend_from_slice(self.reads.private());
         match found.missed {
             Some(missed) if plan.required => Err(RunError::Unconfined(missed)),
             missed => Ok((
                 Some(Plan {
-                    hidden: Some(found.paths),
+                    hidden: Some(hidden),
+                    unreadable: Vec::new(),
                     ..plan
                 }),
                 missed,

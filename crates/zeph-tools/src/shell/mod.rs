@@ -37,6 +37,7 @@ pub mod served;
 pub mod supervisor;
 mod sys;
 pub mod transaction;
+mod version_control;
 mod words;
 
 pub use config::{ShellConfig, ShellEnvConfig};

@@ -15,8 +15,10 @@ use super::policy::{Named, Role, extract_paths, normal};
 use super::words::{braces_escaped, expand, literal, parts, tokens};
 use crate::file::ReadRules;
 use crate::file::denied::{Bounds, Found, find};
-use crate::file::rules::{compile, plain_base};
+use crate::file::rules::{compile, literal as literal_path, plain_base};
 
+/// Why a path of Zeph itself is refused.
+const PRIVATE: &str = "it belongs to Zeph's own data, which commands do not read";
 /// What makes a pattern.
 const WILD: &[char] = &['*', '?', '['];
 
@@ -27,6 +29,8 @@ pub struct Reads {
     /// Where rules that begin with `**` are looked up, real paths.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
+    /// Files and directories of Zeph itself, real paths.
+    private: Vec<PathBuf>,
 }
 
 impl Reads {
@@ -41,31 +45,61 @@ impl Reads {
         let mut roots: Vec<PathBuf> = roots.into_iter().map(|root| resolve(&root)).collect();
         roots.sort();
         roots.dedup();
-        Self { rules, roots, home }
+        Self {
+            rules,
+            roots,
+            home,
+            private: Vec::new(),
+        }
+    }
+
+    /// Adds files and directories of Zeph itself, which no command reads: conversations, copies of
+    /// changed files, the audit trail.
+    #[must_use]
+    pub fn with_private(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut private: Vec<PathBuf> = paths.into_iter().map(|path| resolve(&path)).collect();
+        private.sort();
+        private.dedup_by(|path, above| path.starts_with(above));
+        self.private = private;
+        self
+    }
+
+    /// The files and directories of Zeph itself.
+    pub(super) fn private(&self) -> &[PathBuf] {
+        &self.private
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.rules.is_empty() && self.private.is_empty()
     }
 
-    /// Whether there is something to hide.
+    /// Whether a rule of the user denies something.
     pub(super) fn denies(&self) -> bool {
         self.rules.denies()
     }
 
-    /// The globs of what is denied.
-    pub(super) fn globs(&self) -> &[String] {
-        self.rules.deny_globs()
+    /// The globs of everything that is denied.
+    pub(super) fn globs(&self) -> Vec<String> {
+        let private = self.private.iter().map(|path| literal_path(path));
+        self.rules
+            .deny_globs()
+            .iter()
+            .cloned()
+            .chain(private)
+            .collect()
     }
 
-    /// What is there to hide.
+    /// The existing paths that rules of the user deny.
     pub(super) fn find(&self) -> Found {
         find(&self.rules, &self.roots, Bounds::default())
     }
 
     /// Why nothing at or below `path` may be read.
     pub(super) fn denied(&self, path: &Path) -> Option<String> {
-        self.rules.denied(path)
+        let is_private = self.private.iter().any(|private| path.starts_with(private));
+        self.rules
+            .denied(path)
+            .or_else(|| is_private.then(|| PRIVATE.to_owned()))
     }
 
     /// Why a command must not run that names this and starts in `cwd`. `hidden` says whether what is
@@ -74,9 +108,11 @@ impl Reads {
         if self.is_empty() {
             return None;
         }
-        if let Some(rule) = self.rules.denied(&resolve(cwd)) {
+        if let Some(rule) = self.denied(&resolve(cwd)) {
             return Some(refused(cwd.display(), &rule));
         }
+        // Zeph's own paths alone need no search: no rule can match a name that is not known.
+        let hidden = hidden || !self.denies();
         let check = Check {
             reads: self,
             hidden,
@@ -199,7 +235,8 @@ impl Check<'_> {
         let there = there.contains(&true);
         // A plain word that is no file is just a word.
         if there || part.contains('/') || part.starts_with('.') {
-            let denied = rules.denied(&written).or_else(|| rules.denied(&real));
+            let denied = self.reads.denied(&written);
+            let denied = denied.or_else(|| self.reads.denied(&real));
             if let Some(rule) = denied {
                 return Some((Why::Denied, rule));
             }

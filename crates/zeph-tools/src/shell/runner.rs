@@ -22,6 +22,8 @@ pub struct CommandSpec {
     pub env: Vec<(OsString, OsString)>,
     /// After how long it is ended; `None`: never.
     pub timeout: Option<Duration>,
+    /// Names of folders, such as `.git`, in which denied files stay readable for this command.
+    pub readable_folders: Vec<String>,
 }
 
 /// How a process exited.

@@ -172,6 +172,7 @@ impl Dialer {
             cwd: self.env.cwd.clone(),
             env: shell_env::select(&base, &self.shell, Some(&own.into_iter().collect())),
             timeout: None,
+            readable_folders: Vec::new(),
         };
         let started = self.programs.start(&spec).await;
         let started =

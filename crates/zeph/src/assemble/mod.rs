@@ -377,7 +377,19 @@ fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
     let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
     let roots = configured.into_iter().flatten();
     let roots = roots.map(|root| env.cwd.join(root));
-    Reads::new(rules, roots.chain([env.cwd.clone()]), env.home())
+    let reads = Reads::new(rules, roots.chain([env.cwd.clone()]), env.home());
+    reads.with_private(own_data(loaded))
+}
+
+/// The files of Zeph itself that no command reads: they hold conversations and copies of files, denied ones too.
+fn own_data(loaded: &Loaded) -> impl Iterator<Item = PathBuf> {
+    let paths = &loaded.paths;
+    let beside_database = ["", "-wal", "-shm", "-journal", "-audit"].map(|ending| {
+        let mut file = paths.database.clone().into_os_string();
+        file.push(ending);
+        PathBuf::from(file)
+    });
+    std::iter::once(paths.data_dir.clone()).chain(beside_database)
 }
 
 /// Removes outputs that were stored too long ago, beside whatever comes next. What is left when

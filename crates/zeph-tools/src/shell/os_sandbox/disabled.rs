@@ -7,7 +7,7 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// None.
-pub(super) fn confine_writes(_writable: &[PathBuf]) -> io::Result<Option<u32>> {
+pub(super) fn confine(_writable: &[PathBuf], _unreadable: &[PathBuf]) -> io::Result<Option<u32>> {
     Ok(None)
 }
 

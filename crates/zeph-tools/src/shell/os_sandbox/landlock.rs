@@ -1,7 +1,8 @@
-//! Landlock: where a thread, and everything it starts, may write.
+//! Landlock: where a thread, and everything it starts, may write, and which few files it may not read.
 //!
-//! Only what writes is handled, so reading stays as it is. The kernel refuses the rest with EACCES
-//! (EXDEV for some links and renames), and mounting altogether.
+//! The kernel refuses the rest with EACCES (EXDEV for some links and renames), and mounting
+//! altogether. Landlock only grants: to keep files from being read, every other entry of the
+//! directories above them is granted.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,16 +17,24 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 /// The version whose rights are handled: Linux 6.10. Where the kernel's is lower, those it has.
 const VERSION: ABI = ABI::V5;
 
-/// Lets the calling thread write only below `writable`. The version that holds, or `None` where
-/// the kernel has no Landlock.
+/// The entries of directories above unreadable paths that are granted. With more, reading stays free.
+const MAX_READABLE: usize = 4096;
+
+/// Lets the calling thread write only below `writable`, and open no file below `unreadable` (real
+/// paths, none below a writable one) for reading. The version that holds, or `None` where the
+/// kernel has no Landlock.
 ///
 /// What cannot be opened is not granted. No path may lead through a symbolic link: a command that
 /// can write a directory's parent could have put one into its place.
 ///
 /// # Errors
 /// When the kernel has Landlock and refuses, as for lack of memory or descriptors.
-pub(super) fn confine_writes(writable: &[PathBuf]) -> io::Result<Option<u32>> {
-    let handled = AccessFs::from_write(VERSION);
+pub(super) fn confine(writable: &[PathBuf], unreadable: &[PathBuf]) -> io::Result<Option<u32>> {
+    let readable = beside(unreadable).unwrap_or_default();
+    let mut handled = AccessFs::from_write(VERSION);
+    if !readable.is_empty() {
+        handled |= AccessFs::ReadFile;
+    }
     let mut ruleset = Ruleset::default()
         .handle_access(handled)
         .map_err(io::Error::other)?
@@ -39,12 +48,52 @@ pub(super) fn confine_writes(writable: &[PathBuf]) -> io::Result<Option<u32>> {
                 .map_err(io::Error::other)?;
         }
     }
+    for path in &readable {
+        if let Ok(opened) = open(path) {
+            ruleset = ruleset
+                .add_rule(PathBeneath::new(opened, AccessFs::ReadFile))
+                .map_err(io::Error::other)?;
+        }
+    }
     let status = ruleset.restrict_self().map_err(io::Error::other)?;
     match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => Ok(None),
         (_, LandlockStatus::Available { effective_abi, .. }) => Ok(Some(effective_abi as u32)),
         _ => Ok(None),
     }
+}
+
+/// Every entry of the directories above `paths` that is neither one of `paths` nor above one. `None` if a
+/// directory cannot be listed or the entries are too many.
+fn beside(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+    let mut above: Vec<&Path> = paths
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1))
+        .collect();
+    above.sort();
+    above.dedup();
+    let mut found = Vec::new();
+    for directory in above {
+        // Nothing below an unreadable directory is granted.
+        if paths.iter().any(|path| directory.starts_with(path)) {
+            continue;
+        }
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(_) => return None,
+        };
+        for entry in entries {
+            let entry = entry.ok()?.path();
+            if !paths.iter().any(|path| path.starts_with(&entry)) {
+                found.push(entry);
+            }
+        }
+        if found.len() > MAX_READABLE {
+            return None;
+        }
+    }
+    Some(found)
 }
 
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -66,4 +115,56 @@ fn grant(handled: BitFlags<AccessFs>, opened: &OwnedFd) -> io::Result<BitFlags<A
         handled & AccessFs::from_file(VERSION)
     };
     Ok(granted & !(AccessFs::MakeChar | AccessFs::MakeBlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Proves SH-20: what lies next to unreadable paths is granted, at each level, and nothing above or below them.
+    #[test]
+    fn entries_beside_unreadable_paths_are_readable() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        for path in [
+            "home/.local/share/zeph/db",
+            "home/.local/share/other/x",
+            "home/project/x",
+            "home/db",
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), "").unwrap();
+        }
+        let check = |unreadable: &[&str], readable: &[&str]| {
+            let paths: Vec<PathBuf> = unreadable.iter().map(|path| at(path)).collect();
+            let found = beside(&paths).unwrap();
+            let mut own: Vec<&PathBuf> = found
+                .iter()
+                .filter(|path| path.starts_with(directory.path()))
+                .collect();
+            own.sort();
+            let expect: Vec<PathBuf> = readable.iter().map(|path| at(path)).collect();
+            assert_eq!(own, expect.iter().collect::<Vec<_>>(), "{unreadable:?}");
+            assert!(found.contains(&PathBuf::from("/proc")));
+        };
+        check(
+            &["home/.local/share/zeph"],
+            &["home/.local/share/other", "home/db", "home/project"],
+        );
+        check(
+            &["home/.local/share/zeph", "home/db"],
+            &["home/.local/share/other", "home/project"],
+        );
+        check(
+            &["home/.local/share/zeph", "home/.local/share/zeph/db"],
+            &["home/.local/share/other", "home/db", "home/project"],
+        );
+        check(
+            &["home/none/zeph"],
+            &["home/.local", "home/db", "home/project"],
+        );
+        assert_eq!(beside(&[]), Some(Vec::new()));
+    }
 }

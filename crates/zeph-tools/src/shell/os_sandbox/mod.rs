@@ -3,7 +3,7 @@
 //! [`config`] is what the user sets, [`plan`] what follows from it for the commands of a session.
 //! The supervisor applies a plan to the thread that starts a command: what a thread is not allowed,
 //! nothing that it starts is allowed, and there is no way back. On Linux, mounts of its own hide what may
-//! not be read (`mask`), Landlock confines where is written (`landlock`) and seccomp cuts the network
+//! not be read (`mask`), Landlock confines where is written and keeps Zeph's own files from being read (`landlock`) and seccomp cuts the network
 //! (`seccomp`); other systems have `disabled`, and macOS has all of it from a program of its own
 //! (`seatbelt`).
 //! `refusal` finds in what a failed command printed that it was the sandbox that refused, `told` says
@@ -71,7 +71,7 @@ pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError>
         None => true,
     };
     let found = Enforcement {
-        landlock: landlock::confine_writes(&plan.writable)?,
+        landlock: landlock::confine(&plan.writable, &plan.unreadable)?,
         seccomp: !plan.network && seccomp::cut_network()?,
         seatbelt: false,
     };
@@ -110,7 +110,7 @@ pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
 pub fn probe() -> io::Result<Enforcement> {
     let thread = thread::Builder::new().spawn(|| {
         Ok(Enforcement {
-            landlock: landlock::confine_writes(&[])?,
+            landlock: landlock::confine(&[], &[])?,
             seccomp: seccomp::cut_network()?,
             seatbelt: seatbelt::is_there(),
         })
@@ -133,6 +133,7 @@ mod tests {
                 network: true,
                 required,
                 hidden: None,
+                unreadable: Vec::new(),
             };
             let found = Enforcement {
                 landlock,

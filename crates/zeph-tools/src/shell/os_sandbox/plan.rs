@@ -30,6 +30,9 @@ pub struct Plan {
     /// What is hidden: files and directories, real paths. `None` where nothing ever is; a list, even
     /// an empty one, wants mounts of the command's own.
     pub hidden: Option<Vec<PathBuf>>,
+    /// Files and directories whose files Landlock lets no command open for reading, real paths. It
+    /// cannot exclude a path below a writable directory.
+    pub unreadable: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -70,7 +73,16 @@ impl Plan {
             network: config.allow_network,
             required,
             hidden: None,
+            unreadable: Vec::new(),
         })
+    }
+
+    /// The plan with `private` unreadable, except for paths below a writable directory.
+    #[must_use]
+    pub fn without_reading(mut self, private: &[PathBuf]) -> Self {
+        let outside = private.iter().filter(|path| !self.allows(path));
+        self.unreadable = outside.cloned().collect();
+        self
     }
 
     /// Whether a path (absolute, links resolved) may be written.

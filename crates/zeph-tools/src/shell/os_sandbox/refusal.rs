@@ -300,6 +300,7 @@ mod tests {
             network: true,
             required: false,
             hidden: None,
+            unreadable: Vec::new(),
         };
         let file = dir.path().join("x");
         let line = format!("bash: line 1: {}: Permission denied", file.display());

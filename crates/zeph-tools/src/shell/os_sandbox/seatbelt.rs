@@ -183,6 +183,7 @@ mod tests {
             network,
             required: false,
             hidden: None,
+            unreadable: Vec::new(),
         }
     }
 

@@ -107,6 +107,7 @@ mod tests {
             network: true,
             required: false,
             hidden: None,
+            unreadable: Vec::new(),
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
             let told = Told::new(plan.cloned(), Arc::default());

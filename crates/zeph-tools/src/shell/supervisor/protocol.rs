@@ -64,6 +64,8 @@ pub(super) struct Confinement {
     network: bool,
     required: bool,
     hidden: Option<Vec<Text>>,
+    #[serde(default)]
+    unreadable: Vec<Text>,
 }
 
 impl From<&Plan> for Confinement {
@@ -77,6 +79,7 @@ impl From<&Plan> for Confinement {
                 .hidden
                 .as_ref()
                 .map(|hidden| hidden.iter().map(text).collect()),
+            unreadable: plan.unreadable.iter().map(text).collect(),
         }
     }
 }
@@ -91,6 +94,7 @@ impl From<Confinement> for Plan {
             hidden: sent
                 .hidden
                 .map(|hidden| hidden.into_iter().map(path).collect()),
+            unreadable: sent.unreadable.into_iter().map(path).collect(),
         }
     }
 }
@@ -230,12 +234,14 @@ mod tests {
                 cwd: "/".into(),
                 env: vec![("A".into(), OsString::from_vec(vec![0xFF, 1]))],
                 timeout: None,
+                readable_folders: Vec::new(),
             };
             let plan = Plan {
                 writable: command.argv.iter().map(PathBuf::from).collect(),
                 network: cut % 2 == 0,
                 required: cut % 3 == 0,
                 hidden: (cut % 5 > 0).then(|| vec!["/a".into(); cut % 5]),
+                unreadable: vec!["/own".into(); cut % 3],
             };
             let run = Run::new(7, &command, Some(&plan));
             let sent = run.confinement.clone().map(Plan::from);

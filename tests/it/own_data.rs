@@ -1,0 +1,118 @@
+//! Zeph's own data: no command reads conversations or copies of files, whatever names them.
+
+use serde_json::json;
+
+use crate::rig::{Home, assert_has};
+use crate::tools_call::call;
+
+/// A home with a denied file whose copy is in the undo journal.
+fn with_deleted_secret() -> Home {
+    let home = Home::new();
+    home.config("[tools.file]\ndeny_read = [\"**/.env\"]\n");
+    home.write(".env", "PASSWORD=hunter2-journal\n");
+    let form = call(&home, "delete_path", &json!({ "path": ".env" }));
+    assert_eq!(form["success"], true, "{form:#}");
+    assert!(!home.has(".env"));
+    // The copy is there to be found.
+    let files = std::fs::read_dir(home.data().join("zeph")).unwrap();
+    let is_in = |file: std::path::PathBuf| {
+        let bytes = std::fs::read(file).unwrap_or_default();
+        bytes.windows(7).any(|bytes| bytes == b"hunter2")
+    };
+    assert!(files.flatten().any(|file| is_in(file.path())));
+    home
+}
+
+/// Proves SH-20a, FILE-4: commands that name the data directory are refused before they run.
+#[test]
+fn command_that_names_the_data_directory_is_refused() {
+    let home = with_deleted_secret();
+    let data = home.data().join("zeph");
+    let data = data.display();
+    for command in [
+        format!("cat {data}/zeph.db"),
+        format!("strings '{data}'/zeph.db*"),
+        format!("cd {data} && cat zeph.db"),
+        format!("sqlite3 {data}/zeph.db .dump"),
+        format!("cp -r {data} ./copy"),
+        format!("tar cf - {data}"),
+        format!("cat < {data}/zeph.db"),
+        format!("python3 -c 'print(open(\"{data}/zeph.db\", \"rb\").read())'"),
+        format!("ln -s {data} here"),
+    ] {
+        let form = call(&home, "bash", &json!({ "command": command }));
+        assert_eq!(
+            form["error_category"], "policy_blocked",
+            "{command}: {form:#}"
+        );
+        assert!(!form.to_string().contains("hunter2"), "{command}");
+    }
+    assert!(!home.has("copy") && !home.has("here"));
+}
+
+/// Proves SH-20a, FILE-4: a program that finds the data directory by itself cannot open its files.
+#[test]
+fn program_that_finds_the_data_directory_reads_nothing() {
+    for config in ["", "[tools.file]\ndeny_read = [\"**/.env\"]\n"] {
+        let home = with_deleted_secret();
+        home.config(config);
+        let root = home.root().display().to_string();
+        let (first, rest) = root.split_at(root.len() / 2);
+        home.write(
+            "find.sh",
+            &format!("p='{first}'; q='{rest}'; find \"$p$q\" -name 'zeph.db*' -type f -exec cat {{}} +; grep -rc hunter2 \"$p$q\"\n"),
+        );
+        home.write("readable.txt", "plain words\n");
+        let form = call(
+            &home,
+            "bash",
+            &json!({ "command": "bash find.sh; cat readable.txt; cat /etc/hostname > copy; cat copy" }),
+        );
+        let text = form.to_string();
+        assert!(!text.contains("hunter2-journal"), "{form:#}");
+        assert_has(&text, &["plain words"]);
+        assert!(home.has("copy"));
+    }
+}
+
+/// Proves D-44: the founding sample leaves version control working, and its files hidden from others.
+#[test]
+fn founding_deny_rules_leave_git_working() {
+    let home = Home::new();
+    home.config("[tools.file]\ndeny_read = [\"**/.env\", \"**/secrets/**\", \"**/.git/config\"]\n");
+    home.write("a.txt", "one\n");
+    let run = |command: &str| call(&home, "bash", &json!({ "command": command }));
+    let form = run("git init -q . && git add a.txt && git status --short");
+    assert_eq!(form["success"], true, "{form:#}");
+    let form = run("git config user.name N && git config user.email e@x.test");
+    assert_eq!(form["success"], true, "{form:#}");
+    for command in [
+        "git commit -q -m first",
+        "git status",
+        "git log --oneline | head -3",
+        "git diff HEAD && echo same",
+        "git branch --show-current",
+        "cd . && git show --stat",
+    ] {
+        let form = run(command);
+        assert_eq!(form["success"], true, "{command}: {form:#}");
+        assert!(
+            !form.to_string().contains("Permission denied"),
+            "{command}: {form:#}"
+        );
+    }
+    for command in [
+        "cat .git/config",
+        "git config -f .git/config -l",
+        "cp .git/config c",
+    ] {
+        let form = run(command);
+        assert_eq!(
+            form["error_category"], "policy_blocked",
+            "{command}: {form:#}"
+        );
+    }
+    home.write("read.sh", "d=git; cat .$d/config\n");
+    let form = run("git status >/dev/null; bash read.sh");
+    assert!(!form.to_string().contains("e@x.test"), "{form:#}");
+}
