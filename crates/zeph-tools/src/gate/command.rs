@@ -118,7 +118,7 @@ impl ReadCommand {
 
     #[cfg(feature = "shell")]
     fn fill(&mut self, last: &LastRead) {
-        let parsed = last.parsed(&self.text, self.home.as_deref());
+        let parsed = last.parsed(&self.text);
         crate::shell::parts::read(self, &parsed, self.home.clone());
     }
 
@@ -156,14 +156,14 @@ impl LastRead {
 
     /// The tree of the command `text`, parsed now or before.
     #[cfg(feature = "shell")]
-    pub(crate) fn parsed(&self, text: &str, home: Option<&Path>) -> Arc<Parsed> {
+    pub(crate) fn parsed(&self, text: &str) -> Arc<Parsed> {
         let mut last = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parsed) = &*last
-            && parsed.is_of(text, home)
+            && parsed.is_of(text)
         {
             return Arc::clone(parsed);
         }
-        let parsed = Arc::new(Parsed::of(text, home));
+        let parsed = Arc::new(Parsed::of(text));
         *last = Some(Arc::clone(&parsed));
         parsed
     }

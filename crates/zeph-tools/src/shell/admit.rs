@@ -102,9 +102,7 @@ impl Admission {
         cx: &CallContext,
     ) -> Result<Verdict, ToolError> {
         let start = self.start_of(params);
-        let parsed = cx
-            .last_read()
-            .parsed(&params.command, start.home.as_deref());
+        let parsed = cx.last_read().parsed(&params.command);
         match self.policy.load().decide_parsed(&parsed, &start) {
             Verdict::Block { what } => {
                 cx.trace().claim_source = claim::of_command(&params.command);

@@ -71,7 +71,7 @@ struct Parts {
 
 impl Parts {
     fn text(&mut self, text: &str, depth: usize) {
-        match parse(text, None) {
+        match parse(text) {
             Ok(list) => self.list(&list, depth),
             Err(_) => {
                 for pipeline in split(text) {
@@ -120,7 +120,7 @@ impl Parts {
     fn other(&mut self, command: &Command, depth: usize) {
         match &command.kind {
             Kind::Subshell(list) => self.list(list, depth),
-            Kind::Compound(lists) => lists.iter().for_each(|list| self.list(list, depth)),
+            Kind::Compound(_, lists) => lists.iter().for_each(|list| self.list(list, depth)),
             Kind::Function { name, body } => {
                 self.functions.retain(|(known, _)| known != name);
                 self.functions.push((name.clone(), (**body).clone()));

@@ -123,10 +123,10 @@ impl ShellPolicy {
     /// Decides about a command that starts at `start`.
     #[must_use]
     pub fn decide(&self, command: &str, start: &Start) -> Verdict {
-        self.decide_parsed(&Parsed::of(command, start.home.as_deref()), start)
+        self.decide_parsed(&Parsed::of(command), start)
     }
 
-    /// The same about one that was parsed with the home of `start`.
+    /// The same about one that was parsed.
     pub(in crate::shell) fn decide_parsed(&self, command: &Parsed, start: &Start) -> Verdict {
         match command.tree() {
             Ok(list) => Decider::new(self, start).decide(list),
@@ -155,7 +155,7 @@ impl ShellPolicy {
     }
 
     pub(super) fn admits(&self, construct: Construct) -> bool {
-        self.constructs.contains(&construct)
+        construct == Construct::Arithmetic || self.constructs.contains(&construct)
     }
 
     pub(super) fn admits_network(&self) -> bool {
@@ -226,7 +226,7 @@ pub(super) fn fold(name: &str) -> Cow<'_, str> {
 }
 
 /// Whether `text` fits `pattern`, in which `*` stands for any characters.
-fn matches_pattern(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == text;
     };

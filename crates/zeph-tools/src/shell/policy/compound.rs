@@ -4,7 +4,7 @@ use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::{is_environment, is_telling};
 use super::parse::{is_name, plain};
 use super::quote::RawWord;
-use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
+use super::tree::{Assignment, Command, Kind, List, Pipeline, Shape, Then};
 use super::word::{expand, single};
 
 /// Those that begin a compound command.
@@ -15,7 +15,7 @@ fn looped(name: String) -> Option<List> {
     is_environment(&name).then(|| List {
         pipelines: vec![Pipeline {
             commands: vec![plain(Kind::Simple {
-                assignments: vec![Assignment { name, value: None }],
+                assignments: vec![Assignment::unknown(name)],
                 words: Vec::new(),
             })],
             then: Then::Next,
@@ -88,20 +88,28 @@ impl Cursor<'_> {
             _ => {
                 self.eat_word(word);
                 let mut lists = Vec::new();
-                match word {
+                let shape = match word {
                     "{" => {
                         lists.push(self.list()?);
                         self.expect_word("}")?;
+                        Shape::Group
                     }
-                    "if" => self.conditional(&mut lists)?,
+                    "if" => {
+                        self.conditional(&mut lists)?;
+                        Shape::Branches
+                    }
                     "while" | "until" => {
                         lists.push(self.list()?);
                         self.body(&mut lists)?;
+                        Shape::Loop
                     }
-                    "case" => self.case(&mut lists, &mut raw)?,
-                    _ => self.each(&mut lists, &mut raw)?,
-                }
-                Kind::Compound(lists)
+                    "case" => {
+                        self.case(&mut lists, &mut raw)?;
+                        Shape::Branches
+                    }
+                    _ => self.each(word == "for", &mut lists, &mut raw)?,
+                };
+                Kind::Compound(shape, lists)
             }
         };
         let mut command = plain(kind);
@@ -138,8 +146,14 @@ impl Cursor<'_> {
         }
     }
 
-    /// `for` and `select` from behind that word on.
-    fn each(&mut self, lists: &mut Vec<List>, raw: &mut RawWord) -> Result<(), SyntaxError> {
+    /// `for` and `select` after that word. Only `for` goes through its words.
+    fn each(
+        &mut self,
+        is_for: bool,
+        lists: &mut Vec<List>,
+        raw: &mut RawWord,
+    ) -> Result<Shape, SyntaxError> {
+        let mut shape = Shape::Loop;
         self.skip_blanks();
         if self.peek() == Some(b'(') {
             self.at += 1;
@@ -147,17 +161,19 @@ impl Cursor<'_> {
                 return Err(self.fail("expected `((` or a name"));
             }
         } else {
-            let name = self.word(false)?;
-            if !name.bare_text().is_some_and(|name| is_name(&name)) {
+            let name = self.word(false)?.bare_text();
+            let Some(name) = name.filter(|name| is_name(name)) else {
                 return Err(self.fail("expected the name of a variable"));
-            }
-            if name.bare_text().is_some_and(|name| is_telling(&name)) {
+            };
+            if is_telling(&name) {
                 return Err(self.fail("a loop over a variable that decides what runs"));
             }
-            lists.extend(name.bare_text().and_then(looped));
+            lists.extend(looped(name.clone()));
+            let mut listed = false;
             self.skip_lines()?;
             if self.rest().starts_with("in") && self.ends_at(2) {
                 self.at += 2;
+                listed = is_for;
                 loop {
                     self.skip_blanks();
                     if matches!(self.peek(), None | Some(b'\n' | b';')) {
@@ -166,11 +182,13 @@ impl Cursor<'_> {
                     self.part(raw)?;
                 }
             }
+            shape = Shape::Each { name, listed };
         }
         self.skip_blanks();
         self.eat(b';');
         self.skip_lines()?;
-        self.body(lists)
+        self.body(lists)?;
+        Ok(shape)
     }
 
     /// Reads a word that is no argument.
@@ -181,8 +199,7 @@ impl Cursor<'_> {
             return Err(self.unexpected());
         }
         let substituted = !word.substitutions.is_empty();
-        raw.others
-            .extend(expand(&word.atoms, self.home, substituted));
+        raw.others.extend(expand(&word.atoms, substituted));
         raw.substitutions.append(&mut word.substitutions);
         Ok(())
     }
@@ -242,7 +259,7 @@ impl Cursor<'_> {
                         return Err(self.unexpected());
                     }
                     raw.substitutions.append(&mut word.substitutions);
-                    raw.others.push(single(&word.atoms, self.home, false));
+                    raw.others.push(single(&word.atoms, false));
                     let text = word.bare_text();
                     if text.as_deref() == Some("]]") {
                         return Ok(());

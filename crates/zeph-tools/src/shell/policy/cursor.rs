@@ -78,19 +78,12 @@ pub(super) struct Cursor<'t> {
     pub(super) documents: Option<Documents>,
     /// In how many substitutions of this text the place lies.
     pub(super) nesting: usize,
-    pub(super) home: Option<&'t str>,
-    /// Whether the text sets `IFS` or `HOME`, so that their values are not known.
+    /// Whether the text sets `IFS`, so that its value is not known.
     pub(super) sets_ifs: bool,
-    pub(super) sets_home: bool,
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(
-        text: &'t str,
-        home: Option<&'t str>,
-        depth: usize,
-        budget: Budget,
-    ) -> Result<Self, SyntaxError> {
+    pub(super) fn new(text: &'t str, depth: usize, budget: Budget) -> Result<Self, SyntaxError> {
         let cursor = Self {
             text,
             at: 0,
@@ -99,13 +92,9 @@ impl<'t> Cursor<'t> {
                 let before = &text[..at];
                 !(before.ends_with('$') || before.ends_with("${"))
             }),
-            sets_home: ["HOME=", "HOME+", "read", "unset", "printf -v", "for HOME"]
-                .iter()
-                .any(|word| text.contains(word)),
             budget,
             documents: None,
             nesting: 0,
-            home,
         };
         if text.len() > MAX_COMMAND {
             return Err(cursor.fail(format!(

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::blocklist::{Fit, ShellPolicy, name_of};
-use super::evaluated::Signs;
+use super::effects::Effects;
+use super::evaluated::{Signs, is_special};
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
 use super::parse::parse;
 use super::shells::runs_apart;
 use super::targets::{Places, changes_directory, is_block_device};
-use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Redirect, Then};
+use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Redirect, Shape, Then};
+use super::values::{Possible, Values};
 use super::visit::{Part, Visit};
-use super::word::Word;
+use super::word::{UNRESOLVED, Word};
 
 /// How deep texts that shells are given may be nested.
 const MAX_SCRIPTS: usize = 16;
@@ -146,12 +148,20 @@ impl<'p> Decider<'p> {
 
     fn list(&mut self, list: &List, around: &Around) {
         let mut before = Then::Next;
+        // The values where the pipelines before are skipped.
+        let mut skipped: Option<Values> = None;
         for pipeline in &list.pipelines {
             if matches!(self.verdict, Verdict::Block { .. }) {
                 return;
             }
             if before != Then::And {
                 self.places.forget_success();
+                self.places.values.join_all(skipped.take());
+            }
+            if matches!(before, Then::And | Then::Or) {
+                let mut values = self.places.values.clone();
+                values.join_all(skipped.take());
+                skipped = Some(values);
             }
             let alone = pipeline.commands.len() == 1 && pipeline.then != Then::Background;
             let places = (!alone).then(|| self.places.clone());
@@ -162,6 +172,7 @@ impl<'p> Decider<'p> {
             before = pipeline.then;
         }
         self.places.forget_success();
+        self.places.values.join_all(skipped);
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, around: &Around) {
@@ -190,6 +201,10 @@ impl<'p> Decider<'p> {
             if !self.policy.admits(substitution.construct) {
                 self.block_construct(substitution.construct);
             }
+            if substitution.construct == Construct::Arithmetic {
+                self.list(&substitution.body, &around);
+                continue;
+            }
             let inside = Around {
                 downloads: false,
                 ..around.clone()
@@ -205,29 +220,15 @@ impl<'p> Decider<'p> {
         }
         self.name(Role::Argument, &command.others);
         match &command.kind {
-            Kind::Simple { assignments, words } => {
-                for assignment in assignments {
-                    if let Some(value) = &assignment.value {
-                        self.name(Role::Argument, &[Word::literal(value)]);
-                    }
-                    self.assigned(&assignment.name, assignment.value.as_deref(), &around);
-                }
-                if self.visit.is_some() {
-                    self.front.clone_from(assignments);
-                }
-                self.simple(words, &around);
-            }
+            Kind::Simple { assignments, words } => self.assigning(assignments, words, &around),
             Kind::Subshell(list) => {
                 let places = self.places.clone();
                 self.list(list, &around);
                 self.places = places;
             }
-            Kind::Compound(lists) => {
+            Kind::Compound(shape, lists) => {
                 let before = (self.places.now().to_vec(), self.redirections);
-                for list in lists {
-                    self.list(list, &around);
-                    self.places.forget_success();
-                }
+                self.compound(shape, lists, command, &around);
                 // In a loop it writes from where the round before has gone.
                 if self.places.now() != before.0 && self.redirections > before.1 {
                     self.written_anywhere();
@@ -246,6 +247,10 @@ impl<'p> Decider<'p> {
                     ..around.clone()
                 };
                 let places = self.places.clone();
+                let mut effects = Effects::default();
+                effects.command(body);
+                // It sees the values at the time of its call.
+                self.places.values.make_all_volatile();
                 (self.depth, self.later) = (self.depth + 1, self.later + 1);
                 self.command(body, &inside);
                 (self.depth, self.later) = (self.depth - 1, self.later - 1);
@@ -254,6 +259,7 @@ impl<'p> Decider<'p> {
                     self.later += 1;
                 }
                 self.places = places;
+                self.places.values.may_change(&effects);
                 let mut calls = BTreeSet::new();
                 calls_of(body, false, &mut calls);
                 if calls.iter().any(|(name, _)| changes_directory(name)) {
@@ -264,61 +270,178 @@ impl<'p> Decider<'p> {
         }
     }
 
+    /// A simple command with the assignments in front of it.
+    fn assigning(&mut self, assignments: &[Assignment], words: &[Word], around: &Around) {
+        let has_command = !words.is_empty();
+        let before = self.places.values.clone();
+        self.each_reading(words, true, |decider, reading| {
+            let mut front = assignments.to_vec();
+            for assignment in &mut front {
+                let given = decider.given(assignment);
+                decider.assign(assignment, &given, has_command, around);
+            }
+            if reading.assigned && reading.words.first() != words.first() {
+                decider.ask("a variable decides which command runs");
+            }
+            if decider.visit.is_some() {
+                decider.front = front;
+            }
+            decider.simple(&reading.words, around);
+            if has_command && !reading.words.is_empty() {
+                let names = assignments
+                    .iter()
+                    .map(|assignment| assignment.name.as_str());
+                let name = reading.words[0].known().map(name_of);
+                let lasting = name
+                    .is_none_or(|name| is_special(name) || decider.functions.contains_key(name));
+                if lasting {
+                    decider.places.values.join(&before);
+                } else {
+                    decider.places.values.restore(names, &before);
+                }
+            }
+        });
+    }
+
+    /// One assignment; with `exported`, only for a command.
+    fn assign(
+        &mut self,
+        assignment: &mut Assignment,
+        given: &Possible,
+        exported: bool,
+        around: &Around,
+    ) {
+        let values: Vec<Word> = match given.known_texts() {
+            [] => vec![assignment.word.clone()],
+            texts => texts.iter().map(Word::literal).collect(),
+        };
+        for value in &values {
+            self.name(Role::Argument, std::slice::from_ref(value));
+            self.assigned(&assignment.name, value, around);
+        }
+        if let ([value], false) = (values.as_slice(), assignment.partial) {
+            assignment.value = value.known().map(str::to_owned);
+        }
+        self.places.values.assign(&assignment.name, given.clone());
+        if exported {
+            self.places.values.export(&assignment.name, given);
+        }
+    }
+
+    /// The lists of a compound command.
+    fn compound(&mut self, shape: &Shape, lists: &[List], command: &Command, around: &Around) {
+        if *shape == Shape::Group {
+            lists.iter().for_each(|list| self.list(list, around));
+            return;
+        }
+        let repeats = matches!(shape, Shape::Loop | Shape::Each { .. });
+        if repeats {
+            let mut effects = Effects::default();
+            effects.command(command);
+            self.places.values.may_have_changed(&effects);
+            if effects.moves {
+                self.places.may_be_anywhere();
+            }
+        }
+        let mut values = self.places.values.clone();
+        if let Shape::Each { name, listed } = shape {
+            let given = match listed {
+                true => self.listed(&command.others),
+                false => Possible::unknown(),
+            };
+            self.places.values.assign(name, given);
+        }
+        for list in lists {
+            self.list(list, around);
+            self.places.forget_success();
+            values.join(&self.places.values);
+            if *shape == Shape::Branches {
+                self.places.values.clone_from(&values);
+            }
+        }
+        self.places.values = values;
+    }
+
     fn redirect(&mut self, redirect: &Redirect, around: &mut Around) {
         match redirect {
-            Redirect::Output { target: word, .. } => {
-                self.name(Role::Target, std::slice::from_ref(word));
+            Redirect::Output { target, .. } => {
                 self.redirections += 1;
-                if let Some(visit) = &mut self.visit {
-                    let places = match self.later {
-                        0 => self.places.now(),
-                        _ => &[None],
-                    };
-                    visit(Part::Redirection {
-                        target: word,
-                        places,
-                    });
-                }
-                self.output(word);
+                self.each_reading(std::slice::from_ref(target), false, |decider, reading| {
+                    reading.words.iter().for_each(|word| decider.written(word));
+                });
             }
             Redirect::Input(word) => {
-                self.name(Role::Argument, std::slice::from_ref(word));
-                if let Some(visit) = &mut self.visit {
-                    visit(Part::Source(word));
-                }
-                let device = word.pattern().is_some_and(|path| {
-                    path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/")
+                let inherited = around.input.clone();
+                let downloads = around.downloads;
+                let mut input = None;
+                self.each_reading(std::slice::from_ref(word), false, |decider, reading| {
+                    for word in &reading.words {
+                        let read = decider.source(word, &inherited, downloads);
+                        input = Some(match input.take() {
+                            Some(before) if before != read => Input::Data { download: false },
+                            _ => read,
+                        });
+                    }
                 });
-                around.input = match word.known() {
-                    Some("/dev/null") => Input::Closed,
-                    Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => around.input.clone(),
-                    _ => Input::Data {
-                        download: device || (word.substituted && around.downloads),
-                    },
-                };
-                self.network_device(word);
+                around.input = input.unwrap_or(Input::Data { download: false });
             }
             Redirect::Elsewhere(inner) => self.redirect(inner, &mut around.clone()),
             Redirect::Duplicate => {}
-            Redirect::HereDocument(text) => {
-                around.input = match text {
-                    Some(text) => Input::Text(text.clone()),
-                    None => Input::Data {
-                        download: around.downloads,
-                    },
-                };
-            }
+            Redirect::HereDocument(word) => around.input = self.text_input(word, around.downloads),
             Redirect::HereString(word) => {
                 if !self.policy.admits(Construct::HereString) {
                     self.block_construct(Construct::HereString);
                 }
-                around.input = match word.known() {
-                    Some(text) => Input::Text(text.to_owned()),
-                    None => Input::Data {
-                        download: around.downloads,
-                    },
-                };
+                around.input = self.text_input(word, around.downloads);
             }
+        }
+    }
+
+    /// The input from the text `word`.
+    fn text_input(&self, word: &Word, downloads: bool) -> Input {
+        let readings = self.readings(std::slice::from_ref(word), false);
+        let word = match readings.as_slice() {
+            [one] => one.words.first().unwrap_or(word),
+            _ => word,
+        };
+        match word.known() {
+            None if downloads => Input::Data { download: true },
+            _ => Input::Text(word.script()),
+        }
+    }
+
+    /// A file that a redirection opens for writing.
+    fn written(&mut self, word: &Word) {
+        self.name(Role::Target, std::slice::from_ref(word));
+        if let Some(visit) = &mut self.visit {
+            let places = match self.later {
+                0 => self.places.now(),
+                _ => &[None],
+            };
+            visit(Part::Redirection {
+                target: word,
+                places,
+            });
+        }
+        self.output(word);
+    }
+
+    /// A file that a redirection opens for reading, and the input from it.
+    fn source(&mut self, word: &Word, inherited: &Input, downloads: bool) -> Input {
+        self.name(Role::Argument, std::slice::from_ref(word));
+        if let Some(visit) = &mut self.visit {
+            visit(Part::Source(word));
+        }
+        let device = word
+            .pattern()
+            .is_some_and(|path| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/"));
+        self.network_device(word);
+        match word.known() {
+            Some("/dev/null") => Input::Closed,
+            Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => inherited.clone(),
+            _ => Input::Data {
+                download: device || (word.substituted && downloads),
+            },
         }
     }
 
@@ -442,6 +565,7 @@ impl<'p> Decider<'p> {
                 }
                 // What it does is not read.
                 self.later += 1;
+                self.places.values.make_all_volatile();
             }
             _ if changes_directory(name) => self.places.change(name, &words[1..]),
             _ => {}
@@ -450,12 +574,12 @@ impl<'p> Decider<'p> {
 
     /// Words that are joined with blanks and given to a shell.
     pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &Around) {
-        let texts: Option<Vec<&str>> = words.iter().map(Word::known).collect();
-        match texts {
-            Some(texts) => self.script(by, &texts.join(" "), around),
-            None if around.downloads => self.block("a download that reaches a shell"),
-            None => self.ask(format!("what `{by}` runs cannot be known before it runs")),
+        if around.downloads && words.iter().any(|word| word.known().is_none()) {
+            self.block("a download that reaches a shell");
+            return;
         }
+        let texts: Vec<String> = words.iter().map(Word::script).collect();
+        self.script(by, &texts.join(" "), around);
     }
 
     /// A text that a shell is given.
@@ -465,20 +589,35 @@ impl<'p> Decider<'p> {
             self.block("shells that are nested too deeply in each other");
             return;
         }
-        let home = self.places.home_text();
-        match parse(text, home.as_deref()) {
+        let unresolved = text.contains(UNRESOLVED);
+        match parse(text) {
             Ok(list) => {
+                if unresolved {
+                    self.ask(format!("what `{by}` runs cannot be known before it runs"));
+                }
                 self.signs = self.signs.or(list.signs);
                 let inside = Around {
                     scripts: around.scripts + 1,
                     ..around.clone()
                 };
                 let places = self.places.clone();
+                let apart = runs_apart(by);
+                if apart {
+                    self.places.values = places.values.in_child();
+                }
                 self.list(&list, &inside);
-                if self.places.now() != places.now() && !runs_apart(by) {
+                if self.places.now() != places.now() && !apart {
                     self.later += 1;
                 }
-                self.places = places;
+                let values = std::mem::replace(&mut self.places, places).values;
+                match by {
+                    _ if apart => {}
+                    "eval" => self.places.values = values,
+                    _ => self.places.values.may_change(&Effects::of(&list)),
+                }
+            }
+            Err(_) if unresolved => {
+                self.ask(format!("what `{by}` runs cannot be known before it runs"));
             }
             Err(error) => self.block(format!(
                 "the text that `{by}` is given cannot be read: {error}"

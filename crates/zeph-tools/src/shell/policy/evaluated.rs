@@ -2,6 +2,8 @@
 //! that name programs or hold scripts, subscripts in calculations, builtins that call back.
 
 use super::decide::{Around, Decider};
+use super::parse::is_name;
+use super::values::Possible;
 use super::word::{Atom, Word};
 
 /// Variables whose value is a command that some program runs.
@@ -113,20 +115,64 @@ fn is_code(prompt: &str) -> bool {
             .any(|two| two[0] == b'\\' && two[1].is_ascii_digit())
 }
 
+/// Whether a builtin of this name sets variables that it is given by name.
+pub(super) fn is_setter(name: &str) -> bool {
+    SETTERS.contains(&name)
+}
+
+/// Whether assignments in front of a builtin of this name may last.
+pub(super) fn is_special(name: &str) -> bool {
+    const SPECIAL: &[&str] = &[
+        ":", ".", "source", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift",
+        "times", "trap", "unset", "break", "continue", "builtin", "command",
+    ];
+    SPECIAL.contains(&name)
+}
+
+/// The arguments of a builtin that name variables.
+fn set_words<'w>(by: &str, arguments: &'w [Word]) -> &'w [Word] {
+    let option = match by {
+        "printf" => "-v",
+        "wait" => "-p",
+        _ => return arguments,
+    };
+    let at = arguments
+        .iter()
+        .position(|w| w.prefix().starts_with(option));
+    at.map_or(&[], |at| &arguments[at..arguments.len().min(at + 2)])
+}
+
+/// The variables that a builtin sets; `None` is one that is not known.
+pub(super) fn assigned_names<'w>(
+    by: &str,
+    arguments: &'w [Word],
+) -> impl Iterator<Item = Option<String>> + use<'w> {
+    set_words(by, arguments).iter().filter_map(|word| {
+        let text = word.prefix().trim_start_matches("-v");
+        let end = text.find(['=', '[', '+']).unwrap_or(text.len());
+        match &text[..end] {
+            name if is_name(name) && (end < text.len() || word.known().is_some()) => {
+                Some(Some(name.to_owned()))
+            }
+            _ if word.known().is_none() => Some(None),
+            _ => None,
+        }
+    })
+}
+
 impl Decider<'_> {
-    /// A variable is given a value; `None` when it is not known.
-    pub(super) fn assigned(&mut self, name: &str, value: Option<&str>, around: &Around) {
-        match (name, value) {
+    /// A variable is given a value.
+    pub(super) fn assigned(&mut self, name: &str, value: &Word, around: &Around) {
+        match (name, value.known()) {
             ("BASH_ENV" | "ENV", _) => {
                 self.ask(format!("`{name}` names a script that shells run first"));
             }
             // `cd` then looks for directories elsewhere.
             ("CDPATH", _) => self.later += 1,
-            ("HOME", _) => self.places.forget_home(),
             ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
             ("PS4", Some(prompt)) if !is_code(prompt) => {}
-            (_, Some(text)) if COMMANDS.contains(&name) => {
-                self.joined(name, &[Word::literal(text)], around);
+            _ if COMMANDS.contains(&name) => {
+                self.joined(name, std::slice::from_ref(value), around);
             }
             _ if is_telling(name) => {
                 self.ask(format!("what `{name}` makes bash run cannot be known"));
@@ -179,37 +225,69 @@ impl Decider<'_> {
     }
 
     fn sets(&mut self, by: &str, arguments: &[Word], around: &Around) {
-        let arguments = match by {
-            "printf" | "wait" => {
-                let option = if by == "printf" { "-v" } else { "-p" };
-                let Some(at) = arguments
-                    .iter()
-                    .position(|w| w.prefix().starts_with(option))
-                else {
-                    return;
-                };
-                &arguments[at..arguments.len().min(at + 2)]
-            }
-            _ => arguments,
+        let arguments = set_words(by, arguments);
+        let declares = matches!(by, "declare" | "typeset" | "local" | "export" | "readonly");
+        let has = |letters: &str| {
+            declares
+                && arguments.iter().any(|word| {
+                    let text = word.known().unwrap_or_default();
+                    text.starts_with(['-', '+']) && text.contains(|letter| letters.contains(letter))
+                })
         };
+        // Another name of a variable, or a value that bash changes.
+        let (another, changed) = (has("n"), has("aAilcu"));
+        if another {
+            self.places.values.make_all_volatile();
+        }
         for word in arguments {
             let text = word.prefix().trim_start_matches("-v");
             let end = text.find(['=', '[', '+']).unwrap_or(text.len());
             let (name, rest) = text.split_at(end);
-            let value = rest.find('=').map(|at| &rest[at + 1..]);
-            match value {
-                Some(value) => {
-                    let known = word.known().map(|_| value);
-                    self.assigned(name, known, around);
-                    if is_telling(value) {
-                        self.ask(format!("`{by}` makes another name of `{value}`"));
+            let value = rest.find('=').map(|at| {
+                let start = word.prefix().len() - rest.len() + at + 1;
+                word.after(start)
+            });
+            if !is_name(name) {
+                if word.known().is_none() && !name.starts_with('-') {
+                    self.places.values.make_all_volatile();
+                    if by != "unset" {
+                        self.ask(format!("which variable `{by}` sets cannot be known"));
                     }
                 }
-                None if matches!(name, "HOME" | "CDPATH") => self.assigned(name, None, around),
+                continue;
+            }
+            match &value {
+                Some(value) => {
+                    self.assigned(name, value, around);
+                    if value.known().is_some_and(is_telling) {
+                        self.ask(format!("`{by}` makes another name of a variable"));
+                    }
+                }
+                None if name == "CDPATH" => self.assigned(name, &Word::unknown(""), around),
                 None if is_telling(name) && by != "unset" && by != "export" => {
                     self.ask(format!("what `{by}` sets `{name}` to cannot be known"));
                 }
                 None => {}
+            }
+            let now = self.places.value(name);
+            let whole = rest.starts_with('=');
+            let given = match &value {
+                Some(value) if whole => {
+                    Possible::of(std::iter::once(value.known().map(str::to_owned)))
+                }
+                None if matches!(by, "export" | "readonly") => now,
+                _ => Possible::unknown(),
+            };
+            let values = &mut self.places.values;
+            values.assign(name, given.clone());
+            if by == "export" || has("x") {
+                values.export(name, &given);
+            }
+            if by == "readonly" || has("r") {
+                values.fix(name);
+            }
+            if changed {
+                values.make_volatile(name);
             }
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn calls_of(command: &Command, forked: bool, calls: &mut BTreeSet<(St
             }
         }
         Kind::Subshell(list) => calls_of_list(list, true, calls),
-        Kind::Compound(lists) => lists
+        Kind::Compound(_, lists) => lists
             .iter()
             .for_each(|list| calls_of_list(list, forked, calls)),
         Kind::Function { .. } | Kind::Expression => {}
@@ -64,7 +64,7 @@ pub(super) fn runs_download(command: &Command) -> bool {
     let inside = match &command.kind {
         Kind::Simple { words, .. } => words.iter().filter_map(Word::known).any(is_download),
         Kind::Subshell(list) => list_downloads(list),
-        Kind::Compound(lists) => lists.iter().any(list_downloads),
+        Kind::Compound(_, lists) => lists.iter().any(list_downloads),
         Kind::Function { .. } | Kind::Expression => false,
     };
     inside

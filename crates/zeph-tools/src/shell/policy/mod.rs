@@ -3,7 +3,7 @@
 //! In the order of a decision: [`parse`] reads the text into the `tree` (`cursor`, `compound`, `quote`,
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
 //! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, `evaluated` what bash evaluates a second time (`sed` likewise), and
-//! `targets` what is destroyed. `blocklist` holds what is compiled from the configuration,
+//! `targets` what is destroyed. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
@@ -14,6 +14,7 @@ mod blocklist;
 mod compound;
 mod cursor;
 mod decide;
+mod effects;
 mod escape;
 mod evaluated;
 mod flow;
@@ -28,6 +29,7 @@ mod sed;
 mod shells;
 mod targets;
 pub(crate) mod tree;
+mod values;
 mod visit;
 mod word;
 mod wrappers;

@@ -34,7 +34,7 @@ pub(crate) struct Named {
 impl ShellPolicy {
     /// What a command that starts at `start` names. A command that cannot be read names nothing.
     pub(in crate::shell) fn named(&self, command: &str, start: &Start) -> Vec<Named> {
-        let parsed = Parsed::of(command, start.home.as_deref());
+        let parsed = Parsed::of(command);
         let Ok(list) = parsed.tree() else {
             return Vec::new();
         };

@@ -1,13 +1,11 @@
 //! Reads the commands of bash: a strict recursive descent. What it does not know is an error, so
 //! that nothing runs which was understood differently here than by the shell.
 
-use std::path::{Path, PathBuf};
-
 use super::compound::COMPOUND;
 use super::cursor::{Budget, Cursor, SyntaxError, ends_word};
 use super::quote::RawWord;
 use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
-use super::word::{Word, expand, single};
+use super::word::{Atom, Word, expand, single};
 
 /// Words with a meaning of their own where a command begins.
 const RESERVED: &[&str] = &[
@@ -21,13 +19,13 @@ const DECLARES: &[&str] = &["declare", "export", "local", "readonly", "typeset"]
 /// The most arguments that the braces of one command may make.
 const MAX_WORDS: usize = 8192;
 
-/// Reads a command. `home` is what `~` and `$HOME` stand for.
+/// Reads a command.
 ///
 /// # Errors
 /// [`SyntaxError`] with the place.
-pub fn parse(text: &str, home: Option<&str>) -> Result<List, SyntaxError> {
+pub fn parse(text: &str) -> Result<List, SyntaxError> {
     let budget = Budget::new();
-    let mut list = parse_nested(text, home, 0, budget.clone())?;
+    let mut list = parse_nested(text, 0, budget.clone())?;
     list.signs = budget.signs();
     Ok(list)
 }
@@ -36,23 +34,21 @@ pub fn parse(text: &str, home: Option<&str>) -> Result<List, SyntaxError> {
 #[derive(Debug)]
 pub(crate) struct Parsed {
     text: String,
-    home: Option<PathBuf>,
     tree: Result<List, SyntaxError>,
 }
 
 impl Parsed {
     /// Reads a command.
-    pub(crate) fn of(text: &str, home: Option<&Path>) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         Self {
             text: text.to_owned(),
-            home: home.map(Path::to_owned),
-            tree: parse(text, home.and_then(Path::to_str)),
+            tree: parse(text),
         }
     }
 
-    /// Whether it is this command, read with this home.
-    pub(crate) fn is_of(&self, text: &str, home: Option<&Path>) -> bool {
-        self.text == text && self.home.as_deref() == home
+    /// Whether it is this command.
+    pub(crate) fn is_of(&self, text: &str) -> bool {
+        self.text == text
     }
 
     /// Its tree, or why it has none.
@@ -62,13 +58,8 @@ impl Parsed {
 }
 
 /// Reads a text that stands inside of another one, `depth` levels deep.
-pub(super) fn parse_nested(
-    text: &str,
-    home: Option<&str>,
-    depth: usize,
-    budget: Budget,
-) -> Result<List, SyntaxError> {
-    let mut cursor = Cursor::new(text, home, depth, budget)?;
+pub(super) fn parse_nested(text: &str, depth: usize, budget: Budget) -> Result<List, SyntaxError> {
+    let mut cursor = Cursor::new(text, depth, budget)?;
     let list = cursor.list()?;
     match cursor.peek() {
         None => Ok(list),
@@ -300,16 +291,18 @@ impl Cursor<'_> {
                 .and_then(Word::known)
                 .is_some_and(|name| DECLARES.contains(&name));
             if (words.is_empty() || declares)
-                && let Some(name) = self.assignment()?
+                && let Some((name, target)) = self.assignment()?
             {
-                let value = self.value(&mut command)?;
+                let word = self.value(&mut command)?;
                 if words.is_empty() {
-                    assignments.push(Assignment { name, value });
-                } else {
-                    words.push(match value {
-                        Some(value) => Word::literal(format!("{name}={value}")),
-                        None => Word::unknown(format!("{name}=")),
+                    assignments.push(Assignment {
+                        partial: target.len() > name.len() + 1,
+                        value: word.known().map(str::to_owned),
+                        name,
+                        word,
                     });
+                } else {
+                    words.push(word.after_text(&target));
                 }
                 continue;
             }
@@ -319,7 +312,7 @@ impl Cursor<'_> {
                 return Err(self.unexpected());
             }
             let substituted = !raw.substitutions.is_empty();
-            words.extend(expand(&raw.atoms, self.home, substituted));
+            words.extend(expand(&raw.atoms, substituted));
             if words.len() > MAX_WORDS {
                 return Err(self.fail("too many arguments"));
             }
@@ -337,8 +330,8 @@ impl Cursor<'_> {
         Ok(command)
     }
 
-    /// The name of the assignment that begins here; the place is then behind its `=`.
-    fn assignment(&mut self) -> Result<Option<String>, SyntaxError> {
+    /// The name of the assignment that begins here, and its text up to the `=`, which is then passed.
+    fn assignment(&mut self) -> Result<Option<(String, String)>, SyntaxError> {
         let at = self.at;
         let mut name = String::new();
         while let Some(byte) = self.peek()
@@ -348,6 +341,7 @@ impl Cursor<'_> {
             self.at += 1;
         }
         if is_name(&name) {
+            let end = self.at;
             if self.peek() == Some(b'[') {
                 let length = subscript(self.rest()).ok_or_else(|| {
                     self.fail(format!("a subscript of `{name}` that is not plain"))
@@ -357,7 +351,8 @@ impl Cursor<'_> {
             }
             self.eat(b'+');
             if self.eat(b'=') {
-                return Ok(Some(name));
+                let target = format!("{name}{}", &self.text[end..self.at]);
+                return Ok(Some((name, target)));
             }
         }
         self.at = at;
@@ -365,12 +360,11 @@ impl Cursor<'_> {
     }
 
     /// The value of an assignment.
-    fn value(&mut self, command: &mut Command) -> Result<Option<String>, SyntaxError> {
+    fn value(&mut self, command: &mut Command) -> Result<Word, SyntaxError> {
         if self.peek() != Some(b'(') {
             let mut raw = self.word(false)?;
             command.substitutions.append(&mut raw.substitutions);
-            let value = single(&raw.atoms, self.home, false);
-            return Ok(value.known().map(str::to_owned));
+            return Ok(assigned(&raw.atoms));
         }
         self.at += 1;
         self.calculates();
@@ -380,10 +374,23 @@ impl Cursor<'_> {
             if self.eat(b')') {
                 command.substitutions.append(&mut raw.substitutions);
                 command.others.append(&mut raw.others);
-                return Ok(None);
+                return Ok(Word::unknown(""));
             }
             self.part(&mut raw)?;
         }
+    }
+}
+
+/// The value of an assignment, in which a `~` after a `:` is replaced as well.
+fn assigned(atoms: &[Atom]) -> Word {
+    let tilde = |two: &[Atom]| two[0].is(':') && two[1].is('~');
+    match atoms.windows(2).position(tilde) {
+        Some(at) => {
+            let mut atoms = atoms.to_vec();
+            atoms[at + 1] = Atom::Unknown;
+            single(&atoms, false)
+        }
+        None => single(atoms, false),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, SyntaxError, ends_word};
 use super::evaluated::{atoms_have_subscript, has_subscript, is_telling};
-use super::parse::parse_nested;
+use super::parse::{is_name, parse_nested};
 use super::tree::{Construct, List, Substitution};
 use super::word::{Atom, Word};
 
@@ -259,7 +259,12 @@ impl Cursor<'_> {
                 }
                 self.variable(&name, in_quotes, word);
             }
-            Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!') => {
+            Some(byte @ b'0'..=b'9') => {
+                self.at += 1;
+                let name = char::from(byte).to_string();
+                word.atoms.push(Atom::variable(&name, "", in_quotes));
+            }
+            Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!') => {
                 self.at += 1;
                 word.atoms.push(Atom::Unknown);
             }
@@ -290,13 +295,21 @@ impl Cursor<'_> {
     }
 
     fn variable(&self, name: &str, in_quotes: bool, word: &mut RawWord) {
-        match (name, self.home) {
-            ("IFS", _) if !in_quotes && !self.sets_ifs => {
-                word.atoms.push(Atom::Split);
-            }
-            ("HOME", Some(home)) if !self.sets_home => quoted(home, &mut word.atoms),
-            _ => word.atoms.push(Atom::Unknown),
+        if name == "IFS" && !in_quotes && !self.sets_ifs {
+            word.atoms.push(Atom::Split);
+            return;
         }
+        let end = name
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(name.len());
+        let (name, operator) = name.split_at(end);
+        let positional = name.bytes().all(|byte| byte.is_ascii_digit());
+        word.atoms
+            .push(if is_name(name) || (positional && !name.is_empty()) {
+                Atom::variable(name, operator, in_quotes)
+            } else {
+                Atom::Unknown
+            });
     }
 
     /// `$((…))` and `((…))` from the second parenthesis on; `false`, at the same place, when it is
@@ -381,7 +394,7 @@ impl Cursor<'_> {
                 None => return Err(self.fail("a backtick that is not closed")),
             }
         }
-        let body = parse_nested(&text, self.home, self.depth + 1, self.budget.clone())
+        let body = parse_nested(&text, self.depth + 1, self.budget.clone())
             .map_err(|error| self.fail(format!("inside of backticks: {error}")))?;
         word.atoms.push(Atom::Unknown);
         word.substitutions.push(Substitution {

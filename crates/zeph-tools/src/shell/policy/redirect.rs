@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Documents, SyntaxError};
 use super::evaluated::has_subscript;
 use super::tree::{Command, Redirect, Substitution};
-use super::word::{Atom, Word, single};
+use super::word::{Atom, Word, from_atoms, single};
 
 impl Cursor<'_> {
     /// Reads a redirection, if one is next, into `command`.
@@ -117,7 +117,7 @@ impl Cursor<'_> {
         if self.at == at {
             return Err(self.fail("expected what to redirect to or from"));
         }
-        let mut word = single(&raw.atoms, self.home, true);
+        let mut word = single(&raw.atoms, true);
         word.substituted = !raw.substitutions.is_empty();
         command.substitutions.append(&mut raw.substitutions);
         Ok(word)
@@ -133,7 +133,10 @@ impl Cursor<'_> {
         self.skip_blanks();
         let at = self.at;
         let raw = self.word(false)?;
-        if self.at == at || !raw.substitutions.is_empty() || raw.atoms.contains(&Atom::Unknown) {
+        if self.at == at
+            || !raw.substitutions.is_empty()
+            || raw.atoms.iter().any(Atom::is_unresolved)
+        {
             return Err(self.fail("expected the delimiter of a here-document"));
         }
         let quoted = !raw.bare;
@@ -198,21 +201,14 @@ impl Cursor<'_> {
             if has_subscript(text.chars()) {
                 self.has_subscript();
             }
-            return Ok(Redirect::HereDocument(Some(text)));
+            return Ok(Redirect::HereDocument(Word::literal(text)));
         }
-        let mut inner = Cursor::new(&text, self.home, self.depth + 1, self.budget.clone())?;
+        let mut inner = Cursor::new(&text, self.depth + 1, self.budget.clone())?;
         let word = inner
             .here_text()
             .map_err(|error| self.fail(format!("inside of a here-document: {error}")))?;
         substitutions.extend(word.substitutions);
-        if word.atoms.contains(&Atom::Unknown) {
-            return Ok(Redirect::HereDocument(None));
-        }
-        let plain = word.atoms.iter().filter_map(|atom| match atom {
-            Atom::Char(character, _) => Some(*character),
-            _ => None,
-        });
-        Ok(Redirect::HereDocument(Some(plain.collect())))
+        Ok(Redirect::HereDocument(from_atoms(&word.atoms, false)))
     }
 
     /// The line break that ends this line, continued lines included.

@@ -110,8 +110,8 @@ impl Decider<'_> {
             .take_while(|word| word.prefix().contains('='))
             .count();
         for word in &rest[..assignments] {
-            if let Some((name, value)) = word.prefix().split_once('=') {
-                self.assigned(name, word.known().map(|_| value), around);
+            if let Some((name, _)) = word.prefix().split_once('=') {
+                self.assigned(name, &word.after(name.len() + 1), around);
             }
         }
         self.simple(&rest[assignments..], around);

@@ -265,8 +265,8 @@ impl Decider<'_> {
         match program {
             Program::Nothing => {}
             Program::Text(word) => match word.known() {
-                Some(text) if is_shell => self.script(name, text, around),
                 None if around.downloads => self.block("a download that reaches a shell"),
+                _ if is_shell => self.script(name, &word.script(), around),
                 Some(_) => self.ask(format!("what the text for `{name}` does cannot be read")),
                 None => self.ask(format!(
                     "the text for `{name}` cannot be known before it runs"

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::decide::{Decider, Start};
+use super::values::{Possible, Values};
 use super::word::Word;
 
 /// How many working directories are told apart.
@@ -17,8 +18,12 @@ pub(super) struct Places {
     now: Vec<Option<PathBuf>>,
     /// Those in which it works if the `cd` before failed.
     failed: Vec<Option<PathBuf>>,
-    /// Whether a `cd` without a directory leads elsewhere than home.
-    home_moved: bool,
+    /// The directories in which it may have worked before: the values of `OLDPWD`.
+    old: Vec<Option<PathBuf>>,
+    /// Those before a `cd` that may have failed.
+    failed_old: Vec<Option<PathBuf>>,
+    /// The values of variables.
+    pub(super) values: Values,
 }
 
 /// Whether a path is, or holds, something that must stay.
@@ -29,6 +34,13 @@ pub(super) enum Hit {
     Yes,
 }
 
+/// Makes too many directories any.
+fn limit(places: &mut Vec<Option<PathBuf>>) {
+    if places.len() > MAX_DIRECTORIES {
+        *places = vec![None];
+    }
+}
+
 impl Places {
     pub(super) fn new(start: &Start) -> Self {
         let now = start.cwd.is_absolute().then(|| normal(&start.cwd));
@@ -37,12 +49,10 @@ impl Places {
             roots: start.roots.iter().map(|root| normal(root)).collect(),
             now: vec![now],
             failed: Vec::new(),
-            home_moved: false,
+            old: vec![None],
+            failed_old: Vec::new(),
+            values: Values::default(),
         }
-    }
-
-    pub(super) fn home_text(&self) -> Option<String> {
-        self.home.as_ref()?.to_str().map(str::to_owned)
     }
 
     /// The directories in which it may work; `None` is any.
@@ -50,9 +60,20 @@ impl Places {
         &self.now
     }
 
-    /// `cd` then leads nowhere that is known when it is not told where.
-    pub(super) fn forget_home(&mut self) {
-        self.home_moved = true;
+    /// The values that the variable `name` may have.
+    pub(super) fn value(&self, name: &str) -> Possible {
+        let directories = |directories: &[Option<PathBuf>]| {
+            Possible::of(directories.iter().map(|directory| {
+                let text = directory.as_deref().and_then(Path::to_str);
+                text.map(str::to_owned)
+            }))
+        };
+        self.values.get(name).unwrap_or_else(|| match name {
+            "PWD" => directories(&self.now),
+            "OLDPWD" => directories(&self.old),
+            "HOME" => directories(std::slice::from_ref(&self.home)),
+            _ => Possible::unknown(),
+        })
     }
 
     /// A `cd`, `pushd` or `popd` with these arguments.
@@ -64,41 +85,85 @@ impl Places {
         let physical = words
             .iter()
             .any(|word| word.prefix().starts_with('-') && word.prefix().contains('P'));
-        // The others know where they have been.
-        let returns = |to: &str| to == "-" || (name != "cd" && to.starts_with('+'));
-        let unknown = |to: &str| returns(to) || (physical && to.contains(".."));
-        let to = match operand {
-            None if name != "cd" || self.home_moved => None,
-            None => self.home.clone(),
-            _ if name == "popd" => None,
-            Some(word) => word.known().filter(|to| !unknown(to)).map(PathBuf::from),
+        let returns = operand.is_some_and(|word| word.known() == Some("-")) && name == "cd";
+        let unknown = |to: &str| {
+            // The others know where they have been.
+            (name != "cd" && to.starts_with(['+', '-'])) || (physical && to.contains(".."))
         };
-        let change = |from: &Option<PathBuf>| match (&to, from) {
+        let to: Vec<Option<PathBuf>> = match operand {
+            _ if returns => self.old.clone(),
+            None if name == "cd" => self.value("HOME").paths(),
+            _ if name == "popd" => vec![None],
+            Some(word) => {
+                let known = word.known().filter(|to| !unknown(to));
+                vec![known.map(PathBuf::from)]
+            }
+            None => vec![None],
+        };
+        let change = |from: &Option<PathBuf>, to: &Option<PathBuf>| match (to, from) {
             (Some(to), _) if to.is_absolute() => Some(normal(to)),
             (Some(to), Some(from)) => Some(normal(&from.join(to))),
             _ => None,
         };
-        let mut now: Vec<_> = self.now.iter().map(change).collect();
-        now.dedup();
-        self.failed.append(&mut self.now);
-        self.now = now;
+        let mut now: Vec<Option<PathBuf>> = Vec::new();
+        for (from, to) in self
+            .now
+            .iter()
+            .flat_map(|from| to.iter().map(move |to| (from, to)))
+        {
+            let place = change(from, to);
+            if !now.contains(&place) {
+                now.push(place);
+            }
+        }
+        limit(&mut now);
+        let before = std::mem::replace(&mut self.now, now);
+        self.failed.extend_from_slice(&before);
+        let old = std::mem::replace(&mut self.old, before);
+        self.failed_old.extend(old);
+        self.values.directory_changed();
     }
 
     /// The `cd` before may have failed.
     pub(super) fn forget_success(&mut self) {
-        for place in std::mem::take(&mut self.failed) {
-            if !self.now.contains(&place) {
-                self.now.push(place);
+        let pairs = [
+            (&mut self.failed, &mut self.now),
+            (&mut self.failed_old, &mut self.old),
+        ];
+        for (failed, places) in pairs {
+            for place in std::mem::take(failed) {
+                if !places.contains(&place) {
+                    places.push(place);
+                }
             }
-        }
-        if self.now.len() > MAX_DIRECTORIES {
-            self.now = vec![None];
+            limit(places);
         }
     }
 
+    /// Either of the two.
+    pub(super) fn join(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.now, &other.now),
+            (&mut self.failed, &other.failed),
+            (&mut self.old, &other.old),
+            (&mut self.failed_old, &other.failed_old),
+        ];
+        for (places, others) in pairs {
+            for place in others {
+                if !places.contains(place) {
+                    places.push(place.clone());
+                }
+            }
+            limit(places);
+        }
+        self.values.join(&other.values);
+    }
+
     pub(super) fn may_be_anywhere(&mut self) {
-        if !self.now.contains(&None) {
-            self.now.push(None);
+        for places in [&mut self.now, &mut self.old] {
+            if !places.contains(&None) {
+                places.push(None);
+            }
         }
     }
 

@@ -60,7 +60,7 @@ pub enum Kind {
     /// `( … )`, `coproc …`.
     Subshell(List),
     /// `{ … }`, loops, conditionals, `case`: the lists of all branches in order of the text.
-    Compound(Vec<List>),
+    Compound(Shape, Vec<List>),
     /// `name() …`.
     Function {
         /// Its name.
@@ -72,13 +72,48 @@ pub enum Kind {
     Expression,
 }
 
+/// In which order the lists of a compound command run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// `{ … }`: its list runs once.
+    Group,
+    /// `if`, `case`: each list runs at most once.
+    Branches,
+    /// `while`, `until`, `for ((…))`: the lists run again and again.
+    Loop,
+    /// `for`, `select`: the list runs for values of a variable.
+    Each {
+        /// The variable.
+        name: String,
+        /// Whether the command's words are all values that it gets.
+        listed: bool,
+    },
+}
+
 /// `NAME=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The variable.
     pub name: String,
-    /// Its value; that of an array is not known.
+    /// Its value, if it is known; that of an array is not.
     pub value: Option<String>,
+    /// Its value with the parts that are not resolved.
+    pub word: Word,
+    /// Whether the value is a part of the variable's: after `+=` or a subscript.
+    pub partial: bool,
+}
+
+impl Assignment {
+    /// An assignment of a value that is not known.
+    #[must_use]
+    pub fn unknown(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            value: None,
+            word: Word::unknown(""),
+            partial: false,
+        }
+    }
 }
 
 /// A redirection.
@@ -95,8 +130,8 @@ pub enum Redirect {
     },
     /// `2>&1`.
     Duplicate,
-    /// `<<`: the text, unless something is expanded in it.
-    HereDocument(Option<String>),
+    /// `<<`: the text.
+    HereDocument(Word),
     /// `<<<`.
     HereString(Word),
     /// One of these for another descriptor than standard input: `3<file`.
@@ -125,10 +160,12 @@ pub enum Construct {
     HereString,
     /// `eval …`.
     Eval,
+    /// `$((…))` and `((…))` that set variables; always admitted.
+    Arithmetic,
 }
 
 impl Construct {
-    /// All of them.
+    /// Those that the configuration can name.
     pub const ALL: [Self; 5] = [
         Self::CommandSubstitution,
         Self::Backticks,
@@ -146,6 +183,7 @@ impl Construct {
             Self::ProcessSubstitution => "process_substitution",
             Self::HereString => "here_string",
             Self::Eval => "eval",
+            Self::Arithmetic => "arithmetic",
         }
     }
 
@@ -158,6 +196,7 @@ impl Construct {
             Self::ProcessSubstitution => "process substitution `<(…)`",
             Self::HereString => "a here-string `<<<`",
             Self::Eval => "`eval`",
+            Self::Arithmetic => "arithmetic",
         }
     }
 }

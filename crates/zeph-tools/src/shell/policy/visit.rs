@@ -54,13 +54,7 @@ pub(in crate::shell) fn visit(command: &str, visit: Visit<'_>) -> Verdict {
         home: Some("/home".into()),
         ..Start::default()
     };
-    walk(
-        &Parsed::of(command, start.home.as_deref()),
-        &start,
-        visit,
-        false,
-    )
-    .0
+    walk(&Parsed::of(command), &start, visit, false).0
 }
 
 /// The same of a command that starts at `start`, and every word that it names; one that cannot be read

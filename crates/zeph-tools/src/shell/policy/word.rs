@@ -1,6 +1,8 @@
 //! Words after quote removal: braces, `~` and `${IFS}` are expanded; what cannot be known is
 //! marked.
 
+use std::sync::Arc;
+
 /// How many words the braces of one word may make.
 const MAX_BRACES: usize = 256;
 /// How deep braces may be nested.
@@ -9,11 +11,13 @@ const MAX_NESTING: usize = 16;
 /// A word as a command gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// The text; up to the first thing that cannot be known, if there is one.
+    /// The text, up to the first unresolved part.
     text: String,
     known: Known,
     /// Whether something is substituted into it.
     pub substituted: bool,
+    /// All parts, if some of them are unresolved.
+    parts: Option<Arc<[Atom]>>,
 }
 
 /// How much of a word is known.
@@ -25,14 +29,24 @@ enum Known {
     Prefix,
 }
 
+/// The character of a script's text in place of a part that is not resolved. It is not a character
+/// of any writing system.
+pub(super) const UNRESOLVED: char = '\u{FDD0}';
+
 impl Word {
     /// A word that is `text`.
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.contains(UNRESOLVED) {
+            let atoms: Vec<Atom> = text.chars().map(|c| Atom::Char(c, true)).collect();
+            return from_atoms(&atoms, false);
+        }
         Self {
-            text: text.into(),
+            text,
             known: Known::All,
             substituted: false,
+            parts: None,
         }
     }
 
@@ -43,6 +57,7 @@ impl Word {
             text: prefix.into(),
             known: Known::Prefix,
             substituted: false,
+            parts: None,
         }
     }
 
@@ -67,21 +82,112 @@ impl Word {
         }
     }
 
+    /// The parts, if some of them are unresolved.
+    pub(super) fn parts(&self) -> Option<&[Atom]> {
+        self.parts.as_deref()
+    }
+
+    /// The word as part of a script: each unresolved part is [`UNRESOLVED`].
+    pub(super) fn script(&self) -> String {
+        match (self.known, &self.parts) {
+            (Known::All, _) => self.text.clone(),
+            (Known::Pattern, _) => UNRESOLVED.into(),
+            (Known::Prefix, None) => format!("{}{UNRESOLVED}", self.text),
+            (Known::Prefix, Some(parts)) => parts
+                .iter()
+                .filter_map(|atom| match atom {
+                    Atom::Char(character, _) => Some(*character),
+                    Atom::Split => Some(' '),
+                    Atom::Nothing => None,
+                    Atom::Unknown | Atom::Variable(_) => Some(UNRESOLVED),
+                })
+                .collect(),
+        }
+    }
+
+    /// The atoms of the word; those of a known text count as quoted.
+    fn atoms(&self) -> Vec<Atom> {
+        match &self.parts {
+            Some(parts) => parts.to_vec(),
+            None => {
+                let quoted = self.known != Known::Pattern;
+                let text = self.text.chars().map(|c| Atom::Char(c, quoted));
+                let rest = (self.known == Known::Prefix).then_some(Atom::Unknown);
+                text.chain(rest).collect()
+            }
+        }
+    }
+
     /// The word without its first `bytes` bytes, which must be known.
     #[must_use]
     pub fn after(&self, bytes: usize) -> Self {
+        let parts = self.parts.as_ref().map(|parts| {
+            let (mut left, mut at) = (bytes, 0);
+            while left > 0 {
+                left = match parts.get(at) {
+                    Some(Atom::Char(character, _)) => left.saturating_sub(character.len_utf8()),
+                    Some(Atom::Split) => left - 1,
+                    Some(Atom::Nothing) => left,
+                    Some(Atom::Unknown | Atom::Variable(_)) | None => break,
+                };
+                at += 1;
+            }
+            parts[at..].into()
+        });
         Self {
             text: self.text.get(bytes..).unwrap_or_default().to_owned(),
-            ..*self
+            known: self.known,
+            substituted: self.substituted,
+            parts,
+        }
+    }
+
+    /// The word with `text` in front of it.
+    pub(super) fn after_text(&self, text: &str) -> Self {
+        let parts = self.parts.as_ref().map(|parts| {
+            let text = text.chars().map(|character| Atom::Char(character, true));
+            text.chain(parts.iter().cloned()).collect()
+        });
+        Self {
+            text: format!("{text}{}", self.text),
+            known: self.known,
+            substituted: self.substituted,
+            parts,
         }
     }
 
     /// The word with every `from` in it made unknown, as `xargs -I` does.
     #[must_use]
     pub fn with_unknown(&self, from: &str) -> Self {
-        match self.text.find(from) {
-            Some(at) if !from.is_empty() => Self::unknown(&self.text[..at]),
-            _ => self.clone(),
+        if from.is_empty() {
+            return self.clone();
+        }
+        let from: Vec<char> = from.chars().collect();
+        let mut atoms = self.atoms();
+        atoms.retain(|atom| *atom != Atom::Nothing);
+        let found = |atoms: &[Atom]| {
+            atoms.len() >= from.len()
+                && atoms
+                    .iter()
+                    .zip(&from)
+                    .all(|(atom, wanted)| matches!(atom, Atom::Char(c, _) if c == wanted))
+        };
+        let (mut replaced, mut at) = (Vec::with_capacity(atoms.len()), 0);
+        while at < atoms.len() {
+            if found(&atoms[at..]) {
+                replaced.push(Atom::Unknown);
+                at += from.len();
+            } else {
+                replaced.push(atoms[at].clone());
+                at += 1;
+            }
+        }
+        if replaced.len() == atoms.len() && !replaced.contains(&Atom::Unknown) {
+            return self.clone();
+        }
+        Self {
+            substituted: self.substituted,
+            ..from_atoms(&replaced, self.known == Known::Pattern)
         }
     }
 
@@ -97,7 +203,7 @@ impl Word {
 }
 
 /// A piece of a word while it is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Atom {
     /// A character; whether it was quoted.
     Char(char, bool),
@@ -105,21 +211,45 @@ pub(super) enum Atom {
     Split,
     /// An empty quoted string: there is a word, though it may be empty.
     Nothing,
+    /// A variable, whose value the walk may know.
+    Variable(Arc<Variable>),
     /// Something that shows when it runs.
     Unknown,
 }
 
+/// A reference to a variable: `$NAME`, `${NAME}`, `${NAME OPERATOR}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    /// Its name, or the digit of a positional parameter.
+    pub(super) name: String,
+    /// The text from its name to the closing brace.
+    pub(super) operator: String,
+    /// Whether it is inside of double quotes, so that its value is not split.
+    pub(super) quoted: bool,
+}
+
 impl Atom {
-    pub(super) fn is(self, wanted: char) -> bool {
-        self == Self::Char(wanted, false)
+    pub(super) fn is(&self, wanted: char) -> bool {
+        *self == Self::Char(wanted, false)
+    }
+
+    /// A reference to the variable `name`.
+    pub(super) fn variable(name: &str, operator: &str, quoted: bool) -> Self {
+        Self::Variable(Arc::new(Variable {
+            name: name.to_owned(),
+            operator: operator.to_owned(),
+            quoted,
+        }))
+    }
+
+    /// Whether its text shows when it runs.
+    pub(super) fn is_unresolved(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Variable(_))
     }
 }
 
-/// What is substituted for `~` and `$HOME`.
-pub(super) type Home<'h> = Option<&'h str>;
-
 /// The words that a word becomes as an argument.
-pub(super) fn expand(atoms: &[Atom], home: Home<'_>, substituted: bool) -> Vec<Word> {
+pub(super) fn expand(atoms: &[Atom], substituted: bool) -> Vec<Word> {
     let mut words = Vec::new();
     let braced = if atoms.iter().any(|atom| atom.is('{')) {
         braces(atoms, MAX_NESTING)
@@ -135,7 +265,7 @@ pub(super) fn expand(atoms: &[Atom], home: Home<'_>, substituted: bool) -> Vec<W
     for atoms in braced {
         for field in atoms.split(|atom| *atom == Atom::Split) {
             if !field.is_empty() {
-                let mut word = single(field, home, true);
+                let mut word = single(field, true);
                 word.substituted = substituted;
                 words.push(word);
             }
@@ -144,37 +274,55 @@ pub(super) fn expand(atoms: &[Atom], home: Home<'_>, substituted: bool) -> Vec<W
     words
 }
 
-/// The one word that stands in a redirection, an assignment or a pattern.
-pub(super) fn single(atoms: &[Atom], home: Home<'_>, globs: bool) -> Word {
-    let mut text = String::new();
-    let mut atoms = atoms;
-    if atoms.first().is_some_and(|atom| atom.is('~')) {
-        let end = atoms
-            .iter()
-            .position(|atom| atom.is('/'))
-            .unwrap_or(atoms.len());
-        match home {
-            Some(home) if end == 1 => {
-                text.push_str(home);
-                atoms = &atoms[1..];
-            }
-            _ => return Word::unknown(""),
-        }
+/// The one word that a redirection, an assignment or a pattern has.
+pub(super) fn single(atoms: &[Atom], globs: bool) -> Word {
+    if !atoms.first().is_some_and(|atom| atom.is('~')) {
+        return from_atoms(atoms, globs);
     }
+    let end = atoms
+        .iter()
+        .position(|atom| atom.is('/'))
+        .unwrap_or(atoms.len());
+    let directory = match &atoms[1..end] {
+        [] => Atom::variable("HOME", "", true),
+        [sign] if sign.is('+') => Atom::variable("PWD", "", true),
+        [sign] if sign.is('-') => Atom::variable("OLDPWD", "", true),
+        _ => Atom::Unknown,
+    };
+    let atoms: Vec<Atom> = std::iter::once(directory)
+        .chain(atoms[end..].iter().cloned())
+        .collect();
+    from_atoms(&atoms, globs)
+}
+
+/// The word that these atoms are; a `~` in front of them has no meaning.
+pub(super) fn from_atoms(atoms: &[Atom], globs: bool) -> Word {
+    let mut text = String::new();
     let mut bracket = false;
     let mut pattern = false;
     for atom in atoms {
-        match *atom {
+        match atom {
+            Atom::Char(UNRESOLVED, _) | Atom::Unknown | Atom::Variable(_) => {
+                let part = |atom: &Atom| match atom {
+                    Atom::Char(UNRESOLVED, _) => Atom::Unknown,
+                    other => other.clone(),
+                };
+                return Word {
+                    text,
+                    known: Known::Prefix,
+                    substituted: false,
+                    parts: Some(atoms.iter().map(part).collect()),
+                };
+            }
             Atom::Char(character, quoted) => {
                 if !quoted {
-                    pattern |= matches!(character, '*' | '?') || (bracket && character == ']');
-                    bracket |= character == '[';
+                    pattern |= matches!(character, '*' | '?') || (bracket && *character == ']');
+                    bracket |= *character == '[';
                 }
-                text.push(character);
+                text.push(*character);
             }
             Atom::Nothing => {}
             Atom::Split => text.push(' '),
-            Atom::Unknown => return Word::unknown(text),
         }
     }
     let known = if pattern && globs {
@@ -186,6 +334,7 @@ pub(super) fn single(atoms: &[Atom], home: Home<'_>, globs: bool) -> Word {
         text,
         known,
         substituted: false,
+        parts: None,
     }
 }
 
@@ -201,7 +350,7 @@ fn braces(atoms: &[Atom], depth: usize) -> Option<Vec<Vec<Atom>>> {
         };
         let Some((alternatives, end)) = alternatives else {
             for word in &mut done {
-                word.push(*atom);
+                word.push(atom.clone());
             }
             at += 1;
             continue;
@@ -253,7 +402,7 @@ fn alternatives(inner: &[Atom], depth: usize) -> Option<Option<Vec<Vec<Atom>>>> 
         if level == 0 && atom.is(',') {
             parts.push(Vec::new());
         } else if let Some(part) = parts.last_mut() {
-            part.push(*atom);
+            part.push(atom.clone());
         }
     }
     if parts.len() == 1 {
