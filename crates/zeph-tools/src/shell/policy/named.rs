@@ -40,6 +40,7 @@ impl ShellPolicy {
         };
         let mut decider = Decider::new(self, start);
         decider.named = Some(Vec::new());
+        decider.places.returns = false;
         decider.walk(list);
         decider.named.unwrap_or_default()
     }

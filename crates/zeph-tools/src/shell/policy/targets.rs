@@ -24,6 +24,8 @@ pub(super) struct Places {
     failed_old: Vec<Option<PathBuf>>,
     /// The values of variables.
     pub(super) values: Values,
+    /// Whether `cd -` returns to a known directory. Otherwise it may be any.
+    pub(super) returns: bool,
 }
 
 /// Whether a path is, or holds, something that must stay.
@@ -52,6 +54,7 @@ impl Places {
             old: vec![None],
             failed_old: Vec::new(),
             values: Values::default(),
+            returns: true,
         }
     }
 
@@ -91,7 +94,8 @@ impl Places {
             (name != "cd" && to.starts_with(['+', '-'])) || (physical && to.contains(".."))
         };
         let to: Vec<Option<PathBuf>> = match operand {
-            _ if returns => self.old.clone(),
+            _ if returns && self.returns => self.old.clone(),
+            _ if returns => vec![None],
             None if name == "cd" => self.value("HOME").paths(),
             _ if name == "popd" => vec![None],
             Some(word) => {

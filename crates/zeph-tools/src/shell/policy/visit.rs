@@ -73,6 +73,7 @@ fn walk(command: &Parsed, start: &Start, visit: Visit<'_>, names: bool) -> (Verd
             let policy = ShellPolicy::open();
             let mut decider = Decider::new(&policy, start);
             decider.visit = Some(visit);
+            decider.places.returns = false;
             decider.named = names.then(Vec::new);
             decider.walk(list);
             (decider.verdict, decider.named.unwrap_or_default())
