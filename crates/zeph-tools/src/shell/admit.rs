@@ -186,7 +186,7 @@ impl Admission {
             return Vec::new();
         }
         let start = self.start_of(params);
-        let parsed = Parsed::of(&params.command, start.home.as_deref());
+        let parsed = Parsed::of(&params.command);
         version_control::folders(&parsed, &start)
     }
 

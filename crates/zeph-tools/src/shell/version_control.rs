@@ -257,7 +257,7 @@ mod tests {
                 home: Some("/h".into()),
                 roots: vec!["/p".into()],
             };
-            let parsed = Parsed::of(command, start.home.as_deref());
+            let parsed = Parsed::of(command);
             assert_eq!(folders(&parsed, &start), expect, "{command}");
         };
         for git in [
