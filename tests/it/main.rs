@@ -60,6 +60,7 @@ mod remembered;
 mod retry;
 mod scheduler;
 mod search_code;
+mod secret_arguments;
 mod secrets;
 mod seen;
 mod skills;

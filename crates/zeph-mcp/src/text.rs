@@ -1,21 +1,8 @@
 //! Texts of servers as they may be shown: nothing hides in them, and they have an end.
 
-/// Whether a character shows nothing, or turns the order of others around: zero-width characters,
-/// bidirectional controls, fillers, variation selectors, tags.
-#[must_use]
-pub fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
+pub use zeph_tools::hidden::{is_hidden, revealed};
 
-/// Whether a character is a control other than a line break or a tab.
-fn is_control(c: char) -> bool {
-    c.is_control() && c != '\n' && c != '\t'
-}
+use zeph_tools::hidden::is_control;
 
 /// `text` without hidden characters and controls, of at most `most` characters.
 #[must_use]
@@ -34,20 +21,6 @@ pub fn plain(text: &str, most: usize) -> String {
 pub fn line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     plain(&words.join(" "), most)
-}
-
-/// `text` with what hides in it told by its code: `\u{200b}`.
-#[must_use]
-pub fn revealed(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) || is_control(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod expressions;
 pub mod feedback;
 pub mod gate;
 mod grams;
+pub mod hidden;
 pub mod kept_vectors;
 pub mod layers;
 pub mod mcp;

@@ -13,6 +13,7 @@ use zeph_tools::{Answer, CallContext, Confirmation, ToolCall, ToolError, ToolRes
 
 use super::dispatch::{Dispatcher, owned};
 use crate::channel::{LoopbackEvent, UserAnswer};
+use crate::redacted::without_secret_rules;
 
 impl Dispatcher {
     /// Runs a call, and asks the person where the stack asks. What is suspicious in it they are told first.
@@ -51,6 +52,7 @@ impl Dispatcher {
             if !can_ask {
                 break result;
             }
+            let question = &*without_secret_rules(question, &self.secrets);
             let asked = Instant::now();
             let turn = self.asking.lock().await;
             if self.grants.changes() != changes && !cancel.is_cancelled() {

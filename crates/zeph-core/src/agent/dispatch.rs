@@ -16,6 +16,7 @@ use zeph_llm::ToolUseRequest;
 use zeph_tools::gate::quota::BatchSeats;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::reformat::Reformat;
+use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{
     Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
     ToolEvent, ToolOutput, ToolRegistry, ToolResult,
@@ -23,6 +24,7 @@ use zeph_tools::{
 
 use crate::channel::{Channel, LoopbackEvent};
 use crate::config::AgentConfig;
+use crate::redacted::RedactedChannel;
 use crate::reload::{ConfigNews, ConfigReload};
 
 /// Who asks for calls, and in which conversation.
@@ -45,6 +47,7 @@ pub struct Dispatcher {
     pub(super) caller: Caller,
     reload: Option<Arc<dyn ConfigReload>>,
     pub(super) grants: Arc<Grants>,
+    pub(super) secrets: Arc<SecurityPatterns>,
     takes_images: bool,
     pub(super) reformat: Option<Arc<dyn Reformat>>,
     /// One question at a time.
@@ -98,10 +101,19 @@ impl Dispatcher {
             caller,
             reload: None,
             grants: Arc::default(),
+            secrets: Arc::default(),
             takes_images: false,
             reformat: None,
             asking: Mutex::new(()),
         }
+    }
+
+    /// The same, with a channel that gets no secret, and without rules that would keep one.
+    #[must_use]
+    pub fn redacting(mut self, secrets: Arc<SecurityPatterns>) -> Self {
+        self.channel = Arc::new(RedactedChannel::new(self.channel, Arc::clone(&secrets)));
+        self.secrets = secrets;
+        self
     }
 
     /// The same, keeping the tools in step with the configuration.

@@ -3,10 +3,13 @@
 //! What is in memory is in the store first. A history that is read back is made whole: a call
 //! without a result gets one that says it was interrupted, and is never run again by itself.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use zeph_llm::{HistoryId, Message, MessagePart, Role, Usage};
 use zeph_memory::{Compaction, NewMessage, Store, StoreError};
+use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{ToolError, format_for_llm};
 
 use super::tokens::TokenEstimate;
@@ -41,6 +44,8 @@ pub struct History {
     messages: Vec<Message>,
     estimate: TokenEstimate,
     fixed_bytes: usize,
+    /// The known values that no message keeps.
+    secrets: Arc<SecurityPatterns>,
 }
 
 /// A message of the window as it is stored: results have one each.
@@ -93,9 +98,22 @@ impl History {
             messages: Vec::new(),
             estimate: TokenEstimate::new(fixed_bytes),
             fixed_bytes,
+            secrets: Arc::default(),
         };
         history.load(since).await?;
         Ok(history)
+    }
+
+    /// The same history; messages that are appended from now on keep no known value of `secrets`.
+    #[must_use]
+    pub(super) fn redacting(mut self, secrets: Arc<SecurityPatterns>) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// The known values that no message keeps.
+    pub(super) fn secrets(&self) -> &Arc<SecurityPatterns> {
+        &self.secrets
     }
 
     /// The messages of the window, one by one.
@@ -170,15 +188,19 @@ impl History {
         self.load(i64::MAX).await
     }
 
-    /// Appends a message: to the store, then to the window. Yields its number in the session.
+    /// Appends a message: to the store, then to the window. Yields its number in the session. Known
+    /// values are replaced first.
     ///
     /// # Errors
     /// [`HistoryError::Store`]; then the window is unchanged.
     pub async fn push(
         &mut self,
-        message: Message,
+        mut message: Message,
         usage: Option<Usage>,
     ) -> Result<i64, HistoryError> {
+        for part in &mut message.parts {
+            withhold(&self.secrets, part);
+        }
         let content = serde_json::to_string(&message.parts).map_err(|error| {
             // Strings and JSON values always serialize; said all the same.
             HistoryError::Damaged {
@@ -295,6 +317,24 @@ impl History {
     /// The size of what every request holds besides.
     pub(super) fn fixed_bytes(&self) -> usize {
         self.fixed_bytes
+    }
+}
+
+/// Replaces known values in a part of a message.
+fn withhold(secrets: &SecurityPatterns, part: &mut MessagePart) {
+    let (text, signature) = match part {
+        MessagePart::Text { text } => (text, None),
+        MessagePart::ToolResult { content, .. } => (content, None),
+        MessagePart::Reasoning { text, signature } => (text, Some(signature)),
+        MessagePart::ToolUse(request) => return secrets.redact_known_json(&mut request.input),
+        MessagePart::Image { .. } => return,
+    };
+    if let Cow::Owned(redacted) = secrets.redact_known(text) {
+        *text = redacted;
+        // The signature is that of the other text.
+        if let Some(signature) = signature {
+            *signature = None;
+        }
     }
 }
 

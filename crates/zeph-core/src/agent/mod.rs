@@ -15,6 +15,7 @@ mod reasoned;
 mod reflect;
 pub mod reformat;
 mod results;
+mod said;
 mod skills;
 mod status;
 mod times;
@@ -220,7 +221,9 @@ impl AgentBuilder {
         let fixed_bytes = system.len() + definition_bytes(&registry);
         let compacted_at = knowledge.last().map_or(0, |summary| summary.created_at);
         let store = parts.store.clone();
+        let secrets = Arc::clone(&parts.compressor.secrets);
         let history = History::resume(store, &parts.session, fixed_bytes, compacted_at).await?;
+        let history = history.redacting(Arc::clone(&secrets));
         skills::read_before(&parts.skills.skills, &history);
         let stored = parts.store.spending(&parts.session).await?;
         let dispatcher = Dispatcher::new(
@@ -233,6 +236,7 @@ impl AgentBuilder {
                 origin: Origin::Model,
             },
         )
+        .redacting(secrets)
         .reloading(parts.reload.clone())
         .remembering(Arc::clone(&parts.permissions.grants))
         .taking_images(parts.provider.supports_images())
@@ -242,7 +246,7 @@ impl AgentBuilder {
             config: parts.config,
             provider: parts.provider,
             executor: parts.executor,
-            channel: parts.channel,
+            channel: Arc::clone(&dispatcher.channel),
             dispatcher: Arc::new(dispatcher),
             undo: parts.undo,
             caches: parts.caches,

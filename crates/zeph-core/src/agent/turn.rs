@@ -26,6 +26,7 @@ use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
 use super::reasoned::without_reasoning;
 use super::reflect::Reflections;
+use super::said::Said;
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 
@@ -259,24 +260,24 @@ impl Agent {
         }
         let mut shown = String::new();
         let answer = {
-            let (channel, reasons) = (&self.channel, &mut self.reasons);
+            let reasons = &mut self.reasons;
+            let mut said = Said::new(self.channel.as_ref(), self.history.secrets(), &mut shown);
             let mut sink = |event: StreamEvent| match event {
-                StreamEvent::TextDelta(text) => {
-                    shown.push_str(&text);
-                    channel.emit(LoopbackEvent::Text(text));
-                }
+                StreamEvent::TextDelta(text) => said.text(&text),
                 StreamEvent::ReasoningDelta(text) => {
                     *reasons = true;
-                    channel.emit(LoopbackEvent::Reasoning(text));
+                    said.reasoning(&text);
                 }
-                StreamEvent::Notice(text) => channel.emit(LoopbackEvent::Notice(text)),
+                StreamEvent::Notice(text) => said.channel.emit(LoopbackEvent::Notice(text)),
                 StreamEvent::ToolUseStarted { .. } | StreamEvent::ToolInputDelta(_) => {}
             };
-            tokio::select! {
+            let answer = tokio::select! {
                 biased;
                 () = cancel.cancelled() => None,
                 answer = self.provider.chat_stream(request, &mut sink) => Some(answer),
-            }
+            };
+            said.finish();
+            answer
         };
         match answer {
             Some(Ok(response)) => {
@@ -374,7 +375,8 @@ impl Agent {
         }
         let usage = self.history.plausible(response.usage());
         let (message, skipped) = without_reasoning(response.into_message(), registry);
-        outcome.text = message.text();
+        let text = message.text();
+        outcome.text = self.history.secrets().redact_known(&text).into_owned();
         let requests: Vec<_> = message.tool_uses().cloned().collect();
         if message.parts.is_empty() {
             self.channel.emit(LoopbackEvent::Notice(
@@ -389,7 +391,11 @@ impl Agent {
     /// Notes in the store what the session is about and which model answers.
     async fn describe_session(&self, prompt: &str) -> Result<(), Stop> {
         let line = prompt.lines().find(|line| !line.trim().is_empty());
-        let title: String = line.unwrap_or_default().trim().chars().take(80).collect();
+        let line = self
+            .history
+            .secrets()
+            .redact(line.unwrap_or_default().trim());
+        let title: String = line.text.chars().take(80).collect();
         let session = self.history.session();
         let model = (self.provider.name(), self.provider.model());
         self.store

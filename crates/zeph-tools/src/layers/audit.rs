@@ -2,7 +2,8 @@
 //!
 //! It stands outermost, so it sees what every gate refused as well. A question that is still to
 //! be answered is no result: the entry is written when the answer is there. Where entries are
-//! required, a call that could not be audited goes no further.
+//! required, a call that could not be audited goes no further. Secrets in the result are replaced
+//! here, as this layer sees the texts of every other.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::redact::withhold;
 use super::{Next, ToolLayer, millis, now_ms};
 use crate::audit::{AuditEntry, AuditError, AuditResult, AuditTrail, Intent, chain};
 use crate::call::ToolCall;
@@ -82,7 +84,7 @@ impl ToolLayer for AuditLayer {
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         let start = Instant::now();
-        let result = match self.admit(call).await {
+        let mut result = match self.admit(call).await {
             Ok(()) => next.run(call, cx).await,
             Err(error) => {
                 warn(call, cx, format!("{} did not run: {error}", call.tool));
@@ -96,6 +98,7 @@ impl ToolLayer for AuditLayer {
         if pending {
             return result;
         }
+        withhold(&self.secrets, &mut result);
         let mut entry = entry(call, cx, &result, millis(start));
         self.redact(&mut entry);
         let Err(error) = self.trail.append(&entry).await else {

@@ -3,7 +3,11 @@
 //! Summary, display, machine form, errors and what comes with them; a line at the end names the
 //! kinds that were found, never a value. What `read` yields holds the file's own text, or `edit`
 //! could not match it: there, values that are known are replaced, and others are told of.
+//!
+//! Tools that keep their arguments in the agent's own database get them without the values. Texts of
+//! outer layers, such as an error that quotes an argument, pass [`withhold`] at the outermost layer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -11,6 +15,7 @@ use async_trait::async_trait;
 use super::{Next, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::CallContext;
+use crate::error::ToolError;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::Overflow;
@@ -18,6 +23,48 @@ use crate::secrets::{Kinds, SecurityPatterns};
 
 /// The tool whose text must be that of the file.
 const VERBATIM: &str = "read";
+
+/// The tools that keep their arguments in the agent's own database.
+const KEEPS_ARGUMENTS: [&str; 4] = ["memory_save", "add_task", "update_task", "scheduler"];
+
+/// Takes secrets out of a finished result, whichever layer it comes from: known values everywhere, and
+/// patterns in the texts of failures.
+pub(super) fn withhold(secrets: &Arc<SecurityPatterns>, result: &mut ToolResult) {
+    let error = match result {
+        Ok(output) => return withhold_known(secrets, output),
+        Err(error) => error,
+    };
+    let change = |text: &mut String| {
+        let changed = match secrets.shows() {
+            true => secrets.redact_known(text),
+            false => secrets.redact(text).text,
+        };
+        if let Cow::Owned(changed) = changed {
+            *text = changed;
+        }
+    };
+    if let ToolError::ConfirmationRequired(question) = error {
+        change(&mut question.subject);
+        change(&mut question.reason);
+        change(&mut question.hint);
+    }
+    error.change_texts(change);
+    if let Some(output) = error.output_mut() {
+        withhold_known(secrets, output);
+    }
+}
+
+fn withhold_known(secrets: &SecurityPatterns, output: &mut ToolOutput) {
+    let texts = [&mut output.summary].into_iter().chain(&mut output.display);
+    for text in texts {
+        if let Cow::Owned(changed) = secrets.redact_known(text) {
+            *text = changed;
+        }
+    }
+    if let Some(raw) = &mut output.raw_response {
+        secrets.redact_known_json(raw);
+    }
+}
 
 /// See the module.
 pub struct RedactLayer {
@@ -53,8 +100,8 @@ impl Pass<'_> {
             redacted.text
         };
         match text {
-            std::borrow::Cow::Owned(text) => Some(text),
-            std::borrow::Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => None,
         }
     }
 
@@ -92,7 +139,13 @@ impl ToolLayer for RedactLayer {
     }
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
-        let mut result = next.run(call, cx).await;
+        let mut result = if KEEPS_ARGUMENTS.contains(&call.tool.as_str()) {
+            let mut kept = call.clone();
+            self.secrets.redact_json(&mut kept.params);
+            next.run(&kept, cx).await
+        } else {
+            next.run(call, cx).await
+        };
         let mut pass = Pass {
             secrets: &self.secrets,
             verbatim: call.tool == VERBATIM,

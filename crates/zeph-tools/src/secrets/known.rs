@@ -1,9 +1,13 @@
 //! Secrets whose values are known: those of provider keys, and of variables that commands do not
-//! see.
+//! see. A value is found as it is, in base64, in hexadecimal, percent-encoded, escaped in JSON, and
+//! split by line breaks.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::fmt::Write as _;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::value::{is_placeholder, is_wordy, variety};
 
@@ -12,7 +16,7 @@ const SHORTEST: usize = 8;
 /// The fewest bytes of a value whose base64 is looked for.
 const SHORTEST_ENCODED: usize = 12;
 
-/// Finds values as they are, in base64 and percent-encoded.
+/// Finds values as they are and in their encoded forms.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     automaton: Option<AhoCorasick>,
@@ -39,6 +43,23 @@ impl Known {
             .ok()
             .filter(|_| !forms.is_empty());
         Self { automaton, forms }
+    }
+
+    /// The ranges of all values in a text, in order and without overlap. A value that line breaks
+    /// split is found as well.
+    pub(super) fn ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(automaton) = &self.automaton else {
+            return Vec::new();
+        };
+        let plain = automaton.find_iter(text).map(|found| found.range());
+        let mut ranges: Vec<_> = plain.collect();
+        if text.contains(['\n', '\\']) {
+            let joined = Joined::new(text);
+            let split = automaton.find_iter(&joined.text);
+            ranges.extend(split.map(|found| joined.place(found.range())));
+            merge(&mut ranges);
+        }
+        ranges
     }
 
     /// Where the first value behind a place is.
@@ -69,6 +90,67 @@ impl Known {
     }
 }
 
+/// Sorts ranges, and makes one of those that overlap.
+fn merge(ranges: &mut Vec<Range<usize>>) {
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let overlaps = next.start < last.end;
+        if overlaps {
+            last.end = last.end.max(next.end);
+        }
+        overlaps
+    });
+}
+
+/// A line break with what belongs to it: a backslash before it, and indentation after it. `\n` is one,
+/// too, as it is written in a string, and so is an escaped space, which a pattern has in its place.
+static LINE_BREAK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:\\*\r?\n|\\+(?:r\\+)?n|\\+ )[ \t]*").ok());
+
+/// A text without its line breaks.
+struct Joined {
+    text: String,
+    /// The start of each run of `text`, and the place of that run in the original.
+    runs: Vec<(usize, usize)>,
+}
+
+impl Joined {
+    fn new(text: &str) -> Self {
+        let mut joined = Self {
+            text: String::with_capacity(text.len()),
+            runs: Vec::new(),
+        };
+        let mut at = 0;
+        for found in LINE_BREAK.iter().flat_map(|regex| regex.find_iter(text)) {
+            joined.add(&text[at..found.start()], at);
+            at = found.end();
+        }
+        joined.add(&text[at..], at);
+        joined
+    }
+
+    fn add(&mut self, run: &str, place: usize) {
+        if !run.is_empty() {
+            self.runs.push((self.text.len(), place));
+            self.text.push_str(run);
+        }
+    }
+
+    /// The place of a range in the original.
+    fn place(&self, range: Range<usize>) -> Range<usize> {
+        let original = |at: usize| {
+            let run = self.runs.partition_point(|(start, _)| *start <= at);
+            let (start, place) = self
+                .runs
+                .get(run.saturating_sub(1))
+                .copied()
+                .unwrap_or_default();
+            place + (at - start)
+        };
+        original(range.start)..original(range.end.saturating_sub(1)) + 1
+    }
+}
+
 /// Whether a value of the environment is no word, path or number that occurs without being secret.
 fn is_unlike_others(value: &str) -> bool {
     let value = value.trim();
@@ -83,22 +165,30 @@ fn is_unlike_others(value: &str) -> bool {
 /// A value and what it becomes when it is encoded.
 fn forms_of(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned()];
-    let mut percent = String::new();
+    let (mut upper, mut lower) = (String::new(), String::new());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            percent.push(char::from(byte));
+            upper.push(char::from(byte));
+            lower.push(char::from(byte));
         } else {
-            let _ = write!(percent, "%{byte:02X}");
+            let _ = write!(upper, "%{byte:02X}");
+            let _ = write!(lower, "%{byte:02x}");
         }
     }
-    if percent != value {
-        forms.push(percent);
-    }
     let json = value.replace('\\', "\\\\").replace('"', "\\\"");
-    if json != value {
-        forms.push(json);
+    let slashes = json.replace('/', "\\/");
+    for form in [upper, lower, json, slashes] {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
     }
     if value.len() >= SHORTEST_ENCODED {
+        let (mut upper, mut lower) = (String::new(), String::new());
+        for byte in value.bytes() {
+            let _ = write!(upper, "{byte:02X}");
+            let _ = write!(lower, "{byte:02x}");
+        }
+        forms.extend([upper, lower]);
         for lead in 0..3 {
             for alphabet in [STANDARD, URL_SAFE] {
                 forms.push(base64(value.as_bytes(), lead, alphabet));
@@ -164,6 +254,40 @@ mod tests {
             assert!(known.find(text.as_bytes(), 0).is_some(), "{text}");
         }
         assert_eq!(known.find("p+4/ä\"kq-Zt7".as_bytes(), 0), None);
+    }
+
+    /// Proves OUT-21.
+    #[test]
+    fn every_form_of_a_value_has_its_range() {
+        let known = known(&["p+4/kqaZt7x911x"], &[]);
+        let check = |text: &str, expect: &[&str]| {
+            let found = known.ranges(text).into_iter().map(|range| &text[range]);
+            assert_eq!(found.collect::<Vec<_>>(), expect, "{text:?}");
+        };
+        check("no value", &[]);
+        check("a p+4/kqaZt7x911x b", &["p+4/kqaZt7x911x"]);
+        check("p+4/kqaZt7x911xp+4/kqaZt7x911x", &["p+4/kqaZt7x911x"; 2]);
+        check("p%2b4%2fkqaZt7x911x", &["p%2b4%2fkqaZt7x911x"]);
+        check("p%2B4%2FkqaZt7x911x", &["p%2B4%2FkqaZt7x911x"]);
+        check("p+4\\/kqaZt7x911x", &["p+4\\/kqaZt7x911x"]);
+        check(
+            "702b342f6b71615a743778393131780a",
+            &["702b342f6b71615a74377839313178"],
+        );
+        check(
+            "702B342F6B71615A74377839313178",
+            &["702B342F6B71615A74377839313178"],
+        );
+        check("x p+4/kqa\nZt7x911x y", &["p+4/kqa\nZt7x911x"]);
+        check("p+4/\r\n  kqaZt7\n\tx911x", &["p+4/\r\n  kqaZt7\n\tx911x"]);
+        check("p+4/kqa\\\nZt7x911x", &["p+4/kqa\\\nZt7x911x"]);
+        check("a\np+4/kqaZt7x911x\nb", &["p+4/kqaZt7x911x"]);
+        check(r"p+4/kqa\nZt7x911x", &[r"p+4/kqa\nZt7x911x"]);
+        check(r"p+4/kqa\\\r\n  Zt7x911x", &[r"p+4/kqa\\\r\n  Zt7x911x"]);
+        check("p+4/kqa Zt7x911x", &[]);
+        let encoded = base64(b"key: p+4/kqaZt7x911x;", 0, STANDARD);
+        let wrapped = format!("{}\n{}\n", &encoded[..10], &encoded[10..]);
+        assert_eq!(known.ranges(&wrapped).len(), 1, "{wrapped}");
     }
 
     #[test]

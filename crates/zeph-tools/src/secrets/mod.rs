@@ -15,6 +15,7 @@ mod extra;
 mod json;
 mod kind;
 mod known;
+mod known_stream;
 mod line;
 mod marker;
 mod name;
@@ -34,6 +35,7 @@ pub use coloured::Piece;
 pub use config::{ExtraPattern, SecurityConfig};
 pub use extra::Skipped;
 pub use kind::{BUILT_IN, Category, Kind, Kinds};
+pub use known_stream::KnownStream;
 pub use marker::{added_mark, marks};
 pub use stream::StreamRedactor;
 
@@ -104,7 +106,12 @@ impl SecurityPatterns {
         let mut stream = StreamRedactor::strict(Arc::clone(self));
         let mut redacted = stream.push(text).into_owned();
         redacted.push_str(&stream.finish());
-        let kinds = stream.kinds();
+        let mut kinds = stream.kinds();
+        // A stream does not see a value that line breaks split.
+        if let Cow::Owned(joined) = self.redact_known(&redacted) {
+            kinds.insert(Kind::KNOWN);
+            redacted = joined;
+        }
         let text = if redacted == text {
             Cow::Borrowed(text)
         } else {
@@ -116,17 +123,18 @@ impl SecurityPatterns {
     /// Replaces known values alone.
     #[must_use]
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut redacted = String::new();
+        let ranges = self.known.ranges(text);
+        if ranges.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut redacted = String::with_capacity(text.len());
         let mut at = 0;
-        while let Some(range) = self.known.find(text.as_bytes(), at) {
+        for range in ranges {
             redacted.push_str(&text[at..range.start]);
             redacted.push_str("[redacted:");
             redacted.push_str(self.name(Kind::KNOWN));
             redacted.push(']');
             at = range.end;
-        }
-        if at == 0 {
-            return Cow::Borrowed(text);
         }
         redacted.push_str(&text[at..]);
         Cow::Owned(redacted)
@@ -137,6 +145,7 @@ impl SecurityPatterns {
         self.extras.is_empty()
             && !view::is_needed_anywhere(text)
             && scan::Candidates::new(self, text).place(0).is_none()
+            && self.known.ranges(text).is_empty()
     }
 
     /// The line that tells of what a result held; `None` when there is nothing to tell.

@@ -66,7 +66,7 @@ pub(crate) use provider::{
     with_substitutes,
 };
 pub(crate) use reload::Reloader;
-pub(crate) use secrets::keep_out;
+pub(crate) use secrets::{keep_out, withhold, withhold_environment};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
 pub(crate) use trust::{Pins, ProjectRules, Standing};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zeph_mcp::{McpServerConfig, variables};
-use zeph_tools::secrets::{KnownValues, SecurityPatterns};
+use zeph_tools::secrets::{KnownValues, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::withheld;
 
@@ -11,10 +11,38 @@ use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
 use crate::output::{redact, stderr_line};
 
-/// The secrets that the configuration names, with the values of providers' keys and of variables
-/// that commands do not see. From now on the program itself does not say them either. Patterns that
-/// cannot be used are told of, also where little is to be said: what they should protect is open.
+/// [`withhold`]; patterns that cannot be used are told of, also where little is to be said: what they
+/// should protect is open.
 pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatterns> {
+    let (secrets, skipped) = withhold(loaded, env);
+    for pattern in skipped {
+        stderr_line(&format!("warning: {pattern}"));
+    }
+    secrets
+}
+
+/// Withholds the secrets of the environment while the configuration is not known: keys of vendors,
+/// and variables that look like secrets. From now on the program itself does not print them.
+pub(crate) fn withhold_environment(env: &Environment) {
+    let keys = VENDOR_KEYS
+        .iter()
+        .filter_map(|name| env.var(name)?.to_str());
+    let vars: Vec<_> = env.vars.clone().into_iter().collect();
+    let known = KnownValues {
+        keys: keys.map(str::to_owned).collect(),
+        likely: withheld(&vars, &ShellEnvConfig::default()),
+    };
+    let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
+    redact::keep_out(Arc::new(secrets));
+}
+
+/// The secrets that the configuration names, with the values of providers' keys and of variables
+/// that commands do not see. From now on the program itself does not print them either. Returns also
+/// the patterns that cannot be used.
+pub(crate) fn withhold(
+    loaded: &Loaded,
+    env: &Environment,
+) -> (Arc<SecurityPatterns>, Vec<Skipped>) {
     let config = &loaded.config;
     let providers = config.llm.providers.iter();
     let names = providers.filter_map(|provider| provider.key_env());
@@ -35,10 +63,7 @@ pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatter
     let (secrets, skipped) = SecurityPatterns::new(&config.tools.filters.security, &known);
     let secrets = Arc::new(secrets);
     redact::keep_out(Arc::clone(&secrets));
-    for pattern in skipped {
-        stderr_line(&format!("warning: {pattern}"));
-    }
-    secrets
+    (secrets, skipped)
 }
 
 /// What stands in the table of an MCP server and is likely a secret: variables that look like one, and the

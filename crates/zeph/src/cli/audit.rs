@@ -13,9 +13,10 @@ use zeph_tools::counted::counted_as;
 use zeph_tools::layers::now_ms;
 
 use super::args::{AuditCommand, GlobalArgs};
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, print_as_is};
 use crate::config::Loaded;
-use crate::output::stderr_line;
+use crate::output::redact::without_known;
+use crate::output::{for_terminal, stderr_line};
 use crate::terminal::sanitize::{clean, visible};
 
 /// How often `--follow` looks.
@@ -87,7 +88,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: AuditCommand) -> anyhow::R
             };
             let entries = store.audit_entries(&filter, limit).await?;
             if !entries.is_empty() {
-                print(&shown(&entries, json))?;
+                show(&entries, json)?;
             }
             Exit::Done
         }
@@ -176,7 +177,7 @@ async fn tail(store: &Store, lines: u32, follow: bool, json: bool) -> anyhow::Re
         let entries = store.audit_entries(&filter, limit).await?;
         if let Some(last) = entries.last() {
             filter.after = last.id;
-            print(&shown(&entries, json))?;
+            show(&entries, json)?;
         }
         if !follow {
             return Ok(());
@@ -190,12 +191,16 @@ async fn tail(store: &Store, lines: u32, follow: bool, json: bool) -> anyhow::Re
     }
 }
 
-fn shown(entries: &[StoredAudit], json: bool) -> String {
+fn show(entries: &[StoredAudit], json: bool) -> anyhow::Result<()> {
     let lines = entries.iter().map(|entry| match json {
         true => entry.line(),
         false => line(entry),
     });
-    lines.fold(String::new(), |text, line| text + &line + "\n")
+    let text = lines.fold(String::new(), |text, line| text + &line + "\n");
+    match json {
+        true => print_as_is(&for_terminal(without_known(&text).into_owned())),
+        false => print(&text),
+    }
 }
 
 /// One entry for a person.

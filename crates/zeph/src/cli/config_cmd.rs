@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
-use super::Exit;
 use super::args::GlobalArgs;
+use super::{Exit, print};
 use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
 
 /// `zeph config …`
@@ -55,13 +55,12 @@ pub(crate) fn run(global: &GlobalArgs, command: ConfigCommand) -> anyhow::Result
     } else {
         Box::new(io::stderr())
     };
-    execute(
-        &command,
-        &env,
-        &global.overrides(),
-        &mut io::stdout().lock(),
-        &mut err,
-    )?;
+    let mut out = Vec::new();
+    let done = execute(&command, &env, &global.overrides(), &mut out, &mut err);
+    if !out.is_empty() {
+        print(&String::from_utf8_lossy(&out))?;
+    }
+    done?;
     Ok(Exit::Done)
 }
 

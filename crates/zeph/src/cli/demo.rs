@@ -29,7 +29,7 @@ use super::Exit;
 use super::args::GlobalArgs;
 use crate::assemble::{Assembly, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
-use crate::output::{stderr_line, stdout_line};
+use crate::output::{redact, stderr_line, stdout_line};
 use sample::{Sample, find_cargo};
 use view::{View, seconds};
 
@@ -199,7 +199,8 @@ async fn check(
             phase: Phase::Executor,
             origin: Origin::User,
         },
-    );
+    )
+    .redacting(redact::secrets());
     let params = json!({ "command": TEST, "timeout_secs": 90 });
     let call = ToolCall::new("demo_check", "bash", params, session);
     let output = match dispatcher.run_user_call(&call, cancel).await {

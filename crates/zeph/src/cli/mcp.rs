@@ -6,10 +6,10 @@ use zeph_tools::registry::nearest;
 
 use super::args::GlobalArgs;
 use super::filter::trust::agrees;
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, print_as_is};
 use crate::assemble::{Mcp, McpPins, agreed, keep_out, proposed};
 use crate::config::{Environment, Loaded};
-use crate::output::stderr_line;
+use crate::output::{json_lines, stderr_line};
 use crate::terminal::sanitize::visible;
 
 /// `zeph mcp …`
@@ -65,11 +65,14 @@ async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<
     };
     mcp.servers.wait_long().await;
     let listed = match json {
-        true => serde_json::to_string_pretty(&mcp.servers.as_json()),
+        true => json_lines(&mcp.servers.as_json()),
         false => Ok(visible(&mcp.servers.listing())),
     };
     mcp.close().await;
-    print(&listed?)?;
+    match json {
+        true => print_as_is(&listed?)?,
+        false => print(&listed?)?,
+    }
     Ok(Exit::Done)
 }
 

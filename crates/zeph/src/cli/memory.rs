@@ -7,8 +7,10 @@ use clap::Subcommand;
 use zeph_memory::{Memory, Store};
 
 use super::args::GlobalArgs;
-use super::sessions::{date, shown};
-use super::{Exit, load_config, print};
+use super::sessions::date;
+use super::{Exit, load_config, print, print_as_is};
+use crate::output::redact::redacted;
+use crate::output::stored_json;
 
 /// How many facts are listed where it is not said.
 const LISTED: u64 = 100;
@@ -62,7 +64,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::
                 let Some(memory) = store.remove_memory(&id).await? else {
                     bail!("there is no fact {id}: `zeph memory list` shows what there is");
                 };
-                print(&shown(format!("removed {}: {}", memory.id, memory.content)))?;
+                print(&redacted(&format!(
+                    "removed {}: {}",
+                    memory.id, memory.content
+                )))?;
             }
         }
     }
@@ -72,7 +77,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: MemoryCommand) -> anyhow::
 
 fn tell(memories: &[Memory], json: bool, none: &str) -> anyhow::Result<()> {
     if json {
-        return print(&serde_json::to_string_pretty(memories)?);
+        return print_as_is(&stored_json(&memories)?);
     }
     if memories.is_empty() {
         return print(none);
@@ -84,5 +89,5 @@ fn tell(memories: &[Memory], json: bool, none: &str) -> anyhow::Result<()> {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "{id:<10}  {date}  {content}  [{}]", memory.project);
     }
-    print(&shown(text))
+    print(&redacted(&text))
 }

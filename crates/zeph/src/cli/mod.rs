@@ -32,10 +32,11 @@ use clap::error::ErrorKind;
 use zeph_tools::file::SandboxError;
 use zeph_tools::web::DomainError;
 
-use crate::assemble::SessionChoice;
+use crate::assemble::{SessionChoice, withhold, withhold_environment};
 use crate::config::{ConfigErrors, Environment, Loaded, load};
-use crate::output::redact::{LogWriter, redacted};
+use crate::output::redact::{LogWriter, redacted, without_known};
 use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
 pub(crate) use exit::Exit;
 
@@ -168,7 +169,10 @@ fn session_choice(turn: &TurnArgs) -> SessionChoice {
 fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     let env = Environment::of_process()
         .map_err(|error| anyhow::anyhow!("the working directory cannot be found: {error}"))?;
+    // An error in the configuration may quote a value of the environment.
+    withhold_environment(&env);
     let loaded = load(&env, &global.overrides())?;
+    withhold(&loaded, &env);
     if !global.quiet {
         for warning in &loaded.warnings {
             stderr_line(&format!("warning: {warning}"));
@@ -228,11 +232,25 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Prints `text` to standard output, with a line break at its end.
+/// Prints `text` to standard output, with a line break at its end, without known values, and on a
+/// terminal without what would steer it.
 ///
 /// # Errors
 /// What writing fails with; a closed pipe too.
 fn print(text: &str) -> anyhow::Result<()> {
+    let text = without_known(text);
+    let text = match std::io::stdout().is_terminal() {
+        true => clean(&text).into(),
+        false => text,
+    };
+    print_as_is(&text)
+}
+
+/// The same for JSON, which is prepared by [`crate::output`].
+///
+/// # Errors
+/// What writing fails with; a closed pipe too.
+fn print_as_is(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     out.write_all(text.as_bytes())

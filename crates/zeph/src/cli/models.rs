@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 
 use super::args::GlobalArgs;
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, print_as_is};
 use crate::models::{Manifest, ModelStore, Wanted, pull};
+use crate::output::json_lines;
 
 /// `zeph models …`
 #[derive(Debug, Subcommand)]
@@ -62,7 +63,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ModelsCommand) -> anyhow::
             print(&list(&[model]))?;
         }
         ModelsCommand::List { json: true } => {
-            print(&serde_json::to_string_pretty(&store.list()?)?)?;
+            print_as_is(&json_lines(&store.list()?)?)?;
         }
         ModelsCommand::List { json: false } => print(&list(&store.list()?))?,
         ModelsCommand::Path { name } => {

@@ -1,7 +1,6 @@
 //! `zeph sessions …`
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -10,8 +9,9 @@ use zeph_llm::MessagePart;
 use zeph_memory::{SessionInfo, Store, StoredMessage, StoredSpending, StoredSummary};
 
 use super::args::{GlobalArgs, SessionsCommand};
-use super::{Exit, load_config, print};
-use crate::terminal::sanitize::clean;
+use super::{Exit, load_config, print, print_as_is};
+use crate::output::redact::redacted;
+use crate::output::stored_json;
 
 /// How many sessions `list` shows.
 const LISTED: u32 = 100;
@@ -25,18 +25,19 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
             let project = (!all).then_some(env.cwd.as_path());
             let mut sessions = store.list_sessions(project, LISTED).await?;
             sessions.retain(|session| all || session.messages > 0);
-            print(&if json {
-                serde_json::to_string_pretty(&sessions)?
-            } else {
-                shown(list(&sessions, all))
-            })?;
+            match json {
+                true => print_as_is(&stored_json(&sessions)?)?,
+                false => print(&redacted(&list(&sessions, all)))?,
+            }
         }
         SessionsCommand::Show { id } => {
             let session = store.find_session(&id).await?;
             let messages = store.all_messages(&session.id).await?;
             let spending = Spending::of_stored(store.spending(&session.id).await?);
             let summaries = store.all_summaries(&session.id).await?;
-            print(&shown(show(&session, &messages, &summaries, &spending)?))?;
+            print(&redacted(&show(
+                &session, &messages, &summaries, &spending,
+            )?))?;
         }
         SessionsCommand::Export { id } => {
             let session = store.find_session(&id).await?;
@@ -44,7 +45,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
             let spending = store.spending(&session.id).await?;
             let summaries = store.all_summaries(&session.id).await?;
             let exported = export(&session, &messages, &summaries, &spending)?;
-            print(&serde_json::to_string_pretty(&exported)?)?;
+            print_as_is(&stored_json(&exported)?)?;
         }
         SessionsCommand::Rm { ids } => {
             for id in ids {
@@ -56,15 +57,6 @@ pub(crate) async fn run(global: &GlobalArgs, command: SessionsCommand) -> anyhow
     }
     store.close().await?;
     Ok(Exit::Done)
-}
-
-/// What models and commands said, without what would steer a terminal; as it is for a program.
-pub(super) fn shown(text: String) -> String {
-    if std::io::stdout().is_terminal() {
-        clean(&text)
-    } else {
-        text
-    }
 }
 
 fn list(sessions: &[SessionInfo], all: bool) -> String {

@@ -13,9 +13,9 @@ use zeph_tools::skill::Skill;
 
 use super::args::GlobalArgs;
 use super::filter::trust::agrees;
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, print_as_is};
 use crate::assemble::{SkillPins, known_tools};
-use crate::output::stderr_line;
+use crate::output::{json_lines, stderr_line};
 use crate::terminal::sanitize::visible;
 
 /// `zeph skills …`
@@ -53,7 +53,7 @@ pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result
     let pins = SkillPins::in_folder(&loaded.paths.data_dir);
     let found = || Ok::<_, anyhow::Error>(known_tools(&loaded, &env)?.2);
     match command {
-        SkillsCommand::List { json: true } => print(&as_json(&found()?)?)?,
+        SkillsCommand::List { json: true } => print_as_is(&as_json(&found()?)?)?,
         SkillsCommand::List { json: false } => {
             let listing = SkillBook::from(found()?).listing();
             print(&visible(&listing))?;
@@ -201,7 +201,7 @@ fn as_json(found: &FoundSkills) -> anyhow::Result<String> {
             "reason": refused.reason,
         })
     });
-    Ok(serde_json::to_string_pretty(&json!({
+    Ok(json_lines(&json!({
         "skills": skills.collect::<Vec<_>>(),
         "refused": refused.collect::<Vec<_>>(),
     }))?)

@@ -23,9 +23,9 @@ use zeph_tools::{
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
-use super::{Exit, is_closed_pipe, load_config, overflow, print};
+use super::{Exit, is_closed_pipe, load_config, overflow, print, print_as_is};
 use crate::assemble::{Assembly, AuditLines, Reloader};
-use crate::output::stderr_line;
+use crate::output::{json_line, json_lines, redact, stderr_line};
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
 /// The longest line of a script.
@@ -46,19 +46,17 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
     let exit = match command {
         ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
-            print(&if catalog {
-                registry.render_catalog()
-            } else if json {
-                serde_json::to_string_pretty(&sent(registry.tools(), all))?
-            } else {
-                list(registry.tools())
-            })?;
+            match json && !catalog {
+                true => print_as_is(&json_lines(&sent(registry.tools(), all))?)?,
+                false if catalog => print(&registry.render_catalog())?,
+                false => print(&list(registry.tools()))?,
+            }
             Exit::Done
         }
         ToolsCommand::Show { name } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
             match registry.get(&name) {
-                Some(def) => print(&serde_json::to_string_pretty(def)?)?,
+                Some(def) => print_as_is(&json_lines(def)?)?,
                 None => bail!(
                     "{}",
                     ToolError::ToolNotFound {
@@ -80,11 +78,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
             let params = serde_json::from_str(&text).unwrap_or(Value::String(text));
             let caller = Calls::new(&assembly, global, session, json).await?;
             let (result, form) = caller.call(&name, params).await;
-            let printed = print(&if json {
-                serde_json::to_string(&form)?
-            } else {
-                form.data.clone()
-            });
+            let printed = match json {
+                true => print_as_is(&json_line(&form)?),
+                false => print(&form.data),
+            };
             if !json && !global.quiet {
                 if let Some(told) = form.filter.as_ref().and_then(FilterStats::told) {
                     stderr_line(&told);
@@ -197,6 +194,7 @@ impl Calls {
                 origin: Origin::User,
             },
         )
+        .redacting(redact::secrets())
         .remembering(Arc::clone(&assembly.permissions.grants))
         .taking_images(true);
         let cancel = CancellationToken::new();
@@ -278,7 +276,7 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
         match understand(&line) {
             Ok(ScriptLine { tool, params }) => {
                 let (_, form) = caller.call(&tool, params).await;
-                print(&serde_json::to_string(&form)?)?;
+                print_as_is(&json_line(&form)?)?;
             }
             Err(fault) => {
                 let failed = Err(ToolError::InvalidParameters {
@@ -290,7 +288,7 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
                     ..OutputMetadata::default()
                 };
                 let form = MachineForm::new("", &caller.session, &failed, metadata);
-                print(&serde_json::to_string(&form)?)?;
+                print_as_is(&json_line(&form)?)?;
                 stderr_line(&format!(
                     "error: line {number}: {}; the lines after it did not run",
                     fault.message

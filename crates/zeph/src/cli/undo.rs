@@ -9,9 +9,10 @@ use zeph_memory::{Store, StoredChange};
 use zeph_tools::UndoError;
 
 use super::args::{GlobalArgs, UndoArgs};
-use super::sessions::{date, shown};
+use super::sessions::date;
 use super::{Exit, load_config, print};
 use crate::assemble::{Assembly, AuditLines};
+use crate::output::redact::redacted;
 use crate::output::stderr_line;
 
 /// How many changes `--list` shows.
@@ -32,7 +33,7 @@ pub(crate) async fn run(global: &GlobalArgs, args: UndoArgs) -> anyhow::Result<E
     let exit = match session {
         Some(session) if args.list => {
             let changes = assembly.store.undo_changes(&session, LISTED).await?;
-            print(&shown(list(&session, &changes)))?;
+            print(&redacted(&list(&session, &changes)))?;
             Exit::Done
         }
         Some(session) => undo(&assembly, &session, args.forget).await?,
@@ -63,13 +64,13 @@ async fn undo(assembly: &Assembly, session: &str, forget: bool) -> anyhow::Resul
     };
     match result {
         Ok(undone) => {
-            print(&shown(undone.lines.join("\n")))?;
+            print(&redacted(&undone.lines.join("\n")))?;
             Ok(Exit::Done)
         }
         Err(error @ UndoError::Refused(_)) => {
-            stderr_line(&shown(format!(
+            stderr_line(&format!(
                 "refused: {error}\nMend that and undo again, or leave these changes with --forget."
-            )));
+            ));
             Ok(Exit::Refused)
         }
         Err(error) => Err(error.into()),

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use zeph_tools::hidden::is_hidden;
+
 use super::origin::{Origin, Place};
 
 /// How many errors are shown; the rest is counted.
@@ -115,8 +117,8 @@ fn order(origin: &Origin) -> (u8, &str, usize, usize) {
 /// terminal would obey them.
 fn write_printable(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for character in text.chars().take(LENGTH) {
-        if character.is_control() && character != '\n' {
-            write!(f, "{}", character.escape_debug())?;
+        if is_hidden(character) || (character.is_control() && character != '\n') {
+            write!(f, "{}", character.escape_default())?;
         } else {
             f.write_char(character)?;
         }

@@ -4,17 +4,58 @@ pub(crate) mod events;
 mod recorder;
 pub(crate) mod redact;
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+use zeph_tools::hidden::revealed_json;
+
+use crate::terminal::sanitize::clean;
 
 pub(crate) use recorder::{Recorder, ResultObject};
 
-/// Writes a line to standard error, without the values of secrets; a closed pipe is no reason to
-/// fail.
+/// Writes a line to standard error, without the values of secrets and without what would steer a
+/// terminal; a closed pipe is no reason to fail.
 pub(crate) fn stderr_line(text: &str) {
     let mut err = std::io::stderr().lock();
-    let _ = err.write_all(redact::redacted(text).as_bytes());
+    let text = redact::redacted(text);
+    let text = match err.is_terminal() {
+        true => clean(&text).into(),
+        false => text,
+    };
+    let _ = err.write_all(text.as_bytes());
     let _ = err.write_all(b"\n");
     let _ = err.flush();
+}
+
+/// JSON on one line for standard output: without known values, and on a terminal with escapes for
+/// everything that steers one.
+pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(value)?;
+    redact::secrets().redact_known_json(&mut value);
+    Ok(for_terminal(value.to_string()))
+}
+
+/// The same for a reader: several lines.
+pub(crate) fn json_lines(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(value)?;
+    redact::secrets().redact_known_json(&mut value);
+    Ok(for_terminal(serde_json::to_string_pretty(&value)?))
+}
+
+/// JSON of what is stored, which holds the words of models, commands and users: without the values of
+/// all secrets.
+pub(crate) fn stored_json(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(value)?;
+    redact::secrets().redact_json(&mut value);
+    Ok(for_terminal(serde_json::to_string_pretty(&value)?))
+}
+
+/// JSON text as standard output takes it.
+pub(crate) fn for_terminal(json: String) -> String {
+    match std::io::stdout().is_terminal() {
+        true => revealed_json(&json),
+        false => json,
+    }
 }
 
 /// Writes a line to standard output; a closed pipe is no reason to fail. `false` when it could not

@@ -12,7 +12,7 @@ use zeph_llm::{Usage, Usd};
 use zeph_tools::{Confirmation, OutputStream};
 
 use super::events::{Event, Line, NoticeLevel};
-use super::{stderr_line, stdout_line};
+use super::{json_line, stderr_line, stdout_line};
 
 /// One call of a turn.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -164,7 +164,7 @@ impl Recorder {
     }
 
     fn write(&self, line: &impl Serialize) {
-        let written = serde_json::to_string(line).is_ok_and(|text| stdout_line(&text));
+        let written = json_line(line).is_ok_and(|text| stdout_line(&text));
         if !written {
             self.lost.store(true, Ordering::Relaxed);
         }

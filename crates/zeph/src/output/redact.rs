@@ -21,6 +21,14 @@ pub(crate) fn secrets() -> Arc<SecurityPatterns> {
     secrets.clone().unwrap_or_default()
 }
 
+/// A text without known values, such as the keys of providers.
+pub(crate) fn without_known(text: &str) -> Cow<'_, str> {
+    match secrets().redact_known(text) {
+        Cow::Owned(redacted) => redacted.into(),
+        Cow::Borrowed(_) => text.into(),
+    }
+}
+
 /// A text without the values of secrets.
 pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     secrets().redact(text).text

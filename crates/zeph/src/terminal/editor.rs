@@ -3,27 +3,24 @@
 //! Reading a key cannot be interrupted, and a runtime waits for its blocking tasks; so the editor
 //! is no such task, and leaving never waits for a key.
 
-use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use reedline::{
-    Color, DefaultHinter, EditCommand, Emacs, FileBackedHistory, Highlighter, IdeMenu, KeyCode,
-    KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
-    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText,
-    ValidationResult, Validator, default_emacs_keybindings,
+    Color, DefaultHinter, EditCommand, Emacs, Highlighter, IdeMenu, KeyCode, KeyModifiers,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus,
+    Reedline, ReedlineEvent, ReedlineMenu, Signal, StyledText, ValidationResult, Validator,
+    default_emacs_keybindings,
 };
 use tokio::sync::oneshot;
 
 use super::complete::Words;
+use super::history::InputHistory;
 use super::keyboard::{Keyboard, is_connected};
 
-/// Inputs that are remembered.
-const HISTORY: usize = 2000;
 const MENU: &str = "completion";
 
 /// What the person did at the prompt.
@@ -59,7 +56,7 @@ impl Editor {
         keyboard: Keyboard,
         colour: bool,
     ) -> io::Result<(Self, Option<String>)> {
-        let (history, trouble) = match open_history(history_file) {
+        let (history, trouble) = match InputHistory::open(history_file) {
             Ok(history) => (Some(history), None),
             Err(error) => {
                 let file = history_file.display();
@@ -138,28 +135,9 @@ impl Drop for Restore {
     }
 }
 
-/// Opens the history, readable by its owner alone.
-fn open_history(file: &Path) -> io::Result<FileBackedHistory> {
-    if let Some(parent) = file.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(parent)?;
-    }
-    let opened = fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(file)?;
-    if opened.metadata()?.permissions().mode() & 0o077 != 0 {
-        opened.set_permissions(fs::Permissions::from_mode(0o600))?;
-    }
-    FileBackedHistory::with_file(HISTORY, file.to_owned()).map_err(io::Error::other)
-}
-
 fn build(
     project: PathBuf,
-    history: Option<FileBackedHistory>,
+    history: Option<InputHistory>,
     colour: bool,
     empty: Arc<AtomicBool>,
 ) -> Reedline {
@@ -306,8 +284,6 @@ impl Prompt for Sign {
 
 #[cfg(test)]
 mod tests {
-    use reedline::History as _;
-
     use super::*;
 
     #[test]
@@ -322,44 +298,5 @@ mod tests {
             joined("one\\\ntwo\nthree\\\\\nfour\\"),
             "one\ntwo\nthree\\\\\nfour\\"
         );
-    }
-
-    #[test]
-    fn the_history_is_private_and_survives() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("data/history.txt");
-        let mut history = open_history(&file).unwrap();
-        history
-            .save(reedline::HistoryItem::from_command_line("two\nlines"))
-            .unwrap();
-        history.sync().unwrap();
-        drop(history);
-        assert_eq!(
-            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-        let history = open_history(&file).unwrap();
-        assert_eq!(history.count_all().unwrap(), 1);
-        assert_eq!(
-            history
-                .load(reedline::HistoryItemId::new(0))
-                .unwrap()
-                .command_line,
-            "two\nlines"
-        );
-        assert_eq!(
-            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-    }
-
-    #[test]
-    fn a_history_that_cannot_be_used_is_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(open_history(dir.path()).is_err());
-        let file = dir.path().join("binary");
-        fs::write(&file, b"\xff\xfe\n").unwrap();
-        assert!(open_history(&file).is_err());
     }
 }

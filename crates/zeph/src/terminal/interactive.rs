@@ -19,6 +19,7 @@ use zeph_llm::{Usage, Usd};
 use super::channel::TerminalChannel;
 use super::editor::{Editor, Input};
 use super::keyboard::Mode;
+use crate::output::redact::redacted;
 
 /// Two presses of Ctrl-C within this time leave.
 const TWICE: Duration = Duration::from_secs(2);
@@ -237,10 +238,11 @@ fn greet(channel: &TerminalChannel, options: &InteractiveOptions) {
 fn show(channel: &TerminalChannel, reply: &Reply, took: Duration) {
     let mut screen = channel.screen();
     match reply {
-        Reply::Text(text) => screen.say(text),
-        Reply::Failed(why) => screen.error(why),
+        Reply::Text(text) => screen.say(&redacted(text)),
+        Reply::Failed(why) => screen.error(&redacted(why)),
         Reply::Turn(outcome) => {
             if let Some(text) = trouble(outcome) {
+                let text = redacted(&text);
                 match outcome.end {
                     TurnEnd::Error => screen.error(&text),
                     _ => screen.notice(&text),

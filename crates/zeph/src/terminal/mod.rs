@@ -5,6 +5,7 @@ mod calls;
 mod channel;
 mod complete;
 mod editor;
+mod history;
 pub(crate) mod interactive;
 mod keyboard;
 mod line;

@@ -2,9 +2,10 @@
 //!
 //! Text of models, tools and files may hold escape sequences that recolour, retitle, overwrite
 //! or answer back. Streams lose them ([`Sanitizer`]); where a person decides on what is shown,
-//! they are made visible instead ([`visible`]), so that nothing can hide.
+//! they are made visible instead ([`visible`]), so that nothing can hide. Characters that reorder a line
+//! are made visible in both.
 
-use std::fmt::Write as _;
+use zeph_tools::hidden::Reader;
 
 /// Takes escape sequences and control characters other than `\n` and `\t` out of a stream, in
 /// whatever pieces it comes.
@@ -15,6 +16,7 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sanitizer {
     state: State,
+    reader: Reader,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,8 +30,8 @@ enum State {
 }
 
 impl Sanitizer {
-    /// What of `c` may be shown.
-    pub(crate) fn step(&mut self, c: char) -> Option<char> {
+    /// The part of `c` that is no escape sequence.
+    fn step(&mut self, c: char) -> Option<char> {
         if c == '\n' {
             self.state = State::Ground;
             return Some(c);
@@ -86,7 +88,11 @@ impl Sanitizer {
 
     /// What of `text` may be shown.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
-        out.extend(text.chars().filter_map(|c| self.step(c)));
+        for c in text.chars() {
+            if let Some(c) = self.step(c) {
+                self.reader.push(c, out);
+            }
+        }
     }
 }
 
@@ -97,22 +103,7 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
-/// A text in which nothing hides: control characters, and characters that reorder or are not
-/// seen, become escapes such as `\u{1b}`; `\n` and `\t` stay.
-pub(crate) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let hidden = matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-        if hidden || (c.is_control() && c != '\n' && c != '\t') {
-            let _ = write!(out, "{}", c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
+pub(crate) use zeph_tools::hidden::revealed as visible;
 
 /// The first line of a text, at most `max` characters, with `…` where something is left out.
 pub(crate) fn first_line(text: &str, max: usize) -> String {
@@ -154,6 +145,8 @@ mod tests {
         check("\x1béx", "éx");
         check("\x1b[31\u{fc}x", "üx");
         check("end\x1b", "end");
+        check("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c");
+        check("a\u{200b}b \x1b[1m❤\u{fe0f}\x1b[0m", "ab ❤\u{fe0f}");
     }
 
     #[test]
@@ -182,6 +175,7 @@ mod tests {
         fn no_control_survives_any_text(text in "[\\x00-\\u{ff}]{0,60}") {
             let cleaned = clean(&text);
             prop_assert!(!cleaned.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert!(!cleaned.chars().any(zeph_tools::hidden::is_hidden));
             prop_assert_eq!(cleaned.matches('\n').count(), text.matches('\n').count());
         }
     }

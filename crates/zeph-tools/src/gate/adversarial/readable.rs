@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::hidden::is_blank;
+
 /// The compact JSON of a value with sorted keys, all in one line. Characters that are not seen or
 /// change the order of others, private ones, `<`, and `[` before what a mark could be named, are
 /// written `\uXXXX`: it stays the same value.
@@ -68,16 +70,15 @@ fn begins_mark(c: char) -> bool {
     c == '/' || c.is_ascii_uppercase()
 }
 
-/// Whether a reader could miss the character, or read others in another order for it: controls,
-/// joiners and marks of direction, fillers, selectors, tags, what only some fonts show.
+/// Whether a reader could miss the character, or read others in another order for it. A judge reads
+/// what only some fonts show as escapes, too: private characters, non-characters, unusual spaces.
 fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}'
-        | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}'
-        | '\u{2800}' | '\u{3000}' | '\u{3164}' | '\u{e000}'..='\u{f8ff}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{ffff}'
-        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{10ffff}')
+    c.is_control()
+        || is_blank(c)
+        || matches!(c,
+            '\u{2000}'..='\u{206f}' | '\u{3000}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}'
+            | '\u{e0000}'..='\u{10ffff}')
+            && !matches!(c, '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}')
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use zeph_tools::shell::SandboxMode;
 use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
-use super::{Exit, print, with_causes};
+use super::{Exit, print, print_as_is, with_causes};
 use crate::assemble::{AddedRules, Assembly, AuditLines, chosen_config, judge};
 use crate::config::{Environment, Loaded, load};
+use crate::output::json_lines;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -42,12 +43,10 @@ fn check(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Che
 /// Runs all checks; exit code 1 when one failed.
 pub(crate) async fn run(global: &GlobalArgs, json: bool) -> anyhow::Result<Exit> {
     let checks = checks(global).await;
-    print(&if json {
-        serde_json::to_string_pretty(&checks)?
-    } else {
-        let lines: Vec<_> = checks.iter().map(line).collect();
-        lines.join("\n")
-    })?;
+    match json {
+        true => print_as_is(&json_lines(&checks)?)?,
+        false => print(&checks.iter().map(line).collect::<Vec<_>>().join("\n"))?,
+    }
     let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use zeph_memory::{FilterGain, Store};
 
-use super::super::{Exit, print};
+use super::super::{Exit, print, print_as_is};
 use crate::config::Loaded;
+use crate::output::json_lines;
 
 /// Prints the sums of all rules.
 pub(super) async fn run(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
@@ -13,7 +14,7 @@ pub(super) async fn run(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> 
     let gains = store.filter_gains().await?;
     store.close().await?;
     if as_json {
-        print(&serde_json::to_string_pretty(&gains)?)?;
+        print_as_is(&json_lines(&gains)?)?;
     } else {
         print(&table(&gains))?;
     }

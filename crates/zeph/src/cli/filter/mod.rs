@@ -6,7 +6,7 @@ mod run;
 pub(super) mod trust;
 mod verify;
 
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -16,7 +16,7 @@ use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
-use super::{Exit, load_config};
+use super::{Exit, load_config, print};
 use crate::assemble::{Pins, filters, keep_gain, keep_out};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
@@ -181,9 +181,5 @@ fn show(
     if text.is_empty() {
         return Ok(());
     }
-    text.push('\n');
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("standard output cannot be written")
+    print(&text)
 }

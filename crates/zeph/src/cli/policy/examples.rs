@@ -9,8 +9,8 @@ use zeph_tools::{Phase, ToolDef};
 
 use super::gates::Gates;
 use super::{arguments_of, fitting};
-use crate::cli::sessions::shown;
 use crate::cli::{Exit, print};
+use crate::output::redact::redacted;
 
 /// An example, and what became of it.
 struct Tried {
@@ -81,7 +81,7 @@ pub(super) fn run(gates: &Gates) -> anyhow::Result<Exit> {
             all - failed
         ),
     };
-    print(&shown(text))?;
+    print(&redacted(&text))?;
     Ok(if failed == 0 {
         Exit::Done
     } else {

@@ -15,7 +15,8 @@ use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
 use super::beside::Says;
 use super::fitting;
 use super::gates::{Gates, Judgement, named};
-use crate::cli::sessions::shown;
+use crate::output::redact::redacted;
+use crate::output::stored_json;
 
 /// Explains a call: for a person, or as JSON.
 ///
@@ -37,8 +38,8 @@ pub(super) fn explain(
         judgement: &judgement,
     };
     Ok(match as_json {
-        true => serde_json::to_string_pretty(&explained.json())?,
-        false => shown(explained.text()),
+        true => stored_json(&explained.json())?,
+        false => redacted(&explained.text()).into_owned(),
     })
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use zeph_tools::{ToolDef, ToolError};
 
 use super::args::{GlobalArgs, PolicyCommand};
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, print_as_is};
 use gates::Gates;
 
 /// Runs one of the commands.
@@ -27,7 +27,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::
         } => {
             let def = gates.tool(&tool)?;
             let params = arguments_of(def, &arguments)?;
-            print(&explain::explain(&gates, def, params, json)?)?;
+            let text = explain::explain(&gates, def, params, json)?;
+            match json {
+                true => print_as_is(&text)?,
+                false => print(&text)?,
+            }
             Ok(Exit::Done)
         }
         PolicyCommand::Test => examples::run(&gates),

@@ -13,8 +13,9 @@ use zeph_tools::{Phase, TrustLevel};
 use super::fitting;
 use super::gates::{Gates, named};
 use crate::cli::audit::{moment, short, time};
-use crate::cli::sessions::shown;
-use crate::cli::{Exit, print};
+use crate::cli::{Exit, print, print_as_is};
+use crate::output::redact::redacted;
+use crate::output::stored_json;
 
 /// What stands in the trail in the place of a secret, at its beginning.
 const REDACTED: &str = "[redacted:";
@@ -88,10 +89,10 @@ pub(super) async fn run(
         }
         store.close().await?;
     }
-    print(&match as_json {
-        true => serde_json::to_string_pretty(&as_value(&changed, &counts))?,
-        false => shown(as_text(&changed, &counts)),
-    })?;
+    match as_json {
+        true => print_as_is(&stored_json(&as_value(&changed, &counts))?)?,
+        false => print(&redacted(&as_text(&changed, &counts)))?,
+    }
     Ok(Exit::Done)
 }
 

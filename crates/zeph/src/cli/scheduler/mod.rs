@@ -18,9 +18,11 @@ use zeph_memory::Store;
 
 use super::args::GlobalArgs;
 use super::signals::cancel_on_signals;
-use super::{Exit, load_config, print, with_causes};
+use super::{Exit, load_config, print, print_as_is, with_causes};
 use crate::assemble::{Assembly, AuditLines, choose_provider};
 use crate::config::{Environment, Loaded};
+use crate::output::redact::redacted;
+use crate::output::stored_json;
 use crate::terminal::TerminalChannel;
 use crate::terminal::sanitize::visible;
 use runner::Runner;
@@ -75,7 +77,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             Exit::Done
         }
         SchedulerCommand::List { json } => {
-            print(&list(&schedule, json).await?)?;
+            let text = list(&schedule, json).await?;
+            match json {
+                true => print_as_is(&text)?,
+                false => print(&text)?,
+            }
             Exit::Done
         }
         SchedulerCommand::Rm { id } => match schedule.cancel(id).await? {
@@ -124,9 +130,7 @@ async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
     let runs = schedule.runs(LISTED).await?;
     let tasks = schedule.tasks().await?;
     if as_json {
-        return Ok(serde_json::to_string_pretty(
-            &json!({ "tasks": tasks, "runs": runs }),
-        )?);
+        return Ok(stored_json(&json!({ "tasks": tasks, "runs": runs }))?);
     }
     let mut lines: Vec<String> = tasks.iter().map(|task| schedule.line(task)).collect();
     if lines.is_empty() {
@@ -136,7 +140,7 @@ async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
         lines.push("\nlast runs:".to_owned());
         lines.extend(runs.iter().map(|run| schedule.told(run)));
     }
-    Ok(visible(&lines.join("\n")))
+    Ok(visible(&redacted(&lines.join("\n"))))
 }
 
 /// Does what is due while a conversation is held; ends with `conversation`, and with what it began.

@@ -54,10 +54,10 @@ struct Fence {
 impl Markdown {
     /// Takes a piece of the message; what can be shown of it is appended to `out`.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
-        for c in text.chars() {
-            if let Some(c) = self.sanitizer.step(c) {
-                self.step(c, out);
-            }
+        let mut shown = String::with_capacity(text.len());
+        self.sanitizer.push(text, &mut shown);
+        for c in shown.chars() {
+            self.step(c, out);
         }
     }
 

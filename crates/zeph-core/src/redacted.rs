@@ -1,0 +1,288 @@
+//! The channel without secrets: every event and question loses the values before the channel shows it.
+//!
+//! Known values, such as the key of a provider, are replaced in all of them. Patterns of secrets are
+//! replaced in events. A question shows them, because the user decides about exactly these arguments.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use zeph_tools::Confirmation;
+use zeph_tools::gate::Proposal;
+use zeph_tools::secrets::SecurityPatterns;
+
+use crate::channel::{Channel, LoopbackEvent, UserAnswer};
+
+/// The reason that a question about a call with a secret offers no rule.
+const NO_RULE: &str = "the call holds a secret, which a rule would keep";
+
+/// A channel that gets events and questions without secrets.
+pub struct RedactedChannel {
+    inner: Arc<dyn Channel>,
+    secrets: Arc<SecurityPatterns>,
+}
+
+impl RedactedChannel {
+    /// A channel in front of `inner` that withholds `secrets`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Channel>, secrets: Arc<SecurityPatterns>) -> Self {
+        Self { inner, secrets }
+    }
+
+    /// Replaces the values in a text that no user is asked about.
+    fn text(&self, text: &mut String) {
+        let redacted = match self.secrets.shows() {
+            true => self.secrets.redact_known(text),
+            false => self.secrets.redact(text).text,
+        };
+        if let Cow::Owned(redacted) = redacted {
+            *text = redacted;
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for RedactedChannel {
+    fn emit(&self, mut event: LoopbackEvent) {
+        match &mut event {
+            // The agent redacts what the model says as it streams.
+            LoopbackEvent::Text(_) | LoopbackEvent::Reasoning(_) => {}
+            LoopbackEvent::ToolStarted { tool, params, .. } => {
+                self.text(tool);
+                // As in the audit trail, whatever the configuration lets the model see.
+                self.secrets.redact_json(params);
+            }
+            LoopbackEvent::ToolOutput { text, .. } => known(&self.secrets, text),
+            LoopbackEvent::ToolFinished { tool, display, .. } => {
+                self.text(tool);
+                self.text(display);
+            }
+            LoopbackEvent::Permission { tool, .. } => self.text(tool),
+            LoopbackEvent::Notice(text)
+            | LoopbackEvent::Warning(text)
+            | LoopbackEvent::Error(text) => {
+                self.text(text);
+            }
+            LoopbackEvent::Requesting { .. }
+            | LoopbackEvent::SummingUp
+            | LoopbackEvent::Rollback { .. }
+            | LoopbackEvent::Usage(_) => {}
+        }
+        self.inner.emit(event);
+    }
+
+    fn can_ask(&self) -> bool {
+        self.inner.can_ask()
+    }
+
+    fn shows_questions(&self) -> bool {
+        self.inner.shows_questions()
+    }
+
+    async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+        let mut question = question.clone();
+        let preview = question.preview.iter_mut().map(|preview| &mut preview.diff);
+        let texts = [
+            &mut question.tool,
+            &mut question.subject,
+            &mut question.reason,
+            &mut question.hint,
+        ];
+        for text in texts.into_iter().chain(preview) {
+            known(&self.secrets, text);
+        }
+        for piece in &mut question.pieces {
+            known(&self.secrets, &mut piece.text);
+            known(&self.secrets, &mut piece.judged);
+        }
+        let mut params = params.clone();
+        self.secrets.redact_known_json(&mut params);
+        self.inner.confirm(&question, &params).await
+    }
+}
+
+/// Replaces known values in a text.
+fn known(secrets: &SecurityPatterns, text: &mut String) {
+    if let Cow::Owned(redacted) = secrets.redact_known(text) {
+        *text = redacted;
+    }
+}
+
+/// The question as it is asked: rules that would hold a secret are not offered, because they are shown
+/// later and stored.
+pub(crate) fn without_secret_rules<'q>(
+    question: &'q Confirmation,
+    secrets: &Arc<SecurityPatterns>,
+) -> Cow<'q, Confirmation> {
+    let Proposal::Grants(grants) = &question.offer.proposal else {
+        return Cow::Borrowed(question);
+    };
+    let holds = |text: &str| !secrets.redact(text).kinds.values().is_empty();
+    if !grants.iter().any(|grant| holds(&grant.pattern)) {
+        return Cow::Borrowed(question);
+    }
+    let mut question = question.clone();
+    question.offer.proposal = Proposal::ThisCall {
+        why: NO_RULE.to_owned(),
+    };
+    Cow::Owned(question)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+    use zeph_tools::gate::{Grant, ShownPiece};
+    use zeph_tools::preview::Preview;
+    use zeph_tools::secrets::{KnownValues, SecurityConfig};
+    use zeph_tools::{OutputStream, ToolErrorCategory};
+
+    use super::*;
+
+    const KEY: &str = "sk-known-0123456789abcdef";
+    const MARK: &str = "[redacted:known_secret]";
+
+    fn token() -> String {
+        format!("gh{}{}", "p_", "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6")
+    }
+
+    fn secrets() -> Arc<SecurityPatterns> {
+        let known = KnownValues {
+            keys: vec![KEY.to_owned()],
+            likely: Vec::new(),
+        };
+        Arc::new(SecurityPatterns::new(&SecurityConfig::default(), &known).0)
+    }
+
+    /// Keeps all that it is shown, as text.
+    #[derive(Default)]
+    struct Kept(Mutex<String>);
+
+    #[async_trait]
+    impl Channel for Kept {
+        fn emit(&self, event: LoopbackEvent) {
+            self.0.lock().unwrap().push_str(&format!("{event:?}\n"));
+        }
+
+        fn can_ask(&self) -> bool {
+            true
+        }
+
+        async fn confirm(&self, question: &Confirmation, params: &Value) -> UserAnswer {
+            let Confirmation {
+                tool,
+                subject,
+                reason,
+                hint,
+                pieces,
+                preview,
+                ..
+            } = question;
+            let shown = format!("{tool} {subject} {reason} {hint} {pieces:?} {preview:?} {params}");
+            self.0.lock().unwrap().push_str(&shown);
+            UserAnswer::Once
+        }
+    }
+
+    /// Proves OUT-21: events hold neither known values nor patterns.
+    #[test]
+    fn events_hold_no_secret() {
+        let kept = Arc::new(Kept::default());
+        let channel = RedactedChannel::new(Arc::clone(&kept) as _, secrets());
+        let text = format!("a {KEY} b {}", token());
+        channel.emit(LoopbackEvent::ToolStarted {
+            id: "1".to_owned(),
+            tool: text.clone(),
+            params: json!({ "command": text, KEY: [text], "GITHUB_TOKEN": "k3Vq9Zt1mm" }),
+        });
+        channel.emit(LoopbackEvent::ToolFinished {
+            id: "1".to_owned(),
+            tool: text.clone(),
+            failure: Some(ToolErrorCategory::InvalidParameters),
+            display: text.clone(),
+            filter: None,
+            locations: Vec::new(),
+            duration_ms: 1,
+        });
+        channel.emit(LoopbackEvent::Permission {
+            id: "1".to_owned(),
+            tool: text.clone(),
+            allowed: true,
+            answer: "once",
+        });
+        for make in [
+            LoopbackEvent::Notice,
+            LoopbackEvent::Warning,
+            LoopbackEvent::Error,
+        ] {
+            channel.emit(make(text.clone()));
+        }
+        channel.emit(LoopbackEvent::ToolOutput {
+            id: "1".to_owned(),
+            stream: OutputStream::Stdout,
+            text: format!("a {KEY}"),
+        });
+        let shown = kept.0.lock().unwrap().clone();
+        assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");
+        assert!(!shown.contains("k3Vq9Zt1mm"), "{shown}");
+        assert_eq!(shown.matches(MARK).count(), 10, "{shown}");
+    }
+
+    /// Proves D-22, PERM-7: a question shows what runs, without known values.
+    #[tokio::test]
+    async fn questions_hold_no_known_value() {
+        let kept = Arc::new(Kept::default());
+        let channel = RedactedChannel::new(Arc::clone(&kept) as _, secrets());
+        let text = format!("a {KEY} b {}", token());
+        let question = Confirmation {
+            tool: text.clone(),
+            subject: text.clone(),
+            reason: text.clone(),
+            hint: text.clone(),
+            pieces: vec![ShownPiece {
+                text: text.clone(),
+                depth: 0,
+                asked: true,
+                judged: text.clone(),
+            }],
+            preview: Some(Preview {
+                diff: text.clone(),
+                basis: [0; 32],
+            }),
+            ..Confirmation::default()
+        };
+        let params = json!({ "command": text, KEY: 1 });
+        channel.confirm(&question, &params).await;
+        let shown = kept.0.lock().unwrap().clone();
+        assert!(!shown.contains(KEY), "{shown}");
+        assert_eq!(shown.matches(MARK).count(), 9, "{shown}");
+        assert_eq!(shown.matches(&token()).count(), 8, "{shown}");
+    }
+
+    /// Proves PERM-7: a secret does not become part of a rule.
+    #[test]
+    fn a_rule_with_a_secret_is_not_offered() {
+        let check = |pattern: String, offered: bool| {
+            let mut question = Confirmation::default();
+            question.offer.proposal = Proposal::Grants(vec![
+                Grant {
+                    tool: "bash".to_owned(),
+                    pattern: "ls".to_owned(),
+                },
+                Grant {
+                    tool: "bash".to_owned(),
+                    pattern,
+                },
+            ]);
+            let asked = without_secret_rules(&question, &secrets());
+            let grants = matches!(asked.offer.proposal, Proposal::Grants(_));
+            assert_eq!(grants, offered);
+        };
+        check("cargo test *".to_owned(), true);
+        check("cat ~/.ssh/config".to_owned(), true);
+        check(format!("curl -u x:{KEY} *"), false);
+        check(format!("git clone https://{}@h/r", token()), false);
+    }
+}

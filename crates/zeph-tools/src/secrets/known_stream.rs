@@ -1,0 +1,91 @@
+//! Redaction of known values in a text that arrives in pieces, such as a model's response.
+
+use std::sync::Arc;
+
+use super::SecurityPatterns;
+
+/// Replaces known values in a stream. It looks for no patterns: a model's own words stay as they are.
+#[derive(Debug)]
+pub struct KnownStream {
+    secrets: Arc<SecurityPatterns>,
+    /// The end of the text so far, with which a value may begin.
+    held: String,
+}
+
+impl KnownStream {
+    /// A stream that replaces the known values of `secrets`.
+    #[must_use]
+    pub fn new(secrets: Arc<SecurityPatterns>) -> Self {
+        Self {
+            secrets,
+            held: String::new(),
+        }
+    }
+
+    /// Takes the next piece, and returns the text that is ready.
+    #[must_use]
+    pub fn push(&mut self, text: &str) -> String {
+        let mut text = std::mem::take(&mut self.held) + text;
+        let held = self.secrets.known.begun(&text);
+        // `begun` counts bytes, and a value need not begin at the first byte of a character.
+        let at = (0..=text.len() - held)
+            .rev()
+            .find(|at| text.is_char_boundary(*at));
+        self.held = text.split_off(at.unwrap_or_default());
+        self.secrets.redact_known(&text).into_owned()
+    }
+
+    /// Returns the rest, as no more text arrives.
+    #[must_use]
+    pub fn finish(&mut self) -> String {
+        let rest = std::mem::take(&mut self.held);
+        self.secrets.redact_known(&rest).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::secrets::{KnownValues, SecurityConfig};
+
+    const KEY: &str = "sk-known-0123456789abcdef";
+
+    fn stream() -> KnownStream {
+        let known = KnownValues {
+            keys: vec![KEY.to_owned()],
+            likely: Vec::new(),
+        };
+        KnownStream::new(Arc::new(
+            SecurityPatterns::new(&SecurityConfig::default(), &known).0,
+        ))
+    }
+
+    #[test]
+    fn text_that_begins_no_value_is_not_held_back() {
+        let mut stream = stream();
+        assert_eq!(stream.push("the answer."), "the answer.");
+        assert_eq!(stream.push("it is"), "it i");
+        assert_eq!(stream.push(" so"), "s so");
+        assert_eq!(stream.finish(), "");
+    }
+
+    proptest! {
+        /// Proves OUT-21: a known value is replaced however the stream is cut into pieces.
+        #[test]
+        fn a_value_in_pieces_is_replaced(cuts in prop::collection::vec(0usize..60, 0..6), lead in "[a-zäs-]{0,12}") {
+            let text = format!("{lead}{KEY} and {KEY}é");
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|at| text.is_char_boundary(*at)).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let mut stream = stream();
+            let mut out = String::new();
+            for pair in cuts.windows(2) {
+                out.push_str(&stream.push(text.get(pair[0]..pair[1]).unwrap_or_default()));
+            }
+            out.push_str(&stream.finish());
+            prop_assert_eq!(out, text.replace(KEY, "[redacted:known_secret]"));
+        }
+    }
+}
