@@ -142,14 +142,14 @@ fn what_is_not_proposed() {
     command("PATH=x", "sets a variable");
     command(
         "cargo test --config build.rustc-wrapper=x",
-        "with `--config`",
+        "`cargo` runs another",
     );
     command("git diff --output=/etc/x", "with `--output=/etc/x`");
-    command("sort --compress-prog=./x y", "with `--compress-prog=./x`");
-    command("tar --to-comm ./x -xf y", "with `--to-comm`");
+    command("sort --compress-prog=./x y", "`sort` runs another");
+    command("tar --to-comm ./x -xf y", "`tar` runs another");
     command("julia x.jl", "`julia` runs what it is given");
-    command("rg --pre=./x y", "with `--pre=./x`");
-    command("go test -exec ./x", "with `-exec`");
+    command("rg --pre=./x y", "`rg` runs another");
+    command("go test -exec ./x", "`go` runs another");
     command("echo 'a\nb'", "line breaks");
     command("rm $X", "turns out");
     command("echo x > $X", "turns out");

@@ -6,22 +6,6 @@ use super::parse::is_name;
 use super::values::Possible;
 use super::word::{Atom, Word};
 
-/// Variables whose value is a command that some program runs.
-const COMMANDS: &[&str] = &[
-    "PROMPT_COMMAND",
-    "BASH_ALIASES",
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "MANPAGER",
-    "GIT_EDITOR",
-    "GIT_SEQUENCE_EDITOR",
-    "GIT_PAGER",
-    "GIT_SSH_COMMAND",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_ASKPASS",
-    "RSYNC_RSH",
-];
 /// Variables that decide which commands run, whatever their value.
 const TELLING: &[&str] = &[
     "BASH_ENV",
@@ -171,7 +155,7 @@ impl Decider<'_> {
             ("CDPATH", _) => self.later += 1,
             ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
             ("PS4", Some(prompt)) if !is_code(prompt) => {}
-            _ if COMMANDS.contains(&name) => {
+            ("PROMPT_COMMAND" | "BASH_ALIASES", Some(_)) => {
                 self.joined(name, std::slice::from_ref(value), around);
             }
             _ if is_telling(name) => {
@@ -180,7 +164,7 @@ impl Decider<'_> {
             _ if name.starts_with("BASH_FUNC_") => {
                 self.ask(format!("`{name}` is a function that bash takes over"));
             }
-            _ => {}
+            _ => self.variable(name, value, around),
         }
     }
 
@@ -207,8 +191,6 @@ impl Decider<'_> {
             "fc" if !arguments.iter().any(|word| word.known() == Some("-l")) => {
                 self.ask("what `fc` runs again cannot be known");
             }
-            "sed" | "gsed" => self.sed(name, arguments),
-            "git" => self.git(arguments, around),
             _ => {}
         }
     }
@@ -329,125 +311,4 @@ impl Decider<'_> {
             }
         }
     }
-
-    /// The scripts of `sed`.
-    fn sed(&mut self, name: &str, arguments: &[Word]) {
-        let mut scripts = Vec::new();
-        let mut operand = None;
-        let mut from_file = false;
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
-            at += 1;
-            let text = word.prefix();
-            if let Some(long) = text.strip_prefix("--") {
-                match long.split_once('=') {
-                    Some(("expression", _)) => scripts.push(word.after("--expression=".len())),
-                    None if long == "expression" => {
-                        scripts.extend(arguments.get(at).cloned());
-                        at += 1;
-                    }
-                    Some(("file", _)) => from_file = true,
-                    None if long == "file" => {
-                        from_file = true;
-                        at += 1;
-                    }
-                    _ => {}
-                }
-            } else if text.starts_with('-') && text.len() > 1 {
-                for (place, letter) in text[1..].char_indices() {
-                    let rest = 1 + place + letter.len_utf8();
-                    match letter {
-                        'e' | 'f' | 'l' => {
-                            let value = if rest < text.len() {
-                                Some(word.after(rest))
-                            } else {
-                                at += 1;
-                                arguments.get(at - 1).cloned()
-                            };
-                            from_file |= letter == 'f';
-                            scripts.extend(value.filter(|_| letter == 'e'));
-                            break;
-                        }
-                        // What follows is the suffix of a backup.
-                        'i' | 'I' => break,
-                        _ => {}
-                    }
-                }
-            } else if operand.is_none() {
-                operand = Some(word.clone());
-            }
-        }
-        if scripts.is_empty() && !from_file {
-            scripts.extend(operand);
-        }
-        if scripts
-            .iter()
-            .any(|script| super::sed::starts_commands(script.prefix()))
-        {
-            self.ask(format!(
-                "what the script for `{name}` starts cannot be known"
-            ));
-        }
-    }
-
-    /// Commands that `git` is given to run: aliases, `rebase --exec`, `bisect run`,
-    /// `submodule foreach`, filters.
-    fn git(&mut self, arguments: &[Word], around: &Around) {
-        for (at, word) in arguments.iter().enumerate() {
-            let rest = &arguments[at + 1..];
-            let text = word.prefix();
-            match text {
-                "-c" => {
-                    let setting = rest.first().filter(|word| word.known().is_some());
-                    let value = setting.and_then(|word| {
-                        let (key, value) = word.prefix().split_once('=')?;
-                        runs_value(key).then(|| value.trim_start_matches('!').to_owned())
-                    });
-                    if let Some(value) = value {
-                        self.joined("git -c", &[Word::literal(value)], around);
-                    }
-                }
-                "bisect" if rest.first().is_some_and(|word| word.known() == Some("run")) => {
-                    self.simple(&rest[1..], around);
-                }
-                "foreach" => {
-                    let options = rest
-                        .iter()
-                        .take_while(|word| word.prefix().starts_with('-'));
-                    self.joined("git submodule foreach", &rest[options.count()..], around);
-                }
-                "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--msg-filter"
-                | "--env-filter" | "--commit-filter"
-                    if arguments[..at]
-                        .iter()
-                        .any(|word| matches!(word.known(), Some("rebase" | "filter-branch"))) =>
-                {
-                    self.joined("git", &rest[..rest.len().min(1)], around);
-                }
-                _ if text.starts_with("--exec=") => {
-                    self.joined("git", &[word.after("--exec=".len())], around);
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Whether the value of a setting of `git` is a command.
-fn runs_value(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    key.starts_with("alias.")
-        || key.starts_with("pager.")
-        || (key.starts_with("filter.") && !key.ends_with(".required"))
-        || [
-            ".editor",
-            ".pager",
-            ".sshcommand",
-            ".textconv",
-            ".external",
-            ".fsmonitor",
-            ".command",
-        ]
-        .iter()
-        .any(|end| key.ends_with(end))
 }

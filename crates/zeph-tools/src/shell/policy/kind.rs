@@ -1,55 +1,26 @@
 //! Whether a simple command does its own work, or runs something else.
 
 use super::blocklist::name_of;
-use super::runners::executes;
-use super::shells::is_interpreter;
+use super::find::executes;
+use super::programs;
+use super::shells::is_shell;
 use super::word::Word;
 use super::wrappers::{only_looks_up, runs_others};
 use crate::gate::PartKind;
-
-/// Commands that run others behind one of these words.
-const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
-    ("npm", &["exec", "x"]),
-    ("pnpm", &["exec", "dlx"]),
-    ("yarn", &["exec", "dlx"]),
-    ("cargo", &["watch"]),
-    ("go", &["run"]),
-    ("rustup", &["run"]),
-    ("docker", &["run", "exec"]),
-    ("podman", &["run", "exec"]),
-    ("kubectl", &["exec", "run"]),
-    (
-        "git",
-        &[
-            "-c",
-            "--config-env",
-            "--exec-path",
-            "bisect",
-            "submodule",
-            "filter-branch",
-            "rebase",
-        ],
-    ),
-];
 
 /// What the simple command of these words is; one whose name is not known runs something else.
 pub(in crate::shell) fn kind_of(words: &[Word]) -> PartKind {
     let Some(name) = words.first().and_then(Word::known).map(name_of) else {
         return PartKind::Wrapper;
     };
-    if is_interpreter(name) {
+    if is_shell(name) || programs::is_interpreter(name) {
         return PartKind::Interpreter;
     }
     let arguments = &words[1..];
-    let has = |given: &[&str]| {
-        let mut words = arguments.iter();
-        words.any(|word| word.known().is_some_and(|word| given.contains(&word)))
-    };
-    let by_subcommand = BY_SUBCOMMAND.iter().find(|(known, _)| *known == name);
     let wraps = match name {
         "find" | "fd" | "fdfind" => arguments.iter().any(|word| executes(name, word)),
         "command" => !only_looks_up(arguments),
-        _ => runs_others(name) || by_subcommand.is_some_and(|(_, given)| has(given)),
+        _ => runs_others(name) || programs::runs(words),
     };
     match wraps {
         true => PartKind::Wrapper,

@@ -2,8 +2,9 @@
 //!
 //! In the order of a decision: [`parse`] reads the text into the `tree` (`cursor`, `compound`, `quote`,
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
-//! downloads, `wrappers` and `runners` find the commands that other commands run, `shells` what reaches a shell or an interpreter as data, `evaluated` what bash evaluates a second time (`sed` likewise), and
-//! `targets` what is destroyed. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
+//! downloads, `programs` is the table of programs that execute text they are given, `find` judges its predicates, `wrappers` and `runners` find the
+//! commands of programs with options of their own, `shells` judges the scripts of shells, `evaluated` what
+//! bash evaluates a second time, and `targets` what is destroyed. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
@@ -17,15 +18,16 @@ mod decide;
 mod effects;
 mod escape;
 mod evaluated;
+mod find;
 mod flow;
 mod handle;
 mod kind;
 mod named;
 mod parse;
+mod programs;
 mod quote;
 mod redirect;
 mod runners;
-mod sed;
 mod shells;
 mod targets;
 pub(crate) mod tree;

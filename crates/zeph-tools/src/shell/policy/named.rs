@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::blocklist::ShellPolicy;
 use super::decide::{Around, Decider, Input, Start};
 use super::parse::Parsed;
-use super::shells::takes_programs;
+use super::programs::takes_programs;
 use super::word::Word;
 
 /// What a word is to its command.

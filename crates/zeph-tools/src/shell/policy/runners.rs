@@ -1,7 +1,9 @@
-//! Commands that run others in ways of their own: `exec`, `env`, `xargs`, `parallel`, `find`, and those whose
-//! options are not all known.
+//! Commands that run others in ways of their own: `exec`, `env`, `xargs`, `parallel`, and those with options
+//! that the table does not list.
 
-use super::decide::{Around, Decider, Input};
+use super::decide::{Around, Decider, Input, Verdict};
+use super::parse::parse;
+use super::programs;
 use super::word::Word;
 use super::wrappers::{Wrapper, plain};
 
@@ -10,31 +12,10 @@ fn is_split_string(name: &str) -> bool {
     name.len() > 2 && "--split-string".starts_with(name)
 }
 
-/// Whether a command stands behind this word of `find` or `fd`, or in it.
-pub(super) fn executes(name: &str, word: &Word) -> bool {
-    let text = word.prefix();
-    match name {
-        "find" => matches!(text, "-exec" | "-execdir" | "-ok" | "-okdir"),
-        _ if text.starts_with("--") => text.starts_with("--exec"),
-        _ => text.starts_with('-') && text.contains(['x', 'X']),
-    }
-}
-
-/// What of the command stands in such a word itself.
-fn attached(name: &str, word: &Word) -> Option<Word> {
-    let text = word.prefix();
-    let from = match text.strip_prefix("--") {
-        _ if name == "find" => return None,
-        Some(_) => text.find('=')? + 1,
-        None => text.find(['x', 'X'])? + 1,
-    };
-    (from < text.len()).then(|| word.after(from))
-}
-
 impl Decider<'_> {
     pub(super) fn exec(&mut self, words: &[Word], around: &Around) {
         let wrapper = plain("exec", "cl", "a");
-        let at = self.skip_options(&wrapper, &words[1..], around) + 1;
+        let at = self.skip_options(&wrapper, &words[1..]) + 1;
         let Some(command) = words.get(at) else { return };
         if !command.known().is_some_and(|path| path.contains('/')) {
             self.block("`exec` of anything but a literal file");
@@ -81,7 +62,7 @@ impl Decider<'_> {
             }
             // One at a time; none is left where the value of the last option is missing.
             let next = arguments.get(at..=at).unwrap_or_default();
-            at += self.skip_options(&wrapper, next, around);
+            at += self.skip_options(&wrapper, next);
             if at > before {
                 // The value of the option, if it has one.
                 let option = arguments[before].prefix();
@@ -141,7 +122,7 @@ impl Decider<'_> {
             ],
             ..plain("xargs", "0oprtxie", "adEILnPsJRS")
         };
-        let at = self.skip_options(&wrapper, arguments, around);
+        let at = self.skip_options(&wrapper, arguments);
         let mut replace = None;
         for (index, word) in arguments[..at].iter().enumerate() {
             let text = word.prefix();
@@ -176,7 +157,11 @@ impl Decider<'_> {
             return;
         }
         if replace.is_none() {
-            inner.push(Word::unknown(""));
+            // Any number of words: the first may be the value of an option.
+            inner.extend([Word::unknown(""), Word::unknown("")]);
+        }
+        if programs::takes_options(&inner) {
+            self.ask("the arguments from standard input may be options that run something");
         }
         // Standard input is what the arguments are made of.
         let inside = Around {
@@ -206,95 +191,6 @@ impl Decider<'_> {
         self.simple(&inner, around);
     }
 
-    pub(super) fn find(&mut self, name: &str, arguments: &[Word], around: &Around) {
-        const TESTS: &[&str] = &[
-            "-depth",
-            "-maxdepth",
-            "-xdev",
-            "-mount",
-            "-follow",
-            "-delete",
-            "-print",
-            "-L",
-            "-H",
-            "-P",
-            "-noleaf",
-            "-ignore_readdir_race",
-            "-type",
-        ];
-        let paths: Vec<&Word> = arguments
-            .iter()
-            .skip_while(|word| matches!(word.known(), Some("-L" | "-H" | "-P")))
-            .take_while(|word| !word.prefix().starts_with(['-', '(', '!']))
-            .collect();
-        let mut all = true;
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
-            at += 1;
-            let remove = |found: &Word, all: bool| {
-                // What a test has chosen is not the directory itself.
-                let place = if all {
-                    found.clone()
-                } else {
-                    Word::literal("./found")
-                };
-                vec![Word::literal("rm"), Word::literal("-r"), place]
-            };
-            match word.known() {
-                _ if executes(name, word) => {
-                    let length = arguments[at..]
-                        .iter()
-                        .position(|word| word.known() == Some(";"))
-                        .unwrap_or(arguments.len() - at);
-                    // `--exec=rm`, `-xrm`: the command begins in the word itself.
-                    let attached = attached(name, word);
-                    let first = attached.iter().chain(&arguments[at..at + length]);
-                    let inner: Vec<Word> = first.cloned().collect();
-                    let command = inner.first().and_then(Word::known);
-                    let runs_found = command.is_some_and(|text| text.contains("{}"));
-                    at += length;
-                    let places: Vec<Word> = if all {
-                        paths.iter().map(|w| (*w).clone()).collect()
-                    } else {
-                        vec![Word::literal("./found")]
-                    };
-                    for place in places {
-                        let inner: Vec<Word> = inner
-                            .iter()
-                            .map(|word| match word.known() {
-                                Some("{}") => place.clone(),
-                                // In the text for a shell or in a command word.
-                                _ => word.with_unknown("{}"),
-                            })
-                            .collect();
-                        if runs_found {
-                            self.ask("a file that was found is run as a command");
-                        } else {
-                            self.simple(&inner, around);
-                        }
-                    }
-                    if paths.is_empty() && all {
-                        self.simple(&inner, around);
-                    }
-                }
-                Some("-delete") => {
-                    for path in &paths {
-                        self.simple(&remove(path, all), around);
-                    }
-                }
-                Some("-fprint" | "-fprintf" | "-fls" | "-fprint0") => {
-                    if let Some(file) = arguments.get(at) {
-                        self.output(file);
-                    }
-                }
-                Some(text) if text.starts_with('-') && !TESTS.contains(&text) => all = false,
-                Some(_) => {}
-                // A test that is not known yet chooses something, or does not.
-                None => {}
-            }
-        }
-    }
-
     /// Any later word that would be blocked as a command asks; the first that is no option is
     /// judged as one.
     pub(super) fn loose(&mut self, name: &str, arguments: &[Word], around: &Around) {
@@ -320,6 +216,12 @@ impl Decider<'_> {
                 self.simple(&arguments[at..], around);
             }
         }
+        let text = arguments.iter().filter_map(Word::known).find(|text| {
+            text.contains([' ', ';', '|', '&', '\n']) && self.would_block(text, around)
+        });
+        if let Some(text) = text {
+            self.ask(format!("whether `{name}` runs `{text}` is unknown"));
+        }
         let data = arguments.iter().any(|word| {
             word.known()
                 .is_some_and(|text| text.contains("sh -c") || text == "-c")
@@ -327,5 +229,25 @@ impl Decider<'_> {
         if data {
             self.ask(format!("what the text for `{name}` runs cannot be known"));
         }
+    }
+    /// Whether a shell that is given `text` would run a blocked command.
+    fn would_block(&mut self, text: &str, around: &Around) -> bool {
+        if parse(text).is_err() {
+            return false;
+        }
+        let word = [Word::literal(text)];
+        let verdict = self.aside(|decider| decider.joined("sh", &word, around));
+        matches!(verdict, Verdict::Block { .. })
+    }
+
+    /// The verdict of `judge` alone. Observers see nothing of it.
+    pub(super) fn aside(&mut self, judge: impl FnOnce(&mut Self)) -> Verdict {
+        let before = std::mem::replace(&mut self.verdict, Verdict::Allow);
+        let (visit, named) = (self.visit.take(), self.named.take());
+        let (places, later) = (self.places.clone(), self.later);
+        judge(self);
+        (self.visit, self.named) = (visit, named);
+        (self.places, self.later) = (places, later);
+        std::mem::replace(&mut self.verdict, before)
     }
 }

@@ -21,18 +21,18 @@ fn start() -> Start {
     }
 }
 
-fn decide(command: &str) -> Verdict {
+pub(super) fn decide(command: &str) -> Verdict {
     ShellPolicy::default().decide(command, &start())
 }
 
 /// The command of a line: `\n` stands for a line break, `\t` behind one for a tab.
-fn command(line: &str) -> String {
+pub(super) fn command(line: &str) -> String {
     line.replace("\\\\n", "\\\n")
         .replace("\\n\\t", "\n\t")
         .replace("\\n", "\n")
 }
 
-fn all_wrong(table: &str, right: impl Fn(&str) -> Result<(), String>) {
+pub(super) fn all_wrong(table: &str, right: impl Fn(&str) -> Result<(), String>) {
     let wrong: Vec<String> = table.lines().filter_map(|line| right(line).err()).collect();
     assert!(
         wrong.is_empty(),

@@ -1,7 +1,7 @@
-//! Whether a script of sed starts commands: GNU's `e`, alone and as a flag of `s`.
+//! Scripts of `sed`: whether they start commands with GNU's `e`, alone or as a flag of `s`.
 
-/// Whether it does; also when the script is not understood. What follows the end of a cut-off
-/// script is not known and not judged.
+/// Whether a script starts commands. A script that is not understood counts as one that does. The
+/// unresolved rest of a script is not judged.
 pub(super) fn starts_commands(script: &str) -> bool {
     let mut reader = Reader {
         rest: script.as_bytes(),
@@ -36,8 +36,12 @@ impl Reader<'_> {
                     self.skip(|byte| byte == b' ' || byte.is_ascii_digit());
                 }
                 b'a' | b'i' | b'c' => self.text(),
-                b'#' | b':' | b'r' | b'R' | b'w' | b'W' | b'v' => self.skip(|byte| byte != b'\n'),
-                b'b' | b't' | b'T' => self.skip(|byte| !matches!(byte, b'\n' | b';' | b'}')),
+                b'#' | b'r' | b'R' | b'w' | b'W' => self.skip(|byte| byte != b'\n'),
+                // Versions differ in where a label ends: the earliest end is assumed.
+                b':' | b'b' | b't' | b'T' | b'v' => {
+                    self.skip(|byte| byte == b' ' || byte == b'\t');
+                    self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b';' | b'}'));
+                }
                 b'y' => {
                     let end = self.next()?;
                     self.until(end, false)?;
@@ -84,8 +88,11 @@ impl Reader<'_> {
     /// A line number, `$`, `/…/` or `\c…c`, if one is next.
     fn address(&mut self) -> Option<()> {
         match self.peek() {
-            Some(b'0'..=b'9' | b'$') => {
-                self.skip(|byte| byte.is_ascii_digit() || matches!(byte, b'$' | b'~'));
+            // A part that is not resolved counts as a number.
+            Some(b'0'..=b'9' | b'$' | 0xef) => {
+                self.skip(|byte| {
+                    byte.is_ascii_digit() || byte >= 0x80 || matches!(byte, b'$' | b'~')
+                });
             }
             Some(b'/') => {
                 self.next()?;
@@ -116,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    /// To behind `end`; in a regular expression one in brackets does not count.
+    /// Skips to the byte after `end`. In a bracket expression of a regular expression, `end` does not count.
     fn until(&mut self, end: u8, regex: bool) -> Option<()> {
         loop {
             match self.next()? {
@@ -124,15 +131,31 @@ impl Reader<'_> {
                 b'\\' => {
                     self.next()?;
                 }
-                b'[' if regex => {
-                    // A `]` that comes first belongs to the set.
-                    let first = usize::from(self.peek() == Some(b'^'));
-                    let close = self
-                        .rest
-                        .iter()
-                        .skip(first + 1)
-                        .position(|byte| *byte == b']');
-                    self.rest = &self.rest[close? + first + 2..];
+                b'[' if regex => self.brackets()?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Skips the rest of a bracket expression.
+    fn brackets(&mut self) -> Option<()> {
+        if self.peek() == Some(b'^') {
+            self.next();
+        }
+        // A `]` that comes first belongs to the set.
+        if self.peek() == Some(b']') {
+            self.next();
+        }
+        loop {
+            match self.next()? {
+                b']' => return Some(()),
+                b'[' => {
+                    let Some(class @ (b':' | b'.' | b'=')) = self.peek() else {
+                        continue;
+                    };
+                    self.next();
+                    let close = self.rest.windows(2).position(|two| two == [class, b']'])?;
+                    self.rest = &self.rest[close + 2..];
                 }
                 _ => {}
             }
@@ -175,6 +198,12 @@ mod tests {
             "$d",
             "/a/!d",
             "s/x/a\\\ne/",
+            ":a;N;$!ba;s/\\n/,/g",
+            "s/[[:alpha:]/]/e/",
+            "s/[^]/e]/x/g",
+            "v 4.2",
+            "$!{h;d};x;G",
+            "/a/{n;n;s/b/c/}",
         ] {
             check(script, false);
         }
@@ -191,8 +220,101 @@ mod tests {
             "s/[/]/b/e",
             "p;s/a/b/e",
             "@",
+            "s/[[:alpha:]/]/x/e",
+            ":a;e sudo",
+            ":a;s/x/y/e;ta",
+            "v 4.2;e sudo",
+            "ba;e",
+            "s/a/b/;s/c/\\\nsudo id/e",
+            "1{e ls\n}",
+            "0~2e",
+            "/[/]/e",
+            "/[[.a.]/]/e",
+            "1,/x/ e ls",
+            "y/abc/bcd/;1e",
+            "l 5;e",
+            "}e",
         ] {
             check(script, true);
         }
+    }
+
+    /// Scripts of random pieces against GNU `sed --sandbox`, which refuses `e` before it runs anything.
+    #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "sed is the oracle; the sandbox runs nothing"
+    )]
+    fn commands_that_sed_finds_are_found() {
+        const PIECES: &[&str] = &[
+            "e",
+            "s",
+            "/",
+            "a",
+            "[",
+            "]",
+            "[:alpha:]",
+            "^",
+            "\\",
+            "\n",
+            ";",
+            "}",
+            "{",
+            "1",
+            ",",
+            "$",
+            "!",
+            "p",
+            "g",
+            "N",
+            ":a",
+            "ba",
+            "s/a/b/",
+            "s/x/y/e",
+            "y/a/b/",
+            "i\\",
+            "e ls",
+            " ",
+            "#",
+            "v",
+            "q5",
+            "l 2",
+            "/x/",
+            "I",
+            "~",
+            "+",
+            "|",
+        ];
+        let sed = |script: &str| {
+            let arguments = ["--sandbox", "-n", "-e", script];
+            let output = std::process::Command::new("sed")
+                .args(arguments)
+                .stdin(std::process::Stdio::null())
+                .output();
+            output
+                .map(|output| String::from_utf8_lossy(&output.stderr).into_owned())
+                .unwrap_or_default()
+        };
+        if !sed("e").contains("sandbox mode") {
+            return;
+        }
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut number = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 33).unwrap_or_default() % below
+        };
+        let mut found = 0;
+        for _ in 0..400 {
+            let length = 1 + number(9);
+            let script: String = (0..length).map(|_| PIECES[number(PIECES.len())]).collect();
+            if !sed(&script).contains("sandbox mode") {
+                continue;
+            }
+            found += 1;
+            assert!(starts_commands(&script), "{script:?}");
+        }
+        assert!(found > 20, "{found}");
     }
 }
