@@ -5,6 +5,9 @@ use serde_json::json;
 use crate::rig::{Home, assert_has};
 use crate::tools_call::call;
 
+/// What a database begins with; the copies in it are compressed.
+const MAGIC: &str = "SQLite format 3";
+
 /// A home with a denied file whose copy is in the undo journal.
 fn with_deleted_secret() -> Home {
     let home = Home::new();
@@ -13,13 +16,8 @@ fn with_deleted_secret() -> Home {
     let form = call(&home, "delete_path", &json!({ "path": ".env" }));
     assert_eq!(form["success"], true, "{form:#}");
     assert!(!home.has(".env"));
-    // The copy is there to be found.
-    let files = std::fs::read_dir(home.data().join("zeph")).unwrap();
-    let is_in = |file: std::path::PathBuf| {
-        let bytes = std::fs::read(file).unwrap_or_default();
-        bytes.windows(7).any(|bytes| bytes == b"hunter2")
-    };
-    assert!(files.flatten().any(|file| is_in(file.path())));
+    let database = std::fs::read(home.database()).unwrap();
+    assert!(database.starts_with(MAGIC.as_bytes()));
     home
 }
 
@@ -45,7 +43,7 @@ fn command_that_names_the_data_directory_is_refused() {
             form["error_category"], "policy_blocked",
             "{command}: {form:#}"
         );
-        assert!(!form.to_string().contains("hunter2"), "{command}");
+        assert!(!form.to_string().contains(MAGIC), "{command}");
     }
     assert!(!home.has("copy") && !home.has("here"));
 }
@@ -60,7 +58,9 @@ fn program_that_finds_the_data_directory_reads_nothing() {
         let (first, rest) = root.split_at(root.len() / 2);
         home.write(
             "find.sh",
-            &format!("p='{first}'; q='{rest}'; find \"$p$q\" -name 'zeph.db*' -type f -exec cat {{}} +; grep -rc hunter2 \"$p$q\"\n"),
+            &format!(
+                "p='{first}'; q='{rest}'; find \"$p$q\" -name 'zeph.db*' -type f -exec cat {{}} +\n"
+            ),
         );
         home.write("readable.txt", "plain words\n");
         let form = call(
@@ -69,7 +69,7 @@ fn program_that_finds_the_data_directory_reads_nothing() {
             &json!({ "command": "bash find.sh; cat readable.txt; cat /etc/hostname > copy; cat copy" }),
         );
         let text = form.to_string();
-        assert!(!text.contains("hunter2-journal"), "{form:#}");
+        assert!(!text.contains(MAGIC), "{form:#}");
         assert_has(&text, &["plain words"]);
         assert!(home.has("copy"));
     }
