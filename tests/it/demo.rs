@@ -25,8 +25,13 @@ fn demo(home: &Home, args: &[&str]) -> Zeph {
         })
 }
 
-/// The demo with a shell script in the place of cargo.
+/// The demo with a shell script as cargo. It has a version like the real one.
 fn demo_with_cargo(home: &Home, script: &str) -> Zeph {
+    let version = "if [ \"$1\" = --version ]; then echo cargo 1.0; exit 0; fi";
+    demo_with_program(home, &format!("{version}\n{script}"))
+}
+
+fn demo_with_program(home: &Home, script: &str) -> Zeph {
     let programs = home.root().join("programs");
     fs::create_dir(&programs).unwrap();
     let cargo = programs.join("cargo");
@@ -207,6 +212,19 @@ fn an_interrupted_demo_removes_its_folder() {
         assert!(!is_running(&format!("sleep\0{mark}")));
         assert_nothing_left(&home);
     }
+}
+
+/// Proves CLI-3 for the demo: a cargo without a toolchain is an error that says how to fix it.
+#[test]
+fn cargo_without_toolchain_is_explained() {
+    let home = Home::new();
+    let script = "echo 'error: rustup could not choose a version of cargo to run' >&2; exit 1";
+    demo_with_program(&home, script).code(1).says(&[
+        "a cargo that works",
+        "could not choose a version",
+        "rustup default stable",
+    ]);
+    assert_nothing_left(&home);
 }
 
 #[test]

@@ -179,3 +179,32 @@ fn what_is_wrong_on_the_command_line_is_exit_2() {
         &["/no/such/place"],
     );
 }
+
+/// Proves CMD-1 for the documentation: the user guide names every tool and every slash command.
+#[test]
+fn user_guide_names_every_tool_and_command() {
+    let guide = include_str!("../../docs/user-guide.md");
+    let home = Home::new();
+    let tools = home
+        .zeph(["tools", "list", "--all", "--json"])
+        .code(0)
+        .json();
+    let name = |tool: &serde_json::Value| {
+        tool["name"]
+            .as_str()
+            .or(tool["id"].as_str())
+            .map(str::to_owned)
+    };
+    let tools: Vec<String> = tools.as_array().unwrap().iter().filter_map(name).collect();
+    assert!(tools.len() > 20, "{tools:?}");
+    let commands = zeph_core::COMMANDS
+        .iter()
+        .map(|(name, ..)| (*name).to_owned());
+    let missing: Vec<String> = tools
+        .into_iter()
+        .map(|tool| format!("`{tool}`"))
+        .chain(commands)
+        .filter(|name| !guide.contains(name.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -372,7 +372,7 @@ fn explain() {
     assert_eq!(denied["decision"], "deny", "{denied}");
     home.zeph(["policy", "explain", "bash", "rm -rf /"])
         .code(0)
-        .prints(&["blocklist   deny", "nothing"]);
+        .prints(&["blocklist    deny", "nothing"]);
     home.zeph(["policy", "explain", "raed", "x"])
         .code(1)
         .says(&["raed", "read"]);
@@ -581,6 +581,10 @@ fn replay() {
         &[],
     );
     form(&home, "bash", &json!({ "command": "echo hi" }), &[]);
+    // No rule decided these: they never came to one.
+    form(&home, "bash", &json!({ "command": "sudo ls" }), &[]);
+    form(&home, "read", &json!({ "paht": "src/a" }), &[]);
+    form(&home, "no_such_tool", &json!({}), &[]);
     let replayed = home.zeph(["policy", "replay", "--json"]).code(0).json();
     assert_eq!(
         (&replayed["calls"], &replayed["same"]),

@@ -14,12 +14,11 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
-    ("zeph-acp", &["zeph-core"]),
+    ("zeph-acp", &[]),
     ("zeph-mcp", &["zeph-tools"]),
     (
         "zeph",
         &[
-            "zeph-acp",
             "zeph-core",
             "zeph-llm",
             "zeph-mcp",

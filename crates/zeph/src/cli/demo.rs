@@ -72,6 +72,10 @@ pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::R
     let cancel = CancellationToken::new();
     cancel_on_signals(cancel.clone())?;
     let sample = Sample::lay_out(&outer, &cargo, keep.as_deref())?;
+    if let Err(error) = sample.check_cargo(&cargo) {
+        sample.remove()?;
+        return Err(error);
+    }
     let played = play(global, &sample, keep.is_some(), &cancel).await;
     let removed = sample.remove();
     match played {

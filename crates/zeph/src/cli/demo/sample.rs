@@ -95,6 +95,34 @@ impl Sample {
         env
     }
 
+    /// Runs `cargo --version` as the demo's commands will run it.
+    ///
+    /// # Errors
+    /// What `cargo` says, for example that rustup has no default toolchain, and how to fix it.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the demo cannot work without it, and it prints its version only"
+    )]
+    pub(super) fn check_cargo(&self, cargo: &Path) -> anyhow::Result<()> {
+        let output = std::process::Command::new(cargo)
+            .arg("--version")
+            .env_clear()
+            .envs(&self.env.vars)
+            .current_dir(&self.project)
+            .output()
+            .with_context(|| format!("{} cannot be started", cargo.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().next().unwrap_or("it says nothing").trim();
+        anyhow::bail!(
+            "zeph demo needs a cargo that works, and {} does not: {said}. With rustup, choose a toolchain: \
+             rustup default stable",
+            cargo.display()
+        )
+    }
+
     /// Removes all but a project that is kept.
     ///
     /// # Errors

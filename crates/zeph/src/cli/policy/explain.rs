@@ -213,19 +213,19 @@ impl Explained<'_> {
         }
         text.push('\n');
         let _ = match &self.judgement.blocklist {
-            None => writeln!(text, "blocklist   is about commands alone"),
-            Some(Verdict::Allow) => writeln!(text, "blocklist   allow"),
-            Some(Verdict::Ask { why }) => writeln!(text, "blocklist   ask: {why}"),
-            Some(Verdict::Block { what }) => writeln!(text, "blocklist   deny: {what}"),
+            None => writeln!(text, "blocklist    is about commands alone"),
+            Some(Verdict::Allow) => writeln!(text, "blocklist    allow"),
+            Some(Verdict::Ask { why }) => writeln!(text, "blocklist    ask: {why}"),
+            Some(Verdict::Block { what }) => writeln!(text, "blocklist    deny: {what}"),
         };
         let _ = match &self.judgement.policy {
-            None => writeln!(text, "policy      is off"),
-            Some(decision) => writeln!(text, "policy      {decision}"),
+            None => writeln!(text, "policy       is off"),
+            Some(decision) => writeln!(text, "policy       {decision}"),
         };
         let permission = &self.judgement.permission;
         let _ = writeln!(
             text,
-            "permission  {} (mode {}, trust {})",
+            "permission   {} (mode {}, trust {})",
             named(permission.effect),
             self.mode().as_str(),
             TrustLevel::default().as_str()
@@ -244,12 +244,12 @@ impl Explained<'_> {
         }
         for beside in &self.judgement.beside {
             let _ = match beside.says {
-                Says::Deny => writeln!(text, "{:<12}deny: {}", beside.gate, beside.reason),
-                _ => writeln!(text, "{:<12}{}", beside.gate, beside.reason),
+                Says::Deny => writeln!(text, "{:<13}deny: {}", beside.gate, beside.reason),
+                _ => writeln!(text, "{:<13}{}", beside.gate, beside.reason),
             };
         }
         let effect = self.judgement.effect();
-        let _ = write!(text, "\ndecision    {}", named(effect));
+        let _ = write!(text, "\ndecision     {}", named(effect));
         let _ = match effect {
             Effect::Allow => writeln!(text),
             _ => writeln!(text, ", by {}", self.judgement.by(subject)),

@@ -143,10 +143,11 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
     })
 }
 
-/// What had become of a call; `None` where no rule was asked.
+/// The earlier decision about a call; `None` if no rule decided it, because it never came to one or never ran.
 fn then(entry: &StoredAudit) -> Option<Then> {
     let category = entry.error_category.as_deref();
     let rule = entry.policy_match.as_deref().unwrap_or_default();
+    let never_ran = entry.attempts == 0 && !entry.cached;
     match (entry.result.as_str(), category) {
         ("blocked", Some("confirmation_required")) => Some(Then::Asked),
         ("blocked", Some("policy_blocked"))
@@ -155,10 +156,14 @@ fn then(entry: &StoredAudit) -> Option<Then> {
             Some(Then::Denied)
         }
         ("blocked", Some("policy_blocked")) if rule.contains(") ask ") => Some(Then::Asked),
+        // The blocklist, a limit or a skill, before any rule.
+        ("blocked", Some("policy_blocked")) if rule.is_empty() => None,
         ("blocked", Some("policy_blocked")) => Some(Then::Refused),
         // A quota, or arguments that did not fit.
         ("blocked", _) => None,
         (_, Some("tool_not_found" | "invalid_parameters" | "type_mismatch")) => None,
+        // Cancelled or failed before it reached its tool.
+        _ if never_ran => None,
         _ if entry.approved_by == "user" || entry.approved_by == "remembered" => Some(Then::Asked),
         _ => Some(Then::Allowed),
     }

@@ -29,12 +29,10 @@ pub(crate) async fn pull(
     wanted: Wanted,
     _: bool,
 ) -> anyhow::Result<Manifest> {
+    let model = wanted.model.or(wanted.name).or(wanted.sha256);
+    let model = model.map_or_else(|| "models".to_owned(), |name| format!("the model {name:?}"));
     bail!(
-        "this build runs no models and fetches none ({}): build one with `cargo build --release --features candle`",
-        wanted
-            .model
-            .or(wanted.name)
-            .or(wanted.sha256)
-            .unwrap_or_default()
+        "this build cannot fetch {model}, because it cannot run models in its own process: build Zeph with \
+         `cargo build --release --features candle`"
     )
 }
