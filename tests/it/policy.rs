@@ -522,10 +522,10 @@ fn what_is_explained_is_what_happens() {
     assert_has(
         &told,
         &[
-            "quota       at most 7 calls",
-            "adversarial is off",
-            "anomaly     blocks a tool of whose last 20 calls",
-            "utility     a call of the model is left out that scores below 0.00",
+            "quota        at most 7 calls",
+            "adversarial  is off",
+            "anomaly      blocks a tool of whose last 20 calls",
+            "utility      a call of the model is left out that scores below 0.00",
             "shows when it is called",
         ],
     );
@@ -631,5 +631,5 @@ fn replay() {
         .code(0)
         .prints(&["0 calls"]);
     // Nothing was added to the trail.
-    assert_eq!(audit(&home.database()).len(), 4);
+    assert_eq!(audit(&home.database()).len(), 7);
 }

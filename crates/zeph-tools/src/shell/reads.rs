@@ -12,7 +12,7 @@ use globset::GlobMatcher;
 
 use super::os_sandbox::plan::resolve;
 use super::policy::{Named, Role, extract_paths, normal};
-use super::words::{braces_escaped, expand, literal, parts, tokens};
+use super::words::{braces_escaped, expand, literal, parts, percent_decoded, tokens};
 use crate::file::ReadRules;
 use crate::file::denied::{Bounds, Found, find};
 use crate::file::rules::{compile, literal as literal_path, plain_base};
@@ -187,6 +187,19 @@ impl Check<'_> {
         } else {
             Vec::new()
         };
+        // curl expands `[…]` and `{…}` in URLs, and all programs decode `%XX` there.
+        if text.to_ascii_lowercase().contains("file:") {
+            let decoded = percent_decoded(text);
+            let url = decoded.as_deref().unwrap_or(text);
+            let refusal = parts(url).into_iter().find_map(|part| {
+                let pattern = part.replace(['{', '}'], "*");
+                self.part(part, named)
+                    .or_else(|| self.pattern(&pattern, named))
+            });
+            if refusal.is_some() {
+                return refusal;
+            }
+        }
         // The smallest that is a path is what is told.
         tokens
             .into_iter()
@@ -390,6 +403,22 @@ mod tests {
         let reads = world.reads(DENIED, &[]);
         for command in [
             "cat .env",
+            "cat $PWD/.env",
+            "cat \"$PWD\"/.env",
+            "cat \"${PWD}/.env\"",
+            "cat ~+/.env",
+            "cd sub; cat $OLDPWD/.env",
+            "cd sub; cat ~-/.env",
+            "f=.env; cat $f",
+            "f=.env; cat \"$f\"",
+            "d=$PWD; cat $d/.env",
+            "curl file://$PWD/%2eenv",
+            "curl file://BASE/project/%2Eenv",
+            "curl file://localhostBASE/project/.en%76",
+            "curl 'file://BASE/project/.en[v]'",
+            "curl 'file://BASE/project/.{env,x}'",
+            "curl -o x file:///$PWD/.env",
+            "wget -q FILE://BASE/project/.env",
             "cat ./.env",
             "cat sub/../.env",
             "cat ../project/.env",
