@@ -15,6 +15,7 @@ mod mcp;
 mod ollama;
 mod policies;
 mod provider;
+mod read_rules;
 mod reload;
 mod secrets;
 mod session;
@@ -30,7 +31,7 @@ use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage, SkillBook};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
-use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, RuleError, Sandbox, literal};
+use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
 use zeph_tools::gate::adversarial::AdversarialGate;
 use zeph_tools::gate::{CallLimits, RuleSet};
 use zeph_tools::layers::filter::FilterLayer;
@@ -40,7 +41,7 @@ use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::reformat::Reformat;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
-use zeph_tools::shell::{Reads, SandboxMode, ShellExecutor, SupervisorCommand};
+use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{AuditTrail, LayeredExecutor, Mode, Permissions, Undo};
 
@@ -65,6 +66,7 @@ pub(crate) use provider::{
     choose_provider, chosen_config, compressor, meant, missing_key, reformatter, substitutes,
     with_substitutes,
 };
+use read_rules::{read_rules, reads, snapshots};
 pub(crate) use reload::Reloader;
 pub(crate) use secrets::{keep_out, withhold, withhold_environment};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
@@ -352,44 +354,6 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
              commands: {lack}; add --unsandboxed to accept that, or use --mode auto-edit"
         ),
     }
-}
-
-/// Which files may be read, by file tools and by commands.
-fn read_rules(loaded: &Loaded, env: &Environment) -> Result<ReadRules, RuleError> {
-    let tools = &loaded.config.tools;
-    let mut denied = tools.file.deny_read.clone();
-    if tools.shell.transactional && !denied.is_empty() {
-        // They hold copies of what is denied.
-        denied.push(literal(&snapshots(loaded)));
-    }
-    ReadRules::new(&denied, &tools.file.allow_read, env.home().as_deref())
-}
-
-/// Where snapshots of files are kept while commands run.
-fn snapshots(loaded: &Loaded) -> PathBuf {
-    loaded.paths.data_dir.join("snapshots")
-}
-
-/// The rules for commands: below the directories of file tools and of commands is searched for what
-/// they deny.
-fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
-    let tools = &loaded.config.tools;
-    let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
-    let roots = configured.into_iter().flatten();
-    let roots = roots.map(|root| env.cwd.join(root));
-    let reads = Reads::new(rules, roots.chain([env.cwd.clone()]), env.home());
-    reads.with_private(own_data(loaded))
-}
-
-/// The files of Zeph itself that no command reads: they hold conversations and copies of files, denied ones too.
-fn own_data(loaded: &Loaded) -> impl Iterator<Item = PathBuf> {
-    let paths = &loaded.paths;
-    let beside_database = ["", "-wal", "-shm", "-journal", "-audit"].map(|ending| {
-        let mut file = paths.database.clone().into_os_string();
-        file.push(ending);
-        PathBuf::from(file)
-    });
-    std::iter::once(paths.data_dir.clone()).chain(beside_database)
 }
 
 /// Removes outputs that were stored too long ago, beside whatever comes next. What is left when

@@ -1,0 +1,46 @@
+//! The rules of reading: for file tools, for commands, and for Zeph's own data.
+
+use std::path::PathBuf;
+
+use zeph_tools::file::{ReadRules, RuleError, literal};
+use zeph_tools::shell::Reads;
+
+use crate::config::{Environment, Loaded};
+
+/// Which files may be read, by file tools and by commands.
+pub(super) fn read_rules(loaded: &Loaded, env: &Environment) -> Result<ReadRules, RuleError> {
+    let tools = &loaded.config.tools;
+    let mut denied = tools.file.deny_read.clone();
+    if tools.shell.transactional && !denied.is_empty() {
+        // They hold copies of what is denied.
+        denied.push(literal(&snapshots(loaded)));
+    }
+    ReadRules::new(&denied, &tools.file.allow_read, env.home().as_deref())
+}
+
+/// Where snapshots of files are kept while commands run.
+pub(super) fn snapshots(loaded: &Loaded) -> PathBuf {
+    loaded.paths.data_dir.join("snapshots")
+}
+
+/// The rules for commands: below the directories of file tools and of commands is searched for what
+/// they deny.
+pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
+    let tools = &loaded.config.tools;
+    let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
+    let roots = configured.into_iter().flatten();
+    let roots = roots.map(|root| env.cwd.join(root));
+    let reads = Reads::new(rules, roots.chain([env.cwd.clone()]), env.home());
+    reads.with_private(own_data(loaded))
+}
+
+/// The files of Zeph itself that no command reads: they hold conversations and copies of files, denied ones too.
+fn own_data(loaded: &Loaded) -> impl Iterator<Item = PathBuf> {
+    let paths = &loaded.paths;
+    let beside_database = ["", "-wal", "-shm", "-journal", "-audit"].map(|ending| {
+        let mut file = paths.database.clone().into_os_string();
+        file.push(ending);
+        PathBuf::from(file)
+    });
+    std::iter::once(paths.data_dir.clone()).chain(beside_database)
+}
