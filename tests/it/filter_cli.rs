@@ -65,6 +65,67 @@ fn what_comes_on_standard_input_is_filtered_by_the_users_rules() {
     assert_eq!(run("tools.filters.filters_path=~/mine.toml"), filtered);
 }
 
+/// Proves OUT-3: a name is enough to disable a built-in rule.
+#[test]
+fn rule_is_disabled_by_name() {
+    let home = Home::new();
+    home.config("");
+    let plan = |command: &str| {
+        let output = home.zeph(["filter", "explain", "--json", command]).code(0);
+        assert_eq!(output.stderr, "");
+        let value: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+        (
+            value["plan"].as_str().unwrap().to_owned(),
+            value["rule"].as_str().map(str::to_owned),
+        )
+    };
+    let rule = |name: &str| ("rule".to_owned(), Some(name.to_owned()));
+    assert_eq!(plan("git log"), rule("git-log"));
+    rules(
+        &home,
+        "[[rules]]\nname = \"git-log\"\nenabled = false\n[[rules]]\nname = \"pytest\"\nenabled = false\n",
+    );
+    assert_eq!(plan("git log"), ("unknown".to_owned(), None));
+    assert_eq!(plan("pytest -q"), ("unknown".to_owned(), None));
+    assert_eq!(plan("git status"), rule("git-status"));
+    assert_eq!(plan("cargo test"), rule("cargo-test"));
+    home.zeph(["filter", "verify"]).code(0);
+}
+
+/// Proves OUT-6: the documentation states the number of built-in rules.
+#[test]
+fn docs_state_number_of_rules() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rules = root.join("crates/zeph-tools/src/filter/rules");
+    let is_rule = |path: &std::path::Path| path.extension().is_some_and(|end| end == "toml");
+    let count = std::fs::read_dir(rules).unwrap();
+    let count = count
+        .filter(|entry| is_rule(&entry.as_ref().unwrap().path()))
+        .count();
+    let docs = std::fs::read_to_string(root.join("docs/filters.md")).unwrap();
+    assert_has(&docs, &[&format!("the {count} built-in rules")]);
+}
+
+/// Proves OUT-4: a big directory does not hide the others.
+#[test]
+fn tree_keeps_every_top_level_entry() {
+    let home = Home::new();
+    home.config("");
+    let mut text = ".\n├── node_modules\n".to_owned();
+    for number in 0..2000 {
+        text += &format!("│   ├── package-{number}\n│   │   └── index.js\n");
+    }
+    text += "├── package.json\n└── src\n    ├── main.js\n    └── util\n        └── math.js\n\n2002 directories, 2003 files\n";
+    let output = home
+        .zeph(["filter", "--command", "tree"])
+        .stdin(text)
+        .code(0);
+    assert_eq!(
+        output.stdout,
+        ".\n├── node_modules … 4000 entries\n├── package.json\n└── src\n    ├── main.js\n    └── util\n        └── math.js\n\n2002 directories, 2003 files\n[4001 of 4009 lines omitted]\n"
+    );
+}
+
 /// Proves OUT-3: the rest of the file loads.
 #[test]
 fn a_rule_that_cannot_be_used_is_told_and_skipped() {

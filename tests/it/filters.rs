@@ -195,6 +195,27 @@ fn a_model_reads_the_filtered_text_and_then_the_raw_one() {
     assert!(filter["bytes_after"].as_u64() < filter["bytes_before"].as_u64());
 }
 
+/// Proves OUT-9: all printed lines are counted, also those that are not shown live.
+#[test]
+fn every_printed_line_is_counted() {
+    let check = |command: &str, expect: &str| {
+        let command = command.to_owned();
+        let server = OpenAi::start(move |n, _| match n {
+            0 => Reply::calls("a", &[("bash", json!({ "command": command }))]),
+            _ => Reply::text("Done."),
+        });
+        let home = Home::openai(&server);
+        let output = home.zeph(["-p", "count", "--yes"]).code(0);
+        assert_has(&output.stderr, &[expect]);
+    };
+    check("seq 1", "done, 1 line");
+    check("seq 100", "done, 100 lines");
+    check("seq 100000", "(99980 more lines)");
+    check("seq 300000 >&2", "(299980 more lines)");
+    check("yes word | head -n 500000", "(499980 more lines)");
+    check("seq 100000; printf end", "(99981 more lines)");
+}
+
 /// Proves OUT-3: rules of the user, the master switch.
 #[test]
 fn the_users_rules_hold_and_the_switch_turns_all_off() {

@@ -40,6 +40,8 @@ pub enum LoopbackEvent {
         stream: OutputStream,
         /// The text.
         text: String,
+        /// Line breaks that were printed before this text and are in no event.
+        skipped_lines: u64,
     },
     /// A call ended.
     ToolFinished {

@@ -223,6 +223,7 @@ mod tests {
             id: "1".to_owned(),
             stream: OutputStream::Stdout,
             text: format!("a {KEY}"),
+            skipped_lines: 0,
         });
         let shown = kept.0.lock().unwrap().clone();
         assert!(!shown.contains(KEY) && !shown.contains(&token()), "{shown}");

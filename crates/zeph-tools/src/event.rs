@@ -23,6 +23,8 @@ pub enum ToolEvent {
         stream: OutputStream,
         /// The text; valid UTF-8, NUL removed, not yet sanitized.
         text: String,
+        /// Line breaks that were printed before this text and are in no event.
+        skipped_lines: u64,
     },
     /// Something noteworthy: a repaired argument, a retry.
     Notice {

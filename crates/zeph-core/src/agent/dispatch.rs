@@ -361,10 +361,12 @@ impl EventSink for ToChannel {
                 call_id,
                 stream,
                 text,
+                skipped_lines,
             } => LoopbackEvent::ToolOutput {
                 id: call_id,
                 stream,
                 text,
+                skipped_lines,
             },
             ToolEvent::Notice { text, .. } => LoopbackEvent::Notice(text),
             ToolEvent::Warning { text, .. } => LoopbackEvent::Error(text),

@@ -85,3 +85,58 @@ pub(super) fn parse_rule(text: &str) -> Result<Rule, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
     rule(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves OUT-3: a name is enough to disable a rule, and a rule that is used needs a match and a strategy.
+    #[test]
+    fn rule_is_complete_or_disabled() {
+        let check = |lines: &str, expect: Result<bool, &str>| {
+            let text = format!("[[rules]]\nname = \"git-log\"\n{lines}");
+            let (rules, warnings) = parse_rules("f", &text);
+            match expect {
+                Ok(enabled) => {
+                    assert_eq!(warnings, [], "{lines}");
+                    assert_eq!(rules[0].enabled, enabled, "{lines}");
+                    assert_eq!(
+                        rules[0].enabled && rules[0].matches.is_for("git log"),
+                        enabled,
+                        "{lines}"
+                    );
+                }
+                Err(reason) => {
+                    assert!(rules.is_empty(), "{lines}");
+                    let told = warnings[0].to_string();
+                    assert!(
+                        told.contains(reason) && told.contains("`git-log`"),
+                        "{told}"
+                    );
+                }
+            }
+        };
+        let matches = r#"match = { prefix = "git log" }"#;
+        let strategy = r#"strategy = { type = "dedup" }"#;
+        check("enabled = false", Ok(false));
+        check(&format!("enabled = false\n{matches}"), Ok(false));
+        check(&format!("enabled = false\n{strategy}"), Ok(false));
+        check(
+            &format!("enabled = false\n{matches}\n{strategy}"),
+            Ok(false),
+        );
+        check(&format!("enabled = true\n{matches}\n{strategy}"), Ok(true));
+        check(&format!("{matches}\n{strategy}"), Ok(true));
+        check("", Err("`match` is missing"));
+        check("enabled = true", Err("`match` is missing"));
+        check(matches, Err("`strategy` is missing"));
+        check(strategy, Err("`match` is missing"));
+        check("enabled = false\nmatch = {}", Err("exactly one of"));
+        check(
+            "enabled = false\nstrategy = { type = \"no\" }",
+            Err("no strategy `no`"),
+        );
+        check("enabled = \"no\"", Err("boolean"));
+        check("enabled = false\ncolour = 1", Err("colour"));
+    }
+}

@@ -13,8 +13,8 @@ use super::strategy::{self, MAX_COMPILED, NamedRecipe, checked_pattern, in_a_lin
 pub(super) struct RuleSpec {
     pub(super) name: String,
     #[serde(rename = "match")]
-    matches: MatchSpec,
-    strategy: OneOrMany,
+    matches: Option<MatchSpec>,
+    strategy: Option<OneOrMany>,
     on_failure: Option<OneOrMany>,
     #[serde(default = "yes")]
     enabled: bool,
@@ -70,6 +70,8 @@ pub enum CommandMatcher {
     Regex(Regex),
     /// For those of which the function says so.
     Custom(CustomMatch),
+    /// For no command: the rule only disables another one of its name.
+    Never,
 }
 
 impl std::fmt::Debug for CommandMatcher {
@@ -79,6 +81,7 @@ impl std::fmt::Debug for CommandMatcher {
             Self::Prefix(text) => write!(f, "prefix {text:?}"),
             Self::Regex(regex) => write!(f, "regex {:?}", regex.as_str()),
             Self::Custom(_) => f.write_str("custom"),
+            Self::Never => f.write_str("never"),
         }
     }
 }
@@ -92,6 +95,7 @@ impl CommandMatcher {
             Self::Prefix(text) => command.starts_with(text.as_str()),
             Self::Regex(regex) => regex.is_match(command),
             Self::Custom(decide) => decide(command),
+            Self::Never => false,
         }
     }
 }
@@ -151,9 +155,21 @@ impl TryFrom<RuleSpec> for Rule {
         if spec.name.trim().is_empty() {
             return Err("`name` is empty".to_owned());
         }
+        // A name is enough to disable a rule.
+        let missing = |key: &str| format!("`{key}` is missing");
+        let matches = match spec.matches {
+            Some(matches) => matches.compile()?,
+            None if !spec.enabled => CommandMatcher::Never,
+            None => return Err(missing("match")),
+        };
+        let strategies = match spec.strategy {
+            Some(strategies) => recipes(strategies)?,
+            None if !spec.enabled => Vec::new(),
+            None => return Err(missing("strategy")),
+        };
         Ok(Self {
-            matches: spec.matches.compile()?,
-            strategies: recipes(spec.strategy)?,
+            matches,
+            strategies,
             on_failure: spec
                 .on_failure
                 .map(recipes)

@@ -49,6 +49,7 @@ const BUILT_IN: &[(&str, &str)] = built_in![
     "listing-tree",
     "listing-paths",
     "listing-ls",
+    "listing-usage",
     "search",
     "archive",
     "apt",

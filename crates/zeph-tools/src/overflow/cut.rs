@@ -151,7 +151,7 @@ pub(super) fn cut(
     (text, shortened)
 }
 
-pub(super) fn line_breaks(text: &str) -> u64 {
+pub(crate) fn line_breaks(text: &str) -> u64 {
     memchr_iter(b'\n', text.as_bytes()).count() as u64
 }
 

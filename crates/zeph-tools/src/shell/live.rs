@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use crate::overflow::cut::line_breaks;
+
 /// The length of a window.
 const WINDOW: Duration = Duration::from_millis(100);
 /// Bytes shown per window. More than anyone can read, and little enough that a consumer which
@@ -15,6 +17,16 @@ pub struct LiveLimit {
     window: Instant,
     shown: usize,
     skipped: u64,
+    skipped_lines: u64,
+}
+
+/// Text that is shown live.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown<'t> {
+    /// The text, after a note if output was skipped before it.
+    pub text: Cow<'t, str>,
+    /// Line breaks of the skipped output, minus those of the note.
+    pub skipped_lines: u64,
 }
 
 impl LiveLimit {
@@ -25,12 +37,12 @@ impl LiveLimit {
             window: now,
             shown: 0,
             skipped: 0,
+            skipped_lines: 0,
         }
     }
 
-    /// What of `text`, printed at `now`, is shown: all of it, preceded by a word on what was
-    /// skipped before it, or nothing.
-    pub fn admit<'t>(&mut self, now: Instant, text: &'t str) -> Option<Cow<'t, str>> {
+    /// The part of `text`, printed at `now`, that is shown: all of it, after a note about skipped output, or nothing.
+    pub fn admit<'t>(&mut self, now: Instant, text: &'t str) -> Option<Shown<'t>> {
         if text.is_empty() {
             return None;
         }
@@ -40,19 +52,31 @@ impl LiveLimit {
         }
         if self.shown >= PER_WINDOW {
             self.skipped += text.len() as u64;
+            self.skipped_lines += line_breaks(text);
             return None;
         }
         self.shown += text.len();
         Some(match self.finish() {
-            Some(skipped) => Cow::Owned(skipped + text),
-            None => Cow::Borrowed(text),
+            Some(skipped) => Shown {
+                text: Cow::Owned(skipped.text.into_owned() + text),
+                ..skipped
+            },
+            None => Shown {
+                text: Cow::Borrowed(text),
+                skipped_lines: 0,
+            },
         })
     }
 
-    /// A word on what was skipped and not yet spoken of.
-    pub fn finish(&mut self) -> Option<String> {
+    /// A note about skipped output that was not reported yet.
+    pub fn finish(&mut self) -> Option<Shown<'static>> {
         let skipped = std::mem::take(&mut self.skipped);
-        (skipped > 0).then(|| format!("\n[… {skipped} bytes not shown live …]\n"))
+        let lines = std::mem::take(&mut self.skipped_lines);
+        let note = format!("\n[… {skipped} bytes not shown live …]\n");
+        (skipped > 0).then(|| Shown {
+            skipped_lines: lines.saturating_sub(line_breaks(&note)),
+            text: note.into(),
+        })
     }
 }
 
@@ -66,13 +90,16 @@ mod tests {
         let start = Instant::now();
         let mut limit = LiveLimit::new(start);
         let chunk = "x".repeat(PER_WINDOW);
-        assert_eq!(limit.admit(start, &chunk).as_deref(), Some(chunk.as_str()));
+        let shown = |shown: Option<Shown<'_>>| {
+            shown.map(|shown| (shown.text.into_owned(), shown.skipped_lines))
+        };
+        assert_eq!(shown(limit.admit(start, &chunk)), Some((chunk.clone(), 0)));
         assert_eq!(limit.admit(start, &chunk), None);
-        assert_eq!(limit.admit(start, "abc"), None);
+        assert_eq!(limit.admit(start, "a\nb\nc\n"), None);
         let later = start + WINDOW;
         assert_eq!(
-            limit.admit(later, "next").as_deref(),
-            Some("\n[… 32771 bytes not shown live …]\nnext")
+            shown(limit.admit(later, "next")),
+            Some(("\n[… 32774 bytes not shown live …]\nnext".to_owned(), 1))
         );
         assert_eq!(limit.finish(), None);
         assert_eq!(limit.admit(later, ""), None);

@@ -8,7 +8,7 @@ use crate::event::{OutputStream, ToolEvent};
 use crate::filter::{FilterRun, Filtered};
 
 use super::capture::{Capture, Captured};
-use super::live::LiveLimit;
+use super::live::{LiveLimit, Shown};
 
 /// Keeps what is printed, filters it, and shows it live.
 pub(super) struct Recorder<'c> {
@@ -47,8 +47,8 @@ impl<'c> Recorder<'c> {
     }
 
     fn show_live(&mut self, stream: OutputStream, text: &str) {
-        if let Some(text) = self.live.admit(Instant::now(), text) {
-            self.show(stream, text.into_owned());
+        if let Some(shown) = self.live.admit(Instant::now(), text) {
+            self.show(stream, shown);
         }
     }
 
@@ -58,19 +58,20 @@ impl<'c> Recorder<'c> {
             self.filter.push(&rest);
             self.show_live(stream, &rest);
         }
-        if let Some(text) = self.live.finish() {
-            self.show(self.last, text);
+        if let Some(shown) = self.live.finish() {
+            self.show(self.last, shown);
         }
         let captured = self.capture.finish();
         self.cx.trace().secrets.extend(captured.secrets);
         (captured, self.filter.finish(exit_code))
     }
 
-    fn show(&self, stream: OutputStream, text: String) {
+    fn show(&self, stream: OutputStream, shown: Shown<'_>) {
         self.cx.emit(ToolEvent::Output {
             call_id: self.call.id.clone(),
             stream,
-            text,
+            text: shown.text.into_owned(),
+            skipped_lines: shown.skipped_lines,
         });
     }
 }

@@ -183,7 +183,9 @@ impl Channel for Recorder {
             LoopbackEvent::ToolStarted { id, tool, params } => {
                 self.print(Event::ToolStarted { id, tool, params });
             }
-            LoopbackEvent::ToolOutput { id, stream, text } => self.print(Event::ToolOutput {
+            LoopbackEvent::ToolOutput {
+                id, stream, text, ..
+            } => self.print(Event::ToolOutput {
                 id,
                 stream: match stream {
                     OutputStream::Stdout => "stdout".to_owned(),

@@ -351,6 +351,7 @@ mod tests {
                 id: id.to_owned(),
                 stream: OutputStream::Stdout,
                 text: (*text).to_owned(),
+                skipped_lines: 0,
             });
         }
         channel.emit(LoopbackEvent::ToolFinished {

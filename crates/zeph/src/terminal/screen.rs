@@ -105,8 +105,13 @@ impl Screen {
             LoopbackEvent::ToolStarted { id, tool, params } => {
                 Some(self.started(id, tool, &params))
             }
-            LoopbackEvent::ToolOutput { id, text, .. } => {
-                self.output(&id, &text);
+            LoopbackEvent::ToolOutput {
+                id,
+                text,
+                skipped_lines,
+                ..
+            } => {
+                self.output(&id, &text, skipped_lines);
                 None
             }
             LoopbackEvent::ToolFinished {
@@ -200,10 +205,11 @@ impl Screen {
         wait
     }
 
-    fn output(&mut self, id: &str, text: &str) {
+    fn output(&mut self, id: &str, text: &str, skipped_lines: u64) {
         let Some(running) = self.running.get_mut(id) else {
             return;
         };
+        running.lines += usize::try_from(skipped_lines).unwrap_or(usize::MAX);
         let mut shown = String::new();
         for piece in text.split_inclusive('\n') {
             let room = LIVE_BYTES.saturating_sub(running.partial.len());

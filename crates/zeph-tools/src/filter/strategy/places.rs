@@ -1,8 +1,10 @@
 //! Many paths, told by their folders: how many are in each, and the names of some.
 //!
 //! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
-//! other folder does; then the deepest give way. Memory stays bounded whatever is added.
+//! other folder does; then the deepest folders of the biggest branch become a part of their parents, so that a big branch
+//! does not hide the others. Memory stays bounded whatever is added.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use foldhash::HashMap;
@@ -51,7 +53,8 @@ const MADE_LENGTHS: [u16; 256] = {
     lengths
 };
 
-fn is_made(name: &str) -> bool {
+/// Whether tools generate or fetch the content of a directory with this name.
+pub(super) fn is_made(name: &str) -> bool {
     let first = name.as_bytes().first();
     let lengths = first.map_or(0, |first| MADE_LENGTHS[usize::from(*first)]);
     name.len() < 16 && lengths & (1 << name.len()) != 0 && MADE.contains(&name)
@@ -158,8 +161,6 @@ pub(super) struct Places {
     groups: Groups,
     count: u64,
     bytes: usize,
-    /// Folders below so many parts have no group, once there were too many.
-    depth: Option<usize>,
 }
 
 /// How much is told.
@@ -187,10 +188,6 @@ impl Places {
             "/" => folder,
             _ => folder.strip_suffix('/').unwrap_or(folder),
         };
-        let (folder, below) = match self.depth {
-            Some(depth) => cut(folder, depth),
-            None => (folder, None),
-        };
         let at = match self.groups.find(folder) {
             Some(at) => at,
             None => self.open(folder),
@@ -198,10 +195,6 @@ impl Places {
         let room = self.bytes < MOST_BYTES;
         let group = &mut self.groups.list[at];
         group.count += 1;
-        if let Some(below) = below {
-            group.add_below(below, 1);
-            return;
-        }
         if let Some(ending) = ending(name) {
             group.endings.add(ending, 1);
         }
@@ -214,25 +207,32 @@ impl Places {
         }
     }
 
-    /// Where a folder is that was not there before. When there are too many, the deepest give way.
+    /// Adds a folder and returns its index. If there are too many folders, the biggest branches lose their deepest ones.
     fn open(&mut self, folder: &str) -> usize {
         let at = self.groups.entry(folder);
         if self.groups.list.len() <= MOST_GROUPS {
             return at;
         }
-        let names = self.groups.index.keys();
-        let depth = names.map(|key| parts(key)).max().unwrap_or(1);
-        let depth = depth.saturating_sub(1);
-        self.reduce(depth);
-        self.depth = Some(depth);
-        self.groups.entry(cut(folder, depth).0)
+        self.shrink(MOST_GROUPS / 2);
+        self.groups.entry(folder)
     }
 
-    /// Gives all folders of more than `depth` parts to those above them.
-    fn reduce(&mut self, depth: usize) {
-        for (key, group) in self.groups.take() {
-            let (key, below) = cut(&key, depth);
-            self.groups.group(key).take(group, below);
+    /// Merges folders into their parents until there are at most `most`, always in the biggest branch.
+    fn shrink(&mut self, most: usize) {
+        while self.groups.list.len() > most {
+            let names = self.groups.index.keys().map(String::as_str).collect();
+            let Some((branch, depth)) = biggest_branch(names, most) else {
+                return;
+            };
+            let mut rest = Groups::default();
+            for (key, group) in self.groups.take() {
+                let (key, below) = match is_within(&key, &branch) {
+                    true => cut(&key, depth),
+                    false => (key.as_str(), None),
+                };
+                rest.group(key).take(group, below);
+            }
+            self.groups = rest;
         }
     }
 
@@ -256,14 +256,7 @@ impl Places {
         if self.groups.list.len() > budget.folders {
             self.close_made();
         }
-        while self.groups.list.len() > budget.folders {
-            let names = self.groups.index.keys();
-            let deepest = names.map(|key| parts(key)).max().unwrap_or(0);
-            if deepest == 0 {
-                break;
-            }
-            self.reduce(deepest - 1);
-        }
+        self.shrink(budget.folders);
         let groups = self.groups.take();
         let wants = groups
             .iter()
@@ -426,6 +419,50 @@ fn ending(name: &str) -> Option<&str> {
     let ending = &name[start..];
     let fits = (1..=LONGEST).contains(&ending.len()) && start > 1;
     (fits && name.as_bytes()[start - 1] == b'.').then_some(ending)
+}
+
+/// Whether a folder is `branch` or inside it; the empty name is the common root of all.
+fn is_within(folder: &str, branch: &str) -> bool {
+    let rest = folder.strip_prefix(branch);
+    rest.is_some_and(|rest| branch.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The branch that has more than its share of the folders `names`, and the depth to which it is reduced so that its
+/// deepest folders become a part of their parents. `None` if there is nothing to reduce.
+fn biggest_branch(mut names: Vec<&str>, most: usize) -> Option<(String, usize)> {
+    /// A branch of so few folders keeps them if another one can be reduced.
+    const SMALL: usize = 4;
+    let mut branch = String::new();
+    let mut level = 0;
+    loop {
+        let mut children: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in &names {
+            if parts(name) > level {
+                *children.entry(head(name, level + 1)).or_default() += 1;
+            }
+        }
+        let share = (most / children.len().max(1)).max(SMALL);
+        let biggest = children.iter().max_by_key(|(_, count)| **count);
+        let Some((child, _)) = biggest.filter(|(_, count)| **count > share) else {
+            break;
+        };
+        branch = (*child).to_owned();
+        level += 1;
+        names.retain(|name| parts(name) >= level && head(name, level) == branch);
+    }
+    let deepest = names.iter().map(|name| parts(name)).max()?;
+    (deepest > level).then(|| (branch, (deepest - 1).max(level)))
+}
+
+/// The first `depth` parts of a path.
+fn head(path: &str, depth: usize) -> &str {
+    match path {
+        "/" => "",
+        _ => path
+            .match_indices('/')
+            .nth(depth.saturating_sub(1))
+            .map_or(path, |(at, _)| &path[..at]),
+    }
 }
 
 /// The parts of a path; the root is one.

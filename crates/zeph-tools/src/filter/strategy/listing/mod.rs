@@ -4,8 +4,10 @@
 //! and made stay, if they are few; all others are told by folder, with their number and some names.
 //! What is no entry (errors, totals, summaries) stays.
 
+mod branches;
 mod entry;
 mod tree;
+mod usage;
 
 use std::sync::Arc;
 
@@ -29,6 +31,8 @@ enum Format {
     Ls,
     /// Branches: tree.
     Tree,
+    /// Sizes of directories: du.
+    Usage,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -75,8 +79,10 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
 
 impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
-        if self.format == Format::Tree {
-            return Box::new(tree::Tree::new(self.max_lines));
+        match self.format {
+            Format::Tree => return Box::new(tree::Tree::new(self.max_lines)),
+            Format::Usage => return Box::new(usage::Usage::new(self.max_lines)),
+            Format::Paths | Format::Ls => {}
         }
         Box::new(Listing {
             params: *self,
