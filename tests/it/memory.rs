@@ -38,11 +38,11 @@ fn what_is_kept_is_found_in_a_later_session() {
     assert_has(&find("reviewed by whom in the parsers"), &["Ann reviews"]);
     assert_has(&find("größenangaben"), &["Pixeln"]);
     assert_has(&find("ファイル"), &["settings.toml"]);
-    assert_has(&find("nothing like it xyzzy"), &["Nothing that is kept"]);
+    assert_has(&find("nothing like it xyzzy"), &["No saved fact"]);
     // Words of the query language are words.
     assert_has(&find("port\" OR NEAR(* -staging ^"), &["port 5433"]);
-    assert_has(&find("'; DROP TABLE memory; --"), &["Nothing that is kept"]);
-    assert_has(&find("%"), &["Nothing that is kept"]);
+    assert_has(&find("'; DROP TABLE memory; --"), &["No saved fact"]);
+    assert_has(&find("%"), &["No saved fact"]);
     assert_has(&find("staging"), &["port 5433"]);
 }
 
@@ -66,7 +66,7 @@ fn the_best_come_first() {
     let find = |params: Value| call(&home, "s", "memory_search", &params, 0);
     let found = find(json!({ "query": "parser cache" }));
     assert_eq!(found.lines().count(), 10, "{found}");
-    assert!(found.starts_with("memory_13 "), "{found}");
+    assert!(found.starts_with("[fact] memory_13 "), "{found}");
     assert_eq!(found.matches("parser itself").count(), 1, "{found}");
     let found = find(json!({ "query": "cache", "limit": 3 }));
     assert_eq!(found.lines().count(), 3, "{found}");
@@ -159,4 +159,74 @@ fn a_person_lists_searches_and_removes() {
     // A number is not given twice.
     let kept = call(&home, "s", "memory_save", &json!({ "content": "new" }), 0);
     assert_has(&kept, &["memory_4"]);
+}
+
+/// Proves NAT-1: text of earlier conversations of this project, of all projects on request, each with its kind, date
+/// and session; neither calls nor results, and nothing of the session itself.
+#[test]
+fn earlier_conversations_are_searched() {
+    let search = |query: &str, more: Value| {
+        let mut params = json!({ "query": query });
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        Reply::calls("s", &[("memory_search", params)])
+    };
+    let server = OpenAi::replies([
+        Reply::calls("r", &[("read", json!({ "path": "notes.txt" }))]),
+        Reply::text("The gateway answers on port 7443 behind the amber proxy."),
+        Reply::text("Elsewhere the gateway listens on port 9000."),
+        search("gateway port", json!({})),
+        search("gateway port", json!({ "all_projects": true })),
+        search("gateway port", json!({ "all_projects": true, "limit": 1 })),
+        search("zirconium", json!({})),
+        search("kumquat", json!({})),
+        Reply::text("Done."),
+    ]);
+    let home = Home::openai(&server);
+    home.write("notes.txt", "zirconium is only in a file\n");
+    let talk = |home: &Home, prompt: &str| {
+        let output = home.zeph(["-p", prompt, "--output-format", "json"]);
+        output.code(0).json()["session"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let first = talk(&home, "Where does the gateway answer?");
+    let other = home.root().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    let elsewhere = home
+        .zeph(["-p", "And elsewhere?", "--output-format", "json"])
+        .cwd(other)
+        .code(0)
+        .json()["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    talk(&home, "Search for the kumquat.");
+    let results = results_of(&server.last().messages());
+    let [here, all, one, file, own] = results.as_slice() else {
+        panic!("{results:?}")
+    };
+    let date = jiff::Timestamp::now().strftime("%Y-").to_string();
+    assert_has(
+        &here.1,
+        &[
+            "[conversation] assistant (",
+            &date,
+            &first,
+            "port 7443",
+            "[conversation] user (",
+        ],
+    );
+    assert!(!here.1.contains(&elsewhere), "{}", here.1);
+    assert_has(&all.1, &[&first, &elsewhere, "port 7443", "port 9000"]);
+    assert_eq!(one.1.lines().count(), 1, "{}", one.1);
+    assert_has(&file.1, &["No saved fact and no earlier conversation"]);
+    assert_has(&own.1, &["No saved fact and no earlier conversation"]);
+    // A session that is removed is no longer found.
+    home.zeph(["sessions", "rm", &first]).code(0);
+    let params = json!({ "query": "gateway port" });
+    let found = call(&home, "later", "memory_search", &params, 0);
+    assert_has(&found, &["No saved fact"]);
 }

@@ -2,7 +2,7 @@
 #![deny(missing_docs)]
 //! # Map
 //! - [`store`]: the database: opening it, versions of its tables, checkpoints.
-//! - [`conversation`]: sessions; [`messages`]: what is said in them.
+//! - [`conversation`]: sessions; [`messages`]: what is said in them; [`message_search`]: search in it.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.
@@ -32,6 +32,7 @@ pub mod filter_gain;
 pub mod lock;
 pub mod memories;
 pub mod memory_vectors;
+pub mod message_search;
 pub mod messages;
 pub mod overflow;
 pub mod quota;
@@ -59,6 +60,7 @@ pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
 pub use memories::Memory;
 pub use memory_vectors::{Near, VectorGap};
+pub use message_search::FoundMessage;
 pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;

@@ -226,7 +226,7 @@ impl Store {
 }
 
 /// The words of `text`, each as a query of FTS5: in quotes, so that nothing in it is an operator.
-fn match_words(text: &str) -> Vec<String> {
+pub(crate) fn match_words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let words: BTreeSet<String> = words
         .filter(|word| !word.is_empty())
@@ -252,7 +252,7 @@ fn match_words(text: &str) -> Vec<String> {
 }
 
 /// `text` in a pattern of `LIKE`, in which `\\` escapes.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, '%' | '_' | '\\') {

@@ -1,15 +1,15 @@
-//! `memory_save`, `memory_search`: what is known beyond the session.
+//! `memory_save`, `memory_search`: saved facts, and text of earlier conversations.
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
-use zeph_memory::{Memory, Store, StoreError};
+use zeph_memory::{FoundMessage, Memory, Store, StoreError};
 use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
-use super::nearness::fused;
+use super::nearness::{Identified, fused};
 use crate::embedding::Embedder;
 
 /// How many facts are found where it is not said.
@@ -33,6 +33,55 @@ struct SearchParams {
     query: String,
     #[schemars(range(min = 1))]
     limit: Option<u64>,
+    all_projects: Option<bool>,
+}
+
+/// A result of a search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Hit {
+    /// A saved fact.
+    Fact(Memory),
+    /// A message of an earlier conversation.
+    Conversation(FoundMessage),
+}
+
+impl Identified for Hit {
+    fn identity(&self) -> String {
+        match self {
+            Self::Fact(fact) => fact.id.clone(),
+            Self::Conversation(message) => format!("{}/{}", message.session, message.seq),
+        }
+    }
+}
+
+impl Hit {
+    /// The result on one line: kind, date, session, project, text.
+    fn line(&self) -> String {
+        let date = |time| {
+            jiff::Timestamp::from_millisecond(time)
+                .map(|time| time.strftime("%Y-%m-%d").to_string())
+                .unwrap_or_default()
+        };
+        match self {
+            Self::Fact(fact) => format!(
+                "[fact] {} ({}, session {}, in {}): {}",
+                fact.id,
+                date(fact.saved_at),
+                fact.session,
+                fact.project,
+                fact.content
+            ),
+            Self::Conversation(message) => format!(
+                "[conversation] {} ({}, session {}, in {}): {}",
+                message.role,
+                date(message.created_at),
+                message.session,
+                message.project,
+                message.excerpt
+            ),
+        }
+    }
 }
 
 /// Keeps a fact.
@@ -72,7 +121,7 @@ impl Tool for MemorySave {
     }
 }
 
-/// Finds facts.
+/// Finds facts, and text of earlier conversations.
 pub struct MemorySearch {
     def: ToolDef,
     store: Store,
@@ -86,7 +135,7 @@ impl MemorySearch {
         Self {
             def: ToolDef::new::<SearchParams>(
                 "memory_search",
-                "Find facts kept earlier.",
+                "Find saved facts and text of earlier conversations of this project.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ
@@ -98,17 +147,30 @@ impl MemorySearch {
         }
     }
 
-    async fn find(&self, query: &str, most: u64) -> Result<Vec<Memory>, StoreError> {
-        let Some(embedder) = &self.embedder else {
-            return self.store.search_memory(query, most).await;
-        };
+    async fn find(
+        &self,
+        session: &str,
+        params: &SearchParams,
+        most: u64,
+    ) -> Result<Vec<Hit>, StoreError> {
+        let query = params.query.as_str();
         let by_words = self.store.search_memory(query, MOST).await?;
-        let near = self.near(embedder, query).await.unwrap_or_else(|reason| {
-            tracing::warn!(%reason, "facts are compared by words: there are no embeddings");
-            Vec::new()
-        });
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Ok(fused(by_words, near, most))
+        let near = match &self.embedder {
+            None => Vec::new(),
+            Some(embedder) => self.near(embedder, query).await.unwrap_or_else(|reason| {
+                tracing::warn!(%reason, "facts are compared by words: there are no embeddings");
+                Vec::new()
+            }),
+        };
+        let everywhere = params.all_projects == Some(true);
+        let said = self.store.search_messages(session, query, everywhere, most);
+        let facts = |facts: Vec<Memory>| facts.into_iter().map(Hit::Fact).collect();
+        let orders = vec![
+            facts(by_words),
+            facts(near),
+            said.await?.into_iter().map(Hit::Conversation).collect(),
+        ];
+        Ok(fused(orders, usize::try_from(most).unwrap_or(usize::MAX)))
     }
 
     /// The facts that mean about the same as `query`, the nearest first.
@@ -145,27 +207,24 @@ impl Tool for MemorySearch {
     async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: SearchParams = call.parse()?;
         let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MOST);
-        let found = self.find(&params.query, most).await;
+        let found = self.find(&call.conversation, &params, most).await;
         let found = found.map_err(|error| failure(&error))?;
-        let lines: Vec<String> = found.iter().map(line).collect();
+        let lines: Vec<String> = found.iter().map(Hit::line).collect();
         let summary = if lines.is_empty() {
-            "Nothing that is kept fits these words.".to_owned()
+            "No saved fact and no earlier conversation fits these words.".to_owned()
         } else {
             lines.join("\n")
         };
-        Ok(ToolOutput::text(summary).with_raw(json!({ "memories": found })))
+        let facts: Vec<&Memory> = found
+            .iter()
+            .filter_map(|hit| match hit {
+                Hit::Fact(fact) => Some(fact),
+                Hit::Conversation(_) => None,
+            })
+            .collect();
+        let raw = json!({ "memories": facts, "results": found });
+        Ok(ToolOutput::text(summary).with_raw(raw))
     }
-}
-
-/// A fact with its date, the session that kept it and where that was.
-fn line(memory: &Memory) -> String {
-    let date = jiff::Timestamp::from_millisecond(memory.saved_at)
-        .map(|time| time.strftime("%Y-%m-%d").to_string())
-        .unwrap_or_default();
-    format!(
-        "{} ({date}, session {}, in {}): {}",
-        memory.id, memory.session, memory.project, memory.content
-    )
 }
 
 fn failure(error: &StoreError) -> ToolError {

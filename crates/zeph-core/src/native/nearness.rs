@@ -1,67 +1,67 @@
-//! Two orders of facts made one: by words, and by the nearness of vectors. Pure.
+//! Several orders of results become one: facts by words and by the nearness of vectors, and messages. Pure.
 //!
 //! Reciprocal rank fusion (Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and
-//! individual Rank Learning Methods", 2009): a fact counts `1 / (60 + place)` in each order that has it.
+//! individual Rank Learning Methods", 2009): a result counts `1 / (60 + place)` in each order that has it.
 
 use std::collections::HashMap;
-
-use zeph_memory::Memory;
 
 /// The constant of the paper.
 const K: f64 = 60.0;
 
-/// The up to `most` facts that stand first in both orders together; of equal ones that of `by_words` first.
+/// A result that is the same in every order that has it.
+pub trait Identified {
+    /// What makes it the same.
+    fn identity(&self) -> String;
+}
+
+/// The up to `most` results that rank first in all orders together; of equal ones that of the earlier order first.
 #[must_use]
-pub fn fused(by_words: Vec<Memory>, near: Vec<Memory>, most: usize) -> Vec<Memory> {
+pub fn fused<T: Identified>(orders: Vec<Vec<T>>, most: usize) -> Vec<T> {
     let mut scores: HashMap<String, f64> = HashMap::new();
-    let mut facts: Vec<Memory> = Vec::new();
-    for order in [by_words, near] {
-        for (place, fact) in (1_u32..).zip(order) {
-            let score = scores.entry(fact.id.clone()).or_default();
+    let mut results: Vec<T> = Vec::new();
+    for order in orders {
+        for (place, result) in (1_u32..).zip(order) {
+            let score = scores.entry(result.identity()).or_default();
             if *score == 0.0 {
-                facts.push(fact);
+                results.push(result);
             }
             *score += 1.0 / (K + f64::from(place));
         }
     }
-    let score = |fact: &Memory| scores.get(&fact.id).copied().unwrap_or_default();
-    facts.sort_by(|a, b| score(b).total_cmp(&score(a)));
-    facts.truncate(most);
-    facts
+    let score = |result: &T| scores.get(&result.identity()).copied().unwrap_or_default();
+    results.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    results.truncate(most);
+    results
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn facts(ids: &str) -> Vec<Memory> {
-        let fact = |id: char| Memory {
-            id: id.to_string(),
-            content: String::new(),
-            session: String::new(),
-            project: String::new(),
-            saved_at: 0,
-        };
-        ids.chars().map(fact).collect()
-    }
-
-    fn ids(facts: &[Memory]) -> String {
-        facts.iter().map(|fact| fact.id.as_str()).collect()
+    impl Identified for char {
+        fn identity(&self) -> String {
+            self.to_string()
+        }
     }
 
     /// Proves NAT-1.
     #[test]
     fn orders_are_fused() {
-        let check = |words, near, most, expect: &str| {
-            let found = fused(facts(words), facts(near), most);
-            assert_eq!(ids(&found), expect, "{words} {near}");
+        let check = |orders: &[&str], most, expect: &str| {
+            let orders = orders.iter().map(|order| order.chars().collect()).collect();
+            let found: String = fused::<char>(orders, most).into_iter().collect();
+            assert_eq!(found, expect);
         };
-        check("", "", 9, "");
-        check("abc", "", 9, "abc");
-        check("", "abc", 9, "abc");
-        check("abc", "abc", 2, "ab");
-        // What both have stands before what only one has.
-        check("abc", "dc", 9, "cadb");
-        check("ab", "ba", 9, "ab");
+        check(&[], 9, "");
+        check(&["", ""], 9, "");
+        check(&["abc", ""], 9, "abc");
+        check(&["", "abc"], 9, "abc");
+        check(&["abc", "abc"], 2, "ab");
+        // A result of two orders precedes a result of one.
+        check(&["abc", "dc"], 9, "cadb");
+        check(&["ab", "ba"], 9, "ab");
+        // Kinds that share nothing alternate, the earlier order first.
+        check(&["ab", "", "xyz"], 9, "axbyz");
+        check(&["ab", "b", "xy"], 3, "bax");
     }
 }
