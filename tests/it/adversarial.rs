@@ -657,8 +657,9 @@ fn doctor_tells_of_the_gate() {
         &[
             "ok    adversarial",
             "judge (test-model)",
-            "1 policies",
+            "1 policy",
             "are refused",
+            "fail_open = false",
         ],
     );
     assert_has(
@@ -669,4 +670,10 @@ fn doctor_tells_of_the_gate() {
     assert_has(&open, &["warn  adversarial", "RUN", "fail_open"]);
     let home = Home::new();
     assert_eq!(line(&doctor(&home)), None);
+    let status = |more: &str| judged(&judge, more).zeph(["-p", "/status"]).code(0).stdout;
+    assert_has(
+        &status(""),
+        &["adversarial (judge, 1 policy, fail_open = false)"],
+    );
+    assert_has(&status("fail_open = true"), &["1 policy, fail_open = true"]);
 }

@@ -156,15 +156,32 @@ fn only_complex_tools_of_native_callers_are_asked_to_think() {
         assert_eq!(thinking.collect::<Vec<_>>(), expect, "{config}");
     };
     check("", &[]);
-    check("[tools.tafc]\nenabled = true\n", &[]);
+    // The default threshold of 0.6: arguments that have to agree with each other, or many options.
+    let complex = [
+        "bash",
+        "copy_path",
+        "edit",
+        "grep",
+        "move_path",
+        "read_overflow",
+        "scheduler",
+        "update_task",
+        "web_scrape",
+        "write",
+    ];
+    check("[tools.tafc]\nenabled = true\n", &complex);
     check(
         "[tools.tafc]\nenabled = true\ncomplexity_threshold = nan\n",
-        &[],
+        &complex,
+    );
+    check(
+        "[tools.tafc]\nenabled = true\ncomplexity_threshold = 1.5\n",
+        &["edit"],
     );
     check("[tools.tafc]\ncomplexity_threshold = 0.0\n", &[]);
     check(
-        "[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.15\n",
-        &["edit", "update_task"],
+        "[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.75\n",
+        &["edit", "grep", "update_task", "web_scrape"],
     );
 }
 

@@ -134,3 +134,49 @@ fn an_id_from_nowhere_is_told() {
     assert_eq!(home.read("made.txt"), "9e8d7c6b5a\n");
     assert_eq!(audit(&home.database())[0].result, "success");
 }
+
+/// Proves EXE-10: each call site sets its phase, and the audit entry has it.
+#[test]
+fn calls_have_the_phase_of_their_call_site() {
+    let read = |more: Value| {
+        let mut params = json!({ "path": "a.txt" });
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        ("read", params)
+    };
+    let good = || read(json!({}));
+    let bad = || read(json!({ "colour": 1 }));
+    let check = |args: &[&str], calls: Vec<(&'static str, Value)>, more: &str, expect: &[&str]| {
+        let replies = calls.into_iter().zip(0..);
+        let replies = replies.map(|(call, n)| Reply::calls(&n.to_string(), &[call]));
+        let server = OpenAi::replies(replies.chain([Reply::text("Done.")]).collect::<Vec<_>>());
+        let home = Home::openai(&server);
+        home.more_config(&format!("[tools.retry]\nbudget_secs = 0\n{more}"));
+        home.write("a.txt", "text\n");
+        home.zeph([args, &["-p", "go"]].concat()).code(0);
+        let phases = audit(&home.database()).into_iter().map(|entry| entry.phase);
+        assert_eq!(phases.collect::<Vec<_>>(), expect, "{args:?} {more}");
+    };
+    check(&[], vec![good(), good()], "", &["executor", "executor"]);
+    // After a reflection the model checks what it took for granted, for one answer.
+    check(
+        &[],
+        vec![bad(), good(), good()],
+        "",
+        &["executor", "verifier", "executor"],
+    );
+    check(
+        &[],
+        vec![bad(), good()],
+        "[agent]\nmax_reflections = 0\n",
+        &["executor", "executor"],
+    );
+    check(&["--mode", "plan"], vec![good()], "", &["planner"]);
+    check(
+        &["--mode", "plan"],
+        vec![bad(), good()],
+        "",
+        &["planner", "planner"],
+    );
+}

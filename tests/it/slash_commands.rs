@@ -146,6 +146,12 @@ fn a_build_without_mcp_says_how_to_get_it() {
         &answered.stderr,
         &["MCP server files: failed: this build has no MCP client"],
     );
+    home.zeph(["-p", "/status"])
+        .code(0)
+        .prints(&["mcp         not served: files (this build has no MCP client"]);
+    home.zeph(["doctor"])
+        .code(0)
+        .prints(&["warn  mcp", "not served: files"]);
     assert!(!mark.exists());
 }
 

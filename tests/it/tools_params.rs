@@ -104,13 +104,17 @@ fn hidden_names_of_tools_work() {
     home.write("src/lib.rs", "fn main() {}\n");
     let form = call(&home, "glob", &json!({ "path": ".", "pattern": "**/*.rs" }));
     assert_has(form["data"].as_str().unwrap(), &["src/lib.rs"]);
+    let form = call(&home, "glob", &json!({ "pattern": "**/*.rs" }));
+    assert_has(form["data"].as_str().unwrap(), &["src/lib.rs"]);
+    let form = call(&home, "find_path", &json!({ "pattern": "**/*.rs" }));
+    assert_eq!(form["error_category"], "invalid_parameters");
     let form = call(&home, "read_file", &json!({ "path": "src/lib.rs" }));
     assert_has(form["data"].as_str().unwrap(), &["fn main"]);
     let tools: Vec<_> = audit(&home.database())
         .into_iter()
         .map(|entry| entry.tool)
         .collect();
-    assert_eq!(tools, ["find_path", "read"]);
+    assert_eq!(tools, ["find_path", "find_path", "find_path", "read"]);
 }
 
 /// Proves EXE-9.

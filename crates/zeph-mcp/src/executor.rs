@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use zeph_tools::layers::trust::EffectiveTrust;
 use zeph_tools::{
     CallContext, ExecutorResult, McpError, McpErrorCode, SkillEnv, ToolCall, ToolDef, ToolError,
     ToolExecutor, TrustLevel,
@@ -20,13 +21,17 @@ const LONGEST: usize = 200;
 /// Serves the calls of all servers' tools.
 pub struct McpExecutor {
     servers: Arc<McpServers>,
+    trust: EffectiveTrust,
 }
 
 impl McpExecutor {
     /// An executor of the tools of `servers`.
     #[must_use]
     pub fn new(servers: Arc<McpServers>) -> Self {
-        Self { servers }
+        Self {
+            servers,
+            trust: EffectiveTrust::default(),
+        }
     }
 }
 
@@ -89,14 +94,18 @@ impl ToolExecutor for McpExecutor {
 
     fn set_skill_env(&self, _env: Option<SkillEnv>) {}
 
-    fn set_effective_trust(&self, _trust: TrustLevel) {}
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.trust.set(trust);
+    }
 
     fn is_tool_retryable(&self, tool_id: &str) -> bool {
         let found = self.servers.find(tool_id).ok().flatten();
         found.is_some_and(|(_, _, known)| known.tool.def.annotations.idempotent)
     }
 
-    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
-        false
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        let found = self.servers.find(&call.tool).ok().flatten();
+        let nature = found.map(|(_, _, known)| known.tool.def.annotations);
+        nature.is_some_and(|nature| self.trust.requires_confirmation(&nature))
     }
 }

@@ -21,7 +21,7 @@ mod trust;
 
 pub use config::{McpConfig, McpServerConfig, Way, expanded, variables};
 pub use executor::McpExecutor;
-pub use link::{Address, Program};
+pub use link::{Address, LACKS, Program};
 pub use result::{Rendered, rendered};
 pub use server::{Dial, Phase};
 pub use servers::{McpServers, Proposal};

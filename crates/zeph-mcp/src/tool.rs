@@ -85,6 +85,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
             invocation: InvocationHint::ToolCall,
             annotations: annotations(said, server.trust_level),
             aliases: &[],
+            alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
             about: About::Arguments,

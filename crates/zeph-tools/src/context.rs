@@ -103,6 +103,8 @@ pub struct CallTrace {
     pub counted: bool,
     /// What the adversarial gate decided; `None` where it did not look.
     pub judged: Option<Judgement>,
+    /// The reason why its executor requires confirmation, if an executor gives one.
+    pub confirmation_reason: Option<String>,
     /// Whether what it had done was taken back.
     pub rolled_back: bool,
     /// The secrets that were found in what it printed.

@@ -111,6 +111,8 @@ pub struct ToolDef {
     pub annotations: Annotations,
     /// Other ids under which a call is taken; never offered.
     pub aliases: &'static [&'static str],
+    /// Values of parameters that a call under an alias leaves out: `(alias, parameter, value)`.
+    pub alias_defaults: &'static [(&'static str, &'static str, &'static str)],
     /// Other names of parameters that are taken: `(alias, parameter)`; never offered.
     pub param_aliases: &'static [(&'static str, &'static str)],
     /// Parameters that carry contents of files: they stay out of audit entries.
@@ -137,6 +139,7 @@ impl ToolDef {
             invocation: InvocationHint::ToolCall,
             annotations,
             aliases: &[],
+            alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
             about: About::Arguments,
@@ -169,6 +172,16 @@ impl ToolDef {
     #[must_use]
     pub fn with_aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
+        self
+    }
+
+    /// Sets the values of parameters that a call under an alias leaves out, `(alias, parameter, value)`.
+    #[must_use]
+    pub fn with_alias_defaults(
+        mut self,
+        defaults: &'static [(&'static str, &'static str, &'static str)],
+    ) -> Self {
+        self.alias_defaults = defaults;
         self
     }
 

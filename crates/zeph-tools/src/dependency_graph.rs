@@ -23,8 +23,8 @@ pub struct DependencyExclusion {
 #[derive(Debug, Clone, Default)]
 pub struct ToolDependencyGraph {
     rules: BTreeMap<String, ToolDependency>,
-    boost_per_dep: f32,
-    max_total_boost: f32,
+    boost_per_dep: f64,
+    max_total_boost: f64,
 }
 
 impl ToolDependencyGraph {
@@ -107,7 +107,8 @@ impl ToolDependencyGraph {
     }
 
     /// Applies the rules to what the schema filter decided: preferred tools come nearer and the
-    /// `top_k` nearest are chosen again; then `gated` tools are left out.
+    /// `top_k` nearest are chosen again; then `gated` tools are left out. A tool that is included because of a
+    /// rule gets the reason [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`].
     pub fn apply(
         &self,
         result: &mut ToolFilterResult,
@@ -121,6 +122,20 @@ impl ToolDependencyGraph {
                 result.reasons.retain(|(id, _)| *id != exclusion.tool);
                 result.excluded.push(exclusion.tool.clone());
                 result.dependency_exclusions.push(exclusion.clone());
+            }
+        }
+        for (tool, reason) in &mut result.reasons {
+            let by_choice = matches!(
+                reason,
+                InclusionReason::SimilarityRank
+                    | InclusionReason::ShortDescription
+                    | InclusionReason::NoEmbedding
+                    | InclusionReason::Unfiltered
+            );
+            let rule = self.rules.get(tool.as_str());
+            let requires = rule.is_some_and(|rule| !rule.requires.is_empty());
+            if by_choice && requires && self.unmet(tool, completed).is_empty() {
+                *reason = InclusionReason::DependencyMet;
             }
         }
     }
@@ -159,7 +174,7 @@ impl ToolDependencyGraph {
             let comes = near.contains(id) && scores.contains_key(id);
             if comes {
                 included.insert(id.clone());
-                let reason = (id.clone(), InclusionReason::SimilarityRank);
+                let reason = (id.clone(), InclusionReason::PreferenceBoost);
                 result.reasons.push(reason);
             }
             !comes
@@ -169,13 +184,14 @@ impl ToolDependencyGraph {
     }
 
     /// How much nearer `tool` is.
+    #[allow(clippy::cast_possible_truncation)]
     fn boost(&self, tool: &str, completed: &HashSet<String>) -> f32 {
         let Some(rule) = self.rules.get(tool) else {
             return 0.0;
         };
         let met = rule.prefers.iter().filter(|id| completed.contains(*id));
         let each = met.map(|_| self.boost_per_dep);
-        each.sum::<f32>().min(self.max_total_boost)
+        each.sum::<f64>().min(self.max_total_boost) as f32
     }
 }
 
@@ -428,6 +444,9 @@ mod tests {
             assert_eq!(result.included, set(expect), "{prefers:?} {completed:?}");
             assert_eq!(result.included.len() + result.excluded.len(), 4);
             assert_eq!(result.reasons.len(), 2);
+            let boosted = result.reason("d");
+            let expect = expect.contains(&"d");
+            assert_eq!(boosted, expect.then_some(InclusionReason::PreferenceBoost));
         };
         check(&["x"], &[], &["a", "b"]);
         check(&["x"], &["x"], &["a", "b"]); // 0.46
@@ -454,6 +473,34 @@ mod tests {
             unmet: vec!["a".to_owned()],
         };
         assert_eq!(result.dependency_exclusions, [expect]);
+    }
+
+    /// Proves SCH-2, DEP-3: a tool that was gated says that its requirements are met.
+    #[test]
+    fn met_requirements_are_a_reason_of_their_own() {
+        use InclusionReason::{
+            AlwaysOn, Called, DependencyMet, NameMentioned, NoEmbedding, ShortDescription,
+            SimilarityRank, Unfiltered,
+        };
+        let check = |before, requires: &[&str], completed: &[&str], expect| {
+            let (graph, _) = ToolDependencyGraph::new(&config(&[("b", requires, &[])]));
+            let mut result = ToolFilterResult::default();
+            result.included.insert("b".to_owned());
+            result.reasons.push(("b".to_owned(), before));
+            graph.apply(&mut result, 9, &set(completed), &[]);
+            assert_eq!(result.reason("b"), Some(expect), "{before:?} {requires:?}");
+        };
+        for before in [Unfiltered, SimilarityRank, NoEmbedding, ShortDescription] {
+            check(before, &["a"], &["a"], DependencyMet);
+            check(before, &["a", "c"], &["a", "c", "d"], DependencyMet);
+            check(before, &["a", "c"], &["a"], before);
+            check(before, &["a"], &[], before);
+            check(before, &[], &["a"], before);
+        }
+        // These bypass the gate: the requirements are not the reason.
+        for before in [AlwaysOn, NameMentioned, Called] {
+            check(before, &["a"], &["a"], before);
+        }
     }
 
     proptest! {

@@ -19,6 +19,35 @@ pub struct Prepared {
     pub repairs: Vec<String>,
 }
 
+/// Prepares the arguments of a call that names the tool `id`, which may be an alias of `def`: parameters
+/// that the alias does not require get their value first.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_as(def: &ToolDef, id: &str, params: &Value) -> Result<Prepared, ToolError> {
+    let defaults = def.alias_defaults.iter();
+    let mut defaults = defaults.filter(|(alias, ..)| *alias == id).peekable();
+    if defaults.peek().is_none() {
+        return prepare(def, params);
+    }
+    let mut repairs = Vec::new();
+    let mut object = into_object(params, &mut repairs)?;
+    rename_aliases(def, &mut object, &mut repairs)?;
+    for (_, parameter, value) in defaults {
+        let field = object.entry(*parameter).or_insert(Value::Null);
+        if field.is_null() {
+            *field = Value::from(*value);
+        }
+    }
+    let completed = Value::Object(object);
+    let prepared = prepare(def, &completed)?;
+    repairs.extend(prepared.repairs);
+    Ok(Prepared {
+        params: Some(prepared.params.unwrap_or(completed)),
+        repairs,
+    })
+}
+
 /// Checks `params` against the schema of `def`, mending what is unambiguous: a number, boolean,
 /// array or object sent as a JSON string, `null` for an absent optional, a known alias of a field.
 ///
@@ -485,6 +514,40 @@ mod tests {
             json!({"path": "a", "tags": ["x"]}),
         );
         check(json!("{\"path\": \"a\"}"), json!({"path": "a"}));
+    }
+
+    /// Proves D-1: an alias may require less than the tool that it names.
+    #[test]
+    fn an_alias_completes_what_it_does_not_require() {
+        let def = def()
+            .with_aliases(&["short"])
+            .with_alias_defaults(&[("short", "path", ".")]);
+        let check = |id: &str, came: Value, expect: Option<Value>| {
+            let prepared = prepare_as(&def, id, &came);
+            let found = prepared
+                .ok()
+                .map(|found| found.params.unwrap_or(came.clone()));
+            assert_eq!(found, expect, "{id} {came}");
+        };
+        check("short", json!({}), Some(json!({"path": "."})));
+        check("short", json!({"path": null}), Some(json!({"path": "."})));
+        check("short", json!(null), Some(json!({"path": "."})));
+        check("short", json!("{}"), Some(json!({"path": "."})));
+        check("short", json!({"path": "a"}), Some(json!({"path": "a"})));
+        check(
+            "short",
+            json!({"file_path": "a"}),
+            Some(json!({"path": "a"})),
+        );
+        check(
+            "short",
+            json!({"limit": "3"}),
+            Some(json!({"limit": 3, "path": "."})),
+        );
+        check("short", json!({"path": 5}), None);
+        check("short", json!({"limit": 0}), None);
+        check("t", json!({}), None);
+        check("other", json!({}), None);
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl ToolRegistry {
     #[must_use]
     pub fn takes(&self, id: &str, params: &Value) -> bool {
         self.get(id)
-            .is_some_and(|def| params::prepare(def, params).is_ok())
+            .is_some_and(|def| params::prepare_as(def, id, params).is_ok())
     }
 
     /// Up to three ids like `id`, the nearest first.

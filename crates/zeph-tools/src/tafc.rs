@@ -50,26 +50,41 @@ pub fn sound_threshold(threshold: f64) -> f64 {
     }
 }
 
-/// How hard the arguments of a tool are to get right, in [0, 1], of its parameters' JSON Schema.
+/// Points of a schema that is as complex as one can be.
+const MAX_POINTS: usize = 20;
+/// Points of a required parameter: two that have to agree with each other reach the default threshold.
+const REQUIRED_POINTS: usize = 6;
+/// Points of an optional parameter: the model decides whether to pass it.
+const OPTIONAL_POINTS: usize = 2;
+/// Points of a level of objects or lists below the first one.
+const LEVEL_POINTS: usize = 4;
+/// Levels that count at most.
+const MAX_LEVELS: usize = 3;
+/// Values of enums that count at most, one point each.
+const MAX_VARIANTS: usize = 8;
+
+/// How hard the arguments of a tool are to get right, in [0, 1], from the JSON Schema of its parameters.
 ///
-/// Three things count: required parameters (at all depths; eight or more count in full, for 0.4), how
-/// deep objects and lists are nested below the first level (three levels count in full, for 0.3), and the values that enums
-/// offer (sixteen count in full, for 0.3).
+/// Required parameters (at all depths), optional parameters, levels of nesting and values of enums score
+/// points; twenty points are 1. At 0.6, `edit`, `grep`, `scheduler` and `bash` are complex. `read`,
+/// `list_directory` and the clock are not.
 #[must_use]
 pub fn schema_complexity(parameters: &Value) -> f64 {
     let mut found = Counts::default();
     found.add(parameters, 0);
-    let part = |count: usize, full: u32| {
-        (f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / f64::from(full)).min(1.0)
-    };
-    0.4 * part(found.required, 8)
-        + 0.3 * part(found.depth.saturating_sub(1), 3)
-        + 0.3 * part(found.variants, 16)
+    let points = REQUIRED_POINTS
+        .saturating_mul(found.required)
+        .saturating_add(OPTIONAL_POINTS.saturating_mul(found.optional))
+        .saturating_add(LEVEL_POINTS * found.depth.saturating_sub(1).min(MAX_LEVELS))
+        .saturating_add(found.variants.min(MAX_VARIANTS));
+    let points = u32::try_from(points.min(MAX_POINTS)).unwrap_or(u32::MAX);
+    f64::from(points) / 20.0
 }
 
 #[derive(Default)]
 struct Counts {
     required: usize,
+    optional: usize,
     depth: usize,
     variants: usize,
 }
@@ -86,9 +101,16 @@ impl Counts {
             return;
         }
         self.depth = self.depth.max(depth);
-        if let Some(Value::Array(required)) = object.get("required") {
-            self.required += required.len();
-        }
+        let required = match object.get("required") {
+            Some(Value::Array(required)) => required.len(),
+            _ => 0,
+        };
+        let properties = match object.get("properties") {
+            Some(Value::Object(properties)) => properties.len(),
+            _ => 0,
+        };
+        self.required += required;
+        self.optional += properties.saturating_sub(required);
         if let Some(Value::Array(values)) = object.get("enum") {
             self.variants += values.len();
         }
@@ -213,6 +235,7 @@ mod tests {
             &json!({ "a": string, "b": string, "c": string }),
             &["a", "b", "c"],
         );
+        let two = object(&json!({ "a": string, "b": string }), &["a", "b"]);
         let deep = object(&json!({ "a": { "type": "array", "items": one } }), &["a"]);
         let chosen = object(&json!({ "a": { "enum": ["x", "y", "z", "w"] } }), &["a"]);
         let values: Vec<Value> = (0..40).map(Value::from).collect();
@@ -226,8 +249,10 @@ mod tests {
         let of = schema_complexity;
         assert_eq!(of(&none), 0.0);
         assert_eq!(of(&json!(true)), 0.0);
-        assert_eq!(of(&optional), of(&none));
-        assert!(of(&none) < of(&one) && of(&one) < of(&three));
+        assert!(of(&none) < of(&optional) && of(&optional) < of(&one));
+        assert!(of(&none) < of(&one) && of(&one) < of(&two) && of(&two) < of(&three));
+        // Exactly the default threshold, without a rounding error.
+        assert_eq!(of(&two), DEFAULT_THRESHOLD);
         assert!(of(&one) < of(&deep) && of(&one) < of(&chosen));
         assert!((of(&worst) - 1.0).abs() < 1e-9, "{}", of(&worst));
     }

@@ -9,6 +9,7 @@ use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
+use crate::layers::trust::EffectiveTrust;
 use crate::output::ToolOutput;
 use crate::trust::TrustLevel;
 
@@ -26,22 +27,52 @@ pub trait Tool: Send + Sync {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError>;
 }
 
-/// An executor that consists of single tools. It uses no skill environment and asks no questions.
+/// Tools that run on their own, and the trust in the calls that follow.
+#[derive(Clone, Default)]
+pub struct ToolSet {
+    tools: Vec<Arc<dyn Tool>>,
+    trust: EffectiveTrust,
+}
+
+impl ToolSet {
+    /// A set of `tools`.
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self {
+            tools,
+            trust: EffectiveTrust::default(),
+        }
+    }
+
+    /// Adds a tool.
+    pub fn push(&mut self, tool: impl Tool + 'static) {
+        self.tools.push(Arc::new(tool));
+    }
+
+    /// The tool with this id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.definition().id == id)
+    }
+}
+
+/// An executor that consists of a [`ToolSet`]. It uses no skill environment.
 ///
 /// Every `ToolGroup` is a [`ToolExecutor`].
 pub trait ToolGroup: Send + Sync {
-    /// The tools, in the order of their definitions.
-    fn tools(&self) -> &[Arc<dyn Tool>];
+    /// The tools.
+    fn tools(&self) -> &ToolSet;
+}
 
-    /// The tool with this id.
-    fn find(&self, id: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools().iter().find(|tool| tool.definition().id == id)
+impl ToolGroup for ToolSet {
+    fn tools(&self) -> &ToolSet {
+        self
     }
 }
 
 impl<G: ToolGroup> ToolExecutor for G {
     async fn execute_tool_call(&self, call: &ToolCall, cx: &CallContext) -> ExecutorResult {
-        match self.find(&call.tool) {
+        match self.tools().find(&call.tool) {
             Some(tool) => tool.run(call, cx).await.map(Some),
             None => Ok(None),
         }
@@ -56,42 +87,25 @@ impl<G: ToolGroup> ToolExecutor for G {
     }
 
     fn tool_definitions(&self) -> Vec<ToolDef> {
-        self.tools()
-            .iter()
-            .map(|tool| tool.definition().clone())
-            .collect()
+        let tools = self.tools().tools.iter();
+        tools.map(|tool| tool.definition().clone()).collect()
     }
 
     fn set_skill_env(&self, _env: Option<SkillEnv>) {}
 
-    fn set_effective_trust(&self, _trust: TrustLevel) {}
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.tools().trust.set(trust);
+    }
 
     fn is_tool_retryable(&self, tool_id: &str) -> bool {
-        self.find(tool_id)
-            .is_some_and(|tool| tool.definition().annotations.read_only)
+        let tool = self.tools().find(tool_id);
+        tool.is_some_and(|tool| tool.definition().annotations.read_only)
     }
 
-    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
-        false
-    }
-}
-
-/// An executor of any tools.
-#[derive(Clone, Default)]
-pub struct ToolSet {
-    tools: Vec<Arc<dyn Tool>>,
-}
-
-impl ToolSet {
-    /// An executor of `tools`.
-    #[must_use]
-    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { tools }
-    }
-}
-
-impl ToolGroup for ToolSet {
-    fn tools(&self) -> &[Arc<dyn Tool>] {
-        &self.tools
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        let tools = self.tools();
+        let nature = |tool: &Arc<dyn Tool>| tool.definition().annotations;
+        let tool = tools.find(&call.tool).map(nature);
+        tool.is_some_and(|nature| tools.trust.requires_confirmation(&nature))
     }
 }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::def::{Annotations, Risk};
+
 /// Says which calls need no question: `Untrusted` none but safe reads, `Provisional` reads,
 /// `Trusted` as the rules say. The order is that of trust.
 #[derive(
@@ -38,6 +40,16 @@ impl TrustLevel {
             Self::Untrusted => "untrusted",
             Self::Provisional => "provisional",
             Self::Trusted => "trusted",
+        }
+    }
+
+    /// Whether a call of a tool of this nature may run without confirmation, as far as trust is concerned.
+    #[must_use]
+    pub fn allows(self, nature: &Annotations) -> bool {
+        match self {
+            Self::Trusted => true,
+            Self::Provisional => nature.read_only,
+            Self::Untrusted => nature.read_only && nature.risk == Risk::Safe && !nature.open_world,
         }
     }
 }

@@ -65,6 +65,8 @@ pub struct Batch {
     pub max_parallel: usize,
     /// What they share before the quota.
     pub seats: Arc<BatchSeats>,
+    /// The phase of these calls; `None`: the phase of the caller.
+    pub phase: Option<Phase>,
     /// What may be made up in them, by the ids of calls: it is told, and noted in their audit entries.
     pub suspects: HashMap<String, Vec<String>>,
 }
@@ -82,6 +84,7 @@ impl Batch {
             max_calls,
             max_parallel: config.max_parallel_calls,
             seats: Arc::new(BatchSeats::of(calls.count() as u64)),
+            phase: None,
             suspects: HashMap::new(),
         }
     }
@@ -193,7 +196,8 @@ impl Dispatcher {
         batch: &Batch,
         cancel: &CancellationToken,
     ) -> ToolResult {
-        let call = self.call(request, Some(batch.id));
+        let mut call = self.call(request, Some(batch.id));
+        call.phase = batch.phase.unwrap_or(call.phase);
         if at < batch.max_calls {
             let suspects = batch.suspects.get(&call.id).cloned().unwrap_or_default();
             self.run_asking(&call, Arc::clone(&batch.seats), suspects, cancel)

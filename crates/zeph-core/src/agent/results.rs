@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_tools::{
-    OutputMetadata, ToolError, ToolErrorCategory, ToolOutput, ToolRegistry, ToolResult,
+    OutputMetadata, Phase, ToolError, ToolErrorCategory, ToolOutput, ToolRegistry, ToolResult,
     content_for_llm,
 };
 
@@ -37,12 +37,18 @@ impl Agent {
         requests: &[ToolUseRequest],
         skipped: &HashSet<String>,
         registry: &ToolRegistry,
+        reflecting: bool,
         cancel: &CancellationToken,
     ) -> Result<Vec<Stored>, Stop> {
         let runs = requests.iter().filter(|one| !skipped.contains(&one.id));
         let runs: Vec<ToolUseRequest> = runs.cloned().collect();
         let mut batch = Batch::of(&runs, registry, &self.config);
         batch.suspects = self.suspects(&runs, registry);
+        // The model checks what it took for granted. An unattended or a planning caller keeps its phase.
+        batch.phase = (reflecting && self.dispatcher.caller.phase == Phase::Executor)
+            .then_some(Phase::Verifier);
+        let held = self.skills.skills.held(self.history.session());
+        self.executor.set_effective_trust_erased(held.trust);
         self.follow_window();
         let dispatcher = Arc::clone(&self.dispatcher);
         let mut together = None;

@@ -112,7 +112,9 @@ impl Agent {
                 }
                 Some(limit) => return self.sum_up(limit, &registry, cancel, outcome).await,
             }
-            if let Some(words) = reflections.take() {
+            let reflection = reflections.take();
+            let reflecting = reflection.is_some();
+            if let Some(words) = reflection {
                 self.history.push(Message::user(words), None).await?;
             }
             self.channel.emit(LoopbackEvent::Requesting {
@@ -132,7 +134,7 @@ impl Agent {
             }
             outcome.tool_calls += requests.len();
             let results = self
-                .run_calls(&requests, &skipped, &registry, cancel)
+                .run_calls(&requests, &skipped, &registry, reflecting, cancel)
                 .await?;
             refused = results.iter().all(|result| result.refused);
             for (request, result) in requests.iter().zip(&results) {

@@ -11,14 +11,14 @@ pub mod tasks;
 use std::sync::Arc;
 
 use zeph_memory::Store;
-use zeph_tools::{Tool, ToolGroup};
+use zeph_tools::{Tool, ToolGroup, ToolSet};
 
 use crate::embedding::Embedder;
 
 /// The executor of the native tools.
 #[derive(Clone)]
 pub struct NativeExecutor {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: ToolSet,
 }
 
 impl NativeExecutor {
@@ -26,27 +26,27 @@ impl NativeExecutor {
     #[must_use]
     pub fn new(store: &Store, embedder: Option<Embedder>) -> Self {
         Self {
-            tools: vec![
+            tools: ToolSet::new(vec![
                 Arc::new(clock::GetCurrentTime::default()),
                 Arc::new(memory::MemorySave::new(store.clone())),
                 Arc::new(memory::MemorySearch::new(store.clone(), embedder)),
                 Arc::new(tasks::AddTask::new(store.clone())),
                 Arc::new(tasks::ListTasks::new(store.clone())),
                 Arc::new(tasks::UpdateTask::new(store.clone())),
-            ],
+            ]),
         }
     }
 
     /// Adds a tool.
     #[must_use]
     pub fn with(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+        self.tools.push(tool);
         self
     }
 }
 
 impl ToolGroup for NativeExecutor {
-    fn tools(&self) -> &[Arc<dyn Tool>] {
+    fn tools(&self) -> &ToolSet {
         &self.tools
     }
 }

@@ -19,8 +19,8 @@ pub(crate) use disabled::{Connection, Link};
 #[cfg(feature = "client")]
 pub(crate) use enabled::{Connection, Link};
 
-/// Why nothing is connected to; `None` where the protocol is spoken.
-pub(crate) const LACKS: Option<&str> = match cfg!(feature = "client") {
+/// The reason why this build serves no MCP server; `None` if it has a client.
+pub const LACKS: Option<&str> = match cfg!(feature = "client") {
     true => None,
     false => Some("this build has no MCP client; build one with `--features mcp`"),
 };

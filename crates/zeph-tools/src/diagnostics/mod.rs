@@ -28,7 +28,7 @@ use crate::output::ToolOutput;
 use crate::shell::capture::{HeadTail, Limits};
 use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
 use crate::shell::{ShellConfig, env, program};
-use crate::toolset::{Tool, ToolGroup};
+use crate::toolset::{Tool, ToolGroup, ToolSet};
 use parse::{Collector, Diagnostic};
 use sources::Sources;
 
@@ -57,7 +57,7 @@ struct Params {
 /// The executor of `diagnostics`.
 #[derive(Clone)]
 pub struct DiagnosticsExecutor {
-    tools: [Arc<dyn Tool>; 1],
+    tools: ToolSet,
 }
 
 impl DiagnosticsExecutor {
@@ -65,13 +65,13 @@ impl DiagnosticsExecutor {
     #[must_use]
     pub fn new(tool: Diagnostics) -> Self {
         Self {
-            tools: [Arc::new(tool)],
+            tools: ToolSet::new(vec![Arc::new(tool)]),
         }
     }
 }
 
 impl ToolGroup for DiagnosticsExecutor {
-    fn tools(&self) -> &[Arc<dyn Tool>] {
+    fn tools(&self) -> &ToolSet {
         &self.tools
     }
 }

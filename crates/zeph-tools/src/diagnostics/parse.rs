@@ -6,7 +6,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A longer line is dropped: a message of a compiler has some kilobytes.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
@@ -22,7 +23,7 @@ pub enum Severity {
 }
 
 /// One diagnostic.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// How grave it is.
     pub severity: Severity,
@@ -36,6 +37,21 @@ pub struct Diagnostic {
     pub column: Option<u32>,
     /// The error's code (`E0308`) or the lint (`clippy::needless_return`).
     pub code: Option<String>,
+}
+
+impl Serialize for Diagnostic {
+    /// Writes the column under both names that are in use: `column` and `col`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Diagnostic", 7)?;
+        fields.serialize_field("severity", &self.severity)?;
+        fields.serialize_field("message", &self.message)?;
+        fields.serialize_field("file", &self.file)?;
+        fields.serialize_field("line", &self.line)?;
+        fields.serialize_field("column", &self.column)?;
+        fields.serialize_field("col", &self.column)?;
+        fields.serialize_field("code", &self.code)?;
+        fields.end()
+    }
 }
 
 impl Diagnostic {

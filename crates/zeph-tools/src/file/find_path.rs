@@ -54,6 +54,7 @@ impl FindPathTool {
                 Annotations::READ,
             )
             .with_aliases(&["glob"])
+            .with_alias_defaults(&[("glob", "path", ".")])
             .with_param_aliases(&[("glob", "pattern"), ("directory", "path")])
             .about(About::Paths(
                 const { &[PathParam::read("path").with_contents()] },

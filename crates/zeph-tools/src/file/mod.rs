@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolGroup};
+use crate::toolset::{Tool, ToolGroup, ToolSet};
 
 mod atomic;
 mod budget;
@@ -77,7 +77,7 @@ const SEARCH_TIME: Duration = Duration::from_secs(20);
 /// The executor of the file tools.
 #[derive(Clone)]
 pub struct FileExecutor {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: ToolSet,
 }
 
 impl FileExecutor {
@@ -105,12 +105,14 @@ impl FileExecutor {
             Arc::new(move_path::MovePathTool::new(Arc::clone(&sandbox))),
             Arc::new(copy_path::CopyPathTool::new(sandbox)),
         ];
-        Self { tools }
+        Self {
+            tools: ToolSet::new(tools),
+        }
     }
 }
 
 impl ToolGroup for FileExecutor {
-    fn tools(&self) -> &[Arc<dyn Tool>] {
+    fn tools(&self) -> &ToolSet {
         &self.tools
     }
 }

@@ -76,10 +76,10 @@ pub struct DependencyConfig {
     pub mode: DependencyMode,
     /// How much nearer a tool is for each preferred tool that succeeded.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub boost_per_dep: f32,
+    pub boost_per_dep: f64,
     /// How much nearer it is at most.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub max_total_boost: f32,
+    pub max_total_boost: f64,
     /// What each tool depends on.
     pub rules: BTreeMap<String, ToolDependency>,
 }

@@ -70,7 +70,7 @@ pub fn decide<'r>(
         };
         return decided(effect, judged.by, judged.piece);
     }
-    let asked = if !is_trusted(given.trust, &subject.nature) {
+    let asked = if !given.trust.allows(&subject.nature) {
         Some((By::Trust(given.trust), Piece::Whole))
     } else {
         // What a rule says is told before what only no rule allows.
@@ -98,17 +98,6 @@ fn is_perhaps_denied(judged: &Judged<'_>) -> bool {
 /// Whether a tool changes nothing but the session's own state.
 fn is_own_state(nature: &Annotations) -> bool {
     nature.risk == Risk::Safe && !nature.open_world
-}
-
-/// Whether calls of this nature may go unasked at this level of trust.
-fn is_trusted(trust: TrustLevel, nature: &Annotations) -> bool {
-    match trust {
-        TrustLevel::Trusted => true,
-        TrustLevel::Provisional => nature.read_only,
-        TrustLevel::Untrusted => {
-            nature.read_only && nature.risk == Risk::Safe && !nature.open_world
-        }
-    }
 }
 
 struct Judge<'a, 'r> {

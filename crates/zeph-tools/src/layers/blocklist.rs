@@ -13,6 +13,7 @@ use crate::context::CallContext;
 use crate::feedback::ToolResult;
 use crate::shell::admit::Admission;
 use crate::shell::bash::BASH;
+use crate::shell::policy::Verdict;
 
 /// See the module.
 pub struct BlocklistLayer {
@@ -34,7 +35,10 @@ impl ToolLayer for BlocklistLayer {
 
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         if call.tool == BASH {
-            self.admission.refuse_blocked(&call.parse()?, cx)?;
+            let verdict = self.admission.refuse_blocked(&call.parse()?, cx)?;
+            if let Verdict::Ask { why } = verdict {
+                cx.trace().confirmation_reason = Some(why);
+            }
         }
         next.run(call, cx).await
     }

@@ -60,7 +60,7 @@ impl ToolLayer for KnownLayer {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());
         }
-        let (prepared, reformatted) = match params::prepare(def, &call.params) {
+        let (prepared, reformatted) = match params::prepare_as(def, &call.tool, &call.params) {
             Ok(prepared) => (prepared, None),
             Err(fault) => {
                 let (prepared, note) = reformat(def, call, cx, fault).await?;
@@ -156,7 +156,7 @@ async fn reformat(
             params
         }
     };
-    match params::prepare(def, &params) {
+    match params::prepare_as(def, &call.tool, &params) {
         Ok(mut prepared) => {
             cx.trace().reformatted = Reformatted::To(params.clone());
             prepared.params.get_or_insert(params);

@@ -94,6 +94,12 @@ impl Next<'_> {
         }
     }
 
+    /// Whether the executor that owns the tool requires confirmation of this call.
+    #[must_use]
+    pub fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        self.executors.requires_confirmation_erased(call)
+    }
+
     /// Whether the executor that owns a tool lets its failed calls be made again.
     #[must_use]
     pub fn is_retryable(&self, tool_id: &str) -> bool {

@@ -131,8 +131,9 @@ impl PermissionLayer {
         call: &ToolCall,
         def: &ToolDef,
         cx: &CallContext,
-        path: CallPath,
+        next: &Next<'_>,
     ) -> Result<Pass, ToolError> {
+        let path = next.path();
         let subject = subject_after(call, def, &self.permissions.places, cx.last_read());
         // This is the last gate that looks at it.
         cx.last_read().forget();
@@ -152,7 +153,10 @@ impl PermissionLayer {
                 if by_rule {
                     cx.trace().approved_by = ApprovedBy::Policy;
                 }
-                Ok(Pass::AsItCame)
+                match path {
+                    CallPath::Confirmed => Ok(Pass::AsItCame),
+                    CallPath::Normal => self.honour_executor(call, def, cx, next),
+                }
             }
             Effect::Ask if path == CallPath::Confirmed => {
                 cx.trace().approved_by = ApprovedBy::User;
@@ -164,14 +168,16 @@ impl PermissionLayer {
                 }
                 let (decision, used) = self.remembering(&subject, decision, call);
                 if decision.effect == Effect::Allow {
-                    let mut trace = cx.trace();
-                    trace.approved_by = ApprovedBy::Remembered;
-                    trace.policy_match = Some(remembered(&used));
-                    // What the shell's own lists ask about no rule silences.
-                    return Ok(match used.is_empty() {
-                        true => Pass::Agreed,
-                        false => Pass::AsItCame,
-                    });
+                    {
+                        let mut trace = cx.trace();
+                        trace.approved_by = ApprovedBy::Remembered;
+                        trace.policy_match = Some(remembered(&used));
+                    }
+                    // A remembered rule does not cover the executor's own demand; a remembered call does.
+                    return match used.is_empty() {
+                        true => Ok(Pass::Agreed),
+                        false => self.honour_executor(call, def, cx, next),
+                    };
                 }
                 let hint = match cx.answer {
                     Answer::Nobody => self.hint(call.phase, &decision, &subject),
@@ -188,6 +194,44 @@ impl PermissionLayer {
                 })))
             }
         }
+    }
+
+    /// Asks for the confirmation that the executor of a call requires, whatever the rules and the mode allow. In
+    /// phase [`Phase::Autonomous`] the call takes the confirmed path instead.
+    fn honour_executor(
+        &self,
+        call: &ToolCall,
+        def: &ToolDef,
+        cx: &CallContext,
+        next: &Next<'_>,
+    ) -> Result<Pass, ToolError> {
+        if !next.requires_confirmation(call) {
+            return Ok(Pass::AsItCame);
+        }
+        if self.given(call, cx.trace().trust).phase == Phase::Autonomous {
+            return Ok(Pass::Agreed);
+        }
+        if let Answer::No(told) = &cx.answer {
+            return Err(ToolError::blocked(refusal(told.as_deref())));
+        }
+        let reason = cx.trace().confirmation_reason.clone();
+        let hint = match cx.answer {
+            Answer::CanAsk => String::new(),
+            _ => format!("{}.", call.phase.without_questions()),
+        };
+        Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
+            tool: def.id.to_string(),
+            subject: shown(def, &call.params),
+            risk: def.annotations.risk,
+            reason: match reason {
+                Some(reason) => format!("{reason}."),
+                None => format!("{} requires confirmation of this call.", def.id),
+            },
+            hint,
+            digest: subject_of(call, def, &self.permissions.places).digest(),
+            offer: Offer::nothing("the tool requires confirmation each time"),
+            ..Confirmation::default()
+        })))
     }
 
     /// Lets a call for a URL go on to where a redirect leads. What would be asked about there is refused,
@@ -307,7 +351,7 @@ impl ToolLayer for PermissionLayer {
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked("no permission rule knows this tool"));
         };
-        let next = match self.judge(call, def, cx, next.path()) {
+        let next = match self.judge(call, def, cx, &next) {
             Ok(Pass::AsItCame) => next,
             Ok(Pass::Agreed) => next.confirmed(),
             Err(ToolError::ConfirmationRequired(mut question)) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::def::Annotations;
 use crate::trust::TrustLevel;
 
 /// The level that holds for the calls that follow; clones share it. [`TrustLevel::Trusted`] until
@@ -27,6 +28,12 @@ impl EffectiveTrust {
             TrustLevel::Trusted => 2,
         };
         self.0.store(number, Ordering::Relaxed);
+    }
+
+    /// Whether a call of a tool of this nature requires confirmation at the level.
+    #[must_use]
+    pub fn requires_confirmation(&self, nature: &Annotations) -> bool {
+        !self.get().allows(nature)
     }
 
     /// The level.

@@ -15,7 +15,9 @@ pub use config::ToolFilterConfig;
 use crate::def::ToolDef;
 use crate::dependency_graph::DependencyExclusion;
 
-/// Why a tool is offered. In this order: the first that holds is given.
+/// Why a tool is offered. The schema filter gives the first reason that holds; the dependency graph
+/// then replaces it by [`InclusionReason::PreferenceBoost`] or [`InclusionReason::DependencyMet`] where
+/// the tool would otherwise be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InclusionReason {
@@ -29,6 +31,10 @@ pub enum InclusionReason {
     NoEmbedding,
     /// It is among the nearest.
     SimilarityRank,
+    /// It is among the nearest because tools that it prefers succeeded in this session.
+    PreferenceBoost,
+    /// It requires other tools, and all of them succeeded in this session.
+    DependencyMet,
     /// The model called it in this turn.
     Called,
     /// Nothing is filtered: there is nothing to compare with, or the filter is off.

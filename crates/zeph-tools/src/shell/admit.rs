@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::call::ToolCall;
 use crate::claim;
-use crate::context::{Answer, ApprovedBy, CallContext};
+use crate::context::{Answer, ApprovedBy, CallContext, Origin};
 use crate::def::Risk;
 use crate::error::{Confirmation, ToolError};
 use crate::gate::Offer;
@@ -81,7 +81,7 @@ impl Admission {
 
     /// Whether a command would be asked about.
     pub(super) fn would_ask(&self, params: &BashParams) -> bool {
-        matches!(self.decide(params), Verdict::Ask { .. })
+        matches!(self.decide(params), Verdict::Ask { .. }) && self.reading(params).is_none()
     }
 
     /// What is said about a command before anybody is asked.
@@ -134,9 +134,11 @@ impl Admission {
         match verdict {
             Verdict::Allow | Verdict::Block { .. } => Ok(()),
             Verdict::Ask { .. } if path == CallPath::Confirmed => {
-                let mut trace = cx.trace();
-                if trace.approved_by != ApprovedBy::Remembered {
-                    trace.approved_by = ApprovedBy::User;
+                if cx.approved.is_some() || cx.origin == Origin::User {
+                    let mut trace = cx.trace();
+                    if trace.approved_by != ApprovedBy::Remembered {
+                        trace.approved_by = ApprovedBy::User;
+                    }
                 }
                 Ok(())
             }

@@ -19,6 +19,7 @@ use crate::executor::{ExecutorResult, SkillEnv, ToolExecutor};
 use crate::filter::FilterPipeline;
 use crate::layers::CallPath;
 use crate::layers::blocklist::BlocklistLayer;
+use crate::layers::trust::EffectiveTrust;
 use crate::output::ToolOutput;
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
@@ -50,6 +51,7 @@ pub struct ShellExecutor {
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
     sandbox: Told,
+    trust: EffectiveTrust,
     definitions: Vec<ToolDef>,
     pub(super) overflow: OverflowConfig,
     secrets: Arc<SecurityPatterns>,
@@ -108,6 +110,7 @@ impl ShellExecutor {
             commands: Commands::new(config, cwd, base_env),
             runner,
             sandbox: Told::default(),
+            trust: EffectiveTrust::default(),
             definitions: std::iter::once(definition)
                 .chain(jobs::definitions())
                 .collect(),
@@ -385,16 +388,21 @@ impl ToolExecutor for ShellExecutor {
         self.commands.set_skill_env(env);
     }
 
-    fn set_effective_trust(&self, _trust: TrustLevel) {}
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.trust.set(trust);
+    }
 
     fn is_tool_retryable(&self, _tool_id: &str) -> bool {
         false
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
-        call.tool == BASH
-            && call
-                .parse()
-                .is_ok_and(|params| self.admission.would_ask(&params))
+        let mut definitions = self.definitions.iter();
+        let Some(def) = definitions.find(|def| def.id == call.tool) else {
+            return false;
+        };
+        let asks = |params: BashParams| self.admission.would_ask(&params);
+        self.trust.requires_confirmation(&def.annotations)
+            || (call.tool == BASH && call.parse().is_ok_and(asks))
     }
 }

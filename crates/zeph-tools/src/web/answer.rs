@@ -2,8 +2,9 @@
 
 use crate::claim::of_host;
 
-/// Bytes of a page's content that one result holds.
-pub(super) const MOST_CONTENT: usize = 48 * 1024;
+/// Bytes of a page's content that one result holds. The overflow layer stores a long result and shortens it
+/// for the model, so this bound only limits memory.
+pub(super) const MAX_CONTENT: usize = 8 * 1024 * 1024;
 
 /// The name of the mark; content that holds it is defused.
 const MARK: &str = "untrusted_web_content";

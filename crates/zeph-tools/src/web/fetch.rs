@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use url::Url;
 
-use super::answer::{MOST_CONTENT, head, untrusted};
+use super::answer::{MAX_CONTENT, head, untrusted};
 use super::body::{Kind, decode, essence, kind};
 use super::client::{Page, WebClient};
 use super::html::{attribute, name, parse};
@@ -87,14 +87,14 @@ fn read(page: &Page, limit: &Limit) -> Result<ToolOutput, ToolError> {
             let base = base(&document, &page.url);
             let title = title(&document, limit)?;
             let text = match document.root() {
-                Some(root) => markdown(&document, root, &base, MOST_CONTENT, limit)?,
+                Some(root) => markdown(&document, root, &base, MAX_CONTENT, limit)?,
                 None => String::new(),
             };
             (title, text)
         }
         Kind::Text | Kind::Other => (None, text),
     };
-    let shown = head(&text, MOST_CONTENT);
+    let shown = head(&text, MAX_CONTENT);
     let mut notes = Vec::new();
     if shown.len() < text.len() {
         notes.push(format!(

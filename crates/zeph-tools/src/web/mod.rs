@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::def::Annotations;
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolGroup};
+use crate::toolset::{Tool, ToolGroup, ToolSet};
 
 mod address;
 mod answer;
@@ -46,7 +46,7 @@ const LOOKS_OUT: Annotations = Annotations {
 /// The executor of the web tools.
 #[derive(Clone)]
 pub struct WebScrapeExecutor {
-    tools: Vec<Arc<dyn Tool>>,
+    tools: ToolSet,
 }
 
 impl WebScrapeExecutor {
@@ -64,12 +64,14 @@ impl WebScrapeExecutor {
             Arc::new(scrape::ScrapeTool::new(Arc::clone(&client), PARSE_TIME)),
             Arc::new(fetch::FetchTool::new(client, PARSE_TIME)),
         ];
-        Self { tools }
+        Self {
+            tools: ToolSet::new(tools),
+        }
     }
 }
 
 impl ToolGroup for WebScrapeExecutor {
-    fn tools(&self) -> &[Arc<dyn Tool>] {
+    fn tools(&self) -> &ToolSet {
         &self.tools
     }
 }

@@ -10,7 +10,7 @@ use scrape_core::{Document, NodeId};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::answer::{MOST_CONTENT, head, untrusted};
+use super::answer::{MAX_CONTENT, head, untrusted};
 use super::body::{Kind, decode, kind};
 use super::client::{Page, WebClient};
 use super::html::{attribute, outer_html, parse};
@@ -193,7 +193,7 @@ fn find(
         without: 0,
         full: false,
     };
-    let mut room = MOST_CONTENT;
+    let mut room = MAX_CONTENT;
     let Some(root) = document.root() else {
         return Ok(found);
     };

@@ -13,7 +13,7 @@ use crate::fakes::{Recorder, call};
 /// Proves EXE-4, EXE-5.
 #[tokio::test]
 async fn every_method_reaches_through_the_erased_twin_and_back() {
-    let recorder = Recorder::new("a", Annotations::READ);
+    let recorder = Recorder::new("a", Annotations::READ).demanding();
     let erased: Arc<dyn ErasedToolExecutor> = Arc::new(recorder.clone());
     let executor = DynExecutor(Arc::new(DynExecutor(erased)));
     let cx = CallContext::detached();

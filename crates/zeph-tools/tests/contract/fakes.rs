@@ -38,6 +38,7 @@ pub enum Behaviour {
 pub struct Recorder {
     pub def: ToolDef,
     pub behaviour: Behaviour,
+    pub demanding: bool,
     pub log: Arc<Mutex<Vec<String>>>,
 }
 
@@ -48,6 +49,7 @@ impl Recorder {
                 .with_param_aliases(&[("file_path", "path")])
                 .with_content_params(&["content"]),
             behaviour: Behaviour::Succeed,
+            demanding: false,
             log: Arc::default(),
         }
     }
@@ -59,6 +61,12 @@ impl Recorder {
 
     pub fn failing(mut self) -> Self {
         self.behaviour = Behaviour::Fail;
+        self
+    }
+
+    /// Requires confirmation of every call, and does not ask itself.
+    pub fn demanding(mut self) -> Self {
+        self.demanding = true;
         self
     }
 
@@ -123,7 +131,7 @@ impl ToolExecutor for Recorder {
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
         self.note(format!("requires_confirmation {}", call.tool));
-        call.tool == self.def.id
+        self.demanding && call.tool == self.def.id
     }
 }
 

@@ -1,15 +1,21 @@
 //! The stack of layers.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
+use zeph_tools::gate::rule::Place;
+use zeph_tools::gate::{
+    Action, PatternKind, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
+};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, ApprovedBy, AuditResult, AuditTrail, CallContext, EventSink,
-    LayeredExecutor, Mode, NoEvents, Origin, Permissions, Phase, ToolCall, ToolError,
-    ToolErrorCategory as Category, ToolEvent, ToolExecutor, TrustLevel,
+    Annotations, Answer, ApprovedBy, AuditResult, AuditTrail, CallContext, DynExecutor,
+    ErasedToolExecutor, EventSink, LayeredExecutor, Mode, NoEvents, Origin, Permissions, Phase,
+    ToolCall, ToolError, ToolErrorCategory as Category, ToolEvent, ToolExecutor, TrustLevel,
 };
 
 use zeph_tools::overflow::OverflowConfig;
@@ -408,6 +414,133 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
         .await
         .unwrap();
     assert_eq!(recorder.log().len(), 2);
+}
+
+/// Proves EXE-4, EXE-5, PERM-31: an executor's demand for confirmation holds in every mode and under every rule;
+/// the confirmed path runs, and only that one.
+#[tokio::test]
+async fn executor_demand_is_honoured_by_the_permission_gate() {
+    let places = Places::without_sandbox(Path::new("/"));
+    let written = PermissionRule {
+        pattern: "*".to_owned(),
+        action: Action::Allow,
+        matches: Vec::new(),
+        not_matches: Vec::new(),
+    };
+    let origin = RuleOrigin {
+        key: "tools.permissions.fake[0]".to_owned(),
+        place: Place::Said("the test".to_owned()),
+    };
+    let rule = Rule::new(PatternKind::Text, written, origin, &places).unwrap();
+    let allow = ToolRules {
+        rules: vec![rule],
+        listed: true,
+    };
+    let allow = Arc::new(RuleSet::new(BTreeMap::from([("fake".to_owned(), allow)])));
+    let check = async |nature: Annotations, mode: Mode, rules: bool, demands: bool, asks: bool| {
+        let audit = Arc::new(Audit::default());
+        let mut recorder = Recorder::new("fake", nature);
+        if demands {
+            recorder = recorder.demanding();
+        }
+        let mut permissions = Permissions::of(mode);
+        if rules {
+            permissions.rules = Arc::clone(&allow);
+        }
+        let erased: Arc<dyn ErasedToolExecutor> = Arc::new(recorder.clone());
+        let stack = stack::build(StackParts {
+            executors: vec![("fake", Arc::new(DynExecutor(erased)))],
+            audit: AuditTrail::new(vec![Arc::clone(&audit) as _], false),
+            permissions,
+            ..StackParts::default()
+        });
+        let stack = stack.unwrap();
+        let call = call("fake", json!({"path": "p"}));
+        let what = format!("{mode:?} rules {rules} demands {demands}");
+        let cx = asking();
+        let first = stack.execute_tool_call(&call, &cx).await;
+        let ran = |way: &str| {
+            let log = recorder.log();
+            log.iter().filter(|line| line.starts_with(way)).count()
+        };
+        if !asks {
+            first.unwrap();
+            assert_eq!((ran("normal"), ran("confirmed")), (1, 0), "{what}");
+            return;
+        }
+        let Err(ToolError::ConfirmationRequired(question)) = first else {
+            panic!("{what}: {first:?}")
+        };
+        assert_eq!((ran("normal"), ran("confirmed")), (0, 0), "{what}");
+        let agreed = cx.approving(question.digest);
+        stack
+            .execute_tool_call_confirmed(&call, &agreed)
+            .await
+            .unwrap();
+        assert_eq!((ran("normal"), ran("confirmed")), (0, 1), "{what}");
+        let entry = audit.entries.lock().unwrap().pop().unwrap();
+        assert_eq!(entry.result, AuditResult::Success, "{what}");
+        // No user can be prompted: the call is refused, and the hint names the flag.
+        let alone = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::Nobody);
+        let refused = stack.execute_tool_call(&call, &alone).await.unwrap_err();
+        assert!(refused.to_string().contains("--yes"), "{what}: {refused}");
+        // The user says no.
+        let no = cx.with_answer(Answer::No(None));
+        let refused = stack.execute_tool_call(&call, &no).await.unwrap_err();
+        assert_eq!(refused.category(), Category::PolicyBlocked, "{what}");
+        assert_eq!((ran("normal"), ran("confirmed")), (0, 1), "{what}");
+        // Nobody watches: the confirmation is skipped, and the call takes the confirmed path.
+        let mut unattended = call.clone();
+        unattended.phase = Phase::Autonomous;
+        stack.execute_tool_call(&unattended, &alone).await.unwrap();
+        let last = recorder.log().pop().unwrap();
+        assert!(
+            !last.is_empty() && ran("normal") + ran("confirmed") == 2,
+            "{what}"
+        );
+    };
+    let (read, mutate) = (Annotations::READ, Annotations::MUTATE);
+    for mode in [Mode::Ask, Mode::AutoEdit, Mode::Full] {
+        check(read, mode, false, false, false).await;
+        check(read, mode, false, true, true).await;
+        check(read, mode, true, true, true).await;
+        check(mutate, mode, true, true, true).await;
+    }
+    check(read, Mode::Plan, false, true, true).await;
+    check(mutate, Mode::Full, false, false, false).await;
+    check(mutate, Mode::Full, true, false, false).await;
+    check(mutate, Mode::Full, false, true, true).await;
+    check(mutate, Mode::AutoEdit, false, true, true).await;
+}
+
+/// Proves PERM-30: the level of trust reaches every executor, through every wrapper.
+#[tokio::test]
+async fn trust_reaches_every_executor() {
+    let recorders = [
+        Recorder::new("a", Annotations::READ),
+        Recorder::new("b", Annotations::MUTATE),
+        Recorder::new("c", Annotations::ANYTHING),
+    ];
+    let wrapped = |at: usize| -> Arc<dyn ErasedToolExecutor> {
+        Arc::new(DynExecutor(Arc::new(recorders[at].clone())))
+    };
+    let stack = stack::build(StackParts {
+        executors: vec![("a", wrapped(0)), ("b", wrapped(1)), ("c", wrapped(2))],
+        ..StackParts::default()
+    });
+    let stack = stack.unwrap();
+    for level in [
+        TrustLevel::Untrusted,
+        TrustLevel::Provisional,
+        TrustLevel::Trusted,
+    ] {
+        stack.set_effective_trust(level);
+        for recorder in &recorders {
+            let last = recorder.log().pop();
+            let expect = format!("trust {}", level.as_str());
+            assert_eq!(last, Some(expect), "{}", recorder.def.id);
+        }
+    }
 }
 
 /// Proves PERM-30: the level reaches the layers and is in the trail.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use zeph_core::agent::history::HistoryError;
 use zeph_core::{Agent, AgentBuilder, Channel};
 use zeph_llm::LlmProvider;
-use zeph_tools::Phase;
+use zeph_tools::{Mode, Phase};
 
 use super::Assembly;
 
@@ -72,7 +72,11 @@ impl Assembly {
             session: session.to_owned(),
             project: self.env.cwd.clone(),
             caller_id: by.caller_id,
-            phase: by.phase,
+            phase: match self.permissions.mode {
+                // In this mode the agent looks, and makes a plan.
+                Mode::Plan if by.phase == Phase::Executor => Phase::Planner,
+                _ => by.phase,
+            },
             reload: Some(Arc::clone(&self.reload) as _),
             response_schema: schema,
         }

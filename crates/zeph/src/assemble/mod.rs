@@ -71,6 +71,7 @@ pub(crate) use reload::Reloader;
 pub(crate) use secrets::{keep_out, withhold, withhold_environment};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
+pub(crate) use status::unserved_servers;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// What every command that touches tools needs.

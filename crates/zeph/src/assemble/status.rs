@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use zeph_core::agent::StatusLine;
+use zeph_tools::counted::counted_as;
 
 use super::Assembly;
 use super::filters::filter_status;
@@ -17,7 +18,8 @@ impl Assembly {
         let instructions = self.instructions.summary();
         let gates = gates(&self.loaded.config);
         let shell = Arc::clone(&self.shell);
-        vec![
+        let unserved = unserved_servers(&self.loaded.config);
+        let mut lines: Vec<StatusLine> = vec![
             ("instructions", Arc::new(move |_| clean(&instructions))),
             ("filters", Arc::new(move |_| filter_status(&filters))),
             ("gates", Arc::new(move |_| gates.clone())),
@@ -32,8 +34,34 @@ impl Assembly {
                     jobs => clean(&jobs.join(", ")),
                 }),
             ),
-        ]
+        ];
+        if let Some(unserved) = unserved {
+            lines.push(("mcp", Arc::new(move |_| clean(&unserved))));
+        }
+        lines
     }
+}
+
+/// The judge of calls: its provider, the number of policies, and the result if it cannot decide.
+fn judged_by(config: &Config) -> String {
+    let policy = &config.tools.adversarial_policy;
+    let provider = match policy.provider.as_str() {
+        "" => "provider of the conversation",
+        name => name,
+    };
+    let policies = counted_as(policy.policies.len(), "policy", "policies");
+    format!("{provider}, {policies}, fail_open = {}", policy.fail_open)
+}
+
+/// The MCP servers of the configuration that this build cannot serve, with the reason; `None` without any.
+pub(crate) fn unserved_servers(config: &Config) -> Option<String> {
+    let lack = zeph_mcp::LACKS?;
+    let servers = config.mcp.servers.iter().filter(|server| server.enabled);
+    let names: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!("not served: {} ({lack})", names.join(", ")))
 }
 
 /// The mode, the rules, and which of the gates that can be switched are on.
@@ -47,10 +75,13 @@ fn gates(config: &Config) -> String {
         ("anomaly", tools.anomaly.enabled),
         ("utility", tools.utility.enabled),
     ];
-    let on: Vec<&str> = switched
+    let on: Vec<String> = switched
         .iter()
         .filter(|(_, on)| *on)
-        .map(|(name, _)| *name)
+        .map(|(name, _)| match *name {
+            "adversarial" => format!("adversarial ({})", judged_by(config)),
+            name => name.to_owned(),
+        })
         .collect();
     let on = match on.as_slice() {
         [] => String::new(),

@@ -357,6 +357,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
             invocation: InvocationHint::ToolCall,
             annotations: Annotations::ANYTHING,
             aliases: &[],
+            alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
             about: zeph_tools::gate::About::Arguments,

@@ -279,13 +279,15 @@ impl ToolExecutor for SkillExecutor {
 
     fn set_skill_env(&self, _env: Option<SkillEnv>) {}
 
-    fn set_effective_trust(&self, _trust: TrustLevel) {}
+    fn set_effective_trust(&self, trust: TrustLevel) {
+        self.own.set_effective_trust(trust);
+    }
 
     fn is_tool_retryable(&self, _tool_id: &str) -> bool {
         false
     }
 
-    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
-        false
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
+        self.own.requires_confirmation(call)
     }
 }

@@ -1,5 +1,6 @@
 //! Pages as Markdown, and their parts by selectors.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -9,6 +10,11 @@ use url::Url;
 
 use super::rig::{Server, answer, page};
 use crate::category::ToolErrorCategory as Category;
+use crate::overflow::{
+    NewEntry, OverflowConfig, OverflowEntry, OverflowError, OverflowRef, OverflowStore, StoredBlock,
+};
+use crate::web::WebScrapeExecutor;
+use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
 use crate::web::html::{outer_html, parse};
 use crate::web::limit::Limit;
@@ -346,28 +352,93 @@ async fn fetch_reads_text_as_it_is_and_refuses_the_rest_by_name() {
     assert!(output.summary.contains("(no text)"), "{}", output.summary);
 }
 
-/// Proves WEB-2: what is too long for one result is cut, and that is said.
+/// Proves WEB-2: a long page reaches the overflow layer whole.
 #[tokio::test]
-async fn a_long_page_is_shown_in_part() {
+async fn long_page_is_returned_whole() {
     let server = Server::start().await;
     server.on("/", page("<p>some words</p>".repeat(20_000)));
     let output = server.fetch(&server.url("/")).await.unwrap();
-    assert!(output.summary.len() < 50 * 1024, "{}", output.summary.len());
-    assert!(
-        output
-            .summary
-            .contains("bytes are shown; web_scrape gets single parts")
-    );
-    assert_eq!(output.raw_response.unwrap()["truncated"], true);
+    assert_eq!(output.summary.matches("some words").count(), 20_000);
+    assert_eq!(output.raw_response.unwrap()["truncated"], false);
     let params = json!({"url": server.url("/"), "select": "body"});
     let output = server.call("web_scrape", params).await.unwrap();
-    assert!(output.summary.len() < 50 * 1024, "{}", output.summary.len());
-    assert!(
-        output
-            .summary
-            .contains("1 of 1 matches are shown; there is too much text")
-    );
-    assert_eq!(output.raw_response.unwrap()["truncated"], true);
+    assert_eq!(output.summary.matches("some words").count(), 20_000);
+    assert!(output.summary.contains("1 of 1 matches are shown)"));
+    assert_eq!(output.raw_response.unwrap()["truncated"], false);
+}
+
+/// Stores the texts that it is given; nothing reads them back through it.
+#[derive(Default)]
+struct Stored(std::sync::Mutex<Vec<NewEntry>>);
+
+#[async_trait::async_trait]
+impl OverflowStore for Stored {
+    async fn put(&self, entry: NewEntry) -> Result<(), OverflowError> {
+        self.0.lock().unwrap().push(entry);
+        Ok(())
+    }
+
+    async fn find(
+        &self,
+        _conversation: &str,
+        _reference: OverflowRef,
+    ) -> Result<Option<OverflowEntry>, OverflowError> {
+        Ok(None)
+    }
+
+    async fn block(
+        &self,
+        _conversation: &str,
+        _reference: OverflowRef,
+        _number: usize,
+    ) -> Result<Option<StoredBlock>, OverflowError> {
+        Ok(None)
+    }
+}
+
+/// Proves WEB-2: text beyond the threshold of the overflow store is stored, for both tools and every kind of text.
+#[tokio::test]
+async fn long_page_is_stored_and_shortened() {
+    let server = Server::start().await;
+    let lines: Vec<String> = (0..20_000).map(|at| format!("line number {at}")).collect();
+    server.on("/html", page(format!("<p>{}</p>", lines.join("<br>"))));
+    let kind = [("content-type", "text/plain")];
+    server.on("/text", answer("200 OK", &kind, &lines.join("\n")));
+    let check = async |tool: &'static str, params: Value| {
+        let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
+        let store = Arc::new(Stored::default());
+        let stack = crate::stack::build(crate::stack::StackParts {
+            executors: vec![("web", Arc::new(WebScrapeExecutor::with_client(client)))],
+            overflow: Some((Arc::clone(&store) as _, OverflowConfig::default())),
+            permissions: crate::Permissions::of(crate::Mode::Full),
+            ..Default::default()
+        });
+        let call = crate::ToolCall::new("1", tool, params, "session_1");
+        let cx = crate::CallContext::detached();
+        let output = stack.unwrap().execute_tool_call(&call, &cx).await;
+        let summary = output.unwrap().unwrap().summary;
+        assert!(summary.len() < 51_000, "{tool}: {}", summary.len());
+        for shown in ["line number 0\n", "line number 19999", "read_overflow"] {
+            assert!(summary.contains(shown), "{tool}: {shown:?}");
+        }
+        let stored = store.0.lock().unwrap();
+        let [entry] = stored.as_slice() else {
+            panic!("{tool}: {} entries", stored.len())
+        };
+        assert!(
+            entry.text.bytes() > 380_000,
+            "{tool}: {}",
+            entry.text.bytes()
+        );
+    };
+    for place in ["/html", "/text"] {
+        check("fetch", json!({"url": server.url(place)})).await;
+    }
+    check(
+        "web_scrape",
+        json!({"url": server.url("/html"), "select": "p"}),
+    )
+    .await;
 }
 
 const SHOP: &str = "<title>Shop</title><ul id=goods>\

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use serde::Serialize;
 use zeph_memory::Store;
+use zeph_tools::counted::counted_as;
 use zeph_tools::shell::SandboxMode;
 use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{AddedRules, Assembly, AuditLines, chosen_config, judge};
+use crate::assemble::{AddedRules, Assembly, AuditLines, chosen_config, judge, unserved_servers};
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
 
@@ -79,6 +80,8 @@ async fn checks(global: &GlobalArgs) -> Vec<Check> {
     checks.push(tools);
     checks.push(filters(&loaded, &env));
     checks.extend(adversarial(&loaded, &env, global).await);
+    let unserved = unserved_servers(&loaded.config);
+    checks.extend(unserved.map(|detail| check("mcp", Verdict::Warning, detail)));
     checks.push(audit(&loaded));
     checks.push(shell(&env));
     checks.push(sandbox(&loaded));
@@ -164,8 +167,8 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
         return None;
     }
     let otherwise = match policy.fail_open {
-        true => "calls without a verdict RUN (`fail_open`)",
-        false => "calls without a verdict are refused",
+        true => "calls without a verdict RUN (`fail_open = true`)",
+        false => "calls without a verdict are refused (`fail_open = false`)",
     };
     let provider = match judge(loaded, env, global.model.as_deref()) {
         Ok(provider) => provider,
@@ -176,8 +179,8 @@ async fn adversarial(loaded: &Loaded, env: &Environment, global: &GlobalArgs) ->
     };
     let (name, model) = (provider.name(), provider.model());
     let detail = format!(
-        "{name} ({model}) judges calls by {} policies; {otherwise}",
-        policy.policies.len()
+        "{name} ({model}) judges calls by {}; {otherwise}",
+        counted_as(policy.policies.len(), "policy", "policies")
     );
     let mut configured = loaded.config.llm.providers.iter();
     let url = match configured.find(|config| config.name == name) {

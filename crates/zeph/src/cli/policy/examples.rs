@@ -97,7 +97,7 @@ fn try_one(
     is_about: &dyn Fn(&CallSubject<'_>) -> bool,
 ) -> Result<bool, String> {
     let params = arguments_of(def, arguments).map_err(|error| error.to_string())?;
-    let params: Value = match fitting(def, params.clone()) {
+    let params: Value = match fitting(def, &def.id, params.clone()) {
         Ok(params) => params,
         // What is left out of an example stays out.
         Err(_) if !arguments.trim_start().starts_with('{') => params,

@@ -25,10 +25,11 @@ use crate::output::stored_json;
 pub(super) fn explain(
     gates: &Gates,
     def: &ToolDef,
+    name: &str,
     params: Value,
     as_json: bool,
 ) -> anyhow::Result<String> {
-    let call = Gates::call(def, fitting(def, params)?, Phase::default());
+    let call = Gates::call(def, fitting(def, name, params)?, Phase::default());
     let (call, def, trust) = gates.as_judged(call, def)?;
     let subject = gates.subject(&call, def);
     let judgement = gates.judge_whole(&call, &subject, trust)?;

@@ -27,7 +27,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: PolicyCommand) -> anyhow::
         } => {
             let def = gates.tool(&tool)?;
             let params = arguments_of(def, &arguments)?;
-            let text = explain::explain(&gates, def, params, json)?;
+            let text = explain::explain(&gates, def, &tool, params, json)?;
             match json {
                 true => print_as_is(&text)?,
                 false => print(&text)?,
@@ -66,8 +66,8 @@ fn arguments_of(def: &ToolDef, text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// The arguments as the tool would get them, or why they do not fit.
-fn fitting(def: &ToolDef, params: Value) -> Result<Value, ToolError> {
-    let prepared = zeph_tools::params::prepare(def, &params)?;
+/// The arguments of a call under `name` as the tool receives them, or the reason why they do not fit.
+fn fitting(def: &ToolDef, name: &str, params: Value) -> Result<Value, ToolError> {
+    let prepared = zeph_tools::params::prepare_as(def, name, &params)?;
     Ok(prepared.params.unwrap_or(params))
 }
