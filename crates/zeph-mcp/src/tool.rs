@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use zeph_tools::foreign_schema::ForeignSchema;
 use zeph_tools::gate::About;
 use zeph_tools::{Annotations, InvocationHint, Offered, Risk, ToolDef, TrustLevel};
 
@@ -22,6 +23,8 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_DESCRIPTION: usize = 2048;
 /// The most bytes of a schema.
 const LONGEST_SCHEMA: usize = 32 * 1024;
+/// Characters of the reason why a schema cannot be used.
+const MAX_REASON: usize = 300;
 /// How deep a schema may be.
 const DEEPEST_SCHEMA: usize = 32;
 
@@ -69,6 +72,12 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
     let id = id_of(&server.name, name).map_err(&refused)?;
     let schema = raw.get("inputSchema").unwrap_or(&Value::Null);
     let parameters = parameters(schema).map_err(&refused)?;
+    let foreign = ForeignSchema::compile(schema).map_err(|why| {
+        refused(format!(
+            "its schema cannot be used: {}",
+            line(&why, MAX_REASON)
+        ))
+    })?;
     let description = raw.get("description").and_then(Value::as_str);
     let description = description.unwrap_or_default();
     let shown = match plain(description.trim(), LONGEST_DESCRIPTION) {
@@ -88,6 +97,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
             alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
+            foreign: Some(foreign),
             about: About::Arguments,
             offered: Offered::AtOnce,
         },

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::foreign_schema::ForeignSchema;
 use crate::gate::About;
 use crate::schema;
 
@@ -117,6 +118,9 @@ pub struct ToolDef {
     pub param_aliases: &'static [(&'static str, &'static str)],
     /// Parameters that carry contents of files: they stay out of audit entries.
     pub content_params: &'static [&'static str],
+    /// The compiled schema if a server wrote it; arguments of our own tools are checked without.
+    #[serde(skip)]
+    pub foreign: Option<ForeignSchema>,
     /// Which parameters say what a call is about; rules of permissions are compared with these.
     #[serde(skip)]
     pub about: About,
@@ -142,6 +146,7 @@ impl ToolDef {
             alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
+            foreign: None,
             about: About::Arguments,
             offered: Offered::AtOnce,
         }

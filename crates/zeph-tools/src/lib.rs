@@ -28,6 +28,7 @@ pub mod executor;
 #[cfg(any(feature = "policy-enforcer", feature = "shell"))]
 mod expressions;
 pub mod feedback;
+pub mod foreign_schema;
 pub mod gate;
 mod grams;
 pub mod hidden;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::def::ToolDef;
 use crate::error::ToolError;
+use crate::foreign_schema::{Fault, ForeignSchema};
 use crate::registry::nearest;
 
 /// Arguments that fit the schema.
@@ -56,6 +57,9 @@ pub fn prepare_as(def: &ToolDef, id: &str, params: &Value) -> Result<Prepared, T
 /// [`ToolError::InvalidParameters`]; the message names the JSON pointer, what was expected and
 /// what came.
 pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
+    if let Some(schema) = &def.foreign {
+        return prepare_foreign(def, schema, params);
+    }
     if params.is_object() && violations(&def.parameters, params).is_empty() {
         return Ok(Prepared {
             params: None,
@@ -76,11 +80,51 @@ pub fn prepare(def: &ToolDef, params: &Value) -> Result<Prepared, ToolError> {
     }
 }
 
+/// Checks `params` against a schema that a server wrote, and repairs them only if the result fits it.
+fn prepare_foreign(
+    def: &ToolDef,
+    schema: &ForeignSchema,
+    params: &Value,
+) -> Result<Prepared, ToolError> {
+    let mut repairs = Vec::new();
+    let object = Value::Object(into_object(params, &mut repairs)?);
+    let faults = schema.faults(&object);
+    let fitting = match faults.is_empty() {
+        true => object,
+        false => match schema.repair(&object) {
+            Some((repaired, more)) => {
+                repairs.extend(more);
+                repaired
+            }
+            None => return Err(foreign_error(def, &faults)),
+        },
+    };
+    // JSON Schema allows unknown fields by default. They are refused as those of our own tools are.
+    let mut unknown = violations(&def.parameters, &fitting);
+    unknown.retain(|violation| violation.unknown);
+    if !unknown.is_empty() {
+        return Err(to_error(def, &unknown));
+    }
+    let params = (fitting != *params).then_some(fitting);
+    Ok(Prepared { params, repairs })
+}
+
+fn foreign_error(def: &ToolDef, faults: &[Fault]) -> ToolError {
+    let faults = faults.iter().map(|fault| Violation {
+        wrong_type: fault.wrong_type,
+        unknown: false,
+        message: fault.message.clone(),
+    });
+    to_error(def, &faults.collect::<Vec<_>>())
+}
+
 /// One thing that does not fit.
 #[derive(Debug, Clone, PartialEq)]
 struct Violation {
     /// Whether it is the JSON type that is wrong.
     wrong_type: bool,
+    /// Whether it is a field that the schema does not name.
+    unknown: bool,
     /// The sentence: pointer, expected, came.
     message: String,
 }
@@ -279,6 +323,7 @@ fn collect(schema: &Value, value: &Value, pointer: &str, found: &mut Vec<Violati
     let mut report = |wrong_type: bool, message: String| {
         found.push(Violation {
             wrong_type,
+            unknown: false,
             message,
         });
     };
@@ -341,6 +386,7 @@ fn collect_object(
                 .unwrap_or_default();
             found.push(Violation {
                 wrong_type: false,
+                unknown: false,
                 message: format!("{} is missing: expects {kind}", at(&below(pointer, name))),
             });
         }
@@ -355,6 +401,7 @@ fn collect_object(
             (None, None) if takes_others(schema) => {}
             (None, _) => found.push(Violation {
                 wrong_type: false,
+                unknown: true,
                 message: unknown_field(properties, &below(pointer, name), name),
             }),
         }
@@ -363,7 +410,19 @@ fn collect_object(
 
 /// Whether a schema, which is none of ours, may name more properties elsewhere.
 fn takes_others(schema: &Value) -> bool {
-    const ELSEWHERE: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
+    const ELSEWHERE: [&str; 11] = [
+        "$ref",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "dependencies",
+        "patternProperties",
+        "unevaluatedProperties",
+    ];
     ELSEWHERE
         .iter()
         .any(|keyword| schema.get(keyword).is_some())
@@ -413,12 +472,12 @@ fn bound_violation(schema: &Value, value: &Value) -> Option<String> {
 }
 
 /// The JSON pointer (RFC 6901) of the field `name` of what is at `pointer`.
-fn below(pointer: &str, name: &str) -> String {
+pub(crate) fn below(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// The JSON pointer as it stands in messages.
-fn at(pointer: &str) -> String {
+pub(crate) fn at(pointer: &str) -> String {
     if pointer.is_empty() {
         "the object".to_owned()
     } else {
@@ -427,7 +486,7 @@ fn at(pointer: &str) -> String {
 }
 
 /// Type and, when short, text of a value.
-fn describe(value: &Value) -> String {
+pub(crate) fn describe(value: &Value) -> String {
     let kind = match value {
         Value::Null => return "null".to_owned(),
         Value::Bool(_) => "boolean",

@@ -130,7 +130,9 @@ impl ToolExecutor for Recorder {
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
-        self.note(format!("requires_confirmation {}", call.tool));
+        if self.demanding {
+            self.note(format!("requires_confirmation {}", call.tool));
+        }
         self.demanding && call.tool == self.def.id
     }
 }

@@ -360,6 +360,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
             alias_defaults: &[],
             param_aliases: &[],
             content_params: &[],
+            foreign: None,
             about: zeph_tools::gate::About::Arguments,
             offered: zeph_tools::def::Offered::AtOnce,
         },

@@ -426,7 +426,7 @@ async fn long_page_is_stored_and_shortened() {
             panic!("{tool}: {} entries", stored.len())
         };
         assert!(
-            entry.text.bytes() > 380_000,
+            entry.text.bytes() > 340_000,
             "{tool}: {}",
             entry.text.bytes()
         );
