@@ -365,7 +365,7 @@ fn facts_are_found_by_what_they_mean() {
         .zeph(["tools", "call", "memory_search", &query])
         .code(0)
         .stdout;
-    assert_has(&found, &["Nothing that is kept"]);
+    assert_has(&found, &["No saved fact"]);
 }
 
 /// Proves NAT-1: calls that no model makes find facts by what they mean too, with the provider that
@@ -382,7 +382,7 @@ fn a_call_without_a_model_finds_by_meaning() {
         saved.code(0);
     }
     let search = || call("memory_search", json!({ "query": "what may I remove" }));
-    let none = "Nothing that is kept fits";
+    let none = "No saved fact";
     assert_has(&search().code(0).stdout, &[none]);
     assert_eq!(asked(&server), [[""; 0]; 0]);
     home.config(&format!("llm.embed_provider = \"local\"\n{config}"));
@@ -420,7 +420,7 @@ fn the_oldest_fact_is_found_by_what_it_means() {
          SELECT 'task ' || n || iif(n % 2, ' regex', ''), 's', '/p', n FROM n",
     );
     let before = asked(&server).concat().len();
-    let none = "Nothing that is kept fits";
+    let none = "No saved fact";
     assert_has(&search(), &[none]);
     assert_eq!(asked(&server).concat().len(), before + 1001);
     assert_has(&search(), &["rubbish is for Monday"]);

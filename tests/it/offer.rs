@@ -161,6 +161,7 @@ fn only_complex_tools_of_native_callers_are_asked_to_think() {
         "bash",
         "copy_path",
         "edit",
+        "find_path",
         "grep",
         "move_path",
         "read_overflow",
