@@ -135,7 +135,7 @@ impl MemorySearch {
         Self {
             def: ToolDef::new::<SearchParams>(
                 "memory_search",
-                "Find saved facts and text of earlier conversations of this project.",
+                "Find saved facts and earlier conversations.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ
