@@ -41,6 +41,14 @@ fn what_is_blocked_does_not_run_even_with_yes() {
         "timeout 5 sudo x",
         "ls; su\"d\"o x",
         "echo $'\\\\'; sudo x; echo \\'",
+        "setarch -R sudo x",
+        "tar -I 'sudo x' -cf a.tar .",
+        "TAR_OPTIONS=--to-command=sudo tar xf a.tar",
+        "split --filter='sudo x' f",
+        "git -c alias.x='!sudo x' x",
+        "GIT_SSH_COMMAND='sudo x' git fetch",
+        "find . -exec env sudo x {} +",
+        "make SHELL=sudo",
     ] {
         let form = form(&home, command, &["--yes"]);
         assert_eq!(
@@ -119,4 +127,23 @@ fn the_configuration_extends_the_blocklist() {
     home.zeph(["config", "check"])
         .code(2)
         .says(&["config.toml:2:", "\"evil\" is not a construct"]);
+}
+
+/// Proves SH-12: text that a program would run and that cannot be inspected does not run unattended.
+#[test]
+fn text_for_programs_needs_confirmation() {
+    let home = home_with_sudo();
+    for command in [
+        "printf 'all:\\n\\tsudo x\\n' | make -f -",
+        "echo '1e sudo x' | sed -f - /etc/hostname",
+        "echo 'BEGIN{system(\"sudo x\")}' | awk -f -",
+        "make --eval='$(shell sudo x)'",
+        "LD_PRELOAD=./x.so ls",
+        "find . $X -maxdepth 0",
+        "echo x | xargs find .",
+    ] {
+        let form = form(&home, command, &[]);
+        assert_ne!(form["error_category"], Value::Null, "{command}: {form}");
+        assert!(!home.has("marker"), "{command}: it ran");
+    }
 }

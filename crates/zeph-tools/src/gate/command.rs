@@ -41,6 +41,10 @@ pub struct CommandPart {
     pub kind: PartKind,
     /// In how many others it is nested.
     pub depth: usize,
+    /// The indexes of the words with an option that is not known to be harmless.
+    pub unlisted: Vec<usize>,
+    /// The number of leading words of which all calls with harmless options can be allowed at once.
+    pub offered: usize,
     /// As an allow rule sees it: blanks inside words are none between them.
     pub(crate) strict: Text,
     /// As other rules see it: with assignments, without, and with the file name alone.

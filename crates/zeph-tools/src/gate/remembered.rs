@@ -6,6 +6,8 @@
 //! (`sudo`, `xargs`, an interpreter), that sets variables, or of which something is not known before
 //! it runs; and never what a redirection writes to, which is a `write` of its own.
 //!
+//! A pattern with wildcards covers other options only if they are known to be harmless.
+//!
 //! Case matters as far as the pattern is literal, since what a person saw was in one case.
 
 use std::path::Path;
@@ -21,129 +23,6 @@ use super::{CommandPart, Followed, PartKind};
 
 /// The tool whose grants hold for what redirections write to.
 const WRITE: &str = "write";
-
-/// Subcommands that work on the project at hand by its own rules: all of their calls are offered.
-/// Of any other command the very text is.
-const BY_SUBCOMMAND: &[(&str, &[&str])] = &[
-    (
-        "cargo",
-        &[
-            "bench", "build", "check", "clippy", "doc", "fmt", "metadata", "nextest", "test",
-            "tree",
-        ],
-    ),
-    ("docker", &["images", "inspect", "logs", "ps"]),
-    (
-        "git",
-        &[
-            "add",
-            "blame",
-            "commit",
-            "describe",
-            "diff",
-            "log",
-            "ls-files",
-            "rev-parse",
-            "shortlog",
-            "show",
-            "status",
-        ],
-    ),
-    ("go", &["build", "fmt", "list", "test", "vet"]),
-    ("kubectl", &["describe", "get", "logs", "top"]),
-    ("npm", &["ls", "outdated"]),
-    ("pip", &["list", "show"]),
-    ("pnpm", &["ls", "outdated"]),
-];
-
-/// Options with which a command runs another one, works somewhere else or writes where it is told.
-/// Longer words that begin with them count as well, and those that they begin with: programs take long
-/// options cut short.
-const AT_LARGE: &[(&str, &[&str])] = &[
-    (
-        "cargo",
-        &[
-            "--config",
-            "--manifest-path",
-            "--target-dir",
-            "--artifact-dir",
-            "--out-dir",
-            "-C",
-            "-Z",
-        ],
-    ),
-    (
-        "git",
-        &[
-            "-c",
-            "-C",
-            "-O",
-            "--config-env",
-            "--exec",
-            "--ext-diff",
-            "--git-dir",
-            "--open-files-in-pager",
-            "--output",
-            "--receive-pack",
-            "--template",
-            "--textconv",
-            "--upload-pack",
-            "--work-tree",
-        ],
-    ),
-    (
-        "go",
-        &[
-            "-C",
-            "-o",
-            "-exec",
-            "--exec",
-            "-toolexec",
-            "--toolexec",
-            "-vettool",
-            "--vettool",
-            "-overlay",
-            "--overlay",
-            "-modfile",
-            "--modfile",
-            "-ldflags",
-            "--ldflags",
-            "-gccgoflags",
-            "--gccgoflags",
-        ],
-    ),
-    ("kubectl", &["--kubeconfig"]),
-    ("man", &["-P", "-H", "--pager", "--html"]),
-    (
-        "npm",
-        &[
-            "-C",
-            "--prefix",
-            "--script-shell",
-            "--node-options",
-            "--globalconfig",
-            "--userconfig",
-        ],
-    ),
-    ("pip", &["--python"]),
-    ("pnpm", &["-C", "--dir", "--script-shell", "--node-options"]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    ("rsync", &["-e", "--rsh"]),
-    ("sort", &["-o", "--output", "--compress-program"]),
-    (
-        "tar",
-        &[
-            "-I",
-            "--checkpoint-action",
-            "--info-script",
-            "--new-volume-script",
-            "--rmt-command",
-            "--rsh-command",
-            "--to-command",
-            "--use-compress-program",
-        ],
-    ),
-];
 
 /// Something that may run without a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -357,20 +236,7 @@ fn stands_alone(part: &CommandPart) -> Result<(), String> {
     if part.text.chars().any(char::is_control) {
         return Err("it has line breaks in it".to_owned());
     }
-    let options = AT_LARGE.iter().find(|(program, _)| *program == name);
-    let options = options.map_or(&[][..], |(_, options)| options);
-    let mut words = part.words.iter().skip(1);
-    let cut_short = |word: &str, option: &str| {
-        let name = word.split('=').next().unwrap_or_default();
-        name.len() > 2 && name.starts_with("--") && option.starts_with(name)
-    };
-    let is_one = |word: &str, option: &str| word.starts_with(option) || cut_short(word, option);
-    match words.find(|word| options.iter().any(|option| is_one(word, option))) {
-        Some(word) => Err(format!(
-            "with `{word}`, `{name}` can run something else or work elsewhere"
-        )),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// The name of the file that a part runs.
@@ -380,15 +246,40 @@ fn program(part: &CommandPart) -> &str {
 }
 
 fn part_pattern(part: &CommandPart) -> String {
-    let word = |at: usize| part.words.get(at).map_or("", String::as_str);
-    let known = BY_SUBCOMMAND
-        .iter()
-        .any(|(program, subs)| *program == word(0) && subs.contains(&word(1)));
-    if known {
-        return format!("{} {} *", word(0), word(1));
+    if part.offered > 0 && part.unlisted.is_empty() {
+        return format!("{} *", part.words[..part.offered].join(" "));
     }
     let words: Vec<String> = part.words.iter().map(|word| escape_word(word)).collect();
     words.join(" ")
+}
+
+/// Whether a pattern shows each option of a part that is not known to be harmless: the word of the option is
+/// in front of the first wildcard.
+fn shows_options(pattern: &str, part: &CommandPart) -> bool {
+    let shown = literal_words(pattern);
+    part.unlisted.iter().all(|at| *at < shown)
+}
+
+/// The number of words in front of the first wildcard of a pattern.
+fn literal_words(pattern: &str) -> usize {
+    let (mut words, mut inside) = (0, false);
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '*' | '?' => return words,
+            ' ' => {
+                words += usize::from(inside);
+                inside = false;
+                continue;
+            }
+            '\\' => {
+                characters.next();
+            }
+            _ => {}
+        }
+        inside = true;
+    }
+    words + usize::from(inside)
 }
 
 fn path_pattern(path: &SubjectPath, places: &Followed<'_>) -> Result<String, String> {
@@ -421,6 +312,7 @@ pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
             .and_then(|command| command.parts.get(at))
             .is_some_and(|part| {
                 own && stands_alone(part).is_ok()
+                    && shows_options(&grant.pattern, part)
                     && shares_case(&grant.pattern, &part.text, TEXT)
                     && Pattern::of_words(&grant.pattern, places)
                         .is_ok_and(|pattern| pattern.matches(&part.strict))

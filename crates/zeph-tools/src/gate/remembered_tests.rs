@@ -65,6 +65,15 @@ fn what_is_proposed() {
     one("cargo test", "cargo test *");
     one("cargo test --lib 'a b'", "cargo test *");
     one("cargo install x", "cargo install x");
+    one("git diff --output=x", "git diff --output=x");
+    one("git stash list", "git stash list *");
+    one("git --no-pager log", "git --no-pager log");
+    one("cargo nextest run --lib", "cargo nextest run *");
+    one("cargo test --target-dir x", "cargo test --target-dir x");
+    one("npm ls --cache d", "npm ls --cache d");
+    one("pip list --log f", "pip list --log f");
+    one("tar tf a.tar", "tar tf a.tar");
+    one("sort -uo f g", "sort -uo f g");
     one("cargo +nightly test", "cargo +nightly test");
     one("git status", "git status *");
     one("git push origin main", "git push origin main");
@@ -144,7 +153,6 @@ fn what_is_not_proposed() {
         "cargo test --config build.rustc-wrapper=x",
         "`cargo` runs another",
     );
-    command("git diff --output=/etc/x", "with `--output=/etc/x`");
     command("sort --compress-prog=./x y", "`sort` runs another");
     command("tar --to-comm ./x -xf y", "`tar` runs another");
     command("julia x.jl", "`julia` runs what it is given");
@@ -208,7 +216,41 @@ fn what_is_covered() {
     ask("touch A", "touch a");
     ask("echo a\\*", "echo ab");
     // What a person widens to everything is still no wrapper.
-    allow("*", "rm -rf x");
+    allow("*", "rm x");
+    ask("*", "rm -rf x");
+    allow("rm -rf *", "rm -rf x");
+    ask("rm -r *", "rm -rf x");
+    ask("rm *", "rm -rf x");
+    allow("sort *", "sort -rn f");
+    ask("sort *", "sort -uo f g");
+    ask("sort *", "sort -of g");
+    ask("sort *", "sort --outp f g");
+    ask("sort *", "sort -T d g");
+    allow("sort -o *", "sort -o f");
+    allow("tar *", "tar tvf x.tar");
+    ask("tar *", "tar cIf ./x y");
+    ask("tar *", "tar xf y");
+    ask("git grep *", "git grep -nO x");
+    allow("git grep *", "git grep -ni x");
+    allow("pip list *", "pip list --outdated");
+    ask("pip list *", "pip list --log f");
+    ask("pip list *", "pip list --lo f");
+    allow("npm ls *", "npm ls --depth=0");
+    ask("npm ls *", "npm ls --cache d");
+    allow("git log *", "git log --oneline -5 -- f");
+    ask("git log *", "git log --output=f");
+    ask("git log *", "git log --outp=f");
+    ask("git *", "git -C d status");
+    allow("git -C d *", "git -C d status");
+    allow("npm run *", "npm run build");
+    ask("npm run *", "npm run build --if-present");
+    allow(
+        "npm run build --if-present *",
+        "npm run build --if-present x",
+    );
+    ask("dd *", "dd if=a of=b");
+    ask("make *", "make CC=x");
+    allow("make *", "make all");
     ask("*", "sudo rm");
     ask("*", "python3 x.py");
     ask("*", "git diff --output=x");

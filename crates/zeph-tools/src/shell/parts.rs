@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use foldhash::fast::RandomState;
 
 use super::policy::{
-    Parsed, Part, Start, Verdict, Word, kind_of, name_of, normal, runs_any, tree::Assignment,
-    visit_from,
+    Parsed, Part, Start, Verdict, Word, kind_of, name_of, normal, options, runs_any,
+    tree::Assignment, visit_from,
 };
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, PartKind, ReadCommand};
@@ -159,7 +159,10 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
         .iter()
         .map(|(name, value)| format!("{name}={}", value.as_deref().unwrap_or("…")));
     let text: Vec<String> = front.chain(shown.iter().cloned()).collect();
+    let options = options(words);
     CommandPart {
+        unlisted: options.unlisted,
+        offered: options.offered,
         assignments: assigned,
         text: text.join(" "),
         words: shown,

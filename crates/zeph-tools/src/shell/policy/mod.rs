@@ -4,7 +4,7 @@
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
 //! downloads, `programs` is the table of programs that execute text they are given, `find` judges its predicates, `wrappers` and `runners` find the
 //! commands of programs with options of their own, `shells` judges the scripts of shells, `evaluated` what
-//! bash evaluates a second time, and `targets` what is destroyed. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
+//! bash evaluates a second time, `targets` what is destroyed, and `unconfined` what the OS sandbox does not confine. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
@@ -31,6 +31,7 @@ mod runners;
 mod shells;
 mod targets;
 pub(crate) mod tree;
+mod unconfined;
 mod values;
 mod visit;
 mod word;
@@ -47,6 +48,7 @@ pub(super) use kind::kind_of;
 pub(crate) use named::{Named, Role};
 pub(crate) use parse::Parsed;
 pub use parse::parse;
+pub(super) use programs::options;
 pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit, visit_from};

@@ -58,6 +58,16 @@ impl Places {
         }
     }
 
+    /// The sandbox's directories.
+    pub(super) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    /// The user's home.
+    pub(super) fn home_path(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// The directories in which it may work; `None` is any.
     pub(super) fn now(&self) -> &[Option<PathBuf>] {
         &self.now

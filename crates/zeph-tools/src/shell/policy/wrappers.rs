@@ -67,6 +67,7 @@ impl Decider<'_> {
     /// Judges the command that `name` runs.
     pub(super) fn wrapped(&mut self, name: &str, words: &[Word], around: &Around) {
         let arguments = &words[1..];
+        self.unconfined(name, arguments);
         match name {
             "env" => self.env(arguments, around),
             "xargs" => self.xargs(arguments, around),
@@ -95,9 +96,7 @@ impl Decider<'_> {
             _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
                 self.loose(name, arguments, around);
             }
-            _ => {
-                self.by_table(name, arguments, around);
-            }
+            _ => self.by_table(name, arguments, around),
         }
     }
 

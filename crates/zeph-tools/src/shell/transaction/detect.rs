@@ -2,9 +2,10 @@
 //!
 //! Decided on the parsed command, at every depth and through whatever runs other commands. What
 //! cannot be known before it runs counts as writing: a needless snapshot costs time, no more.
-//! What programs do of their own accord (a build, a test suite) is not seen.
+//! What programs do of their own accord (a build, a test suite) is not seen. The options with which
+//! programs write to files are in the table of programs.
 
-use crate::shell::policy::{Part, Verdict, Word, name_of, visit};
+use crate::shell::policy::{Part, Verdict, Word, name_of, options, visit};
 
 /// Commands that write whatever they are given.
 const WRITERS: &[&str] = &[
@@ -60,31 +61,6 @@ const WRITERS: &[&str] = &[
     "xz",
     "zip",
     "zstd",
-];
-
-/// Commands that write with one of these options: words that an argument begins with, and letters
-/// of short options.
-const BY_OPTION: &[(&str, &[&str], &str)] = &[
-    ("sed", &["--in-place"], "i"),
-    ("gsed", &["--in-place"], "i"),
-    ("perl", &[], "i"),
-    ("ruby", &[], "i"),
-    ("awk", &["inplace", "-iinplace"], ""),
-    ("gawk", &["inplace", "-iinplace"], ""),
-    ("dd", &["of="], ""),
-    ("sort", &["--output"], "o"),
-    ("curl", &["--output", "--remote-name"], "oO"),
-    ("yq", &["--inplace"], "i"),
-    ("gofmt", &[], "w"),
-    ("goimports", &[], "w"),
-    ("clang-format", &["-i"], ""),
-    ("prettier", &["--write"], "w"),
-    ("eslint", &["--fix"], ""),
-    (
-        "find",
-        &["-delete", "-fprint", "-fls", "-fprintf", "-fprint0"],
-        "",
-    ),
 ];
 
 /// Commands that write unless one of these arguments is among theirs.
@@ -195,6 +171,9 @@ fn command_writes(words: &[Word]) -> bool {
     let Some(name) = words.first().and_then(Word::known).map(name_of) else {
         return true;
     };
+    if options(words).reads {
+        return false;
+    }
     let arguments = &words[1..];
     let has = |given: &str| arguments.iter().any(|word| word.prefix() == given);
     match name {
@@ -212,14 +191,14 @@ fn command_writes(words: &[Word]) -> bool {
                         && !arguments.is_empty()
                 })
                 || row(UNLESS, name).is_some_and(|unless| !unless.iter().any(|word| has(word)))
-                || BY_OPTION
-                    .iter()
-                    .find(|(known, ..)| *known == name)
-                    .is_some_and(|(_, long, short)| {
-                        arguments.iter().any(|word| is_option(word, long, short))
-                    })
+                || (matches!(name, "awk" | "gawk") && arguments.iter().any(is_inplace))
         }
     }
+}
+
+/// Whether an argument makes `awk` write to its operands.
+fn is_inplace(word: &Word) -> bool {
+    word.known().is_none() || word.prefix().ends_with("inplace")
 }
 
 fn row<'t>(table: &'t [(&str, &'t [&'t str])], name: &str) -> Option<&'t [&'t str]> {
@@ -227,22 +206,6 @@ fn row<'t>(table: &'t [(&str, &'t [&'t str])], name: &str) -> Option<&'t [&'t st
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, words)| *words)
-}
-
-/// Whether an argument is one of these options, or may be one.
-fn is_option(word: &Word, long: &[&str], short: &str) -> bool {
-    let text = word.prefix();
-    if word.known().is_none() && text.is_empty() {
-        return true;
-    }
-    long.iter().any(|option| text.starts_with(option))
-        || (text.starts_with('-')
-            && !text.starts_with("--")
-            // What follows these letters is their value.
-            && text[1..]
-                .chars()
-                .take_while(|letter| !matches!(letter, 'e' | 'f'))
-                .any(|letter| short.contains(letter)))
 }
 
 /// The first argument that is no option; `None` also where it cannot be known.

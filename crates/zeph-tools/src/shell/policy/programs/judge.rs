@@ -45,18 +45,18 @@ impl Row {
 }
 
 impl Decider<'_> {
-    /// Judges a command by the table. Returns whether the table has a row for it.
+    /// Judges a command by the table.
     pub(in crate::shell::policy) fn by_table(
         &mut self,
         name: &str,
         arguments: &[Word],
         around: &Around,
-    ) -> bool {
+    ) {
         let table = match table() {
             Ok(table) => table,
             Err(error) => {
                 self.block(format!("the table of programs cannot be read: {error}"));
-                return true;
+                return;
             }
         };
         if table.hides_subcommand(name, arguments) {
@@ -73,7 +73,6 @@ impl Decider<'_> {
             let arguments = arguments.get(*from..end).unwrap_or_default();
             self.row(row, arguments, around);
         }
-        !rows.is_empty()
     }
 
     fn row(&mut self, row: &Row, arguments: &[Word], around: &Around) {

@@ -2,8 +2,10 @@
 //!
 //! The table is data: `wrappers.toml`, `interpreters.toml`, `tools.toml` and `variables.toml`. `row`
 //! describes the format, `walk` reads arguments, `judge` decides, and `languages` and `sed` inspect texts.
-//! If the table cannot be read, no command runs.
+//! If the table cannot be read, no command runs. `harmless` is the table of options that change nothing
+//! about the harmlessness of a command.
 
+mod harmless;
 mod judge;
 mod languages;
 mod row;
@@ -16,6 +18,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+pub(in crate::shell) use harmless::options;
 use row::{Keys, Kind, Row, Written, matches};
 use walk::{Found, first_operand, walk};
 

@@ -177,6 +177,8 @@ pub(super) struct Written {
     keys: BTreeMap<Kind, Vec<String>>,
     keys_else: Option<Kind>,
     keys_of: Option<String>,
+    reads: bool,
+    offered: bool,
 }
 
 /// A row, ready for look-ups.
@@ -218,6 +220,12 @@ pub(in crate::shell::policy) struct Row {
     pub(super) triggers: Vec<String>,
     pub(super) harmless: Vec<String>,
     pub(super) keys: Keys,
+    /// The command only reads.
+    pub(super) reads: bool,
+    /// All calls with the listed options can be allowed at once.
+    pub(super) offered: bool,
+    /// Long options count only if they are written in full.
+    pub(super) exact: bool,
 }
 
 /// Keys of settings with the kinds of their values.
@@ -286,6 +294,9 @@ impl Written {
             harmless: self.harmless,
             keys: keys(&self.keys, self.keys_else),
             names: self.names,
+            reads: self.reads,
+            offered: self.offered,
+            exact: false,
         };
         if let Some(name) = &self.keys_of {
             let keys = shared

@@ -1,5 +1,7 @@
 //! Tests of the table: it is valid, and commands are decided as `allowed.txt` and `refused.txt` say.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod wrappers;
 
 use super::*;
 use crate::shell::policy::Verdict;

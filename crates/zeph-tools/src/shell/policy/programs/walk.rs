@@ -241,6 +241,9 @@ impl Row {
                 ..*opt
             });
         }
+        if self.exact {
+            return None;
+        }
         if self.one_dash && (name.len() < 2 || self.input != Some(FromInput::Always)) {
             return None;
         }
