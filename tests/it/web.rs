@@ -124,7 +124,7 @@ fn the_tools_and_their_configuration_are_wired() {
     };
     assert!(named("fetch") && named("web_scrape"), "{tools}");
     let catalog = home.zeph(["tools", "list", "--catalog"]).code(0).stdout;
-    assert_has(&catalog, &["## fetch", "## web_scrape"]);
+    assert_has(&catalog, &["- fetch(", "- web_scrape("]);
 
     // Without --yes both are asked about, so nothing runs where nobody can be asked.
     let params = json!({ "url": "https://example.org/" }).to_string();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::rig::{Home, KEY, OpenAi, Reply, assert_has};
+use crate::rig::{Home, KEY, OpenAi, Reply, assert_has, openai_config};
 
 /// Proves EXE-7: the request that every conversation begins with.
 #[test]
@@ -35,6 +35,73 @@ fn the_first_request_is_small() {
     );
     let tools = serde_json::to_vec(&request.json()["tools"]).unwrap().len();
     assert!(tools <= 6 * 1024, "{tools} bytes of definitions");
+}
+
+/// Proves EXE-7: `zeph tools list --json` prints the definitions of the first request, and `--catalog` the catalog of
+/// the system prompt, whatever the configuration is.
+#[test]
+fn listed_tools_are_those_of_the_first_request() {
+    let check = |more: &str| {
+        let server = OpenAi::replies([Reply::text("ok")]);
+        let home = Home::openai(&server);
+        home.more_config(more);
+        home.zeph(["-p", "hi"]).code(0);
+        let request = server.last().json();
+        let sent = request["tools"].as_array().unwrap();
+        let sent: Vec<_> = sent.iter().map(|tool| tool["function"].clone()).collect();
+        let listed = home.zeph(["tools", "list", "--json"]).code(0).json();
+        assert_eq!(listed, json!(sent), "{more}");
+    };
+    check("");
+    check("[tools.tafc]\nenabled = true\n");
+    check("[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.0\n");
+    check("[[tools.permissions.bash]]\npattern = \"*\"\naction = \"deny\"\n");
+    check("[agent.compaction]\nenabled = false\n");
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let home = Home::new();
+    let keyless = openai_config(&server.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
+    home.config(&format!("{keyless}tool_use = false\n"));
+    home.zeph(["-p", "hi"]).code(0);
+    let request = server.last().json();
+    let system = request["messages"][0]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let catalog = home.zeph(["tools", "list", "--catalog"]).code(0).stdout;
+    assert!(
+        system.contains(catalog.trim_end()),
+        "{system}\n---\n{catalog}"
+    );
+}
+
+/// Proves EXE-14: a description says when to use the tool, or which tool to use instead.
+#[test]
+fn descriptions_say_when_to_use_a_tool() {
+    let home = Home::new();
+    let tools = home.zeph(["tools", "list", "--json"]).code(0).json();
+    let description = |name: &str| {
+        let mut all = tools.as_array().unwrap().iter();
+        let tool = all.find(|tool| tool["name"] == name).unwrap();
+        tool["description"].as_str().unwrap().to_owned()
+    };
+    for (name, word) in [
+        ("add_task", "only for"),
+        ("bash", "not to read or edit"),
+        ("diagnostics", "not by bash"),
+        ("edit", "you read"),
+        ("fetch", "not a local"),
+        ("find_path", "grep"),
+        ("get_current_time", "never guess"),
+        ("list_directory", "find_path"),
+        ("memory_save", "no secrets"),
+        ("scheduler", "later"),
+        ("search_code", "grep"),
+        ("update_task", "only when"),
+        ("web_scrape", "fetch"),
+        ("write", "use edit"),
+    ] {
+        assert_has(&description(name), &[word]);
+    }
 }
 
 /// Proves LLM-6: each request begins with the bytes of the one before, in other processes too.

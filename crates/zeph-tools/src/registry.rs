@@ -1,14 +1,13 @@
-//! All tools of a turn, by id, and their catalog for models that call tools in text.
+//! All tools of a turn, by id.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::def::{InvocationHint, Offered, ToolDef};
+use crate::def::ToolDef;
 use crate::params;
 
-/// The tools of a turn. Sorted by id: equal sets render to equal bytes.
+/// The tools of a turn. Sorted by id: equal sets are sent as equal bytes.
 #[derive(Debug, Clone, Default)]
 pub struct ToolRegistry {
     tools: Vec<ToolDef>,
@@ -73,36 +72,6 @@ impl ToolRegistry {
         let ids = self.tools.iter().map(|def| def.id.as_ref());
         nearest(id, ids.filter(|id| !self.hidden.contains(*id)), 3)
     }
-
-    /// The `<tools>` catalog of the system prompt for models that call tools in text: each tool
-    /// with its words, its parameters and how it is invoked.
-    #[must_use]
-    pub fn render_catalog(&self) -> String {
-        let mut text = String::from("<tools>\n");
-        let now = self.tools.iter();
-        for def in now.filter(|def| def.offered != Offered::NotNow) {
-            let _ = write!(text, "## {}\n{}\n", def.id, def.description);
-            match &def.invocation {
-                InvocationHint::FencedBlock(tag) => {
-                    let body = first_required(&def.parameters).unwrap_or("text");
-                    let _ = write!(text, "Invoke:\n```{tag}\n<{body}>\n```\n");
-                }
-                InvocationHint::ToolCall => {
-                    let _ = write!(
-                        text,
-                        "Invoke:\n```json\n{{\"tool_id\": \"{}\", \"params\": {{…}}}}\n```\nparams: {}\n",
-                        def.id, def.parameters
-                    );
-                }
-            }
-        }
-        text.push_str("</tools>");
-        text
-    }
-}
-
-fn first_required(schema: &Value) -> Option<&str> {
-    schema.get("required")?.as_array()?.first()?.as_str()
 }
 
 /// Bytes from which on a name is like none: comparing takes time and memory by its length.
@@ -162,12 +131,11 @@ mod tests {
 
     /// Proves EXE-7.
     #[test]
-    fn equal_sets_render_to_equal_bytes() {
+    fn equal_sets_are_equal_in_any_order() {
         let bash = || def("bash").with_fence("bash");
         let one = ToolRegistry::new(vec![def("read"), bash(), def("grep")]);
         let other = ToolRegistry::new(vec![bash(), def("grep"), def("read")]);
-        assert_eq!(one.render_catalog(), other.render_catalog());
-        insta::assert_snapshot!(one.render_catalog());
+        assert_eq!(one.tools(), other.tools());
     }
 
     #[test]

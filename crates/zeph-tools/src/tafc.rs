@@ -2,9 +2,13 @@
 //! model reasons about the arguments before it writes them. What it wrote there is taken out of a
 //! call before the call exists: it reaches no executor, no audit entry, no history.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
+
+use crate::def::ToolDef;
 
 /// The field that a schema gains. Every field whose name begins like it is taken out again.
 pub const THINK_FIELD: &str = "_tafc_think";
@@ -146,6 +150,17 @@ pub fn augment(parameters: &Value) -> Option<Value> {
     }
     schema.insert("properties".to_owned(), Value::Object(properties));
     Some(Value::Object(schema))
+}
+
+/// Adds the field to `def` if `config` asks for it and the parameters are complex enough.
+pub fn apply(config: &TafcConfig, def: &mut ToolDef) {
+    let threshold = sound_threshold(config.complexity_threshold);
+    if config.enabled
+        && schema_complexity(&def.parameters) >= threshold
+        && let Some(schema) = augment(&def.parameters)
+    {
+        def.parameters = Arc::new(schema);
+    }
 }
 
 /// What is left of arguments without their reasoning.

@@ -68,15 +68,10 @@ impl Offer {
     fn augmented(&self, registry: &ToolRegistry, provider: &dyn LlmProvider) -> Vec<ToolDef> {
         let mut tools = registry.tools().to_vec();
         tools.retain(|def| def.offered != Offered::NotNow);
-        if self.tafc.enabled && provider.supports_tool_use() {
-            let threshold = tafc::sound_threshold(self.tafc.complexity_threshold);
-            for def in &mut tools {
-                if tafc::schema_complexity(&def.parameters) >= threshold
-                    && let Some(schema) = tafc::augment(&def.parameters)
-                {
-                    def.parameters = std::sync::Arc::new(schema);
-                }
-            }
+        if provider.supports_tool_use() {
+            tools
+                .iter_mut()
+                .for_each(|def| tafc::apply(&self.tafc, def));
         }
         tools
     }

@@ -19,7 +19,7 @@ impl Default for GetCurrentTime {
         Self {
             def: ToolDef::new::<Params>(
                 "get_current_time",
-                "Date and time, ISO 8601.",
+                "Date and time; never guess them.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

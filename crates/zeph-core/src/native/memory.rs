@@ -97,7 +97,7 @@ impl MemorySave {
         Self {
             def: ToolDef::new::<SaveParams>(
                 "memory_save",
-                "Keep a fact for later sessions.",
+                "Keep a fact for later sessions; no secrets.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("text", "content"), ("fact", "content")]),

@@ -36,7 +36,7 @@ impl AddTask {
         Self {
             def: ToolDef::new::<AddParams>(
                 "add_task",
-                "Add a step to the task list, for work of 3 or more.",
+                "Plan a step; only for work of 3 or more.",
                 Annotations::SESSION_STATE,
             )
             .with_param_aliases(&[("task", "content"), ("title", "content")]),

@@ -1,5 +1,5 @@
-//! What a model is told of the tools that it is to call by text. Short, as small models have small
-//! windows, and the same bytes for the same tools.
+//! The `<tools>` catalog of tools that a model calls by text: how a call is written, and each tool with its
+//! parameters. It is short, as small models have small windows, and the same bytes for the same tools.
 
 use std::fmt::Write as _;
 
@@ -17,6 +17,15 @@ pub(super) fn with_tools(system: &str, tools: &[ToolDefinition]) -> String {
     if !out.is_empty() {
         out.push_str("\n\n");
     }
+    out.push_str(&render(tools));
+    out.push('\n');
+    out
+}
+
+/// The `<tools>` catalog: the only one, for the system prompt and for display.
+#[must_use]
+pub fn render(tools: &[ToolDefinition]) -> String {
+    let mut out = String::from("<tools>\n");
     out.push_str(
         "# Calling tools\n\
          A call is a fenced block in your answer. Its fences begin their lines. \
@@ -59,6 +68,7 @@ pub(super) fn with_tools(system: &str, tools: &[ToolDefinition]) -> String {
         parameters(&mut out, &tool.parameters);
         let _ = writeln!(out, "): {}", tool.description.trim());
     }
+    out.push_str("</tools>");
     out
 }
 

@@ -5,7 +5,7 @@
 //! answer are the calls (`parse`, `markdown`). Whoever asks it sees calls as from any other
 //! provider; the text stays as it was said, blocks included.
 
-mod catalog;
+pub mod catalog;
 mod history;
 mod markdown;
 pub(crate) mod parse;

@@ -97,7 +97,7 @@ impl Diagnostics {
         Self {
             def: ToolDef::new::<Params>(
                 "diagnostics",
-                "Cargo errors and warnings by line; better than in bash.",
+                "Cargo errors and warnings; not by bash.",
                 Annotations {
                     read_only: false,
                     destructive: false,

@@ -56,7 +56,7 @@ impl EditTool {
             sandbox,
             definition: ToolDef::new::<EditParams>(
                 "edit",
-                "Replace text in a file. old_string must be unique, without line numbers.",
+                "Replace text in a file you read. old_string: unique, no line numbers.",
                 Annotations::MUTATE,
             )
             .with_aliases(&["edit_file"])

@@ -50,7 +50,7 @@ impl FindPathTool {
             sandbox,
             definition: ToolDef::new::<FindPathParams>(
                 "find_path",
-                "Find paths by glob (**/*.rs), newest first.",
+                "Find paths by glob (**/*.rs); for contents grep.",
                 Annotations::READ,
             )
             .with_aliases(&["glob"])

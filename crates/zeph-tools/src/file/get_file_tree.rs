@@ -49,7 +49,7 @@ impl GetFileTreeTool {
             sandbox,
             definition: ToolDef::new::<GetFileTreeParams>(
                 "get_file_tree",
-                "All paths below a directory, as JSON.",
+                "Paths below a directory, for an overview.",
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")])

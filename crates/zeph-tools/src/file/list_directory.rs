@@ -49,7 +49,7 @@ impl ListDirectoryTool {
             sandbox,
             definition: ToolDef::new::<ListDirectoryParams>(
                 "list_directory",
-                "List one directory: types, sizes, links.",
+                "List one directory; to find files find_path.",
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("dir", "path")])

@@ -58,7 +58,7 @@ impl ReadOverflow {
         Self {
             definition: ToolDef::new::<Params>(
                 READ_OVERFLOW,
-                "Read an output that was cut, by lines or pattern.",
+                "Read more of an output that was cut.",
                 Annotations::READ,
             )
             .with_param_aliases(&[

@@ -50,7 +50,7 @@ impl FetchTool {
             client,
             definition: ToolDef::new::<FetchParams>(
                 "fetch",
-                "Read a public https:// page as text.",
+                "Read a public https:// page, not a local one.",
                 LOOKS_OUT,
             )
             .with_param_aliases(&[("uri", "url"), ("link", "url")])

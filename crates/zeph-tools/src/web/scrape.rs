@@ -83,7 +83,7 @@ impl ScrapeTool {
             client,
             definition: ToolDef::new::<ScrapeParams>(
                 "web_scrape",
-                "Extract parts of a public https:// page by CSS selector.",
+                "Parts of a https:// page by CSS selector; else fetch.",
                 LOOKS_OUT,
             )
             .with_fence("scrape")

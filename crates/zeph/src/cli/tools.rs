@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Caller, ConfigNews, ConfigReload as _, Dispatcher};
+use zeph_llm::ToolDefinition;
+use zeph_llm::text_tools::catalog;
 use zeph_memory::new_session_id;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::{Overflow, OverflowRef};
 use zeph_tools::registry::nearest;
 use zeph_tools::schema;
+use zeph_tools::tafc::{self, TafcConfig};
 use zeph_tools::{
     FilterStats, LayeredExecutor, MachineForm, Offered, Origin, OutputMetadata, Phase, ToolCall,
     ToolDef, ToolError, ToolExecutor as _, ToolRegistry, ToolResult,
@@ -46,9 +49,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
     let exit = match command {
         ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
+            let tafc = &assembly.loaded.config.tools.tafc;
             match json && !catalog {
-                true => print_as_is(&json_lines(&sent(registry.tools(), all))?)?,
-                false if catalog => print(&registry.render_catalog())?,
+                true => print_as_is(&json_lines(&sent(registry.tools(), all, tafc))?)?,
+                false if catalog => print(&catalog::render(&definitions(registry.tools())))?,
                 false => print(&list(registry.tools()))?,
             }
             Exit::Done
@@ -144,12 +148,28 @@ fn list(tools: &[ToolDef]) -> String {
     lines.join("\n")
 }
 
-/// The definitions as a model is sent them; with the first request, or `all`.
-fn sent(tools: &[ToolDef], all: bool) -> Vec<Value> {
+/// The definitions that a model reads in its catalog, in the order in which they are offered.
+fn definitions(tools: &[ToolDef]) -> Vec<ToolDefinition> {
+    let now = tools.iter().filter(|def| def.offered != Offered::NotNow);
+    let (at_once, later): (Vec<&ToolDef>, Vec<&ToolDef>) =
+        now.partition(|def| def.offered == Offered::AtOnce);
+    let all = at_once.into_iter().chain(later);
+    all.map(|def| ToolDefinition {
+        name: def.id.to_string(),
+        description: def.description.to_string(),
+        parameters: schema::sent(&def.parameters),
+    })
+    .collect()
+}
+
+/// The definitions as they are sent to a model that calls tools natively; with the first request, or `all`.
+fn sent(tools: &[ToolDef], all: bool, tafc: &TafcConfig) -> Vec<Value> {
     tools
         .iter()
         .filter(|def| all || def.offered == Offered::AtOnce)
-        .map(|def| {
+        .cloned()
+        .map(|mut def| {
+            tafc::apply(tafc, &mut def);
             json!({
                 "name": def.id,
                 "description": def.description,

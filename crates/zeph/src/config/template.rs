@@ -309,6 +309,19 @@ mod tests {
         );
     }
 
+    /// Proves CFG-3: numbers are printed as they are written in the source: 0.15, not 0.15000000596.
+    #[test]
+    fn numbers_have_few_digits() {
+        let shown = [template(), effective(&Config::default(), None)];
+        for line in shown.iter().flat_map(|text| text.lines()) {
+            let numbers = line.split(|c: char| !c.is_ascii_digit() && c != '.');
+            for number in numbers.filter(|number| number.contains('.')) {
+                let decimals = number.rsplit('.').next().map_or(0, str::len);
+                assert!(decimals <= 6, "{line}");
+            }
+        }
+    }
+
     /// Proves CFG-3: it holds every key, and what it sets are the defaults.
     #[test]
     fn it_holds_every_key_with_its_default() {

@@ -79,7 +79,7 @@ impl SearchCode {
             turn: Mutex::new(()),
             definition: ToolDef::new::<SearchCodeParams>(
                 "search_code",
-                "Find definitions by name or part of it.",
+                "Find definitions by name; other text by grep.",
                 Annotations::READ,
             )
             .with_param_aliases(&[
