@@ -25,6 +25,7 @@ mod entry_points;
 mod errors;
 mod faults;
 mod filter_cli;
+mod filter_facts;
 mod filter_trust;
 mod filters;
 mod gate_matrix;

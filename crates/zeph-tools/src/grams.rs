@@ -68,8 +68,6 @@ pub(crate) struct Grams {
     fits: Box<[Fits; PAIRS]>,
     rows: Vec<Vec<Entry>>,
     literals: Vec<&'static [u8]>,
-    /// The bits of a byte that are compared.
-    compared: u8,
     /// Of all entries the last place.
     furthest: usize,
 }
@@ -77,16 +75,10 @@ pub(crate) struct Grams {
 impl Grams {
     /// Looks for literals as they are.
     pub(crate) fn exact(literals: impl IntoIterator<Item = &'static [u8]>) -> Self {
-        Self::new(literals.into_iter().collect(), 0xff)
+        Self::new(literals.into_iter().collect())
     }
 
-    /// Looks for them whatever the bit says that tells the case of letters.
-    #[cfg(any(test, feature = "shell"))]
-    pub(crate) fn in_any_case(literals: impl IntoIterator<Item = &'static [u8]>) -> Self {
-        Self::new(literals.into_iter().collect(), !0x20)
-    }
-
-    fn new(literals: Vec<&'static [u8]>, compared: u8) -> Self {
+    fn new(literals: Vec<&'static [u8]>) -> Self {
         let mut entries = Vec::new();
         for (number, literal) in (0..).zip(&literals) {
             for odd in [0, 1] {
@@ -118,7 +110,6 @@ impl Grams {
             fits,
             rows: rows.into_iter().map(|row| row.entries).collect(),
             literals,
-            compared,
         }
     }
 
@@ -249,11 +240,8 @@ impl Grams {
     }
 
     fn is_at(&self, text: &[u8], start: usize, literal: &[u8]) -> bool {
-        let there = text.get(start..start + literal.len());
-        there.is_some_and(|there| {
-            let mut bytes = literal.iter().zip(there);
-            bytes.all(|(one, other)| (one ^ other) & self.compared == 0)
-        })
+        text.get(start..)
+            .is_some_and(|rest| rest.starts_with(literal))
     }
 }
 
@@ -362,12 +350,11 @@ mod tests {
     ];
 
     /// What is found by looking at each place.
-    fn slow(text: &[u8], from: usize, compared: u8) -> Option<usize> {
+    fn slow(text: &[u8], from: usize) -> Option<usize> {
         (from..text.len()).find(|start| {
             LITERALS.iter().any(|literal| {
                 let rest = &text[*start..];
-                let mut bytes = literal.iter().zip(rest);
-                rest.len() >= literal.len() && bytes.all(|(a, b)| (a ^ b) & compared == 0)
+                rest.starts_with(literal)
             })
         })
     }
@@ -377,15 +364,14 @@ mod tests {
         fn the_first_literal_is_found(
             text in "(a|b|c|A|B|_|-|-----BE|G|x{1,9}|×|\n|abcabc|\u{0}| ){0,30}",
         ) {
-            for grams in [Grams::exact(LITERALS), Grams::in_any_case(LITERALS)] {
-                let text = text.as_bytes();
-                for from in 0..=text.len() + 1 {
-                    let found = grams.find(text, from);
-                    let start = found.map(|(start, _)| start);
-                    prop_assert_eq!(start, slow(text, from, grams.compared));
-                    if let Some((start, literal)) = found {
-                        prop_assert!(grams.is_at(text, start, LITERALS[literal]));
-                    }
+            let grams = Grams::exact(LITERALS);
+            let text = text.as_bytes();
+            for from in 0..=text.len() + 1 {
+                let found = grams.find(text, from);
+                let start = found.map(|(start, _)| start);
+                prop_assert_eq!(start, slow(text, from));
+                if let Some((start, literal)) = found {
+                    prop_assert!(grams.is_at(text, start, LITERALS[literal]));
                 }
             }
         }

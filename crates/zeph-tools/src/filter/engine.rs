@@ -8,14 +8,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::but_for_digits;
 use super::command::Subject;
 use super::confidence::FilterConfidence;
 use super::facts::Guard;
 use super::habits::Habits;
 use super::kept::{Kept, KeptLine};
-use super::line::{Block, End, Sink as _, Take, Whole};
+use super::line::{Block, End, Line, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
+use super::removed::Removed;
 use super::rule::Rule;
 use super::rulebook::RuleBook;
 use super::sanitize::Sanitizer;
@@ -143,8 +145,12 @@ struct Lines {
     on_failure: Option<Branch>,
     plain: Kept,
     guard: Guard,
+    /// The forms of the lines, for a rule that removes all of them.
+    removed: Removed,
     /// Those of the lines of a block, but for their digits.
     hashes: Vec<u64>,
+    /// A line without its ids; its memory is used again.
+    masked: Vec<u8>,
     count: u64,
     blank: u64,
     last: u64,
@@ -218,7 +224,9 @@ impl FilterRun {
                 on_failure,
                 plain: Kept::new(max_chars),
                 guard: Guard::default(),
+                removed: Removed::default(),
                 hashes: Vec::new(),
+                masked: Vec::new(),
                 count: 0,
                 blank: 0,
                 last: 0,
@@ -260,10 +268,18 @@ impl Take for Lines {
         let mut branches = self.main.iter().chain(&self.on_failure);
         self.hashes.clear();
         if branches.any(|branch| branch.chain.looks_at_hashes()) {
-            let hashes = block.lines().map(|line| self.guard.see(line));
-            self.hashes.extend(hashes);
-        } else {
-            self.guard.see_block(block);
+            let masked = &mut self.masked;
+            let hash = |line: Line<'_>| {
+                but_for_digits::hash_without_ids(line.text, masked)
+                    .unwrap_or_else(|| but_for_digits::hash(line.text))
+            };
+            self.hashes.extend(block.lines().map(hash));
+        }
+        for line in block.lines() {
+            self.guard.see(line);
+            if matches!(self.plan, Plan::Rule(_)) {
+                self.removed.see(line);
+            }
         }
         if self.needs_plain() {
             self.plain.keep_block(block);
@@ -277,7 +293,9 @@ impl Take for Lines {
         self.count += whole.lines;
         self.blank += whole.blank;
         self.last = whole.first + whole.lines - 1;
-        self.guard.see_whole(whole);
+        for (text, number) in whole.text.split_terminator('\n').zip(whole.first..) {
+            self.guard.see(Line { number, text });
+        }
         if self.needs_plain() {
             self.plain.keep_whole(whole);
         }
@@ -352,31 +370,21 @@ impl Lines {
         self.ended(confidence, lines, None, overwritten)
     }
 
-    /// The lines of `kept`, with the facts that are missing in it; whether there were any, or more than
-    /// were noted.
+    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
+    /// removed every line, the lines state the forms of the removed ones.
     fn guarded(&self, mut kept: Kept) -> (bool, Vec<KeptLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();
-        let missing = self.guard.missing(&lines);
-        if missing.is_empty() {
-            return (self.guard.surplus() > 0, lines);
+        let is_report = lines.iter().all(|line| is_blank(&line.text)) && !self.removed.is_empty();
+        if is_report {
+            lines = self.removed.report();
         }
-        // What is put back has its share of the budget, so that it does not push out everything else.
+        // Restored facts have a share of the budget of their own, and leave room for the other lines.
         let room = (self.max_chars / 5).max(self.max_chars.saturating_sub(chars));
         let room = room.saturating_sub(NOTES.min(self.max_chars / 10));
-        let mut back = Vec::new();
-        let mut used = 0;
-        for fact in missing {
-            used += fact.text.chars().count() + 1;
-            if used > room {
-                break;
-            }
-            back.push(KeptLine {
-                number: fact.number,
-                text: fact.text.clone(),
-                ours: false,
-            });
-        }
+        let Some(back) = self.guard.missing(&lines, room) else {
+            return (is_report || self.guard.surplus() > 0, lines);
+        };
         insert(&mut lines, back);
         (true, lines)
     }
@@ -554,7 +562,7 @@ mod tests {
         let filtered = run(&filters(&rules), &printed, 101);
         assert_eq!(
             filtered.text,
-            "error[E0308]: mismatched types\n  --> src/main.rs:3:5\nthread 'x' panicked at src/x.rs:1:2:\nboom"
+            "   Compiling part-0 v1.0.0 [×90 like this]\nerror[E0308]: mismatched types\n  --> src/main.rs:3:5\n   |\nthread 'x' panicked at src/x.rs:1:2:\nboom"
         );
         assert_eq!(filtered.confidence, FilterConfidence::Partial);
     }

@@ -20,6 +20,7 @@ mod line;
 mod load;
 mod metrics;
 mod notice;
+mod removed;
 mod rule;
 mod rulebook;
 pub mod sanitize;

@@ -1,251 +1,243 @@
-//! Which lines look like a fact: errors with code and place, failing tests, panics, a tool's own
-//! summary.
-//!
-//! The shapes are those of the tools' own formats, seen at the start of a line or after a place;
-//! words in the middle of a sentence are no fact.
+//! Shapes of fact lines, and the facts that follow from the line before.
 
-use std::sync::LazyLock;
+use super::matcher::shape_alone;
+use super::prefix::without_log_prefix;
 
-use regex::bytes::{Regex, RegexBuilder};
-
-use super::worth::{has_stem_of_word, has_word};
-
-/// Why a line is a fact.
+/// The kind of fact that a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::filter) enum Shape {
-    /// An error, or the place of one.
+    /// An error, or its location.
     Error,
     /// The name of something that failed.
     Failing,
-    /// A panic, an exception, a signal; or what it says.
+    /// A panic, an exception, a signal, or its message.
     Panic,
-    /// What a tool says in the end.
+    /// The final summary of a tool.
     Summary,
-    /// What a program could not do, told for one file after the other.
+    /// An operation that a program could not perform, often repeated for many files.
     Complaint,
-    /// An error in a log: told often in the same words.
+    /// An error in a log, often repeated in the same words.
     Chatter,
+    /// A warning.
+    Warning,
+}
+
+impl Shape {
+    /// The most lines of one form that are noted, for shapes that often repeat.
+    pub(super) fn max_alike(self) -> u64 {
+        match self {
+            Self::Warning => 2,
+            Self::Chatter => 5,
+            Self::Complaint => 20,
+            Self::Error | Self::Failing | Self::Panic | Self::Summary => u64::MAX,
+        }
+    }
+
+    /// Whether each line of the shape counts.
+    pub(super) fn is_strong(self) -> bool {
+        self.max_alike() == u64::MAX
+    }
 }
 
 /// Finds shapes in consecutive lines.
 #[derive(Debug, Default)]
 pub(in crate::filter) struct Shapes {
-    /// What may follow the last line.
     follows: Follows,
 }
 
-/// What the lines after a fact may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The facts that may follow the last line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Follows {
     #[default]
     Nothing,
-    /// The place of an error: `--> src/main.rs:1:2`.
-    Place,
-    /// What a panic says: so many lines more.
+    /// The location of an error: `--> src/main.rs:1:2`, or the first frame of a stack trace, within so many lines.
+    Location(u8),
+    /// The message of a panic: at most so many lines.
     Message(u8),
-    /// What pytest says of a failure: so many of its lines are a fact.
-    Said(u8),
+    /// Lines of pytest about a failure: so many of them are facts.
+    Pytest(u8),
+    /// The frames of a Python traceback, then the exception. The margin precedes each line of it.
+    Traceback(String),
 }
 
-const SHAPES: &[(Shape, &str)] = &[
-    // npm error code …; what is set off there is a list, or the output of a compiler.
-    (Shape::Error, r"^npm (?:ERR!|error) \S"),
-    // error[E0308]: …, error: …, ERROR: …, error TS2304: …
-    (
-        Shape::Error,
-        r"^\s*(?:error|ERROR|Error|fatal|FATAL|ERR!|ERR_[A-Z_]+|\[ERROR\]|\[error\]|E:)(?:$|[\[: \t!(])",
-    ),
-    // src/main.c:10:5: error: …, X.java:3: error: …, src/a.ts(1,2): error TS2304: …
-    (
-        Shape::Error,
-        r"^\s*\S+?[:(]\d+(?:[:,.]\d+)*\)?:? ?-? ?(?:fatal )?(?:error|Error|ERROR|Fehler|erreur|fout|errore|schwerwiegender)\b",
-    ),
-    //   12:5  error  'x' is not defined  no-undef
-    (Shape::Error, r"^\s+\d+:\d+\s+(?:error|Error)\s"),
-    (Shape::Error, r"^fatal|^CONFLICT \(|undefined reference to "),
-    (
-        Shape::Failing,
-        r"^test .* \.\.\. FAILED|^---- .* ----$|^\s*--- FAIL: |^\s*(?:FAIL|FAILED|TIMEOUT|ABORT|SIG[A-Z]+|ERROR)\b[: \t]|^\s*not ok \d|^\s*(?:✕|✗|✖|×|●) ",
-    ),
-    (
-        Shape::Panic,
-        r"panicked at |^panic: |^fatal error: |^\s*(?:\w+\.)*\w*(?:Error|Exception|Failure)(?:: |$)|[Ss]egmentation fault|\(core dumped\)|^Caused by: |signal: \d+, SIG|^Traceback \(",
-    ),
-    (
-        Shape::Summary,
-        r"^test result: |^=+ .*\b(?:passed|failed|errors?|skipped)\b.* =+$|^\s*Summary \[|^\s*(?:Tests|Test Suites|Test Files|Snapshots):?\s+.*\d|could not compile|aborting due to|^\S*make(?:\[\d+\])?: \*\*\*|^Plan: |^Ran \d+ tests|^FAILED \(|^BUILD FAIL|^(?:FAIL|ok)\t|Error: Process completed|^\d+ examples?, \d+ failures?|^Tests run: |^# (?:fail|tests|pass) \d|^\d+ (?:passing|failing)|^✖ \d+ problems?|^Found \d+ errors?",
-    ),
-    // 2026/05/01 10:00:00 [error] …: in a log.
-    (
-        Shape::Chatter,
-        r"^\[?\d[\d/:.T -]*\d.*(?: No such file or directory|[Pp]ermission denied|: command not found|: cannot )",
-    ),
-    (
-        Shape::Complaint,
-        r": (?:No such file or directory|[Pp]ermission denied|command not found|cannot )",
-    ),
-    (
-        Shape::Chatter,
-        r"\b(?:ERROR|FATAL|CRITICAL|PANIC|Exception)\b|\blevel=error\b",
-    ),
+/// A panic's message, and the compared values: `left:` and `right:`.
+const MESSAGE: u8 = 3;
+/// Lines of pytest about a failure that are facts.
+const MAX_PYTEST: u8 = 3;
+/// Lines after an error within which its location follows.
+const LOCATION: u8 = 4;
+/// The start of a Python traceback.
+const TRACEBACK: &str = "Traceback (most recent call last)";
+/// Headlines whose next line is the message.
+const HEADLINES: &[&str] = &[
+    "Unhandled exception:",
+    "* What went wrong:",
+    "Warning message:",
+    "Exception:",
+    "Error:",
 ];
 
-/// The patterns of [`SHAPES`]. Most lines have none of the shapes: of many an output none has, and what tells the
-/// shapes apart is not compiled.
-struct Patterns {
-    /// All that begin with a line: most lines are told from them by their first word.
-    begins: Regex,
-    /// All others: these are found by what they begin with.
-    within: Regex,
-    /// By shape.
-    single: Vec<(Shape, OnePattern)>,
-}
-
-/// A pattern that is compiled when it is first asked about.
-type OnePattern = LazyLock<Option<Regex>, Box<dyn FnOnce() -> Option<Regex> + Send>>;
-
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
-    let all = SHAPES.iter().flat_map(|(_, pattern)| parts(pattern));
-    let (begins, within): (Vec<&str>, Vec<&str>) = all.partition(|part| part.starts_with('^'));
-    let single = SHAPES.chunk_by(|(a, _), (b, _)| a == b).map(|alike| {
-        let pattern = || {
-            let patterns: Vec<&str> = alike.iter().map(|(_, pattern)| *pattern).collect();
-            build(&patterns.join("|"))
-        };
-        let pattern: OnePattern = LazyLock::new(Box::new(pattern));
-        Some((alike.first()?.0, pattern))
-    });
-    Some(Patterns {
-        begins: build(&begins.join("|"))?,
-        within: build(&within.join("|"))?,
-        single: single.collect::<Option<_>>()?,
-    })
-});
-
-/// What stands between the `|` of a pattern that are in no group.
-fn parts(pattern: &str) -> Vec<&str> {
-    let (mut depth, mut in_class, mut escaped) = (0, false, false);
-    let is_between = |c: char| {
-        if std::mem::take(&mut escaped) {
-            return false;
-        }
-        match c {
-            '\\' => escaped = true,
-            ']' => in_class = false,
-            '[' => in_class = true,
-            '(' if !in_class => depth += 1,
-            ')' if !in_class => depth -= 1,
-            _ => {}
-        }
-        c == '|' && depth == 0 && !in_class
-    };
-    pattern.split(is_between).collect()
-}
-
-/// Compiles a pattern whose classes mean ASCII, and whose `.` is any byte: in Unicode they take several times as long.
-pub(super) fn build(pattern: &str) -> Option<Regex> {
-    let pattern = pattern.replace(r"\s", r"[ \t]").replace(r"\S", r"[^ \t]");
-    RegexBuilder::new(&pattern).unicode(false).build().ok()
-}
-
 impl Shapes {
-    /// Whether this line, the next one, may be what it is because of the last one.
-    pub(super) fn expects(&self, text: &str) -> bool {
-        match self.follows {
-            Follows::Nothing => text.starts_with("E   "),
-            Follows::Place => is_place(text) || text.starts_with("E   "),
-            Follows::Message(_) | Follows::Said(_) => true,
-        }
-    }
-
-    /// Whether the next line may be what it is because of the last one, whatever it is.
-    pub(super) fn awaits_any(&self) -> bool {
-        matches!(self.follows, Follows::Message(_) | Follows::Said(_))
+    /// Whether the last line belongs to a Python traceback that has not ended.
+    pub(super) fn in_traceback(&self) -> bool {
+        matches!(self.follows, Follows::Traceback(_))
     }
 
     /// The shape of the next line, if it is a fact.
     pub(in crate::filter) fn of(&mut self, text: &str) -> Option<Shape> {
-        match self.follows {
+        if text.contains(TRACEBACK) {
+            self.follows = Follows::Traceback(margin(text));
+            return Some(Shape::Panic);
+        }
+        match std::mem::take(&mut self.follows) {
             Follows::Nothing => {}
-            Follows::Place => {
-                if is_place(text) {
-                    self.follows = Follows::Nothing;
+            Follows::Location(lines) => {
+                if is_library_frame(text) {
+                    self.follows = Follows::Location(lines);
+                } else if is_location(text) {
                     return Some(Shape::Error);
+                } else if lines > 1 {
+                    self.follows = Follows::Location(lines - 1);
                 }
             }
             Follows::Message(lines) => {
-                self.follows = match lines {
-                    0 | 1 => Follows::Nothing,
-                    more => Follows::Message(more - 1),
-                };
+                if lines > 1 {
+                    self.follows = Follows::Message(lines - 1);
+                }
                 if lines == MESSAGE || is_side(text) {
                     return Some(Shape::Panic);
                 }
             }
-            Follows::Said(_) if !text.starts_with("E ") => self.follows = Follows::Nothing,
-            Follows::Said(_) => {}
+            Follows::Pytest(left) => {
+                if text.starts_with("E ") {
+                    self.follows = Follows::Pytest(left);
+                }
+            }
+            Follows::Traceback(margin) => match traceback_line(text, &margin) {
+                TracebackLine::Frame => {
+                    self.follows = Follows::Traceback(margin);
+                    return None;
+                }
+                TracebackLine::Exception => return Some(Shape::Panic),
+                TracebackLine::Other => {}
+            },
         }
         if text.starts_with("E   ") {
-            return self.said(text);
+            return self.pytest(text);
         }
         let shape = shape_alone(text)?;
         self.expect(shape, text);
         Some(shape)
     }
 
-    /// A line of this shape has come: what follows it may be a fact.
-    pub(super) fn expect(&mut self, shape: Shape, text: &str) {
+    /// Notes which facts may follow a line of this shape.
+    fn expect(&mut self, shape: Shape, text: &str) {
         self.follows = match shape {
-            Shape::Error => Follows::Place,
-            Shape::Panic if text.contains("panicked at ") => Follows::Message(MESSAGE),
-            _ => Follows::Nothing,
+            Shape::Panic if text.contains("panicked at ") || is_group_rule(text) => {
+                Follows::Message(MESSAGE)
+            }
+            _ if HEADLINES
+                .iter()
+                .any(|headline| text.trim_end().ends_with(headline)) =>
+            {
+                Follows::Message(MESSAGE)
+            }
+            Shape::Error | Shape::Panic => Follows::Location(LOCATION),
+            _ => return,
         };
     }
 
-    /// A line of what pytest says: the first ones are facts, not where their values come from.
-    fn said(&mut self, text: &str) -> Option<Shape> {
+    /// A line of pytest about a failure: the first ones are facts, the origins of values are not.
+    fn pytest(&mut self, text: &str) -> Option<Shape> {
         let left = match self.follows {
-            Follows::Said(left) => left,
-            _ => SAID,
+            Follows::Pytest(left) => left,
+            _ => MAX_PYTEST,
         };
-        let said = text[1..].trim_ascii_start();
-        let counts = left > 0 && !said.is_empty() && !said.starts_with('+');
-        self.follows = Follows::Said(left - u8::from(counts));
+        let message = text[1..].trim_ascii_start();
+        let counts = left > 0 && !message.is_empty() && !message.starts_with('+');
+        self.follows = Follows::Pytest(left - u8::from(counts));
         counts.then_some(Shape::Panic)
     }
 }
 
-/// Lines of what pytest says that are facts.
-const SAID: u8 = 3;
+/// A line after the start of a traceback.
+enum TracebackLine {
+    /// A frame, a line of code or a marker.
+    Frame,
+    /// The exception that ends the traceback.
+    Exception,
+    /// A line of something else.
+    Other,
+}
 
-/// The shape of a line by itself.
-pub(super) fn shape_alone(text: &str) -> Option<Shape> {
-    if !has_stem_of_word(text) || !may_have_shape(text) || !has_word(text) {
-        return None;
+/// The text before each line of the traceback that starts with this line.
+fn margin(text: &str) -> String {
+    let text = without_log_prefix(text);
+    let before = text.find(TRACEBACK).map_or("", |at| &text[..at]);
+    let before = before.strip_suffix("Exception Group ").unwrap_or(before);
+    // The first line of a group has a plus in the place of the margin.
+    before.replace('+', "|")
+}
+
+fn traceback_line(text: &str, margin: &str) -> TracebackLine {
+    let text = without_log_prefix(text);
+    if text.trim().is_empty() {
+        return TracebackLine::Other;
     }
-    let single = &PATTERNS.as_ref()?.single;
-    let is_match = |pattern: &OnePattern| {
-        let pattern = LazyLock::force(pattern).as_ref();
-        pattern.is_some_and(|pattern| pattern.is_match(text.as_bytes()))
+    let is_margin = margin.trim_matches([' ', '\t', '|']).is_empty();
+    let Some(rest) = text.strip_prefix(margin).or((!is_margin).then_some(text)) else {
+        return TracebackLine::Other;
     };
-    let found = single.iter().find(|(_, pattern)| is_match(pattern));
-    found.map(|(shape, _)| *shape)
+    match rest.starts_with([' ', '\t']) {
+        true => TracebackLine::Frame,
+        false => TracebackLine::Exception,
+    }
 }
 
-/// Whether a line has a shape by itself, if it has one of the words that facts have.
-pub(super) fn may_have_shape(text: &str) -> bool {
-    let patterns = PATTERNS.as_ref();
-    let bytes = text.as_bytes();
-    patterns.is_some_and(|any| any.begins.is_match(bytes) || any.within.is_match(bytes))
+/// `+-+---------------- 1 ----------------`: the next line is an exception of a group.
+fn is_group_rule(text: &str) -> bool {
+    text.trim_start().starts_with("+-") && text.ends_with("--")
 }
 
-/// A panic's message, and what was compared: `left:` and `right:`.
-const MESSAGE: u8 = 3;
+fn is_location(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with("--> ") || text.starts_with("└─ ") || text.starts_with("╭▸ ") || is_frame(text)
+}
 
-fn is_place(text: &str) -> bool {
-    // Most lines begin with something else.
-    let first = text.as_bytes().first();
-    first.is_some_and(|byte| !byte.is_ascii_alphanumeric()) && text.trim_start().starts_with("--> ")
+/// A frame with its location, of JavaScript, Java, .NET, Deno or Ruby.
+fn is_frame(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_frame = text.starts_with("at ") || text.starts_with("from ");
+    is_frame && text.contains([':', '(']) && text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Parts of the paths and names of library code: a frame of it is not the location of an error.
+const LIBRARIES: &[&str] = &[
+    "site-packages/",
+    "dist-packages/",
+    "/lib/python",
+    "<frozen ",
+    "node_modules/",
+    "node:",
+    "at java.",
+    "at jdk.",
+    "at sun.",
+    "at org.junit.",
+    "at org.testng.",
+    "at org.assertj.",
+    "at kotlin.",
+    "at scala.",
+    "at System.",
+    "at Xunit.",
+    "at NUnit.",
+    "/gems/",
+    "/rustc/",
+];
+
+/// Whether a frame of a stack trace is library code.
+pub(super) fn is_library_frame(text: &str) -> bool {
+    let is_frame = is_frame(text) || text.contains("File \"");
+    is_frame && LIBRARIES.iter().any(|part| text.contains(part))
 }
 
 fn is_side(text: &str) -> bool {
@@ -256,14 +248,6 @@ fn is_side(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_pattern_compiles() {
-        let single = &PATTERNS.as_ref().unwrap().single;
-        for (shape, pattern) in single {
-            assert!(LazyLock::force(pattern).is_some(), "{shape:?}");
-        }
-    }
 
     /// Proves OUT-7.
     #[test]

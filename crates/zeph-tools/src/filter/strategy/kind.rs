@@ -1,8 +1,6 @@
 //! What lines of one shape are, and how many of them are read.
 
-use memchr::memchr2_iter;
-
-use crate::filter::facts::{Shape, Shapes, may_have_stem};
+use crate::filter::facts::{Shape, Shapes};
 
 /// Lines of one shape that stay where they are warnings or errors of a log.
 const ALIKE: u64 = 5;
@@ -24,16 +22,8 @@ pub(super) enum Kind {
 impl Kind {
     /// What a line is.
     pub(super) fn of(text: &str) -> Self {
-        let bytes = text.as_bytes();
-        let may_be_fact = bytes.starts_with(b"E   ") || bytes.starts_with(b"----");
-        if !may_be_fact && !may_have_stem(bytes) {
-            return match has_warn(bytes) {
-                true => Self::Alike,
-                false => Self::Plain,
-            };
-        }
         match Shapes::default().of(text) {
-            Some(Shape::Chatter) => Self::Alike,
+            Some(Shape::Chatter | Shape::Warning) => Self::Alike,
             Some(Shape::Complaint) => Self::Complaint,
             Some(_) => Self::Fact,
             None if warns(text) => Self::Alike,
@@ -52,44 +42,9 @@ impl Kind {
     }
 }
 
+/// Whether a line has one of the words of warnings and errors, in any case.
 fn warns(text: &str) -> bool {
-    const WORDS: [&[u8]; 5] = [b"fail", b"error", b"panic", b"fatal", b"exception"];
-    let bytes = text.as_bytes();
-    has_warn(bytes)
-        || bytes.iter().enumerate().any(|(at, byte)| {
-            matches!(byte | 0x20, b'f' | b'e' | b'p')
-                && WORDS.iter().any(|word| is_at(bytes, at, word))
-        })
-}
-
-fn has_warn(bytes: &[u8]) -> bool {
-    memchr2_iter(b'w', b'W', bytes).any(|at| is_at(bytes, at, b"warn"))
-}
-
-/// Whether a word stands at a place, in whatever case.
-fn is_at(bytes: &[u8], at: usize, word: &[u8]) -> bool {
-    let found = bytes.get(at..at + word.len());
-    found.is_some_and(|found| found.eq_ignore_ascii_case(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn a_look_at_stems_tells_the_same(text in "(warn|WARN|fail|Error|panic|fatal|Exception|exceptio|E   |----|err|[a-z]{1,9}| |×|É){0,9}") {
-            let words = ["warn", "fail", "error", "panic", "fatal", "exception"];
-            let lower = text.to_ascii_lowercase();
-            let warns = words.iter().any(|word| lower.contains(word));
-            let expect = match Shapes::default().of(&text) {
-                Some(Shape::Chatter) => Kind::Alike,
-                Some(Shape::Complaint) => Kind::Complaint,
-                Some(_) => Kind::Fact,
-                None if warns => Kind::Alike,
-                None => Kind::Plain,
-            };
-            proptest::prop_assert_eq!(Kind::of(&text), expect, "{:?}", text);
-        }
-    }
+    const WORDS: [&str; 6] = ["warn", "fail", "error", "panic", "fatal", "exception"];
+    let lower = text.to_ascii_lowercase();
+    WORDS.iter().any(|word| lower.contains(word))
 }
