@@ -66,6 +66,62 @@ fn what_is_blocked_does_not_run_even_with_yes() {
     assert!(home.has("marker"));
 }
 
+/// Proves SH-10, SH-11, SH-12: resolved values and literal parts of scripts block, also with `--yes`.
+#[test]
+fn a_resolved_value_that_is_blocked_does_not_run_with_yes() {
+    let home = home_with_sudo();
+    home.write("sub/kept", "");
+    for command in [
+        "x=sudo; $x ls",
+        "x='sudo ls'; bash -c \"$x\"",
+        "for x in ls sudo; do $x y; done",
+        "set -- sudo; \"$1\" x",
+        "f() { \"$1\" x; }; f sudo",
+        "sh -c \"echo $i; sudo x\"",
+        "echo a | xargs -I % sh -c 'echo %; sudo x'",
+        "bash <<E\necho $i\nsudo x\nE",
+        "bash //dev/stdin <<'E'\nsudo x\nE",
+        "bash -noprofile -c 'sudo x'",
+        "alias x='env '; x sudo ls",
+        "cd sub && rm -rf \"$OLDPWD\"",
+        "cd sub && rm -rf ~-",
+        "x=$PWD; rm -rf \"$x\"",
+        "rm -rf ~+",
+    ] {
+        let form = form(&home, command, &["--mode", "full", "--yes"]);
+        assert_eq!(
+            form["error_category"], "policy_blocked",
+            "{command}: {form}"
+        );
+    }
+    assert!(!home.has("marker") && home.has("sub/kept"));
+}
+
+/// Proves SH-11: an unresolved operand requires confirmation in every mode, wherever the shell is.
+#[test]
+fn an_unresolved_operand_is_asked_about_in_mode_full() {
+    let home = Home::new();
+    home.write("sub/kept", "");
+    let full = ["--mode", "full", "--unsandboxed"];
+    for command in [
+        "cd sub && rm -rf $ZEPH_TEST_UNSET/kept",
+        "cd sub && echo kept | xargs rm -rf",
+        "rm -rf \"sub/$ZEPH_TEST_UNSET/..\"",
+        "find \"$ZEPH_TEST_UNSET\" -delete",
+        "chown -R nobody \"$ZEPH_TEST_UNSET\"",
+    ] {
+        let form = form(&home, command, &full);
+        assert_eq!(
+            form["error_category"], "confirmation_required",
+            "{command}: {form}"
+        );
+    }
+    assert!(home.has("sub/kept"));
+    let form = form(&home, "d=sub; rm -rf \"$d\"", &full);
+    assert_eq!(form["success"], true, "{form}");
+    assert!(!home.has("sub/kept"));
+}
+
 /// Proves SH-12.
 #[test]
 fn an_ordinary_compound_command_runs() {

@@ -245,6 +245,8 @@ impl Cursor<'_> {
     /// `[[ … ]]` from behind the brackets on.
     fn test(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let mut regex = false;
+        let mut numbers = false;
+        let first = raw.others.len();
         self.calculates();
         loop {
             self.skip_lines()?;
@@ -261,7 +263,16 @@ impl Cursor<'_> {
                     raw.substitutions.append(&mut word.substitutions);
                     raw.others.push(single(&word.atoms, false));
                     let text = word.bare_text();
+                    numbers |= matches!(
+                        text.as_deref(),
+                        Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge")
+                    );
                     if text.as_deref() == Some("]]") {
+                        let texts = raw.others[first..].iter().filter(|_| numbers);
+                        let set: Vec<_> = texts
+                            .filter_map(|word| super::arithmetic::substitution(word.prefix()))
+                            .collect();
+                        raw.substitutions.extend(set);
                         return Ok(());
                     }
                     regex = text.as_deref() == Some("=~");

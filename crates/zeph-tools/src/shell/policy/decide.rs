@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::blocklist::{Fit, ShellPolicy, name_of};
 use super::effects::Effects;
-use super::evaluated::{Signs, is_special};
+use super::evaluated::{Signs, decides_what_runs};
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
 use super::parse::parse;
+use super::places::Places;
 use super::shells::runs_apart;
-use super::targets::{Places, changes_directory, is_block_device};
-use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Redirect, Shape, Then};
-use super::values::{Possible, Values};
+use super::targets::changes_directory;
+use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Then};
+use super::values::Values;
 use super::visit::{Part, Visit};
 use super::word::{UNRESOLVED, Word};
 
@@ -70,6 +72,8 @@ pub(super) struct Around {
     pub(super) downloads: bool,
     /// How many texts for shells it is nested in.
     pub(super) scripts: usize,
+    /// Texts that other descriptors than standard input read.
+    pub(super) descriptors: Vec<String>,
 }
 
 /// One decision.
@@ -82,18 +86,28 @@ pub(super) struct Decider<'p> {
     /// What in all texts so far could be evaluated a second time.
     pub(super) signs: Signs,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
+    /// The bodies of functions, by name.
+    pub(super) bodies: BTreeMap<String, Rc<Command>>,
+    /// How many calls of functions are followed so far, and how deep this one is.
+    pub(super) calls: usize,
+    pub(super) call_depth: usize,
+    /// The values of aliases, and programs with another name.
+    pub(super) aliases: BTreeMap<String, String>,
+    pub(super) hashes: BTreeMap<String, Word>,
+    /// Names that are being replaced.
+    pub(super) renaming: Vec<String>,
     /// What is named, where that is asked for.
     pub(super) named: Option<Vec<Named>>,
     /// Sees every part as it is judged.
     pub(super) visit: Option<Visit<'p>>,
     /// What is assigned in front of the next simple command, for whoever sees it.
-    front: Vec<Assignment>,
+    pub(super) front: Vec<Assignment>,
     /// In how many commands the next one is nested.
     depth: usize,
     /// In how many texts that run later, wherever the shell works then; more once it may work anywhere.
     pub(super) later: usize,
     /// How many redirections write so far.
-    redirections: usize,
+    pub(super) redirections: usize,
 }
 
 impl<'p> Decider<'p> {
@@ -111,6 +125,12 @@ impl<'p> Decider<'p> {
             script_bytes: 0,
             signs: Signs::default(),
             functions: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            calls: 0,
+            call_depth: 0,
+            aliases: BTreeMap::new(),
+            hashes: BTreeMap::new(),
+            renaming: Vec::new(),
             named: None,
         }
     }
@@ -125,6 +145,7 @@ impl<'p> Decider<'p> {
             input: Input::Closed,
             downloads: false,
             scripts: 0,
+            descriptors: Vec::new(),
         };
         self.signs = list.signs;
         self.list(list, &around);
@@ -146,7 +167,7 @@ impl<'p> Decider<'p> {
         }
     }
 
-    fn list(&mut self, list: &List, around: &Around) {
+    pub(super) fn list(&mut self, list: &List, around: &Around) {
         let mut before = Then::Next;
         // The values where the pipelines before are skipped.
         let mut skipped: Option<Values> = None;
@@ -191,7 +212,7 @@ impl<'p> Decider<'p> {
         }
     }
 
-    fn command(&mut self, command: &Command, around: &Around) {
+    pub(super) fn command(&mut self, command: &Command, around: &Around) {
         let mut around = around.clone();
         around.downloads |= command
             .substitutions
@@ -202,6 +223,12 @@ impl<'p> Decider<'p> {
                 self.block_construct(substitution.construct);
             }
             if substitution.construct == Construct::Arithmetic {
+                let names = Effects::of(&substitution.body).names;
+                if let Some(name) = names.iter().find(|name| decides_what_runs(name)) {
+                    self.ask(format!(
+                        "a calculation sets `{name}`, which decides what runs"
+                    ));
+                }
                 self.list(&substitution.body, &around);
                 continue;
             }
@@ -247,10 +274,9 @@ impl<'p> Decider<'p> {
                     ..around.clone()
                 };
                 let places = self.places.clone();
-                let mut effects = Effects::default();
-                effects.command(body);
                 // It sees the values at the time of its call.
                 self.places.values.make_all_volatile();
+                self.forget_positional();
                 (self.depth, self.later) = (self.depth + 1, self.later + 1);
                 self.command(body, &inside);
                 (self.depth, self.later) = (self.depth - 1, self.later - 1);
@@ -259,7 +285,7 @@ impl<'p> Decider<'p> {
                     self.later += 1;
                 }
                 self.places = places;
-                self.places.values.may_change(&effects);
+                self.bodies.insert(name.clone(), Rc::new((**body).clone()));
                 let mut calls = BTreeSet::new();
                 calls_of(body, false, &mut calls);
                 if calls.iter().any(|(name, _)| changes_directory(name)) {
@@ -267,222 +293,6 @@ impl<'p> Decider<'p> {
                 }
             }
             Kind::Expression => {}
-        }
-    }
-
-    /// A simple command with the assignments in front of it.
-    fn assigning(&mut self, assignments: &[Assignment], words: &[Word], around: &Around) {
-        let has_command = !words.is_empty();
-        let before = self.places.values.clone();
-        self.each_reading(words, true, |decider, reading| {
-            let mut front = assignments.to_vec();
-            for assignment in &mut front {
-                let given = decider.given(assignment);
-                decider.assign(assignment, &given, has_command, around);
-            }
-            if reading.assigned && reading.words.first() != words.first() {
-                decider.ask("a variable decides which command runs");
-            }
-            if decider.visit.is_some() {
-                decider.front = front;
-            }
-            decider.simple(&reading.words, around);
-            if has_command && !reading.words.is_empty() {
-                let names = assignments
-                    .iter()
-                    .map(|assignment| assignment.name.as_str());
-                let name = reading.words[0].known().map(name_of);
-                let lasting = name
-                    .is_none_or(|name| is_special(name) || decider.functions.contains_key(name));
-                if lasting {
-                    decider.places.values.join(&before);
-                } else {
-                    decider.places.values.restore(names, &before);
-                }
-            }
-        });
-    }
-
-    /// One assignment; with `exported`, only for a command.
-    fn assign(
-        &mut self,
-        assignment: &mut Assignment,
-        given: &Possible,
-        exported: bool,
-        around: &Around,
-    ) {
-        let values: Vec<Word> = match given.known_texts() {
-            [] => vec![assignment.word.clone()],
-            texts => texts.iter().map(Word::literal).collect(),
-        };
-        for value in &values {
-            self.name(Role::Argument, std::slice::from_ref(value));
-            self.assigned(&assignment.name, value, around);
-        }
-        if let ([value], false) = (values.as_slice(), assignment.partial) {
-            assignment.value = value.known().map(str::to_owned);
-        }
-        self.places.values.assign(&assignment.name, given.clone());
-        if exported {
-            self.places.values.export(&assignment.name, given);
-        }
-    }
-
-    /// The lists of a compound command.
-    fn compound(&mut self, shape: &Shape, lists: &[List], command: &Command, around: &Around) {
-        if *shape == Shape::Group {
-            lists.iter().for_each(|list| self.list(list, around));
-            return;
-        }
-        let repeats = matches!(shape, Shape::Loop | Shape::Each { .. });
-        if repeats {
-            let mut effects = Effects::default();
-            effects.command(command);
-            self.places.values.may_have_changed(&effects);
-            if effects.moves {
-                self.places.may_be_anywhere();
-            }
-        }
-        let mut values = self.places.values.clone();
-        if let Shape::Each { name, listed } = shape {
-            let given = match listed {
-                true => self.listed(&command.others),
-                false => Possible::unknown(),
-            };
-            self.places.values.assign(name, given);
-        }
-        for list in lists {
-            self.list(list, around);
-            self.places.forget_success();
-            values.join(&self.places.values);
-            if *shape == Shape::Branches {
-                self.places.values.clone_from(&values);
-            }
-        }
-        self.places.values = values;
-    }
-
-    fn redirect(&mut self, redirect: &Redirect, around: &mut Around) {
-        match redirect {
-            Redirect::Output { target, .. } => {
-                self.redirections += 1;
-                self.each_reading(std::slice::from_ref(target), false, |decider, reading| {
-                    reading.words.iter().for_each(|word| decider.written(word));
-                });
-            }
-            Redirect::Input(word) => {
-                let inherited = around.input.clone();
-                let downloads = around.downloads;
-                let mut input = None;
-                self.each_reading(std::slice::from_ref(word), false, |decider, reading| {
-                    for word in &reading.words {
-                        let read = decider.source(word, &inherited, downloads);
-                        input = Some(match input.take() {
-                            Some(before) if before != read => Input::Data { download: false },
-                            _ => read,
-                        });
-                    }
-                });
-                around.input = input.unwrap_or(Input::Data { download: false });
-            }
-            Redirect::Elsewhere(inner) => self.redirect(inner, &mut around.clone()),
-            Redirect::Duplicate => {}
-            Redirect::HereDocument(word) => around.input = self.text_input(word, around.downloads),
-            Redirect::HereString(word) => {
-                if !self.policy.admits(Construct::HereString) {
-                    self.block_construct(Construct::HereString);
-                }
-                around.input = self.text_input(word, around.downloads);
-            }
-        }
-    }
-
-    /// The input from the text `word`.
-    fn text_input(&self, word: &Word, downloads: bool) -> Input {
-        let readings = self.readings(std::slice::from_ref(word), false);
-        let word = match readings.as_slice() {
-            [one] => one.words.first().unwrap_or(word),
-            _ => word,
-        };
-        match word.known() {
-            None if downloads => Input::Data { download: true },
-            _ => Input::Text(word.script()),
-        }
-    }
-
-    /// A file that a redirection opens for writing.
-    fn written(&mut self, word: &Word) {
-        self.name(Role::Target, std::slice::from_ref(word));
-        if let Some(visit) = &mut self.visit {
-            let places = match self.later {
-                0 => self.places.now(),
-                _ => &[None],
-            };
-            visit(Part::Redirection {
-                target: word,
-                places,
-            });
-        }
-        self.output(word);
-    }
-
-    /// A file that a redirection opens for reading, and the input from it.
-    fn source(&mut self, word: &Word, inherited: &Input, downloads: bool) -> Input {
-        self.name(Role::Argument, std::slice::from_ref(word));
-        if let Some(visit) = &mut self.visit {
-            visit(Part::Source(word));
-        }
-        let device = word
-            .pattern()
-            .is_some_and(|path| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/"));
-        self.network_device(word);
-        match word.known() {
-            Some("/dev/null") => Input::Closed,
-            Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") => inherited.clone(),
-            _ => Input::Data {
-                download: device || (word.substituted && downloads),
-            },
-        }
-    }
-
-    /// A redirection may write from any directory.
-    fn written_anywhere(&mut self) {
-        if let Some(visit) = &mut self.visit {
-            visit(Part::Redirection {
-                target: &Word::unknown(""),
-                places: &[None],
-            });
-        }
-    }
-
-    /// A file that is written to.
-    pub(super) fn output(&mut self, word: &Word) {
-        if let Some(visit) = &mut self.visit {
-            visit(Part::Output(word));
-        }
-        match word.known() {
-            Some(path) if is_block_device(path) => {
-                self.block(format!("writing onto the device `{path}`"));
-            }
-            None if word.prefix().starts_with("/dev/") => {
-                self.ask(format!(
-                    "which device `{}` is cannot be known",
-                    word.shown()
-                ));
-            }
-            _ => {}
-        }
-        self.network_device(word);
-    }
-
-    fn network_device(&mut self, word: &Word) {
-        let network = ["/dev/tcp/", "/dev/udp/"];
-        if !self.policy.admits_network() && network.iter().any(|dev| word.prefix().starts_with(dev))
-        {
-            self.block(format!(
-                "`{}`: `[tools.shell] allow_network` is false",
-                word.shown()
-            ));
         }
     }
 
@@ -523,6 +333,9 @@ impl<'p> Decider<'p> {
             ));
             return;
         };
+        if first.assigned {
+            self.ask("a variable decides which command runs");
+        }
         match self.policy.entry(words) {
             Some((Fit::Yes, entry)) => {
                 self.block(format!("`{entry}` is on the blocklist"));
@@ -543,6 +356,8 @@ impl<'p> Decider<'p> {
         self.evaluates(&name, words, around);
         self.scripts(&name, words, around);
         self.wrapped(&name, words, around);
+        self.renamed(text, words, around);
+        self.call(text, words, around);
         self.depth -= 1;
     }
 
@@ -559,7 +374,7 @@ impl<'p> Decider<'p> {
                 let operand = words[1..].iter().find(|word| word.known() != Some("--"));
                 let literal = operand
                     .and_then(Word::known)
-                    .is_some_and(|path| !path.starts_with("/dev/") && !path.starts_with("/proc/"));
+                    .is_some_and(|path| !self.places.is_system(path));
                 if operand.is_some() && !literal {
                     self.block(format!("`{name}` of anything but a literal file"));
                 }
@@ -578,12 +393,20 @@ impl<'p> Decider<'p> {
             self.block("a download that reaches a shell");
             return;
         }
+        if words.iter().any(|word| word.assigned) {
+            self.ask(format!("a variable decides what `{by}` runs"));
+        }
         let texts: Vec<String> = words.iter().map(Word::script).collect();
         self.script(by, &texts.join(" "), around);
     }
 
     /// A text that a shell is given.
     pub(super) fn script(&mut self, by: &str, text: &str, around: &Around) {
+        self.read_script(by, text, around, true);
+    }
+
+    /// The same; with `asks`, a part that is not resolved requires confirmation.
+    pub(super) fn read_script(&mut self, by: &str, text: &str, around: &Around, asks: bool) {
         self.script_bytes += text.len() + 1;
         if around.scripts >= MAX_SCRIPTS || self.script_bytes > MAX_SCRIPT_BYTES {
             self.block("shells that are nested too deeply in each other");
@@ -592,7 +415,7 @@ impl<'p> Decider<'p> {
         let unresolved = text.contains(UNRESOLVED);
         match parse(text) {
             Ok(list) => {
-                if unresolved {
+                if unresolved && asks {
                     self.ask(format!("what `{by}` runs cannot be known before it runs"));
                 }
                 self.signs = self.signs.or(list.signs);
@@ -613,7 +436,10 @@ impl<'p> Decider<'p> {
                 match by {
                     _ if apart => {}
                     "eval" => self.places.values = values,
-                    _ => self.places.values.may_change(&Effects::of(&list)),
+                    _ => {
+                        self.places.values.may_change(&Effects::of(&list));
+                        self.functions_may_run();
+                    }
                 }
             }
             Err(_) if unresolved => {

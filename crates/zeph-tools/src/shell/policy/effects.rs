@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::evaluated::{assigned_names, is_setter};
+use super::setters::{assigned_names, is_setter};
 use super::tree::{Command, Construct, Kind, List, Shape, Then};
 use super::word::Word;
 
@@ -64,7 +64,9 @@ impl Effects {
     fn simple(&mut self, words: &[Word]) {
         let Some(first) = words.first() else { return };
         match first.known() {
-            None | Some("eval" | "source" | "." | "trap" | "builtin" | "command") => {
+            // Confirmation is required.
+            None => {}
+            Some("eval" | "source" | "." | "trap" | "builtin" | "command") => {
                 self.any = true;
                 self.moves = true;
             }

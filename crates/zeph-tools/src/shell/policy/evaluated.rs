@@ -2,8 +2,7 @@
 //! that name programs or hold scripts, subscripts in calculations, builtins that call back.
 
 use super::decide::{Around, Decider};
-use super::parse::is_name;
-use super::values::Possible;
+use super::setters::is_setter;
 use super::word::{Atom, Word};
 
 /// Variables that decide which commands run, whatever their value.
@@ -15,23 +14,6 @@ const TELLING: &[&str] = &[
     "PS4",
     "PROMPT_COMMAND",
 ];
-/// Builtins that set the variables that they are given by name.
-const SETTERS: &[&str] = &[
-    "declare",
-    "typeset",
-    "local",
-    "export",
-    "readonly",
-    "read",
-    "mapfile",
-    "readarray",
-    "getopts",
-    "printf",
-    "wait",
-    "let",
-    "unset",
-];
-
 /// What in a text, and in those nested in it, could be evaluated a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Signs {
@@ -51,6 +33,32 @@ impl Signs {
             calculates: self.calculates || other.calculates,
         }
     }
+}
+
+/// Whether a variable of this name decides which programs or libraries commands use.
+pub(super) fn decides_what_runs(name: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "PATH",
+        "IFS",
+        "HOME",
+        "CDPATH",
+        "SHELL",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "PYTHONPATH",
+        "PERL5LIB",
+        "RUBYLIB",
+        "NODE_PATH",
+        "GIT_EXEC_PATH",
+        "XDG_CONFIG_HOME",
+        "EDITOR",
+        "VISUAL",
+        "PAGER",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+    ];
+    is_telling(name) || OTHERS.contains(&name)
 }
 
 /// Whether a variable of this name decides which commands run.
@@ -99,51 +107,6 @@ fn is_code(prompt: &str) -> bool {
             .any(|two| two[0] == b'\\' && two[1].is_ascii_digit())
 }
 
-/// Whether a builtin of this name sets variables that it is given by name.
-pub(super) fn is_setter(name: &str) -> bool {
-    SETTERS.contains(&name)
-}
-
-/// Whether assignments in front of a builtin of this name may last.
-pub(super) fn is_special(name: &str) -> bool {
-    const SPECIAL: &[&str] = &[
-        ":", ".", "source", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift",
-        "times", "trap", "unset", "break", "continue", "builtin", "command",
-    ];
-    SPECIAL.contains(&name)
-}
-
-/// The arguments of a builtin that name variables.
-fn set_words<'w>(by: &str, arguments: &'w [Word]) -> &'w [Word] {
-    let option = match by {
-        "printf" => "-v",
-        "wait" => "-p",
-        _ => return arguments,
-    };
-    let at = arguments
-        .iter()
-        .position(|w| w.prefix().starts_with(option));
-    at.map_or(&[], |at| &arguments[at..arguments.len().min(at + 2)])
-}
-
-/// The variables that a builtin sets; `None` is one that is not known.
-pub(super) fn assigned_names<'w>(
-    by: &str,
-    arguments: &'w [Word],
-) -> impl Iterator<Item = Option<String>> + use<'w> {
-    set_words(by, arguments).iter().filter_map(|word| {
-        let text = word.prefix().trim_start_matches("-v");
-        let end = text.find(['=', '[', '+']).unwrap_or(text.len());
-        match &text[..end] {
-            name if is_name(name) && (end < text.len() || word.known().is_some()) => {
-                Some(Some(name.to_owned()))
-            }
-            _ if word.known().is_none() => Some(None),
-            _ => None,
-        }
-    })
-}
-
 impl Decider<'_> {
     /// A variable is given a value.
     pub(super) fn assigned(&mut self, name: &str, value: &Word, around: &Around) {
@@ -153,7 +116,10 @@ impl Decider<'_> {
             }
             // `cd` then looks for directories elsewhere.
             ("CDPATH", _) => self.later += 1,
-            ("BASH_CMDS", Some(path)) => self.simple(&[Word::literal(path)], around),
+            ("BASH_CMDS", Some(path)) => {
+                self.simple(&[Word::literal(path)], around);
+                self.ask("`BASH_CMDS` gives another program the name of a command");
+            }
             ("PS4", Some(prompt)) if !is_code(prompt) => {}
             ("PROMPT_COMMAND" | "BASH_ALIASES", Some(_)) => {
                 self.joined(name, std::slice::from_ref(value), around);
@@ -171,7 +137,7 @@ impl Decider<'_> {
     /// Builtins that set variables, call back, or run what is no command word.
     pub(super) fn evaluates(&mut self, name: &str, words: &[Word], around: &Around) {
         let arguments = &words[1..];
-        if SETTERS.contains(&name) {
+        if is_setter(name) {
             self.signs.calculates = true;
             self.sets(name, arguments, around);
         }
@@ -181,8 +147,20 @@ impl Decider<'_> {
                 self.calls_back(name, arguments, around);
             }
             // `cd` then goes by variables, by links, or in what was another process.
-            "shopt" => self.may_wander(arguments, &["cdable_vars", "lastpipe"]),
-            "set" => self.may_wander(arguments, &["-P", "physical"]),
+            "shopt" => {
+                self.may_wander(arguments, &["cdable_vars", "lastpipe"]);
+                if arguments
+                    .iter()
+                    .any(|word| matches!(word.known(), None | Some("lastpipe")))
+                {
+                    self.places.values.make_all_volatile();
+                }
+            }
+            "set" => {
+                self.may_wander(arguments, &["-P", "physical"]);
+                self.set_options(arguments);
+            }
+            "shift" => self.forget_positional(),
             "jobs" => {
                 if let Some(at) = arguments.iter().position(|word| word.known() == Some("-x")) {
                     self.simple(&arguments[at + 1..], around);
@@ -203,74 +181,6 @@ impl Decider<'_> {
         };
         if arguments.iter().any(is_one) {
             self.later += 1;
-        }
-    }
-
-    fn sets(&mut self, by: &str, arguments: &[Word], around: &Around) {
-        let arguments = set_words(by, arguments);
-        let declares = matches!(by, "declare" | "typeset" | "local" | "export" | "readonly");
-        let has = |letters: &str| {
-            declares
-                && arguments.iter().any(|word| {
-                    let text = word.known().unwrap_or_default();
-                    text.starts_with(['-', '+']) && text.contains(|letter| letters.contains(letter))
-                })
-        };
-        // Another name of a variable, or a value that bash changes.
-        let (another, changed) = (has("n"), has("aAilcu"));
-        if another {
-            self.places.values.make_all_volatile();
-        }
-        for word in arguments {
-            let text = word.prefix().trim_start_matches("-v");
-            let end = text.find(['=', '[', '+']).unwrap_or(text.len());
-            let (name, rest) = text.split_at(end);
-            let value = rest.find('=').map(|at| {
-                let start = word.prefix().len() - rest.len() + at + 1;
-                word.after(start)
-            });
-            if !is_name(name) {
-                if word.known().is_none() && !name.starts_with('-') {
-                    self.places.values.make_all_volatile();
-                    if by != "unset" {
-                        self.ask(format!("which variable `{by}` sets cannot be known"));
-                    }
-                }
-                continue;
-            }
-            match &value {
-                Some(value) => {
-                    self.assigned(name, value, around);
-                    if value.known().is_some_and(is_telling) {
-                        self.ask(format!("`{by}` makes another name of a variable"));
-                    }
-                }
-                None if name == "CDPATH" => self.assigned(name, &Word::unknown(""), around),
-                None if is_telling(name) && by != "unset" && by != "export" => {
-                    self.ask(format!("what `{by}` sets `{name}` to cannot be known"));
-                }
-                None => {}
-            }
-            let now = self.places.value(name);
-            let whole = rest.starts_with('=');
-            let given = match &value {
-                Some(value) if whole => {
-                    Possible::of(std::iter::once(value.known().map(str::to_owned)))
-                }
-                None if matches!(by, "export" | "readonly") => now,
-                _ => Possible::unknown(),
-            };
-            let values = &mut self.places.values;
-            values.assign(name, given.clone());
-            if by == "export" || has("x") {
-                values.export(name, &given);
-            }
-            if by == "readonly" || has("r") {
-                values.fix(name);
-            }
-            if changed {
-                values.make_volatile(name);
-            }
         }
     }
 
@@ -305,7 +215,13 @@ impl Decider<'_> {
             };
             let Some(value) = value else { continue };
             match by {
-                "hash" => self.simple(&[value], around),
+                "hash" => {
+                    self.simple(std::slice::from_ref(&value), around);
+                    self.ask("`hash -p` gives another program the name of a command");
+                    for name in arguments.iter().filter_map(Word::known) {
+                        self.hashes.insert(name.to_owned(), value.clone());
+                    }
+                }
                 "enable" => self.ask("what `enable -f` loads cannot be known"),
                 _ => self.joined(by, &[value], around),
             }

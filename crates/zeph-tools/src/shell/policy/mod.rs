@@ -4,13 +4,17 @@
 //! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
 //! downloads, `programs` is the table of programs that execute text they are given, `find` judges its predicates, `wrappers` and `runners` find the
 //! commands of programs with options of their own, `shells` judges the scripts of shells, `evaluated` what
-//! bash evaluates a second time, `targets` what is destroyed, and `unconfined` what the OS sandbox does not confine. `values` follows the values of variables, `effects` finds those that a command sets. `blocklist` holds what is compiled from the configuration,
+//! bash evaluates a second time, `targets` what is destroyed from the `places` in which it may work, and `unconfined` what
+//! the OS sandbox does not confine. `values` and `readings`
+//! follow the values of variables, `setters` are builtins that set them, `effects` and `arithmetic` find those that a
+//! command sets, `scope` handles assignments, loops and calls, `inputs` redirections. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
 //! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
 //! what it reads would understand some commands otherwise than the shell that runs them.
 
+mod arithmetic;
 mod blocklist;
 mod compound;
 mod cursor;
@@ -21,13 +25,19 @@ mod evaluated;
 mod find;
 mod flow;
 mod handle;
+mod inputs;
 mod kind;
 mod named;
 mod parse;
+mod places;
 mod programs;
 mod quote;
+mod readings;
 mod redirect;
 mod runners;
+mod scope;
+mod setters;
+mod shell_call;
 mod shells;
 mod targets;
 pub(crate) mod tree;
@@ -48,8 +58,8 @@ pub(super) use kind::kind_of;
 pub(crate) use named::{Named, Role};
 pub(crate) use parse::Parsed;
 pub use parse::parse;
+pub(in crate::shell) use places::normal;
 pub(super) use programs::options;
-pub(in crate::shell) use targets::normal;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit, visit_from};
 pub(crate) use word::Word;

@@ -293,6 +293,10 @@ impl Cursor<'_> {
             if (words.is_empty() || declares)
                 && let Some((name, target)) = self.assignment()?
             {
+                let subscript = target[name.len()..].trim_end_matches(['=', '+']);
+                command
+                    .substitutions
+                    .extend(super::arithmetic::substitution(subscript));
                 let word = self.value(&mut command)?;
                 if words.is_empty() {
                     assignments.push(Assignment {

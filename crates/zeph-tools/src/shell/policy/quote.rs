@@ -247,6 +247,15 @@ impl Cursor<'_> {
                 word.substitutions.append(&mut inner.substitutions);
                 let name = &self.text[start..self.at - 1];
                 self.evaluated(name)?;
+                // A subscript, or the place of a part.
+                let calculated = name.find(['[', ':']).map(|at| &name[at..]);
+                let calculated = calculated.filter(|text| {
+                    ![":=", ":-", ":?", ":+"]
+                        .iter()
+                        .any(|other| text.starts_with(other))
+                });
+                word.substitutions
+                    .extend(calculated.and_then(super::arithmetic::substitution));
                 self.variable(name, in_quotes, word);
             }
             Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => {
@@ -335,6 +344,9 @@ impl Cursor<'_> {
                             self.at += 1;
                             self.calculates();
                             word.substitutions.append(&mut inner.substitutions);
+                            let text = &self.text[start..self.at];
+                            word.substitutions
+                                .extend(super::arithmetic::substitution(text));
                             word.atoms.push(Atom::Unknown);
                             return Ok(true);
                         }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::blocklist::name_of;
 use super::decide::{Around, Decider, Input};
-use super::targets::normal;
+use super::places::normal;
+use super::shell_call::shell_call;
 use super::word::Word;
 
 const SHELLS: &[&str] = &[
@@ -43,16 +44,20 @@ pub(super) fn runs_apart(by: &str) -> bool {
     )
 }
 
-/// Files that stand for standard input or another open file.
+/// Whether a path names standard input or another descriptor.
 pub(super) fn is_descriptor(path: &str) -> bool {
     let path = normal(Path::new(path));
     let of_a_process =
         path.starts_with("/proc") && path.components().any(|part| part.as_os_str() == "fd");
-    path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || of_a_process
+    let standard = ["/dev/stdin", "/dev/stdout", "/dev/stderr"];
+    standard.iter().any(|name| path == Path::new(name))
+        || path.starts_with("/dev/fd")
+        || of_a_process
 }
 
 /// What an interpreter or a shell is told to run.
-enum Program<'w> {
+#[derive(Clone, Copy)]
+pub(super) enum Program<'w> {
     /// This text.
     Text(&'w Word),
     /// What it reads from standard input.
@@ -68,9 +73,30 @@ impl Decider<'_> {
     pub(super) fn scripts(&mut self, name: &str, words: &[Word], around: &Around) {
         let arguments = &words[1..];
         if SHELLS.contains(&name) {
-            let program = shell_program(arguments);
-            self.program(name, &program, true, around);
+            self.shell(name, arguments, around);
         }
+    }
+
+    /// A shell with these arguments.
+    fn shell(&mut self, name: &str, arguments: &[Word], around: &Around) {
+        let call = shell_call(arguments);
+        if call.unclear || (call.long && name != "bash") {
+            self.ask(format!(
+                "the options of `{name}` change how it reads commands"
+            ));
+        }
+        if let Some(file) = call.startup {
+            self.program(name, &Program::File(file), true, around);
+        }
+        let before = self.places.values.clone();
+        match (call.program, call.rest) {
+            (Program::Text(_), [_, rest @ ..]) | (Program::Input, rest) => {
+                self.set_positional(rest)
+            }
+            _ => self.forget_positional(),
+        }
+        self.program(name, &call.program, true, around);
+        self.places.values = before;
     }
 
     fn program(&mut self, name: &str, program: &Program<'_>, is_shell: bool, around: &Around) {
@@ -78,15 +104,22 @@ impl Decider<'_> {
             Program::Nothing => {}
             Program::Text(word) => match word.known() {
                 None if around.downloads => self.block("a download that reaches a shell"),
-                _ if is_shell => self.script(name, &word.script(), around),
+                _ if is_shell => self.joined(name, std::slice::from_ref(*word), around),
                 Some(_) => self.ask(format!("what the text for `{name}` does cannot be read")),
                 None => self.ask(format!(
                     "the text for `{name}` cannot be known before it runs"
                 )),
             },
             Program::File(word) => match word.known() {
-                Some(path) if is_descriptor(path) => {
+                Some(path) if self.places.is_input(path) => {
                     self.program(name, &Program::Input, is_shell, around);
+                }
+                Some(path) if self.places.is_descriptor(path) => {
+                    for text in around.descriptors.iter().filter(|_| is_shell) {
+                        self.script(name, text, around);
+                    }
+                    self.program(name, &Program::Input, is_shell, around);
+                    self.ask(format!("what `{name}` reads and runs cannot be known"));
                 }
                 Some(_) => {}
                 None if around.downloads => self.block("a download that reaches a shell"),
@@ -94,7 +127,7 @@ impl Decider<'_> {
             },
             Program::Input => match &around.input {
                 Input::Closed => {}
-                Input::Text(text) if is_shell => self.script(name, text, around),
+                Input::Text(text) if is_shell => self.input_script(name, text, around),
                 Input::Data { download: true } => {
                     self.block(format!("a download that `{name}` runs"));
                 }
@@ -103,46 +136,5 @@ impl Decider<'_> {
                 }
             },
         }
-    }
-}
-
-fn shell_program(words: &[Word]) -> Program<'_> {
-    let mut command = false;
-    let mut input = false;
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        let Some(text) = word.known() else {
-            return if command {
-                Program::Text(word)
-            } else {
-                Program::File(word)
-            };
-        };
-        at += 1;
-        match text {
-            "-" | "--" => break,
-            "--version" | "--help" => return Program::Nothing,
-            "--rcfile" | "--init-file" => at += 1,
-            _ if text.starts_with("--") => {}
-            _ if text.starts_with(['-', '+']) => {
-                for letter in text[1..].chars() {
-                    match letter {
-                        'c' => command = true,
-                        's' => input = true,
-                        'o' | 'O' => at += 1,
-                        _ => {}
-                    }
-                }
-            }
-            _ => {
-                at -= 1;
-                break;
-            }
-        }
-    }
-    match words.get(at) {
-        Some(word) if command => Program::Text(word),
-        Some(word) if !input => Program::File(word),
-        _ => Program::Input,
     }
 }

@@ -3,6 +3,7 @@
 
 mod differential;
 mod grammar;
+mod tables;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

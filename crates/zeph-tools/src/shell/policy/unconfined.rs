@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::decide::Decider;
-use super::targets::normal;
+use super::places::normal;
 use super::word::Word;
 
 /// Commands that change attributes of files. They are refused outside the sandbox's directories.

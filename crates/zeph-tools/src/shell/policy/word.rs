@@ -16,6 +16,8 @@ pub struct Word {
     known: Known,
     /// Whether something is substituted into it.
     pub substituted: bool,
+    /// Whether it has the value of a variable that the command sets.
+    pub(super) assigned: bool,
     /// All parts, if some of them are unresolved.
     parts: Option<Arc<[Atom]>>,
 }
@@ -46,6 +48,7 @@ impl Word {
             text,
             known: Known::All,
             substituted: false,
+            assigned: false,
             parts: None,
         }
     }
@@ -57,6 +60,7 @@ impl Word {
             text: prefix.into(),
             known: Known::Prefix,
             substituted: false,
+            assigned: false,
             parts: None,
         }
     }
@@ -138,6 +142,7 @@ impl Word {
             text: self.text.get(bytes..).unwrap_or_default().to_owned(),
             known: self.known,
             substituted: self.substituted,
+            assigned: self.assigned,
             parts,
         }
     }
@@ -152,6 +157,7 @@ impl Word {
             text: format!("{text}{}", self.text),
             known: self.known,
             substituted: self.substituted,
+            assigned: self.assigned,
             parts,
         }
     }
@@ -187,6 +193,7 @@ impl Word {
         }
         Self {
             substituted: self.substituted,
+            assigned: self.assigned,
             ..from_atoms(&replaced, self.known == Known::Pattern)
         }
     }
@@ -311,6 +318,7 @@ pub(super) fn from_atoms(atoms: &[Atom], globs: bool) -> Word {
                     text,
                     known: Known::Prefix,
                     substituted: false,
+                    assigned: false,
                     parts: Some(atoms.iter().map(part).collect()),
                 };
             }
@@ -334,6 +342,7 @@ pub(super) fn from_atoms(atoms: &[Atom], globs: bool) -> Word {
         text,
         known,
         substituted: false,
+        assigned: false,
         parts: None,
     }
 }

@@ -82,15 +82,7 @@ impl Decider<'_> {
                     self.later -= 1;
                 }
             }
-            "alias" => {
-                self.later += 1;
-                for word in arguments {
-                    if let Some(at) = word.prefix().find('=') {
-                        self.joined(name, &[word.after(at + 1)], around);
-                    }
-                }
-                self.later -= 1;
-            }
+            "alias" => self.alias(arguments, around),
             "command" if only_looks_up(arguments) => {}
             "exec" => self.exec(words, around),
             _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {

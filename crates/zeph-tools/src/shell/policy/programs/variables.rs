@@ -34,7 +34,8 @@ impl Decider<'_> {
         let value = word.prefix();
         if word.known().is_none() {
             let accepted = matches!(variable.kind, Kind::GitValue | Kind::Name | Kind::File);
-            if !accepted && !variable.lenient && variable.kind != Kind::Script {
+            let script = matches!(variable.kind, Kind::Script | Kind::Command);
+            if !accepted && !variable.lenient && !script {
                 self.ask(format!("the command in `{name}` is unknown before it runs"));
                 return;
             }
