@@ -60,8 +60,7 @@ fn equal_branches_of_tree_have_equal_shares() {
     }
     text += "\n4 directories, 36 files\n";
     let (told, _) = listing("tree", &text);
-    let branch =
-        |at: usize| format!("├── d{at} … 6 more entries\n│   ├── f0\n│   ├── f1\n│   ├── f2\n");
+    let branch = |at: usize| format!("├── d{at} … 9 entries\n");
     let branches: String = (0..4).map(branch).collect();
     assert_eq!(told, format!(".\n{branches}\n4 directories, 36 files\n"));
 }
