@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use super::matcher::{parsed, shape_alone};
 use super::patterns::ROWS;
 use super::{Guard, Line, Shapes};
-use crate::filter::engine::{Filters, Plan};
+use crate::filter::engine::{FilterPipeline, Plan};
 use crate::filter::load::parse_rules;
 use crate::filter::rulebook::RuleBook;
 
@@ -411,10 +411,10 @@ const COMMANDS: &[&str] = &[
     "./unheard-of",
 ];
 
-fn filters() -> Filters {
+fn filters() -> FilterPipeline {
     let (rules, warnings) = parse_rules("test", RULES);
     assert_eq!(warnings, []);
-    Filters::new(RuleBook::new(rules))
+    FilterPipeline::new(RuleBook::new(rules))
 }
 
 /// Proves OUT-7, OUT-7a: each kind of fact is recognized, and nothing harmless is.
@@ -772,5 +772,5 @@ fn a_long_line_is_inspected_in_part() {
     let facts = guard.missing(&[], 50_000).unwrap();
     assert!(facts[0].text.starts_with("error: a a"));
     assert!(facts[0].text.len() <= 2048);
-    assert!(matches!(Filters::off().plan("make"), Plan::Plain));
+    assert!(matches!(FilterPipeline::off().plan("make"), Plan::Plain));
 }
