@@ -67,7 +67,7 @@ fn every_way_to_end_has_its_entry() {
     call("read", r#"{"path": "a.txt"}"#).code(0);
     call("read", r#"{"path": "none.txt"}"#).code(1);
     call("no_such_tool", "{}").code(1);
-    call("bash", "no JSON").code(1);
+    call("bash", "no JSON").code(2);
     call("bash", &bash("exit 5")).code(0);
     call("bash", &bash("rm -rf /")).run();
     let asked = bash("echo asked");
@@ -710,7 +710,7 @@ fn tail_and_query() {
     assert_eq!(query(&["--limit", "2"]), "list_tasks read");
     home.zeph(["audit", "query", "--result", "odd"]).code(2);
     home.zeph(["audit", "query", "--since", "yesterday"])
-        .code(1)
+        .code(2)
         .says(&["expected one like"]);
     let shown = home.zeph(["audit", "tail", "-n", "3"]).code(0).stdout;
     assert_eq!(shown.lines().count(), 3, "{shown}");

@@ -96,14 +96,14 @@ fn an_open_pipe_never_hangs() {
 #[test]
 fn an_empty_prompt_is_refused() {
     let home = Home::scripted(HELLO);
-    home.zeph(["-p", "  "]).code(1).says(&["prompt is empty"]);
+    home.zeph(["-p", "  "]).code(2).says(&["prompt is empty"]);
     home.zeph::<&str>([])
         .stdin("")
-        .code(1)
+        .code(2)
         .says(&["prompt is empty"]);
     home.zeph::<&str>([])
         .stdin(vec![0xff, 0xfe, b'a'])
-        .code(1)
+        .code(2)
         .says(&["not valid UTF-8"]);
 }
 

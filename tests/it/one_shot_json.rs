@@ -185,7 +185,7 @@ fn a_bad_schema_asks_no_model() {
     home.write("text.json", "not json");
     home.write("wrong.json", r#"{"type": "strnig"}"#);
     let check = |file: &str, words: &[&str]| {
-        let output = home.zeph(["-p", "x", "--output-schema", file]).code(1);
+        let output = home.zeph(["-p", "x", "--output-schema", file]).code(2);
         output.says(&["--output-schema", file]).says(words);
     };
     check("missing.json", &["cannot be read"]);

@@ -238,7 +238,7 @@ fn tasks_belong_to_their_directory() {
     home.zeph(["-C", "other", "scheduler", "rm", "1"]).code(1);
     home.zeph(["scheduler", "rm", "1"]).code(0);
     home.zeph(["scheduler", "rm", "1"]).code(1);
-    let wrong = home.zeph(["scheduler", "add", "61 * * * *", "x"]).code(1);
+    let wrong = home.zeph(["scheduler", "add", "61 * * * *", "x"]).code(2);
     assert_has(&wrong.stderr, &["minute", "not within 0 to 59"]);
 }
 
@@ -388,7 +388,7 @@ fn zones() {
     );
     check("Europe/Berlin", "0 12 29 2 *", "2028-02-29 12:00:00 +01:00");
     let wrong = |when: &str, words: &[&str]| {
-        let refused = home.zeph(["scheduler", "add", when, "x"]).code(1);
+        let refused = home.zeph(["scheduler", "add", when, "x"]).code(2);
         assert_has(&refused.stderr, words);
     };
     wrong("0 0 30 2 *", &["there is no such day"]);

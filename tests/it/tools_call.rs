@@ -154,7 +154,7 @@ fn each_failure_has_its_types_and_exit_code() {
     // Arguments that are no JSON at all.
     let form = home
         .zeph(["tools", "call", "read", "path=x", "--json"])
-        .code(1)
+        .code(2)
         .json();
     assert_eq!(form["error_category"], "invalid_parameters");
     assert_eq!(form["error_type"], "parse_error");

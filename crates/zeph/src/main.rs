@@ -15,7 +15,9 @@ fn main() -> ExitCode {
         return zeph_tools::shell::supervisor_main();
     }
     keep_memory_private();
-    cli::main().into()
+    let exit = cli::main();
+    terminal::put_back();
+    exit.into()
 }
 
 /// Keys stand in this process's environment and memory: no other process of the same user may

@@ -258,6 +258,14 @@ impl Running {
         std::fs::read_to_string(file).unwrap_or_default()
     }
 
+    /// Whether it catches a signal.
+    pub(crate) fn listens(&self, signal: Signal) -> bool {
+        let status = self.status();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        caught.is_some_and(|caught| caught >> (signal.as_raw() - 1) & 1 == 1)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid, signal).expect("the child can be signalled");
     }

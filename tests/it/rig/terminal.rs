@@ -40,9 +40,26 @@ impl Terminal {
         Self::sized(home, args, ROWS, COLUMNS)
     }
 
+    /// The binary with other variables; `None` removes one.
+    #[track_caller]
+    pub(crate) fn under(home: &Home, args: &[&str], env: &[(&str, Option<&str>)]) -> Self {
+        Self::of(home, args, env, ROWS, COLUMNS)
+    }
+
     /// At a terminal of another size.
     #[track_caller]
     pub(crate) fn sized(home: &Home, args: &[&str], rows: NonZeroU16, columns: NonZeroU16) -> Self {
+        Self::of(home, args, &[], rows, columns)
+    }
+
+    #[track_caller]
+    fn of(
+        home: &Home,
+        args: &[&str],
+        env: &[(&str, Option<&str>)],
+        rows: NonZeroU16,
+        columns: NonZeroU16,
+    ) -> Self {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&main).unwrap();
         unlockpt(&main).unwrap();
@@ -58,7 +75,14 @@ impl Terminal {
         tcsetwinsize(&main, size).unwrap();
         let before = modes(&side);
         let stream = || Stdio::from(side.try_clone().unwrap());
-        let child = command(home, args)
+        let mut command = command(home, args);
+        for (name, value) in env {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let child = command
             .stdin(stream())
             .stdout(stream())
             .stderr(stream())
@@ -110,6 +134,16 @@ impl Terminal {
 
     pub(crate) fn text(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// All that was written, escape sequences included.
+    pub(crate) fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
+    }
+
+    /// Whether keys are not echoed, as in a turn.
+    pub(crate) fn echoes_nothing(&self) -> bool {
+        !modes(&self.side).2.contains(LocalModes::ECHO)
     }
 
     /// Waits until the screen shows `words`.

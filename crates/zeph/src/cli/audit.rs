@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use zeph_memory::{AuditFilter, Heads, Store, StoredAudit, Verdict, verify_database, verify_file};
@@ -13,7 +13,7 @@ use zeph_tools::counted::counted_as;
 use zeph_tools::layers::now_ms;
 
 use super::args::{AuditCommand, GlobalArgs};
-use super::{Exit, load_config, print, print_as_is};
+use super::{Exit, load_config, print, print_as_is, usage};
 use crate::config::Loaded;
 use crate::output::redact::without_known;
 use crate::output::{for_terminal, stderr_line};
@@ -283,10 +283,10 @@ pub(super) fn moment(text: &str, now: i64) -> anyhow::Result<i64> {
         .and_then(|time| time.to_zoned(TimeZone::system()).ok());
     match local {
         Some(time) => Ok(time.timestamp().as_millisecond()),
-        None => bail!(
+        None => Err(usage(format!(
             "--since {text:?} is no time: expected one like 90s, 30m, 1h, 2d, 1w, 2026-11-01 or \
              2026-11-01T09:30"
-        ),
+        ))),
     }
 }
 

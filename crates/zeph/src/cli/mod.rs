@@ -29,16 +29,14 @@ use anyhow::Context as _;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use zeph_tools::file::SandboxError;
-use zeph_tools::web::DomainError;
-
 use crate::assemble::{SessionChoice, withhold, withhold_environment};
-use crate::config::{ConfigErrors, Environment, Loaded, load};
+use crate::config::{Environment, Loaded, load};
 use crate::output::redact::{LogWriter, redacted, without_known};
 use crate::output::stderr_line;
+use crate::terminal::TerminalOptions;
 use crate::terminal::sanitize::clean;
 use args::{Cli, Command, GlobalArgs, OutputFormat, TurnArgs};
-pub(crate) use exit::Exit;
+pub(crate) use exit::{Exit, Outcome, UsageError, is_closed_pipe, usage};
 
 /// Runs the program.
 pub(crate) fn main() -> Exit {
@@ -51,7 +49,10 @@ pub(crate) fn main() -> Exit {
                 _ => Exit::Usage,
             };
             // A closed pipe is no reason to complain.
-            let _ = error.print();
+            let _ = match exit {
+                Exit::Done => error.print(),
+                _ => refuse(&error),
+            };
             return exit;
         }
     };
@@ -69,10 +70,24 @@ pub(crate) fn main() -> Exit {
             return Exit::Failed;
         }
     };
+    signals::end_on_signals();
     let exit = runtime.block_on(dispatch(cli));
     // A blocked read of standard input must not keep the program alive.
     runtime.shutdown_background();
     exit
+}
+
+/// Prints a mistake in the command line, which may quote a secret.
+fn refuse(error: &clap::Error) -> std::io::Result<()> {
+    if let Ok(env) = Environment::of_process() {
+        withhold_environment(&env);
+    }
+    let text = error.render().to_string();
+    let shown = redacted(&text);
+    if shown == text {
+        return error.print();
+    }
+    std::io::stderr().write_all(shown.as_bytes())
 }
 
 async fn dispatch(cli: Cli) -> Exit {
@@ -186,7 +201,7 @@ fn report(result: anyhow::Result<Exit>) -> Exit {
     match result {
         Ok(exit) => exit,
         Err(error) => {
-            let exit = exit_of(&error);
+            let exit = Exit::of(Outcome::Error(&error));
             if exit != Exit::Done {
                 stderr_line(&format!("error: {}", with_causes(&error)));
             }
@@ -206,30 +221,6 @@ fn with_causes(error: &anyhow::Error) -> String {
         }
     }
     redacted(&text).into_owned()
-}
-
-/// What an error means: a wrong configuration is usage; a closed pipe is the reader's choice.
-fn exit_of(error: &anyhow::Error) -> Exit {
-    let configured = error.downcast_ref::<ConfigErrors>().is_some()
-        || error.downcast_ref::<SandboxError>().is_some()
-        || error.downcast_ref::<DomainError>().is_some();
-    if configured {
-        return Exit::Usage;
-    }
-    if is_closed_pipe(error) {
-        Exit::Done
-    } else {
-        Exit::Failed
-    }
-}
-
-/// Whether the reader of the output has gone.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    })
 }
 
 /// Prints `text` to standard output, with a line break at its end, without known values, and on a
@@ -279,6 +270,6 @@ fn init_logging(verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(LogWriter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(TerminalOptions::detect(false, false).stderr.colour)
         .init();
 }

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_core::{Agent, Channel, Reply, TurnEnd, TurnOutcome};
@@ -13,8 +13,10 @@ use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::{Conversation, forget_empty};
-use super::signals::cancel_on_signals;
-use super::{Exit, exit_of, load_config, scheduler, session_choice, with_causes};
+use super::signals::{Handles, cancel_on_signals};
+use super::{
+    Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
+};
 use crate::assemble::{Assembly, AuditLines, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
@@ -70,7 +72,7 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
         Ok(mut outcome) => {
             let message = outcome.message.as_deref().map(redacted);
             outcome.message = message.map(Cow::into_owned);
-            let exit = Exit::from(outcome.end);
+            let exit = Exit::of(Outcome::Turn(outcome.end));
             match &view {
                 View::Text(channel) => {
                     if outcome.end == TurnEnd::Error {
@@ -95,7 +97,7 @@ pub(crate) async fn one_shot(global: &GlobalArgs, turn: &TurnArgs, prompt: Promp
             }
         }
         Err(error) => {
-            let exit = exit_of(&error);
+            let exit = Exit::of(Outcome::Error(&error));
             match &view {
                 View::Text(channel) => {
                     channel.error(&with_causes(&error));
@@ -226,11 +228,14 @@ struct AnswerSchema {
 fn read_schema(file: &Path) -> anyhow::Result<AnswerSchema> {
     let name = file.display();
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("--output-schema {name} cannot be read"))?;
+        .with_context(|| UsageError(format!("--output-schema {name} cannot be read")))?;
     let schema: Value = serde_json::from_str(&text)
-        .with_context(|| format!("--output-schema {name} is not valid JSON"))?;
-    let validator = jsonschema::validator_for(&schema)
-        .map_err(|error| anyhow::anyhow!("--output-schema {name} is not a JSON Schema: {error}"))?;
+        .with_context(|| UsageError(format!("--output-schema {name} is not valid JSON")))?;
+    let validator = jsonschema::validator_for(&schema).map_err(|error| {
+        usage(format!(
+            "--output-schema {name} is not a JSON Schema: {error}"
+        ))
+    })?;
     Ok(AnswerSchema { schema, validator })
 }
 
@@ -317,7 +322,9 @@ fn read_prompt(prompt: Prompt) -> anyhow::Result<String> {
         Prompt::TextAndStdin(text) => format!("{text}\n\n{}", read_stdin()?),
     };
     if text.trim().is_empty() {
-        bail!("the prompt is empty: say something with -p TEXT, or pipe it in");
+        return Err(usage(
+            "the prompt is empty: say something with -p TEXT, or pipe it in",
+        ));
     }
     Ok(text)
 }
@@ -334,24 +341,28 @@ pub(crate) fn read_stdin() -> anyhow::Result<String> {
         .read_to_end(&mut bytes)
         .context("standard input cannot be read")?;
     if bytes.len() as u64 > MAX_STDIN {
-        bail!(
+        return Err(usage(format!(
             "standard input is larger than {MAX_STDIN} bytes; put it into a file and name the file"
-        );
+        )));
     }
-    String::from_utf8(bytes).context("standard input is not valid UTF-8")
+    String::from_utf8(bytes)
+        .with_context(|| UsageError("standard input is not valid UTF-8".to_owned()))
 }
 
 /// Holds a conversation on the terminal.
 pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow::Result<Exit> {
     if turn.output_format != OutputFormat::Text || turn.output_schema.is_some() {
-        bail!("--output-format and --output-schema are for one turn: add -p TEXT");
+        return Err(usage(
+            "--output-format and --output-schema are for one turn: add -p TEXT",
+        ));
     }
     if !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
-        bail!(
-            "an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT"
-        );
+        return Err(usage(
+            "an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT",
+        ));
     }
     let (loaded, env) = load_config(global)?;
+    let _handles = Handles::signals();
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
         global.quiet,
         global.yes,

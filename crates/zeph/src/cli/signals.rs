@@ -1,17 +1,94 @@
 //! Signals: those that end the work, and the one that must not.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::Exit;
+use crate::terminal::put_back;
+
+/// How many parts of the program handle signals themselves.
+static HANDLERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Says, while it lives, that a part of the program handles the signals that end it.
+#[derive(Debug)]
+pub(crate) struct Handles(());
+
+impl Handles {
+    /// Signals are handled from now on.
+    pub(crate) fn signals() -> Self {
+        HANDLERS.fetch_add(1, Ordering::SeqCst);
+        Self(())
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        HANDLERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// Ends the task that waits for signals when it is dropped.
-pub(crate) struct SignalTask(tokio::task::JoinHandle<()>);
+pub(crate) struct SignalTask {
+    task: tokio::task::JoinHandle<()>,
+    _handles: Handles,
+}
 
 impl Drop for SignalTask {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
+}
+
+/// Ends the program with the code of an interruption on SIGINT, SIGTERM and SIGHUP, wherever no part of
+/// it handles them: in a thread of its own, since a command may block.
+pub(crate) fn end_on_signals() {
+    let ready = Arc::new(Barrier::new(2));
+    let told = Arc::clone(&ready);
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    let thread = thread.spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build();
+        let Ok(runtime) = runtime else {
+            told.wait();
+            return;
+        };
+        runtime.block_on(async {
+            let listened = (
+                signal(SignalKind::interrupt()),
+                signal(SignalKind::terminate()),
+                signal(SignalKind::hangup()),
+            );
+            told.wait();
+            let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = listened else {
+                return;
+            };
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                if HANDLERS.load(Ordering::SeqCst) == 0 {
+                    leave();
+                }
+            }
+        });
+    });
+    // Without the thread, a signal does its default.
+    if thread.is_ok() {
+        ready.wait();
+    }
+}
+
+/// Ends the program at once. Commands are ended by their supervisor, which sees our end of the socket
+/// close.
+fn leave() -> ! {
+    put_back();
+    std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 
 /// Lets a write beyond the shell's limit of file sizes fail with its error, where the signal's
@@ -30,7 +107,8 @@ pub(crate) fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
         signal(SignalKind::terminate()),
         signal(SignalKind::hangup()),
     );
-    SignalTask(tokio::spawn(async move {
+    let handles = Handles::signals();
+    let task = tokio::spawn(async move {
         let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = listened else {
             return;
         };
@@ -41,10 +119,13 @@ pub(crate) fn cancel_on_signals(cancel: CancellationToken) -> SignalTask {
                 _ = hangup.recv() => {}
             }
             if cancel.is_cancelled() {
-                // Commands are ended by their supervisor, which sees our end of the socket close.
-                std::process::exit(i32::from(Exit::Interrupted.code()));
+                leave();
             }
             cancel.cancel();
         }
-    }))
+    });
+    SignalTask {
+        task,
+        _handles: handles,
+    }
 }

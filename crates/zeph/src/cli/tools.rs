@@ -26,7 +26,7 @@ use zeph_tools::{
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
-use super::{Exit, is_closed_pipe, load_config, overflow, print, print_as_is};
+use super::{Exit, Outcome, UsageError, is_closed_pipe, load_config, overflow, print, print_as_is};
 use crate::assemble::{Assembly, AuditLines, Reloader};
 use crate::output::{json_line, json_lines, redact, stderr_line};
 use crate::terminal::{TerminalChannel, TerminalOptions};
@@ -79,7 +79,9 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
         } => {
             let text = if params == "-" { read_stdin()? } else { params };
             // What is no JSON goes in as it came: the stack refuses it, and audits that.
-            let params = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            let parsed = serde_json::from_str(&text);
+            let is_json = parsed.is_ok();
+            let params = parsed.unwrap_or(Value::String(text));
             let caller = Calls::new(&assembly, global, session, json).await?;
             let (result, form) = caller.call(&name, params).await;
             let printed = match json {
@@ -102,7 +104,11 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
                     Err(error)
                 }
             })?;
-            exit_code(&result)
+            match Exit::of(Outcome::Call(&result)) {
+                _ if !is_json => Exit::Usage,
+                _ if caller.cancel.is_cancelled() => Exit::Interrupted,
+                exit => exit,
+            }
         }
         ToolsCommand::Run { file, session } => {
             let caller = Calls::new(&assembly, global, session, true).await?;
@@ -122,14 +128,6 @@ fn stored(result: &ToolResult) -> Option<OverflowRef> {
     match output?.overflow {
         Some(Overflow::Stored(reference)) => Some(reference),
         _ => None,
-    }
-}
-
-fn exit_code(result: &ToolResult) -> Exit {
-    match result {
-        Ok(_) => Exit::Done,
-        Err(error) if error.is_refusal() => Exit::Refused,
-        Err(_) => Exit::Failed,
     }
 }
 
@@ -274,7 +272,7 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
         Box::new(std::io::stdin())
     } else {
         let opened = std::fs::File::open(file)
-            .with_context(|| format!("the script {} cannot be read", file.display()))?;
+            .with_context(|| UsageError(format!("the script {} cannot be read", file.display())))?;
         Box::new(opened)
     };
     let mut lines = read_lines(reader);

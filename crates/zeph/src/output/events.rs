@@ -53,7 +53,7 @@ pub(crate) enum Event {
         id: String,
         /// The tool as called.
         tool: String,
-        /// The arguments as they came.
+        /// The arguments, without the values of secrets.
         params: Value,
     },
     /// A running command prints.

@@ -9,7 +9,8 @@ use zeph_tools::Confirmation;
 use zeph_tools::gate::{Grant, Proposal};
 use zeph_tools::layers::grants::GrantScope;
 
-use super::keyboard::{Key, read_bytes};
+use super::burst::{Bursts, Input, read};
+use super::keyboard::Key;
 use super::line::{Line, Typed};
 use super::question;
 use super::sanitize::visible;
@@ -35,7 +36,7 @@ pub(super) enum Choice {
 pub(super) fn choose(
     terminal: &impl AsFd,
     stop: &OwnedFd,
-    asked: &Confirmation,
+    (asked, plain): (&Confirmation, bool),
     say: &impl Fn(&str),
 ) -> rustix::io::Result<Choice> {
     let (Proposal::Grants(offered), Some(project)) = (&asked.offer.proposal, &asked.offer.project)
@@ -43,6 +44,7 @@ pub(super) fn choose(
         return Ok(Choice::Back);
     };
     let mut grants = offered.clone();
+    let mut bursts = Bursts::default();
     loop {
         let rules: Vec<String> = grants.iter().map(question::grant).collect();
         say(&format!(
@@ -50,7 +52,7 @@ pub(super) fn choose(
             rules.join("\n    "),
             visible(&project.display().to_string()),
         ));
-        match scope_key(terminal, stop)? {
+        match scope_key(&mut bursts, terminal, stop)? {
             ScopeKey::Project => {
                 return Ok(Choice::Chosen(grants, GrantScope::Project(project.clone())));
             }
@@ -59,7 +61,8 @@ pub(super) fn choose(
             ScopeKey::End(key) => return Ok(Choice::Key(key)),
             ScopeKey::Edit => {
                 for at in 0..grants.len() {
-                    if let Some(key) = edit(terminal, stop, asked, (&mut grants, at), say)? {
+                    if let Some(key) = edit(terminal, stop, (asked, plain), (&mut grants, at), say)?
+                    {
                         return Ok(Choice::Key(key));
                     }
                 }
@@ -76,26 +79,26 @@ enum ScopeKey {
     End(Key),
 }
 
-fn scope_key(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<ScopeKey> {
+/// The key that decides about the scope; text and pastes decide nothing.
+fn scope_key(
+    bursts: &mut Bursts,
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+) -> rustix::io::Result<ScopeKey> {
     loop {
-        let Some(bytes) = read_bytes(terminal, stop)? else {
-            return Ok(ScopeKey::End(Key::No));
+        let key = match bursts.next(terminal, stop)? {
+            Input::End => return Ok(ScopeKey::End(Key::No)),
+            Input::Interrupt => return Ok(ScopeKey::End(Key::Interrupt)),
+            Input::Other => continue,
+            Input::Key(byte) => byte,
         };
-        let key = match bytes.as_slice() {
-            [0x1b] => Some(ScopeKey::Back),
-            [0x1b, ..] => None,
-            _ => bytes.iter().find_map(|byte| match byte {
-                b'p' | b'P' => Some(ScopeKey::Project),
-                b'g' | b'G' => Some(ScopeKey::Everywhere),
-                b'e' | b'E' => Some(ScopeKey::Edit),
-                b'b' | b'B' => Some(ScopeKey::Back),
-                0x03 => Some(ScopeKey::End(Key::Interrupt)),
-                0x04 => Some(ScopeKey::End(Key::No)),
-                _ => None,
-            }),
-        };
-        if let Some(key) = key {
-            return Ok(key);
+        match key {
+            b'p' | b'P' => return Ok(ScopeKey::Project),
+            b'g' | b'G' => return Ok(ScopeKey::Everywhere),
+            b'e' | b'E' => return Ok(ScopeKey::Edit),
+            b'b' | b'B' | 0x1b => return Ok(ScopeKey::Back),
+            0x04 => return Ok(ScopeKey::End(Key::No)),
+            _ => {}
         }
     }
 }
@@ -104,7 +107,7 @@ fn scope_key(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<ScopeKe
 fn edit(
     terminal: &impl AsFd,
     stop: &OwnedFd,
-    asked: &Confirmation,
+    (asked, plain): (&Confirmation, bool),
     (grants, at): (&mut [Grant], usize),
     say: &impl Fn(&str),
 ) -> rustix::io::Result<Option<Key>> {
@@ -114,11 +117,18 @@ fn edit(
     let mut line = Line::of(&grant.pattern);
     let prompt = format!("  {}: ", visible(&grant.tool));
     say("\n  Enter takes the rule, Esc leaves it as it was\n");
+    let mut before = String::new();
     loop {
         let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
         let column = prompt.chars().count() + cursor;
-        say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C"));
-        let Some(bytes) = read_bytes(terminal, stop)? else {
+        match plain {
+            // Without escapes, the line is written again when a key has changed it.
+            true if text == before => {}
+            true => say(&format!("\n{prompt}{text}")),
+            false => say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C")),
+        }
+        before = text;
+        let Some(bytes) = read(terminal, stop, None)? else {
             return Ok(Some(Key::No));
         };
         match line.typed(&bytes) {

@@ -12,6 +12,7 @@ use zeph_tools::layers::grants::GrantScope;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
 use super::markdown::Markdown;
 use super::question;
+use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::sanitize::clean;
 use super::screen::{Amount, Screen};
 use super::spinner::{Spin, animate};
@@ -32,6 +33,8 @@ pub(crate) struct TerminalOptions {
     pub(crate) quiet: bool,
     /// `--yes`: every question is answered with "once".
     pub(crate) assume_yes: bool,
+    /// The terminal understands no escape sequences.
+    pub(crate) dumb: bool,
 }
 
 impl TerminalOptions {
@@ -47,7 +50,9 @@ impl TerminalOptions {
             term: var("TERM"),
         };
         let (stdout, stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        restore::note();
         Self {
+            dumb: env.is_dumb(),
             stdout: Style::decide(stdout, &env, quiet),
             stderr: Style::decide(stderr, &env, quiet),
             can_ask: stderr && io::stdin().is_terminal(),
@@ -195,12 +200,22 @@ impl TerminalChannel {
 /// Ends the question on the screen, also when the turn is cancelled meanwhile.
 struct Asking {
     shared: Arc<Shared>,
+    keyboard: Keyboard,
+    marks_pastes: bool,
     answer: &'static str,
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.shared.screen().answered(self.answer);
+        // A dialog that was abandoned puts the terminal's mode back before anything else goes on.
+        drop(self.keyboard.hold());
+        let mut screen = self.shared.screen();
+        if self.marks_pastes {
+            screen.steer(LEAVE_PASTES);
+            restore::note_pastes(false);
+        }
+        screen.answered(self.answer);
+        drop(screen);
         self.shared.release();
     }
 }
@@ -244,8 +259,11 @@ impl Channel for TerminalChannel {
         }
         let text = question::question(question, params, self.screen().style());
         let keys = format!("\n{}", question::keys(question));
+        let marks_pastes = !self.options.dumb;
         let mut asking = Asking {
             shared: Arc::clone(&self.shared),
+            keyboard: self.keyboard.clone(),
+            marks_pastes,
             answer: "cancelled",
         };
         self.hold_notices();
@@ -253,13 +271,20 @@ impl Channel for TerminalChannel {
         let show = move |show: Show<'_>| {
             let mut screen = shared.screen();
             match show {
-                Show::Question => screen.ask(&text),
+                Show::Question => {
+                    if marks_pastes {
+                        restore::note_pastes(true);
+                        screen.steer(MARK_PASTES);
+                    }
+                    screen.ask(&text);
+                }
                 Show::Keys => screen.ask_more(&keys),
                 Show::Reason => screen.ask_reason(),
                 Show::Text(text) => screen.ask_more(text),
             }
         };
-        let pressed = self.keyboard.ask(question.clone(), show).await;
+        let plain = self.options.dumb;
+        let pressed = self.keyboard.ask(question.clone(), plain, show).await;
         let (said, answer) = match pressed {
             Pressed::Once => ("once", UserAnswer::Once),
             Pressed::Session => ("this session", UserAnswer::Session),

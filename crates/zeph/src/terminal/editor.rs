@@ -1,7 +1,8 @@
 //! The line editor: reedline on a thread of its own.
 //!
 //! Reading a key cannot be interrupted, and a runtime waits for its blocking tasks; so the editor
-//! is no such task, and leaving never waits for a key.
+//! is no such task, and leaving never waits for a key. A terminal without escape sequences edits its
+//! lines itself: there the thread reads them, and writes nothing but the prompt.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -39,10 +40,25 @@ pub(super) enum Input {
 
 type Answer = oneshot::Sender<io::Result<Input>>;
 
+/// The prompt of a terminal without escape sequences.
+const PLAIN_PROMPT: &str = "> ";
+
 /// Reads inputs.
 pub(super) struct Editor {
     requests: Option<mpsc::Sender<Answer>>,
     thread: Option<JoinHandle<()>>,
+    /// The input that was asked for and has not come.
+    pending: Option<oneshot::Receiver<io::Result<Input>>>,
+    plain: bool,
+}
+
+/// The look of the editor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// Whether it may use colours.
+    pub(super) colour: bool,
+    /// Whether the terminal understands no escape sequences.
+    pub(super) plain: bool,
 }
 
 impl Editor {
@@ -54,7 +70,7 @@ impl Editor {
         project: PathBuf,
         history_file: &Path,
         keyboard: Keyboard,
-        colour: bool,
+        look: Look,
     ) -> io::Result<(Self, Option<String>)> {
         let (history, trouble) = match InputHistory::open(history_file) {
             Ok(history) => (Some(history), None),
@@ -69,41 +85,69 @@ impl Editor {
             .name("line editor".to_owned())
             .spawn(move || {
                 let empty = Arc::new(AtomicBool::new(true));
-                let mut editor = build(project, history, colour, Arc::clone(&empty));
+                let mut editor = match look.plain {
+                    true => None,
+                    false => Some(build(project, history, look.colour, Arc::clone(&empty))),
+                };
                 while let Ok(answer) = receive.recv() {
                     let _reading = keyboard.hold();
                     let _restored = Restore;
+                    let input = match &mut editor {
+                        Some(editor) => read(editor, &empty),
+                        None => read_plain(),
+                    };
                     // The other side may have gone meanwhile: the process is leaving then.
-                    let _ = answer.send(read(&mut editor, &empty));
+                    let _ = answer.send(input);
                 }
             })?;
         Ok((
             Self {
                 requests: Some(requests),
                 thread: Some(thread),
+                pending: None,
+                plain: look.plain,
             },
             trouble,
         ))
     }
 
-    /// Waits for an input.
+    /// Waits for an input. When the future is dropped, the next call waits for the same input.
     ///
     /// # Errors
     /// When the terminal cannot be used.
-    pub(super) async fn read(&self) -> io::Result<Input> {
-        let (send, receive) = oneshot::channel();
-        let sent = self
-            .requests
-            .as_ref()
-            .is_some_and(|requests| requests.send(send).is_ok());
-        match (sent, receive.await) {
-            (true, Ok(input)) => input,
-            _ => Err(io::Error::other("the line editor has stopped")),
+    pub(super) async fn read(&mut self) -> io::Result<Input> {
+        if self.pending.is_none() {
+            let (send, receive) = oneshot::channel();
+            let requests = self.requests.as_ref();
+            if requests.is_some_and(|requests| requests.send(send).is_ok()) {
+                self.pending = Some(receive);
+            }
+        }
+        let input = match &mut self.pending {
+            Some(pending) => pending.await,
+            None => return Err(io::Error::other("the line editor has stopped")),
+        };
+        self.pending = None;
+        input.unwrap_or_else(|_| Err(io::Error::other("the line editor has stopped")))
+    }
+
+    /// Whether Ctrl-C is a signal at the prompt, and no key.
+    pub(super) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Shows the prompt again for the input that has not come.
+    pub(super) fn prompt_again(&self) {
+        if self.pending.is_some() && self.plain {
+            prompt_plain();
         }
     }
 
     /// Ends the editor while it is not reading, and waits until its history is written.
     pub(super) fn finish(mut self) {
+        if self.pending.is_some() {
+            return self.abandon();
+        }
         self.requests = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -195,6 +239,31 @@ fn read(editor: &mut Reedline, empty: &AtomicBool) -> io::Result<Input> {
         },
         _ => Input::End,
     })
+}
+
+fn prompt_plain() {
+    let mut out = io::stdout().lock();
+    let _ = out
+        .write_all(PLAIN_PROMPT.as_bytes())
+        .and_then(|()| out.flush());
+}
+
+/// Reads a line that the terminal edits; a trailing backslash continues it.
+fn read_plain() -> io::Result<Input> {
+    if !is_connected() {
+        return Ok(Input::End);
+    }
+    let mut text = String::new();
+    loop {
+        prompt_plain();
+        if io::stdin().read_line(&mut text)? == 0 {
+            return Ok(Input::End);
+        }
+        let line = text.strip_suffix('\n').unwrap_or(&text);
+        if !is_continued(line) {
+            return Ok(Input::Text(joined(line)));
+        }
+    }
 }
 
 /// Takes the backslashes away that continued a line.

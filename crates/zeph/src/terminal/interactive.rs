@@ -17,8 +17,8 @@ use zeph_core::{Agent, Reply, Switch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::channel::TerminalChannel;
-use super::editor::{Editor, Input};
-use super::keyboard::Mode;
+use super::editor::{Editor, Input, Look};
+use super::keyboard::{Keyboard, Mode};
 use crate::output::redact::redacted;
 
 /// Two presses of Ctrl-C within this time leave.
@@ -69,11 +69,14 @@ pub(crate) async fn run(
 ) -> anyhow::Result<SessionEnd> {
     let mut signals = Signals::new().context("signals cannot be waited for")?;
     let terminal = channel.options();
-    let (editor, trouble) = Editor::start(
+    let (mut editor, trouble) = Editor::start(
         options.project.clone(),
         &options.history_file,
         channel.keyboard().clone(),
-        terminal.stdout.colour,
+        Look {
+            colour: terminal.stdout.colour,
+            plain: terminal.dumb,
+        },
     )
     .context("the line editor cannot be started")?;
     if !terminal.quiet {
@@ -86,10 +89,14 @@ pub(crate) async fn run(
     loop {
         channel.hold_notices();
         let input = tokio::select! {
+            biased;
             input = editor.read() => input.context("the terminal cannot be read")?,
-            () = signals.leave() => {
-                editor.abandon();
-                return Ok(SessionEnd::Interrupted);
+            leaves = signals.at_prompt(terminal.dumb) => {
+                if leaves {
+                    editor.abandon();
+                    return Ok(SessionEnd::Interrupted);
+                }
+                Input::Interrupted { cleared: false }
             }
         };
         channel.release_notices();
@@ -110,9 +117,13 @@ pub(crate) async fn run(
                         at: now,
                         leaves: SessionEnd::Left,
                     });
+                    if editor.is_plain() {
+                        channel.screen().end_prompt();
+                    }
                     channel
                         .screen()
                         .remark("Ctrl-C once more, or Ctrl-D, leaves");
+                    editor.prompt_again();
                 }
             }
             Input::Text(text) => {
@@ -163,6 +174,8 @@ async fn turn(
     pressed: &mut Option<Pressed>,
 ) -> Option<Reply> {
     let _echo = Mode::without_echo(std::io::stdin());
+    // A question that is abandoned puts the mode back before the echo is put back.
+    let _settled = Settled(channel.keyboard());
     let cancel = CancellationToken::new();
     // One that came while the prompt stood is none for this turn.
     while signals.interrupted() {}
@@ -185,6 +198,15 @@ async fn turn(
             _ = signals.terminate.recv() => return None,
             _ = signals.hangup.recv() => return None,
         }
+    }
+}
+
+/// Waits, when dropped, until no dialog reads any more.
+struct Settled<'k>(&'k Keyboard);
+
+impl Drop for Settled<'_> {
+    fn drop(&mut self) {
+        drop(self.0.hold());
     }
 }
 
@@ -215,11 +237,13 @@ impl Signals {
         self.interrupt.recv().now_or_never().flatten().is_some()
     }
 
-    /// Waits until the process is told to end. At the prompt Ctrl-C is a key, no signal.
-    async fn leave(&mut self) {
+    /// Waits for a signal at the prompt, and returns whether it ends the process. Ctrl-C is a signal there
+    /// only if the terminal edits the line itself (`plain`).
+    async fn at_prompt(&mut self, plain: bool) -> bool {
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
+            _ = self.interrupt.recv(), if plain => false,
+            _ = self.terminate.recv() => true,
+            _ = self.hangup.recv() => true,
         }
     }
 }

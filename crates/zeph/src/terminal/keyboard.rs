@@ -1,4 +1,5 @@
-//! Keys of a dialog, read from the terminal itself: one key acts at once.
+//! Keys of a dialog, read from the terminal itself: one key acts without Enter, if it is alone
+//! ([`super::burst`]).
 //!
 //! The terminal is left in the mode in which it was found on every way out, a panic included.
 //! Whoever reads keys holds the [`Keyboard`], so that an abandoned dialog is gone before anybody
@@ -20,6 +21,7 @@ use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
 
 use super::always::{Choice, choose};
+use super::burst::{Bursts, Input};
 use super::question::{has_always, has_session};
 
 /// The most bytes of a reason.
@@ -59,11 +61,12 @@ impl Keyboard {
     }
 
     /// Asks on standard input. `show` is called when keys are being read and everything typed before
-    /// has been thrown away, and whenever something else is to be shown. Dropping the future ends
-    /// the dialog. Whatever fails is a no.
+    /// has been thrown away, and whenever something else is to be shown. A `plain` terminal gets no
+    /// escape sequences. Dropping the future ends the dialog. Whatever fails is a no.
     pub(super) async fn ask(
         &self,
         asked: Confirmation,
+        plain: bool,
         show: impl Fn(Show<'_>) + Send + 'static,
     ) -> Pressed {
         let Ok((stop, _abandoned_when_dropped)) = pipe_with(PipeFlags::CLOEXEC) else {
@@ -72,7 +75,13 @@ impl Keyboard {
         let keyboard = self.clone();
         let dialog = tokio::task::spawn_blocking(move || {
             let _reading = keyboard.hold();
-            dialog(&io::stdin(), &stop, &asked, show, interrupt_this_process)
+            dialog(
+                &io::stdin(),
+                &stop,
+                (&asked, plain),
+                show,
+                interrupt_this_process,
+            )
         });
         dialog
             .await
@@ -151,14 +160,21 @@ pub(super) enum Show<'a> {
     Text(&'a str),
 }
 
+/// Tells how a question is answered, after input that answers nothing.
+const ONE_KEY: &str = "\n  ignored: a question takes one key, pressed alone\n";
+
 /// The whole dialog. Output modes are left alone, so that others may write meanwhile.
 fn dialog(
     terminal: &impl AsFd,
     stop: &OwnedFd,
-    asked: &Confirmation,
+    (asked, plain): (&Confirmation, bool),
     show: impl Fn(Show<'_>),
     interrupt: impl FnOnce(),
 ) -> rustix::io::Result<Pressed> {
+    // Abandoned before it began, a question changes nothing.
+    if is_abandoned(stop)? {
+        return Ok(Pressed::No(None));
+    }
     let key = {
         let _mode = Mode::change(terminal.as_fd(), OptionalActions::Flush, |mode| {
             mode.local_modes.remove(
@@ -172,10 +188,23 @@ fn dialog(
             return Ok(Pressed::No(None));
         }
         show(Show::Question);
+        let mut bursts = Bursts::default();
         loop {
-            match read_key(terminal, stop, asked)? {
-                Key::Always => match choose(terminal, stop, asked, &|text| show(Show::Text(text)))?
-                {
+            let key = match bursts.next(terminal, stop)? {
+                Input::End => break Key::No,
+                Input::Interrupt => break Key::Interrupt,
+                Input::Key(byte) => key(byte, asked),
+                Input::Other => None,
+            };
+            let Some(key) = key else {
+                show(Show::Text(ONE_KEY));
+                show(Show::Keys);
+                continue;
+            };
+            match key {
+                Key::Always => match choose(terminal, stop, (asked, plain), &|text| {
+                    show(Show::Text(text))
+                })? {
                     Choice::Chosen(grants, scope) => return Ok(Pressed::Always(grants, scope)),
                     Choice::Back => show(Show::Keys),
                     Choice::Key(key) => break key,
@@ -215,58 +244,15 @@ pub(super) enum Key {
     Interrupt,
 }
 
-/// Understands what one read gave; `None` for keys without meaning here, such as arrows and answers
-/// that are not offered.
-fn key(bytes: &[u8], asked: &Confirmation) -> Option<Key> {
-    match bytes {
-        // An escape alone is the key; followed by something it begins another key's sequence.
-        [0x1b] => Some(Key::No),
-        [0x1b, ..] => None,
-        _ => bytes.iter().find_map(|byte| match byte {
-            b'1' | b'y' | b'Y' => Some(Key::Once),
-            b'2' => has_session(asked).then_some(Key::Session),
-            b'3' => has_always(asked).then_some(Key::Always),
-            b'4' | b'n' | b'N' | 0x04 => Some(Key::No),
-            b'5' => Some(Key::Reason),
-            0x03 => Some(Key::Interrupt),
-            _ => None,
-        }),
-    }
-}
-
-/// Waits for a key; the end of the terminal, or of interest in the answer, is a no.
-fn read_key(terminal: &impl AsFd, stop: &OwnedFd, asked: &Confirmation) -> rustix::io::Result<Key> {
-    loop {
-        match read_bytes(terminal, stop)? {
-            None => return Ok(Key::No),
-            Some(bytes) => {
-                if let Some(key) = key(&bytes, asked) {
-                    return Ok(key);
-                }
-            }
-        }
-    }
-}
-
-/// Waits for what one read gives; `None` at the end of the terminal, or of interest in the answer.
-///
-/// # Errors
-/// When the terminal cannot be read.
-pub(super) fn read_bytes(
-    terminal: &impl AsFd,
-    stop: &OwnedFd,
-) -> rustix::io::Result<Option<Vec<u8>>> {
-    let mut bytes = [0_u8; 64];
-    loop {
-        if !wait(terminal, stop, PollFlags::IN, None)? {
-            return Ok(None);
-        }
-        match rustix::io::read(terminal, &mut bytes) {
-            Ok(0) => return Ok(None),
-            Ok(length) => return Ok(Some(bytes[..length].to_vec())),
-            Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(error) => return Err(error),
-        }
+/// The meaning of a key; `None` for one without a meaning here, such as an answer that is not offered.
+fn key(byte: u8, asked: &Confirmation) -> Option<Key> {
+    match byte {
+        b'1' | b'y' | b'Y' => Some(Key::Once),
+        b'2' => has_session(asked).then_some(Key::Session),
+        b'3' => has_always(asked).then_some(Key::Always),
+        b'4' | b'n' | b'N' | 0x04 | 0x1b => Some(Key::No),
+        b'5' => Some(Key::Reason),
+        _ => None,
     }
 }
 
@@ -341,10 +327,13 @@ mod tests {
         pressed: Pressed,
         interrupted: bool,
         restored: bool,
+        /// How often input was ignored.
+        ignored: usize,
     }
 
-    /// Runs a dialog; `typed` is written when the question is shown, `reason` when it is asked for.
-    fn run(before: &str, typed: &'static str, reason: &'static str) -> Ended {
+    /// Runs a dialog; of `typed` the first is written when the question is shown, each further one when
+    /// the one before was ignored, `reason` when it is asked for.
+    fn run(before: &str, typed: &[&str], reason: &str) -> Ended {
         let (main, side) = pty();
         let modes = tcgetattr(&side).unwrap().local_modes;
         rustix::io::write(&main, before.as_bytes()).unwrap();
@@ -359,29 +348,43 @@ mod tests {
             let written = rustix::io::write(&main, keys.as_bytes());
             assert_eq!(written, Ok(keys.len()));
         };
+        let ignored = std::cell::Cell::new(0);
         let show = |show: Show<'_>| match show {
-            Show::Question => write(typed),
+            Show::Question => write(typed[0]),
             Show::Reason => write(reason),
+            Show::Text(ONE_KEY) => {
+                ignored.set(ignored.get() + 1);
+                // Typed text ends with a pause.
+                std::thread::park_timeout(std::time::Duration::from_millis(1100));
+                write(typed.get(ignored.get()).copied().unwrap_or("n"));
+            }
             Show::Keys | Show::Text(_) => {}
         };
-        let pressed = dialog(&side, &stop, &Confirmation::default(), show, || {
-            interrupted = true;
-            keep = None;
-        })
+        let pressed = dialog(
+            &side,
+            &stop,
+            (&Confirmation::default(), false),
+            show,
+            || {
+                interrupted = true;
+                keep = None;
+            },
+        )
         .unwrap();
         let restored = tcgetattr(&side).unwrap().local_modes == modes;
         Ended {
             pressed,
             interrupted,
             restored,
+            ignored: ignored.get(),
         }
     }
 
-    /// Proves AGT-5a: a key acts without Enter. What was typed before the question does not.
+    /// Proves AGT-5a, PERM-7a: a key acts without Enter. What was typed before the question does not.
     #[test]
     fn one_key_answers() {
         let check = |typed, reason, pressed: Pressed| {
-            let ended = run("y1\n", typed, reason);
+            let ended = run("y1\n", &[typed], reason);
             assert_eq!(ended.pressed, pressed, "{typed:?}");
             assert!(ended.restored && !ended.interrupted);
         };
@@ -390,9 +393,7 @@ mod tests {
         check("4", "", Pressed::No(None));
         check("n", "", Pressed::No(None));
         check("\x1b", "", Pressed::No(None));
-        check("x1", "", Pressed::Once);
-        // What is not offered is not answered with.
-        check("2341", "", Pressed::No(None));
+        check("\x04", "", Pressed::No(None));
         check(
             "5",
             "use trash, not rm\n",
@@ -402,20 +403,47 @@ mod tests {
         check("5", "grün\n", Pressed::No(Some("grün".to_owned())));
     }
 
+    /// Proves PERM-7, PERM-7a: text that holds the key of an answer is no answer, and the question
+    /// stays open for one.
     #[test]
-    fn ctrl_c_interrupts_with_the_mode_restored() {
-        let ended = run("", "\x03", "");
-        assert_eq!(ended.pressed, Pressed::No(None));
-        assert!(ended.interrupted && ended.restored);
+    fn text_does_not_answer() {
+        let check = |text: &str| {
+            let ended = run("", &[text, "n"], "");
+            assert_eq!(ended.pressed, Pressed::No(None), "{text:?}");
+            assert!(!ended.interrupted && ended.restored, "{text:?}");
+            assert_eq!(ended.ignored, 1, "{text:?}");
+        };
+        std::thread::scope(|scope| {
+            for text in [
+                "why?",
+                "yes\n",
+                "1\n",
+                "y\r",
+                "11",
+                "x1",
+                "2341",
+                "q",
+                "2",
+                "3",
+                "é",
+                "jé1",
+                "\x1b[A",
+                "\x1b[200~y\x1b[201~",
+                "\x1b[200~1\n\x1b[201~",
+                "\x1b[200~5\x03\x1b[201~",
+            ] {
+                scope.spawn(move || check(text));
+            }
+        });
     }
 
     #[test]
-    fn keys_without_meaning_are_passed_over() {
-        let asked = Confirmation::default();
-        assert_eq!(key(b"\x1b[A", &asked), None);
-        assert_eq!(key(b"q", &asked), None);
-        assert_eq!(key(b"23", &asked), None);
-        assert_eq!(key(b"", &asked), None);
+    fn ctrl_c_interrupts_with_the_mode_restored() {
+        for typed in ["\x03", "wh\x03"] {
+            let ended = run("", &[typed], "");
+            assert_eq!(ended.pressed, Pressed::No(None));
+            assert!(ended.interrupted && ended.restored);
+        }
     }
 
     #[test]
@@ -425,7 +453,7 @@ mod tests {
         let (stop, keep) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let keep = std::cell::Cell::new(Some(keep));
         let show = |_: Show<'_>| drop(keep.take());
-        let pressed = dialog(&side, &stop, &Confirmation::default(), show, || {}).unwrap();
+        let pressed = dialog(&side, &stop, (&Confirmation::default(), false), show, || {}).unwrap();
         assert_eq!(pressed, Pressed::No(None));
         assert_eq!(tcgetattr(&side).unwrap().local_modes, modes);
     }
@@ -439,7 +467,7 @@ mod tests {
             let main = std::cell::Cell::new(Some(main));
             let show = |_: Show<'_>| drop(main.take());
             let asked = Confirmation::default();
-            let _ = send.send(dialog(&side, &stop, &asked, show, || {}));
+            let _ = send.send(dialog(&side, &stop, (&asked, false), show, || {}));
         });
         let ended = receive
             .recv_timeout(std::time::Duration::from_secs(10))

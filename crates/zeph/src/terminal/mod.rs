@@ -1,6 +1,7 @@
 //! The terminal: what a person sees, types and is asked.
 
 mod always;
+mod burst;
 mod calls;
 mod channel;
 mod complete;
@@ -11,6 +12,7 @@ mod keyboard;
 mod line;
 mod markdown;
 mod question;
+mod restore;
 pub(crate) mod sanitize;
 mod screen;
 mod spinner;
@@ -18,3 +20,4 @@ mod style;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};
+pub(crate) use restore::put_back;

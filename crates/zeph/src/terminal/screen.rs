@@ -326,6 +326,16 @@ impl Screen {
         self.write(question);
     }
 
+    /// Ends the line of a prompt that the terminal shows.
+    pub(super) fn end_prompt(&mut self) {
+        self.raw("\n");
+    }
+
+    /// Writes a sequence that a reader does not see.
+    pub(super) fn steer(&mut self, sequence: &str) {
+        self.raw(sequence);
+    }
+
     /// Shows more of a question.
     pub(super) fn ask_more(&mut self, text: &str) {
         self.write(text);

@@ -9,6 +9,14 @@ pub(crate) struct TerminalEnv {
     pub(crate) term: Option<String>,
 }
 
+impl TerminalEnv {
+    /// Whether the terminal understands no escape sequences: one without a name is as dumb as one named
+    /// `dumb`.
+    pub(crate) fn is_dumb(&self) -> bool {
+        matches!(self.term.as_deref(), None | Some("" | "dumb"))
+    }
+}
+
 /// How a stream is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Style {
@@ -21,13 +29,9 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// Decides for a stream that is a `terminal` or not. `NO_COLOR` counts when it is not empty;
-    /// a terminal without a name is as dumb as one named `dumb`.
+    /// Decides for a stream that is a `terminal` or not. `NO_COLOR` counts when it is not empty.
     pub(crate) fn decide(terminal: bool, env: &TerminalEnv, quiet: bool) -> Self {
-        let smart = match env.term.as_deref() {
-            None | Some("" | "dumb") => false,
-            Some(_) => terminal,
-        };
+        let smart = terminal && !env.is_dumb();
         let no_color = env
             .no_color
             .as_deref()

@@ -9,14 +9,14 @@ mod verify;
 use std::io::{IsTerminal as _, Read as _};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use zeph_memory::Store;
 use zeph_tools::filter::{FilterPipeline, FilterRun, Filtered};
 use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
-use super::{Exit, load_config, print};
+use super::{Exit, load_config, print, usage};
 use crate::assemble::{Pins, filters, keep_gain, keep_out};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
@@ -69,7 +69,9 @@ async fn from_stdin(
     exit_code: Option<i32>,
 ) -> anyhow::Result<Exit> {
     let Some(command) = command else {
-        bail!("--command is missing: it names the command that printed what is on standard input");
+        return Err(usage(
+            "--command is missing: it names the command that printed what is on standard input",
+        ));
     };
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {

@@ -11,12 +11,14 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use zeph_tools::layers::now_ms;
 
 use super::super::Exit;
 use super::super::args::GlobalArgs;
+use super::super::signals::Handles;
 use super::{PIECE, Reader, note_gain, show};
 use crate::assemble::filters;
 use crate::config::{Environment, Loaded};
@@ -43,8 +45,10 @@ pub(super) async fn run(
     let filters = filters(loaded, env, global.quiet);
     let mut reader = Reader::new(&filters, &command_line(words), loaded, env);
     // Installed before the command starts: from then on they are the command's.
+    let _handles = Handles::signals();
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     let (output, input) = std::io::pipe().context("a pipe cannot be made")?;
     #[allow(
         clippy::disallowed_methods,
@@ -92,12 +96,12 @@ pub(super) async fn run(
             ended = child.wait(), if status.is_none() => {
                 status = Some(ended.context("the command cannot be waited for")?);
             }
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {
-                if let Some(id) = child.id() {
-                    pass_on(id);
-                }
-            }
+            // A terminal sends it to the command as well.
+            _ = interrupt.recv() => if !is_in_foreground() {
+                pass_on(child.id(), Signal::INT);
+            },
+            _ = terminate.recv() => pass_on(child.id(), Signal::TERM),
+            _ = hangup.recv() => pass_on(child.id(), Signal::HUP),
             () = grace => break,
         }
     }
@@ -137,15 +141,18 @@ fn pieces(mut output: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
-/// SIGTERM for the command.
-fn pass_on(id: u32) {
-    let pid = i32::try_from(id)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(pid) = pid {
+/// Sends a signal to the command, unless it has ended.
+fn pass_on(id: Option<u32>, signal: Signal) {
+    let pid = id.and_then(|id| i32::try_from(id).ok());
+    if let Some(pid) = pid.and_then(Pid::from_raw) {
         // It may have ended by now.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = kill_process(pid, signal);
     }
+}
+
+/// Whether the terminal, if there is one, sends the signals of its keys to this process and its command.
+fn is_in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
 /// As a shell has it: `128 + signal`.

@@ -7,12 +7,11 @@ mod explain;
 mod gates;
 mod replay;
 
-use anyhow::bail;
 use serde_json::{Map, Value};
 use zeph_tools::{ToolDef, ToolError};
 
 use super::args::{GlobalArgs, PolicyCommand};
-use super::{Exit, load_config, print, print_as_is};
+use super::{Exit, load_config, print, print_as_is, usage};
 use gates::Gates;
 
 /// Runs one of the commands.
@@ -59,10 +58,10 @@ fn arguments_of(def: &ToolDef, text: &str) -> anyhow::Result<Value> {
             name.to_owned(),
             Value::String(text.to_owned()),
         )]))),
-        None => bail!(
+        None => Err(usage(format!(
             "the arguments of {} are a JSON object, not {text:?}",
             def.id
-        ),
+        ))),
     }
 }
 

@@ -104,7 +104,10 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             let cancel = CancellationToken::new();
             let _signals = cancel_on_signals(cancel.clone());
             match once {
-                true => runner.due(&cancel).await?,
+                true => match runner.due(&cancel).await? {
+                    _ if cancel.is_cancelled() => Exit::Interrupted,
+                    exit => exit,
+                },
                 false => {
                     runner.watch(&cancel).await?;
                     Exit::Interrupted

@@ -18,7 +18,7 @@ use crate::assemble::{
     Assembly, AuditLines, CalledBy, SessionChoice, choose_provider, open_session,
 };
 use crate::cli::args::GlobalArgs;
-use crate::cli::{Exit, with_causes};
+use crate::cli::{Exit, Outcome, with_causes};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
@@ -146,7 +146,7 @@ impl Runner {
                 note = since(due.between);
             }
             self.schedule.end(due.run, state, &note).await?;
-            let ended = ended.map_or(Exit::Failed, |outcome| Exit::from(outcome.end));
+            let ended = ended.map_or(Exit::Failed, |outcome| Exit::of(Outcome::Turn(outcome.end)));
             if ended != Exit::Done {
                 self.tell(format!("scheduled task {number} failed: {note}"));
                 exit = ended;
