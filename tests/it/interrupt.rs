@@ -154,7 +154,7 @@ fn tools_call_can_be_interrupted() {
         });
         running.signal(signal);
         let output = running.wait();
-        assert_eq!(output.code, Some(1), "{output}");
+        assert_eq!(output.code, Some(130), "{output}");
         wait_for("the end of the command", || {
             (!is_running(&seconds)).then_some(())
         });

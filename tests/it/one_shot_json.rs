@@ -129,7 +129,7 @@ fn failures_are_objects_too() {
     };
     let bare = Home::new();
     check(&bare, &["-p", "x"], 1, &["OPENAI_API_KEY", "zeph demo"]);
-    check(&bare, &["-p", ""], 1, &["prompt is empty"]);
+    check(&bare, &["-p", ""], 2, &["prompt is empty"]);
     check(
         &home,
         &["-p", "x", "--resume", "0123456789"],

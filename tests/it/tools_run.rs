@@ -77,7 +77,7 @@ fn a_bad_line_ends_the_script() {
     );
     check(r#"{"tool": 5}"#, wrong, &["tool"]);
     home.zeph(["tools", "run", "missing.jsonl"])
-        .code(1)
+        .code(2)
         .says(&["missing.jsonl", "cannot be read"]);
 }
 

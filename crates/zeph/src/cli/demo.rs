@@ -27,6 +27,7 @@ use zeph_tools::{Origin, Phase, ToolCall};
 
 use super::Exit;
 use super::args::GlobalArgs;
+use super::signals::Handles;
 use crate::assemble::{Assembly, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
 use crate::output::{redact, stderr_line, stdout_line};
@@ -70,6 +71,7 @@ pub(crate) async fn run(global: &GlobalArgs, keep: Option<PathBuf>) -> anyhow::R
     let cargo = find_cargo(&outer).context(NO_CARGO)?;
     // From here on a signal ends the demo in order, so that the folder is removed.
     let cancel = CancellationToken::new();
+    let _handles = Handles::signals();
     cancel_on_signals(cancel.clone())?;
     let sample = Sample::lay_out(&outer, &cargo, keep.as_deref())?;
     if let Err(error) = sample.check_cargo(&cargo) {

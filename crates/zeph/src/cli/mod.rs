@@ -18,7 +18,7 @@ mod policy;
 mod run;
 mod scheduler;
 mod sessions;
-mod signals;
+pub(crate) mod signals;
 mod skills;
 mod tools;
 mod undo;
@@ -70,7 +70,6 @@ pub(crate) fn main() -> Exit {
             return Exit::Failed;
         }
     };
-    signals::end_on_signals();
     let exit = runtime.block_on(dispatch(cli));
     // A blocked read of standard input must not keep the program alive.
     runtime.shutdown_background();
@@ -115,6 +114,10 @@ async fn dispatch(cli: Cli) -> Exit {
         stdin,
         command,
     } = cli;
+    // A turn cancels its work on a signal, and says so.
+    if !matches!(command, None | Some(Command::Run { .. })) {
+        signals::end_on_signals();
+    }
     match command {
         Some(Command::Run { text, turn: own }) => {
             let turn = merged(turn, own);

@@ -13,7 +13,7 @@ use zeph_llm::{Usage, Usd};
 
 use super::args::{GlobalArgs, OutputFormat, TurnArgs};
 use super::conversation::{Conversation, forget_empty};
-use super::signals::{Handles, cancel_on_signals};
+use super::signals::{cancel_on_signals, end_on_signals};
 use super::{
     Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
 };
@@ -128,6 +128,10 @@ async fn turn_of(
     view: &View,
     session_id: &mut String,
 ) -> anyhow::Result<TurnOutcome> {
+    // A prompt that is read from standard input is ended by a signal, like the program.
+    if !matches!(prompt, Prompt::Text(_)) {
+        end_on_signals();
+    }
     let (loaded, env) = load_config(global)?;
     let schema = turn.output_schema.as_deref().map(read_schema).transpose()?;
     let typed = matches!(prompt, Prompt::Text(_));
@@ -361,8 +365,8 @@ pub(crate) async fn interactive(global: &GlobalArgs, turn: &TurnArgs) -> anyhow:
             "an interactive session needs stdout and stderr on a terminal; for one turn use -p TEXT",
         ));
     }
+    end_on_signals();
     let (loaded, env) = load_config(global)?;
-    let _handles = Handles::signals();
     let channel = Arc::new(TerminalChannel::interactive(TerminalOptions::detect(
         global.quiet,
         global.yes,

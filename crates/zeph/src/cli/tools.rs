@@ -298,7 +298,7 @@ async fn script(caller: &Calls, file: &Path) -> anyhow::Result<Exit> {
             }
             Err(fault) => {
                 let failed = Err(ToolError::InvalidParameters {
-                    message: format!("line {number}: {}", fault.message),
+                    message: format!("line {number}: {}", redact::redacted(&fault.message)),
                     unparsable: fault.unparsable,
                 });
                 let metadata = OutputMetadata {

@@ -19,6 +19,7 @@ use zeph_llm::{Usage, Usd};
 use super::channel::TerminalChannel;
 use super::editor::{Editor, Input, Look};
 use super::keyboard::{Keyboard, Mode};
+use crate::cli::signals::Handles;
 use crate::output::redact::redacted;
 
 /// Two presses of Ctrl-C within this time leave.
@@ -68,6 +69,7 @@ pub(crate) async fn run(
     options: InteractiveOptions,
 ) -> anyhow::Result<SessionEnd> {
     let mut signals = Signals::new().context("signals cannot be waited for")?;
+    let _handles = Handles::signals();
     let terminal = channel.options();
     let (mut editor, trouble) = Editor::start(
         options.project.clone(),
