@@ -135,6 +135,58 @@ fn an_ordinary_compound_command_runs() {
     assert!(!home.has("marker"));
 }
 
+/// Proves SH-12, SH-12a: the shell cannot read another meaning than the one that was judged.
+#[test]
+fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
+    let home = home_with_sudo();
+    home.config(
+        "[tools.shell]\nallow_constructs = [\"process_substitution\", \"command_substitution\", \"backticks\"]\n",
+    );
+    let full = ["--mode", "full", "--unsandboxed"];
+    for command in [
+        "echo ${x:-<(sudo y)}",
+        "[[ -e <(sudo x) ]]",
+        "echo a >&'$(sudo)'",
+        "f='$(sudo)'; echo a >&$f",
+        "x=(a)b sudo",
+        ">&-sudo x",
+        "((x<<\"1\"))\nsudo x\n1",
+        "echo $'\\c\\\\'; sudo x #'",
+        "echo `echo a\\\n; sudo x`",
+        "{a[0]}>f sudo x",
+        "a='x['; b='$(sudo)]'; echo $(($a$b))",
+        "sh -c '((sudo x) )'",
+        "sh -c 'echo a &> f sudo x'",
+        "sh -c '[[ a && sudo x ]]'",
+    ] {
+        let form = form(&home, command, &full);
+        assert_ne!(form["success"], true, "{command}: {form}");
+        assert!(!home.has("marker"), "{command}: it ran");
+    }
+}
+
+/// Proves SH-12a: the shell runs the canonical text. The user sees it where it differs.
+#[test]
+fn canonical_text_runs_and_is_shown_where_it_differs() {
+    let home = home_with_sudo();
+    let full = ["--mode", "full", "--unsandboxed"];
+    let command = "# first\nprintf '%s|' \"$0\" 'a  b' \"it's\" \\\n  $'c\\td' &>out; cat <<-E >> out\n\t$((1+2)) \\$x\n\tE\n";
+    let ran = form(&home, command, &full);
+    assert_eq!(ran["success"], true, "{ran}");
+    assert!(
+        home.read("out").ends_with("|a  b|it's|c\td|3 $x\n"),
+        "{}",
+        home.read("out")
+    );
+    let entries = audit(&home.database());
+    let shown = format!("{:?}", entries.last().unwrap());
+    assert!(shown.contains("The shell runs"), "{shown}");
+    let asked = form(&home, "touch ran; ls &>log", &[]);
+    let message = asked["error_message"].as_str().unwrap();
+    assert_has(message, &["touch ran; ls > log 2>&1"]);
+    assert!(!home.has("ran"));
+}
+
 /// Proves SH-12: no mode silences the question.
 #[test]
 fn what_cannot_be_known_asks_and_runs_when_agreed() {

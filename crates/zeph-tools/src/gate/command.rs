@@ -70,6 +70,8 @@ pub struct ReadCommand {
     pub unknown_writes: bool,
     /// What about it cannot be known before it runs; `None` when all of it can.
     pub unknown: Option<String>,
+    /// The text that the shell runs, if it differs in more than quoting and layout.
+    pub rewritten: Option<String>,
     pub(super) whole: Text,
     /// Every word that it names.
     #[cfg(feature = "shell")]

@@ -187,7 +187,7 @@ impl PermissionLayer {
                     tool: def.id.to_string(),
                     subject: shown(def, &call.params),
                     risk: def.annotations.risk,
-                    reason: format!("{}.", decision.reason(&subject)),
+                    reason: format!("{}.{}", decision.reason(&subject), rewritten(&subject)),
                     hint,
                     digest: subject.digest(),
                     ..self.details(&subject, &decision, (call, def), cx)
@@ -393,6 +393,15 @@ fn remembered(used: &[Grant]) -> String {
         true => "remembered this very call".to_owned(),
         false => format!("remembered {}", used.join(", ")),
     }
+}
+
+/// The text that the shell runs, in words for the user, if it differs in more than quoting and layout.
+fn rewritten(subject: &CallSubject<'_>) -> String {
+    let command = subject.command.as_ref();
+    let text = command.and_then(|command| command.rewritten.as_deref());
+    text.map_or_else(String::new, |text| {
+        format!(" The shell runs: {}", text.trim())
+    })
 }
 
 fn refusal(told: Option<&str>) -> String {

@@ -33,6 +33,8 @@ pub(crate) struct Admission {
     hidden: AtomicBool,
     /// How much a command can harm.
     risk: Risk,
+    /// Whether `sh` runs the commands, because bash is not installed.
+    sh: bool,
 }
 
 impl Admission {
@@ -56,7 +58,14 @@ impl Admission {
             reads: Arc::default(),
             hidden: AtomicBool::new(false),
             risk,
+            sh: false,
         })
+    }
+
+    /// The gate of commands that `sh` runs, if `sh`. Constructs that bash and `sh` read differently then require
+    /// confirmation.
+    pub(super) fn run_by_sh(self, sh: bool) -> Self {
+        Self { sh, ..self }
     }
 
     /// The gate that also refuses commands that name what may not be read.
@@ -100,22 +109,22 @@ impl Admission {
         &self,
         params: &BashParams,
         cx: &CallContext,
-    ) -> Result<Verdict, ToolError> {
+    ) -> Result<(Verdict, Arc<Parsed>), ToolError> {
         let start = self.start_of(params);
         let parsed = cx.last_read().parsed(&params.command);
-        match self.policy.load().decide_parsed(&parsed, &start) {
+        match self.judge(&parsed, &start) {
             Verdict::Block { what } => {
                 cx.trace().claim_source = claim::of_command(&params.command);
                 Err(ToolError::blocked(format!(
                     "the shell's blocklist refuses this command: {what}"
                 )))
             }
-            verdict => Ok(verdict),
+            verdict => Ok((verdict, parsed)),
         }
     }
 
     /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
-    /// agreed to.
+    /// agreed to. Returns the text that the shell runs: what was judged, in canonical form.
     ///
     /// # Errors
     /// A refusal, or the question.
@@ -125,14 +134,25 @@ impl Admission {
         call: &ToolCall,
         params: &BashParams,
         cx: &CallContext,
-    ) -> Result<(), ToolError> {
-        let verdict = self.refuse_blocked(params, cx)?;
+    ) -> Result<String, ToolError> {
+        let (verdict, parsed) = self.refuse_blocked(params, cx)?;
+        let Some(text) = parsed.canonical().map(str::to_owned) else {
+            return Err(ToolError::blocked(
+                "a command that cannot be read is not run",
+            ));
+        };
+        if let Some(runs) = parsed.rewritten().map(runs) {
+            let mut trace = cx.trace();
+            if !trace.repairs.contains(&runs) {
+                trace.repairs.push(runs);
+            }
+        }
         cx.trace().claim_source = claim::of_command(&params.command);
         if let Some(why) = self.reading(params) {
             return Err(ToolError::blocked(why));
         }
         match verdict {
-            Verdict::Allow | Verdict::Block { .. } => Ok(()),
+            Verdict::Allow | Verdict::Block { .. } => Ok(text),
             Verdict::Ask { .. } if path == CallPath::Confirmed => {
                 if cx.approved.is_some() || cx.origin == Origin::User {
                     let mut trace = cx.trace();
@@ -140,7 +160,7 @@ impl Admission {
                         trace.approved_by = ApprovedBy::User;
                     }
                 }
-                Ok(())
+                Ok(text)
             }
             Verdict::Ask { why } => match &cx.answer {
                 Answer::No(Some(told)) => Err(ToolError::blocked(format!(
@@ -151,7 +171,10 @@ impl Admission {
                     tool: BASH.to_owned(),
                     subject: params.command.clone(),
                     risk: self.risk,
-                    reason: format!("{why}."),
+                    reason: match parsed.rewritten() {
+                        None => format!("{why}."),
+                        Some(text) => format!("{why}. {}", runs(text)),
+                    },
                     hint: if *answer == Answer::CanAsk {
                         String::new()
                     } else {
@@ -167,8 +190,21 @@ impl Admission {
 
     /// What the blocklist says about a command; it stands on both paths.
     fn decide(&self, params: &BashParams) -> Verdict {
+        let start = self.start_of(params);
+        let parsed = Parsed::of(&params.command);
+        self.judge(&parsed, &start)
+    }
+
+    fn judge(&self, parsed: &Parsed, start: &Start) -> Verdict {
         let policy = self.policy.load();
-        policy.decide(&params.command, &self.start_of(params))
+        match policy.decide_parsed(parsed, start) {
+            Verdict::Block { what } => Verdict::Block { what },
+            verdict if !self.sh => verdict,
+            verdict => match policy.decide_for_sh(parsed.text(), start) {
+                Verdict::Allow => verdict,
+                stricter => stricter,
+            },
+        }
     }
 
     /// What a command names that may not be read; it stands on both paths.
@@ -202,4 +238,9 @@ impl Admission {
             }),
         }
     }
+}
+
+/// The words that show the canonical text of a command.
+pub(crate) fn runs(canonical: &str) -> String {
+    format!("The shell runs: {}", canonical.trim())
 }

@@ -1,7 +1,7 @@
 //! From the parameters of a call to the command as it runs: shell, directory, environment, time.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,13 +84,20 @@ impl Commands {
         Ok(Some(Duration::from_secs(secs)))
     }
 
-    /// The command of a call, with what skills add to its environment beside what they add to all.
+    /// Whether `sh` runs the commands, because bash is not installed.
+    pub(super) fn run_by_sh(&self) -> bool {
+        let name = self.shell.as_deref().and_then(Path::file_name);
+        name.is_some_and(|name| name == "sh")
+    }
+
+    /// The command of a call, which runs `text`, with the environment of all skills and of this call's skill.
     ///
     /// # Errors
-    /// When there is no shell, or `cwd` is not to be had.
+    /// When there is no shell, `cwd` is not to be had, or `text` is too long.
     pub(super) fn prepare(
         &self,
         params: &BashParams,
+        text: &str,
         timeout: Option<Duration>,
         of_call: Option<&SkillEnv>,
     ) -> Result<CommandSpec, ToolError> {
@@ -99,6 +106,13 @@ impl Commands {
                 "neither bash nor sh was found on PATH; no command can be run",
             ));
         };
+        if text.len() > LONGEST_COMMAND {
+            return Err(ToolError::invalid(format!(
+                "/command: with its quotes it has {} bytes, more than {LONGEST_COMMAND}; write a script to a file \
+                 and run that",
+                text.len()
+            )));
+        }
         let cwd = cwd::resolve(params.cwd.as_deref(), &self.cwd, &self.config.allowed_paths)?;
         let all = self.skill_env.load();
         let skill = match (all.as_deref(), of_call) {
@@ -108,12 +122,7 @@ impl Commands {
         };
         Ok(CommandSpec {
             // Without `--` a command that starts with a dash would be taken for options.
-            argv: vec![
-                shell.into(),
-                "-c".into(),
-                "--".into(),
-                params.command.as_str().into(),
-            ],
+            argv: vec![shell.into(), "-c".into(), "--".into(), text.into()],
             cwd,
             env: env::select(&self.base_env, &self.config.env, skill.as_ref()),
             timeout,

@@ -101,13 +101,15 @@ impl ShellExecutor {
     ) -> Result<Self, Vec<PolicyError>> {
         let definition = bash::definition();
         let home = variable(&base_env, "HOME").map(OsString::as_os_str);
+        let risk = definition.annotations.risk;
+        let admission = Admission::new(&config, &cwd, home, risk)?.guarding(reads);
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
+        let transactions = Transactions::new(&config, cwd.clone(), temporary)?;
+        let commands = Commands::new(config, cwd, base_env);
         Ok(Self {
-            transactions: Transactions::new(&config, cwd.clone(), temporary)?,
-            admission: Arc::new(
-                Admission::new(&config, &cwd, home, definition.annotations.risk)?.guarding(reads),
-            ),
-            commands: Commands::new(config, cwd, base_env),
+            transactions,
+            admission: Arc::new(admission.run_by_sh(commands.run_by_sh())),
+            commands,
             runner,
             sandbox: Told::default(),
             trust: EffectiveTrust::default(),
@@ -238,9 +240,11 @@ impl ShellExecutor {
     ) -> Result<ToolOutput, ToolError> {
         let params: BashParams = call.parse()?;
         self.find_out_what_is_hidden().await;
-        self.admission.admit(path, call, &params, cx)?;
+        let text = self.admission.admit(path, call, &params, cx)?;
         let timeout = self.commands.check(&params)?;
-        let mut command = self.commands.prepare(&params, timeout, cx.skill_env())?;
+        let mut command = self
+            .commands
+            .prepare(&params, &text, timeout, cx.skill_env())?;
         command.readable_folders = self.admission.readable_folders(&params);
         if cx.cancel.is_cancelled() {
             return Err(ToolError::cancelled());

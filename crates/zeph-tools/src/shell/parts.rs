@@ -29,6 +29,7 @@ pub(crate) fn read(command: &mut ReadCommand, parsed: &Parsed, home: Option<Path
         home,
         roots: Vec::new(),
     };
+    command.rewritten = parsed.rewritten().map(str::to_owned);
     let (parts, targets) = (&mut command.parts, &mut command.targets);
     // What is looked at more than once is one part; here are the places of those with the same text.
     let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();

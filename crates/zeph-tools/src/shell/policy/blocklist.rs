@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::decide::{Decider, Start, Verdict};
-use super::parse::Parsed;
+use super::reading::Parsed;
 use super::tree::Construct;
 use super::word::Word;
 use crate::shell::config::ShellConfig;
@@ -134,6 +134,11 @@ impl ShellPolicy {
                 what: format!("a command that cannot be read is not run: {error}"),
             },
         }
+    }
+
+    /// The decision about a text that `sh` runs.
+    pub(in crate::shell) fn decide_for_sh(&self, text: &str, start: &Start) -> Verdict {
+        Decider::new(self, start).decide_for_sh(text)
     }
 
     /// What in a command is blocked, wherever it starts.

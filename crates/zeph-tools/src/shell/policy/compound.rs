@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::{is_environment, is_telling};
 use super::parse::{is_name, plain};
-use super::quote::RawWord;
+use super::quote::{Mode, RawWord};
 use super::tree::{Assignment, Command, Kind, List, Pipeline, Shape, Then};
 use super::word::{expand, single};
 
@@ -27,14 +27,18 @@ fn looped(name: String) -> Option<List> {
 impl Cursor<'_> {
     pub(super) fn coproc(&mut self) -> Result<Command, SyntaxError> {
         self.eat_word("coproc");
+        self.only_bash("`coproc`");
         self.skip_blanks();
-        let at = self.at;
+        let (at, mark) = (self.at, self.mark());
         if !self.begins_compound() {
-            self.word(false)?;
+            self.out.gap();
+            let name = self.word(Mode::Plain)?;
             self.skip_blanks();
             if !self.begins_compound() {
                 self.spend(self.at - at)?;
-                self.at = at;
+                self.reset(&mark);
+            } else if !name.bare_text().is_some_and(|name| is_name(&name)) {
+                return Err(self.fail("a name of a `coproc` that is not plain"));
             }
         }
         let command = self.command()?;
@@ -53,9 +57,12 @@ impl Cursor<'_> {
     }
 
     pub(super) fn function(&mut self, name: &RawWord) -> Result<Command, SyntaxError> {
-        let Some(name) = name.bare_text().filter(|name| !name.is_empty()) else {
+        let is_plain =
+            |name: &String| !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic());
+        let Some(name) = name.bare_text().filter(is_plain) else {
             return Err(self.fail("a function's name that is not plain"));
         };
+        self.out.attached(" ()");
         self.skip_lines()?;
         if !self.begins_compound() {
             return Err(self.fail("expected the body of a function"));
@@ -70,17 +77,23 @@ impl Cursor<'_> {
             "(" => {
                 let at = self.at;
                 self.at += 1;
-                if self.peek() == Some(b'(') && self.arithmetic(&mut raw)? {
+                self.out.gap();
+                let double = self.peek() == Some(b'(') && !self.is_posix();
+                if double && self.arithmetic(false, &mut raw)? {
+                    self.only_bash("`((…))`");
                     self.check_documents()?;
                     Kind::Expression
                 } else {
                     self.at = at + 1;
+                    self.out.operator("(");
                     let list = self.list()?;
                     self.expect(b')')?;
+                    self.out.operator(")");
                     Kind::Subshell(list)
                 }
             }
             "[[" => {
+                self.only_bash("`[[`");
                 self.eat_word(word);
                 self.test(&mut raw)?;
                 Kind::Expression
@@ -154,14 +167,20 @@ impl Cursor<'_> {
         raw: &mut RawWord,
     ) -> Result<Shape, SyntaxError> {
         let mut shape = Shape::Loop;
+        if !is_for {
+            self.only_bash("`select`");
+        }
         self.skip_blanks();
+        self.out.gap();
         if self.peek() == Some(b'(') {
+            self.only_bash("`for ((`");
             self.at += 1;
-            if self.peek() != Some(b'(') || !self.arithmetic(raw)? {
+            if self.peek() != Some(b'(') || !self.arithmetic(false, raw)? {
                 return Err(self.fail("expected `((` or a name"));
             }
         } else {
-            let name = self.word(false)?.bare_text();
+            let name = self.word(Mode::Plain)?.bare_text();
+            self.out.gap();
             let Some(name) = name.filter(|name| is_name(name)) else {
                 return Err(self.fail("expected the name of a variable"));
             };
@@ -173,6 +192,7 @@ impl Cursor<'_> {
             self.skip_lines()?;
             if self.rest().starts_with("in") && self.ends_at(2) {
                 self.at += 2;
+                self.out.operator("in");
                 listed = is_for;
                 loop {
                     self.skip_blanks();
@@ -185,7 +205,9 @@ impl Cursor<'_> {
             shape = Shape::Each { name, listed };
         }
         self.skip_blanks();
-        self.eat(b';');
+        if self.eat(b';') {
+            self.out.attached(";");
+        }
         self.skip_lines()?;
         self.body(lists)?;
         Ok(shape)
@@ -194,10 +216,12 @@ impl Cursor<'_> {
     /// Reads a word that is no argument.
     pub(super) fn part(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
         let at = self.at;
-        let mut word = self.word(false)?;
+        let mut word = self.word(Mode::Plain)?;
         if self.at == at {
             return Err(self.unexpected());
         }
+        self.out.gap();
+        self.note_fragments(&word.atoms);
         let substituted = !word.substitutions.is_empty();
         raw.others.extend(expand(&word.atoms, substituted));
         raw.substitutions.append(&mut word.substitutions);
@@ -212,6 +236,7 @@ impl Cursor<'_> {
             return Err(self.fail("expected `in`"));
         }
         self.at += 2;
+        self.out.operator("in");
         loop {
             self.skip_lines()?;
             if self.reserved() == Some("esac") {
@@ -219,6 +244,7 @@ impl Cursor<'_> {
                 return Ok(());
             }
             self.eat(b'(');
+            self.out.operator("(");
             loop {
                 self.skip_blanks();
                 self.part(raw)?;
@@ -226,58 +252,87 @@ impl Cursor<'_> {
                 if !self.eat(b'|') {
                     break;
                 }
+                self.out.operator("|");
             }
             self.expect(b')')?;
+            self.out.operator(")");
             lists.push(self.list()?);
             self.skip_lines()?;
             if self.eat(b';') {
-                if self.eat(b';') {
-                    self.eat(b'&');
-                } else {
+                let end = if !self.eat(b';') {
                     self.expect(b'&')?;
+                    ";&"
+                } else if self.eat(b'&') {
+                    ";;&"
+                } else {
+                    ";;"
+                };
+                if end != ";;" {
+                    self.only_bash("`;&`");
                 }
+                self.out.operator(end);
             } else if self.reserved() != Some("esac") {
                 return Err(self.fail("expected `;;` or `esac`"));
             }
         }
     }
 
-    /// `[[ … ]]` from behind the brackets on.
+    /// `[[ … ]]`, from the position after the brackets.
     fn test(&mut self, raw: &mut RawWord) -> Result<(), SyntaxError> {
-        let mut regex = false;
+        let mut mode = Mode::Plain;
         let mut numbers = false;
         let first = raw.others.len();
         self.calculates();
         loop {
             self.skip_lines()?;
-            match self.peek() {
+            let operator = match self.peek() {
                 None => return Err(self.fail("a `[[` that is not closed")),
-                Some(b'(' | b')' | b'<' | b'>' | b'|' | b'&') if !regex => self.at += 1,
-                Some(b';') => return Err(self.unexpected()),
-                _ => {
-                    let at = self.at;
-                    let mut word = self.word(regex)?;
-                    if self.at == at {
-                        return Err(self.unexpected());
-                    }
-                    raw.substitutions.append(&mut word.substitutions);
-                    raw.others.push(single(&word.atoms, false));
-                    let text = word.bare_text();
-                    numbers |= matches!(
-                        text.as_deref(),
-                        Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge")
-                    );
-                    if text.as_deref() == Some("]]") {
-                        let texts = raw.others[first..].iter().filter(|_| numbers);
-                        let set: Vec<_> = texts
-                            .filter_map(|word| super::arithmetic::substitution(word.prefix()))
-                            .collect();
-                        raw.substitutions.extend(set);
-                        return Ok(());
-                    }
-                    regex = text.as_deref() == Some("=~");
+                Some(b'<' | b'>') if self.is_process_substitution() => None,
+                Some(b'(') if mode != Mode::Regex => Some("("),
+                Some(b')') => Some(")"),
+                Some(b'<') => Some("<"),
+                Some(b'>') => Some(">"),
+                Some(b'|') if mode != Mode::Regex => Some("||"),
+                Some(b'&') => Some("&&"),
+                _ => None,
+            };
+            if let Some(operator) = operator {
+                for byte in operator.bytes() {
+                    self.expect(byte)?;
                 }
+                self.out.operator(operator);
+                mode = Mode::Plain;
+                continue;
             }
+            let at = self.at;
+            self.out.gap();
+            let mut word = self.word(mode)?;
+            if self.at == at {
+                return Err(self.unexpected());
+            }
+            self.out.gap();
+            if word.has_bracket() && !word.bare {
+                self.note_bracket();
+            }
+            raw.substitutions.append(&mut word.substitutions);
+            raw.others.push(single(&word.atoms, false));
+            mode = match word.bare_text().as_deref() {
+                Some("]]") => {
+                    let texts = raw.others[first..].iter().filter(|_| numbers);
+                    let set: Vec<_> = texts
+                        .filter_map(|word| super::arithmetic::substitution(word.prefix()))
+                        .collect();
+                    raw.substitutions.extend(set);
+                    return Ok(());
+                }
+                Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
+                    numbers = true;
+                    Mode::Plain
+                }
+                Some("=~") => Mode::Regex,
+                Some("=" | "==" | "!=") => Mode::Pattern,
+                _ => Mode::Plain,
+            };
         }
     }
 }

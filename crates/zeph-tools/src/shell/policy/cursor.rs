@@ -1,10 +1,12 @@
 //! The text of a command with a place in it, the limits of reading, and what is said when it
 //! cannot be read.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::dialect::Dialect;
 use super::evaluated::Signs;
+use super::render::Canonical;
 
 /// The longest command that is read, in bytes; Linux passes no longer one to a shell.
 pub const MAX_COMMAND: usize = 128 * 1024;
@@ -33,14 +35,45 @@ pub(super) struct Budget {
     work: Rc<Cell<usize>>,
     /// What was seen so far that could be evaluated a second time.
     signs: Rc<Cell<Signs>>,
+    /// The first construct whose meaning is not certain.
+    doubt: Rc<RefCell<Option<String>>>,
+    /// Whether the canonical text differs in more than quoting and layout.
+    rewritten: Rc<Cell<bool>>,
+    dialect: Dialect,
 }
 
 impl Budget {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             work: Rc::new(Cell::new(MAX_WORK)),
             signs: Rc::default(),
+            doubt: Rc::default(),
+            rewritten: Rc::default(),
+            dialect,
         }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Notes a construct whose meaning is not certain, so that the command requires confirmation.
+    pub(super) fn doubt(&self, why: impl Into<String>) {
+        self.doubt.borrow_mut().get_or_insert(why.into());
+    }
+
+    /// The first construct whose meaning is not certain.
+    pub(super) fn doubts(&self) -> Option<String> {
+        self.doubt.borrow().clone()
+    }
+
+    /// Notes that the canonical text differs in more than quoting and layout.
+    pub(super) fn rewrite(&self) {
+        self.rewritten.set(true);
+    }
+
+    pub(super) fn is_rewritten(&self) -> bool {
+        self.rewritten.get()
     }
 
     fn spend(&self, bytes: usize) -> bool {
@@ -80,21 +113,25 @@ pub(super) struct Cursor<'t> {
     pub(super) nesting: usize,
     /// Whether the text sets `IFS`, so that its value is not known.
     pub(super) sets_ifs: bool,
+    /// The canonical text of what was read.
+    pub(super) out: Canonical,
 }
 
 impl<'t> Cursor<'t> {
     pub(super) fn new(text: &'t str, depth: usize, budget: Budget) -> Result<Self, SyntaxError> {
+        let joined = text.replace("\\\n", "");
         let cursor = Self {
             text,
             at: 0,
             depth,
-            sets_ifs: text.match_indices("IFS").any(|(at, _)| {
-                let before = &text[..at];
+            sets_ifs: joined.match_indices("IFS").any(|(at, _)| {
+                let before = &joined[..at];
                 !(before.ends_with('$') || before.ends_with("${"))
             }),
             budget,
             documents: None,
             nesting: 0,
+            out: Canonical::default(),
         };
         if text.len() > MAX_COMMAND {
             return Err(cursor.fail(format!(
@@ -212,6 +249,7 @@ impl<'t> Cursor<'t> {
             }
             Some(_) => return Err(self.fail(MISPLACED)),
         }
+        self.out.line_break();
         Ok(true)
     }
 

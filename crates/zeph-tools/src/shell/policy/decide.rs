@@ -9,21 +9,15 @@ use super::effects::Effects;
 use super::evaluated::{Signs, decides_what_runs};
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{Named, Role};
-use super::parse::parse;
 use super::places::Places;
-use super::shells::runs_apart;
 use super::targets::changes_directory;
 use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Then};
 use super::values::Values;
 use super::visit::{Part, Visit};
-use super::word::{UNRESOLVED, Word};
+use super::word::Word;
 
-/// How deep texts that shells are given may be nested.
-const MAX_SCRIPTS: usize = 16;
 /// How many simple commands are judged for one command.
 const MAX_JUDGED: usize = 20_000;
-/// How many bytes of texts for shells are parsed for one command.
-const MAX_SCRIPT_BYTES: usize = 256 * 1024;
 
 /// What is decided about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +70,21 @@ pub(super) struct Around {
     pub(super) descriptors: Vec<String>,
 }
 
+/// The surroundings of a whole command.
+const TOP: Around = Around {
+    input: Input::Closed,
+    downloads: false,
+    scripts: 0,
+    descriptors: Vec::new(),
+};
+
 /// One decision.
 pub(super) struct Decider<'p> {
     pub(super) policy: &'p ShellPolicy,
     pub(super) places: Places,
     pub(super) verdict: Verdict,
     judged: usize,
-    script_bytes: usize,
+    pub(super) script_bytes: usize,
     /// What in all texts so far could be evaluated a second time.
     pub(super) signs: Signs,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
@@ -140,16 +142,24 @@ impl<'p> Decider<'p> {
         self.verdict
     }
 
+    pub(super) fn decide_for_sh(mut self, text: &str) -> Verdict {
+        self.script("sh", text, &TOP);
+        self.end();
+        self.verdict
+    }
+
     pub(super) fn walk(&mut self, list: &List) {
-        let around = Around {
-            input: Input::Closed,
-            downloads: false,
-            scripts: 0,
-            descriptors: Vec::new(),
-        };
         self.signs = list.signs;
-        self.list(list, &around);
-        if self.signs.subscript && self.signs.calculates {
+        self.list(list, &TOP);
+        if let Some(why) = &list.doubt {
+            self.ask(why.clone());
+        }
+        self.end();
+    }
+
+    /// The decisions that need the whole text.
+    fn end(&mut self) {
+        if self.signs.evaluates_again() {
             self.ask("a subscript has a command in it, which bash runs when it calculates");
         }
         self.fork_bomb();
@@ -398,56 +408,5 @@ impl<'p> Decider<'p> {
         }
         let texts: Vec<String> = words.iter().map(Word::script).collect();
         self.script(by, &texts.join(" "), around);
-    }
-
-    /// A text that a shell is given.
-    pub(super) fn script(&mut self, by: &str, text: &str, around: &Around) {
-        self.read_script(by, text, around, true);
-    }
-
-    /// The same; with `asks`, a part that is not resolved requires confirmation.
-    pub(super) fn read_script(&mut self, by: &str, text: &str, around: &Around, asks: bool) {
-        self.script_bytes += text.len() + 1;
-        if around.scripts >= MAX_SCRIPTS || self.script_bytes > MAX_SCRIPT_BYTES {
-            self.block("shells that are nested too deeply in each other");
-            return;
-        }
-        let unresolved = text.contains(UNRESOLVED);
-        match parse(text) {
-            Ok(list) => {
-                if unresolved && asks {
-                    self.ask(format!("what `{by}` runs cannot be known before it runs"));
-                }
-                self.signs = self.signs.or(list.signs);
-                let inside = Around {
-                    scripts: around.scripts + 1,
-                    ..around.clone()
-                };
-                let places = self.places.clone();
-                let apart = runs_apart(by);
-                if apart {
-                    self.places.values = places.values.in_child();
-                }
-                self.list(&list, &inside);
-                if self.places.now() != places.now() && !apart {
-                    self.later += 1;
-                }
-                let values = std::mem::replace(&mut self.places, places).values;
-                match by {
-                    _ if apart => {}
-                    "eval" => self.places.values = values,
-                    _ => {
-                        self.places.values.may_change(&Effects::of(&list));
-                        self.functions_may_run();
-                    }
-                }
-            }
-            Err(_) if unresolved => {
-                self.ask(format!("what `{by}` runs cannot be known before it runs"));
-            }
-            Err(error) => self.block(format!(
-                "the text that `{by}` is given cannot be read: {error}"
-            )),
-        }
     }
 }

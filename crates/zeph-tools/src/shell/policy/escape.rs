@@ -3,8 +3,8 @@
 use super::cursor::{Cursor, SyntaxError};
 
 impl Cursor<'_> {
-    /// The text of `$'…'` from behind the quote on.
-    pub(super) fn ansi_c(&mut self) -> Result<String, SyntaxError> {
+    /// The bytes of `$'…'`, from the position after the quote.
+    pub(super) fn ansi_c(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let mut bytes = Vec::new();
         loop {
             match self.next_char() {
@@ -18,7 +18,7 @@ impl Cursor<'_> {
         if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
             bytes.truncate(end);
         }
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 
     fn escape(&mut self, bytes: &mut Vec<u8>) -> Result<(), SyntaxError> {
@@ -59,9 +59,13 @@ impl Cursor<'_> {
                 }
                 return Ok(());
             }
+            // Versions of bash differ in `\c` before a quote or a backslash.
             'c' => match self.next_char() {
-                Some(control) if control.is_ascii() => control as u8 & 0x1f,
-                _ => return Err(self.fail("`\\c` without a character")),
+                Some('?') => 0x7f,
+                Some(control) if control.is_ascii_alphabetic() || "@[]^_".contains(control) => {
+                    control as u8 & 0x1f
+                }
+                _ => return Err(self.fail("`\\c` without a letter is not supported")),
             },
             other => {
                 bytes.push(b'\\');

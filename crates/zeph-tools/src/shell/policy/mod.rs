@@ -1,13 +1,14 @@
 //! Which commands may not run at all: the blocklist, decided on the parsed command.
 //!
-//! In the order of a decision: [`parse`] reads the text into the `tree` (`cursor`, `compound`, `quote`,
-//! `escape`, `redirect` and `word` are its parts), `decide` walks it, `flow` sees fork bombs and
-//! downloads, `programs` is the table of programs that execute text they are given, `find` judges its predicates, `wrappers` and `runners` find the
-//! commands of programs with options of their own, `shells` judges the scripts of shells, `evaluated` what
-//! bash evaluates a second time, `targets` what is destroyed from the `places` in which it may work, and `unconfined` what
-//! the OS sandbox does not confine. `values` and `readings`
-//! follow the values of variables, `setters` are builtins that set them, `effects` and `arithmetic` find those that a
-//! command sets, `scope` handles assignments, loops and calls, `inputs` redirections. `blocklist` holds what is compiled from the configuration,
+//! In the order of a decision: [`parse()`] reads the text into the `tree` (`reading`, `parse`, `cursor`, `assign`,
+//! `compound`, `quote`, `dollar`, `escape`, `parameter`, `redirect` and `word` are its parts; `render` writes the
+//! canonical text that the shell then runs, `dialect` knows what other shells read differently), `decide` walks it,
+//! `flow` sees fork bombs and downloads, `programs` is the table of programs that execute text they are given, `find`
+//! judges its predicates, `wrappers` and `runners` find the commands of programs with options of their own, `shells`
+//! and `script` judge the scripts of shells, `evaluated` what bash evaluates a second time, `targets` what is destroyed
+//! from the `places` in which it may work, and `unconfined` what the OS sandbox does not confine. `values` and
+//! `readings` follow the values of variables, `setters` are builtins that set them, `effects` and `arithmetic` find
+//! those that a command sets, `scope` handles assignments, loops and calls, `inputs` redirections. `blocklist` holds what is compiled from the configuration,
 //! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
 //! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
 //!
@@ -15,10 +16,13 @@
 //! what it reads would understand some commands otherwise than the shell that runs them.
 
 mod arithmetic;
+mod assign;
 mod blocklist;
 mod compound;
 mod cursor;
 mod decide;
+mod dialect;
+mod dollar;
 mod effects;
 mod escape;
 mod evaluated;
@@ -28,14 +32,18 @@ mod handle;
 mod inputs;
 mod kind;
 mod named;
+mod parameter;
 mod parse;
 mod places;
 mod programs;
 mod quote;
+mod reading;
 mod readings;
 mod redirect;
+mod render;
 mod runners;
 mod scope;
+mod script;
 mod setters;
 mod shell_call;
 mod shells;
@@ -56,10 +64,10 @@ pub use evaluated::Signs;
 pub use handle::ShellPolicyHandle;
 pub(super) use kind::kind_of;
 pub(crate) use named::{Named, Role};
-pub(crate) use parse::Parsed;
-pub use parse::parse;
 pub(in crate::shell) use places::normal;
 pub(super) use programs::options;
+pub(crate) use reading::Parsed;
+pub use reading::parse;
 pub use tree::Construct;
 pub(super) use visit::{Part, visit, visit_from};
 pub(crate) use word::Word;

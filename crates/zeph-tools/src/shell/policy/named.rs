@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::blocklist::ShellPolicy;
 use super::decide::{Around, Decider, Input, Start};
-use super::parse::Parsed;
 use super::programs::takes_programs;
+use super::reading::Parsed;
 use super::word::Word;
 
 /// What a word is to its command.

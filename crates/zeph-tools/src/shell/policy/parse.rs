@@ -2,10 +2,11 @@
 //! that nothing runs which was understood differently here than by the shell.
 
 use super::compound::COMPOUND;
-use super::cursor::{Budget, Cursor, SyntaxError, ends_word};
-use super::quote::RawWord;
+use super::cursor::{Cursor, SyntaxError, ends_word};
+use super::dialect::MODIFIERS;
+use super::quote::{Mode, RawWord};
 use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
-use super::word::{Atom, Word, expand, single};
+use super::word::{Atom, Word, expand};
 
 /// Words with a meaning of their own where a command begins.
 const RESERVED: &[&str] = &[
@@ -16,56 +17,23 @@ const RESERVED: &[&str] = &[
 const CLOSING: &[&str] = &["do", "done", "elif", "else", "esac", "fi", "then", "}"];
 /// Commands whose arguments may be arrays.
 const DECLARES: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
+/// Other builtins that evaluate subscripts in their arguments.
+const SUBSCRIPTED: &[&str] = &[
+    "[",
+    "let",
+    "mapfile",
+    "printf",
+    "read",
+    "readarray",
+    "test",
+    "unset",
+    "wait",
+];
 /// The most arguments that the braces of one command may make.
 const MAX_WORDS: usize = 8192;
 
-/// Reads a command.
-///
-/// # Errors
-/// [`SyntaxError`] with the place.
-pub fn parse(text: &str) -> Result<List, SyntaxError> {
-    let budget = Budget::new();
-    let mut list = parse_nested(text, 0, budget.clone())?;
-    list.signs = budget.signs();
-    Ok(list)
-}
-
-/// A command that was read, for all who look at it.
-#[derive(Debug)]
-pub(crate) struct Parsed {
-    text: String,
-    tree: Result<List, SyntaxError>,
-}
-
-impl Parsed {
-    /// Reads a command.
-    pub(crate) fn of(text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            tree: parse(text),
-        }
-    }
-
-    /// Whether it is this command.
-    pub(crate) fn is_of(&self, text: &str) -> bool {
-        self.text == text
-    }
-
-    /// Its tree, or why it has none.
-    pub(super) fn tree(&self) -> Result<&List, &SyntaxError> {
-        self.tree.as_ref()
-    }
-}
-
-/// Reads a text that stands inside of another one, `depth` levels deep.
-pub(super) fn parse_nested(text: &str, depth: usize, budget: Budget) -> Result<List, SyntaxError> {
-    let mut cursor = Cursor::new(text, depth, budget)?;
-    let list = cursor.list()?;
-    match cursor.peek() {
-        None => Ok(list),
-        Some(_) => Err(cursor.unexpected()),
-    }
-}
+/// Words that only bash reserves.
+const EXTENSIONS: &[&str] = &["[[", "coproc", "function", "select", "time"];
 
 impl Cursor<'_> {
     /// Reads commands until something that ends a list.
@@ -84,14 +52,17 @@ impl Cursor<'_> {
                 // `;;` ends a branch of `case`.
                 Some(b';') if !self.is_double_semicolon() => {
                     self.at += 1;
+                    self.out.attached(";");
                     Then::Next
                 }
                 Some(b'&') => {
                     self.at += 1;
                     if self.eat(b'&') {
+                        self.out.operator("&&");
                         self.continued()?;
                         Then::And
                     } else {
+                        self.out.operator("&");
                         Then::Background
                     }
                 }
@@ -99,6 +70,7 @@ impl Cursor<'_> {
                     // A single one would belong to the pipeline.
                     self.at += 1;
                     self.expect(b'|')?;
+                    self.out.operator("||");
                     self.continued()?;
                     Then::Or
                 }
@@ -157,6 +129,7 @@ impl Cursor<'_> {
                 && (self.rest().starts_with("-p") || self.rest().starts_with("--"))
                 && self.ends_at(2)
             {
+                self.out.operator(&self.rest()[..2]);
                 self.at += 2;
                 self.skip_blanks();
             }
@@ -176,7 +149,12 @@ impl Cursor<'_> {
                 self.at = at;
                 return Ok(commands);
             }
-            self.eat(b'&');
+            if self.eat(b'&') {
+                self.only_bash("`|&`");
+                self.out.operator("|&");
+            } else {
+                self.out.operator("|");
+            }
             self.continued()?;
             commands.push(self.command()?);
         }
@@ -203,13 +181,13 @@ impl Cursor<'_> {
             }
         };
         self.at = at;
-        RESERVED
-            .iter()
-            .find(|word| ended && **word == text)
-            .copied()
+        let word = RESERVED.iter().find(|word| ended && **word == text)?;
+        (!self.is_posix() || !EXTENSIONS.contains(word)).then_some(*word)
     }
 
+    /// Passes over a reserved word.
     pub(super) fn eat_word(&mut self, word: &str) {
+        self.out.operator(word);
         for byte in word.bytes() {
             self.eat(byte);
         }
@@ -239,9 +217,10 @@ impl Cursor<'_> {
         let command = match self.reserved() {
             Some(word) if COMPOUND.contains(&word) => self.compound(word)?,
             Some("function") => {
+                self.only_bash("`function`");
                 self.eat_word("function");
                 self.skip_blanks();
-                let name = self.word(false)?;
+                let name = self.word(Mode::Plain)?;
                 self.skip_blanks();
                 if self.eat(b'(') {
                     self.skip_blanks();
@@ -265,6 +244,7 @@ impl Cursor<'_> {
         let start = self.at;
         loop {
             self.skip_blanks();
+            self.out.gap();
             if self.redirect(&mut command)? {
                 continue;
             }
@@ -311,12 +291,34 @@ impl Cursor<'_> {
                 continue;
             }
             let at = self.at;
-            let mut raw = self.word(false)?;
+            let mut raw = self.word(Mode::Plain)?;
             if self.at == at {
                 return Err(self.unexpected());
             }
+            let by = words.first().and_then(Word::known);
+            if by.is_some_and(sets) {
+                self.note_fragments(&raw.atoms);
+            } else if by.is_some_and(|by| SUBSCRIPTED.contains(&by)) && raw.has_bracket() {
+                self.note_bracket();
+            }
             let substituted = !raw.substitutions.is_empty();
+            if self.is_posix() {
+                without_braces(&mut raw.atoms);
+            }
+            let before = words.len();
             words.extend(expand(&raw.atoms, substituted));
+            if words.len() != before + 1 && raw.atoms.iter().any(|atom| atom.is('{')) {
+                self.only_bash("braces");
+            }
+            if raw.atoms.first().is_some_and(|atom| atom.is('=')) {
+                self.only_bash("a word that begins with `=`");
+            }
+            if before == 0
+                && let Some(name) = words.first().and_then(Word::known)
+                && MODIFIERS.contains(&name)
+            {
+                self.only_bash(&format!("`{name}`"));
+            }
             if words.len() > MAX_WORDS {
                 return Err(self.fail("too many arguments"));
             }
@@ -333,86 +335,20 @@ impl Cursor<'_> {
         command.kind = Kind::Simple { assignments, words };
         Ok(command)
     }
+}
 
-    /// The name of the assignment that begins here, and its text up to the `=`, which is then passed.
-    fn assignment(&mut self) -> Result<Option<(String, String)>, SyntaxError> {
-        let at = self.at;
-        let mut name = String::new();
-        while let Some(byte) = self.peek()
-            && (byte.is_ascii_alphanumeric() || byte == b'_')
-        {
-            name.push(char::from(byte));
-            self.at += 1;
-        }
-        if is_name(&name) {
-            let end = self.at;
-            if self.peek() == Some(b'[') {
-                let length = subscript(self.rest()).ok_or_else(|| {
-                    self.fail(format!("a subscript of `{name}` that is not plain"))
-                })?;
-                self.at += length;
-                self.calculates();
-            }
-            self.eat(b'+');
-            if self.eat(b'=') {
-                let target = format!("{name}{}", &self.text[end..self.at]);
-                return Ok(Some((name, target)));
-            }
-        }
-        self.at = at;
-        Ok(None)
-    }
-
-    /// The value of an assignment.
-    fn value(&mut self, command: &mut Command) -> Result<Word, SyntaxError> {
-        if self.peek() != Some(b'(') {
-            let mut raw = self.word(false)?;
-            command.substitutions.append(&mut raw.substitutions);
-            return Ok(assigned(&raw.atoms));
-        }
-        self.at += 1;
-        self.calculates();
-        let mut raw = RawWord::default();
-        loop {
-            self.skip_lines()?;
-            if self.eat(b')') {
-                command.substitutions.append(&mut raw.substitutions);
-                command.others.append(&mut raw.others);
-                return Ok(Word::unknown(""));
-            }
-            self.part(&mut raw)?;
+/// Marks braces as plain characters.
+fn without_braces(atoms: &mut [Atom]) {
+    for atom in atoms {
+        if atom.is('{') {
+            *atom = Atom::Char('{', true);
         }
     }
 }
 
-/// The value of an assignment, in which a `~` after a `:` is replaced as well.
-fn assigned(atoms: &[Atom]) -> Word {
-    let tilde = |two: &[Atom]| two[0].is(':') && two[1].is('~');
-    match atoms.windows(2).position(tilde) {
-        Some(at) => {
-            let mut atoms = atoms.to_vec();
-            atoms[at + 1] = Atom::Unknown;
-            single(&atoms, false)
-        }
-        None => single(atoms, false),
-    }
-}
-
-/// The bytes of the subscript, brackets included, that `text` begins with. Bash reads it to its
-/// bracket whatever stands in it; `None` for one with more in it than names, numbers, variables
-/// and signs, in double quotes perhaps.
-fn subscript(text: &str) -> Option<usize> {
-    let inner = text.strip_prefix('[')?;
-    let inner = &inner[..inner.find(']')?];
-    let bare = match inner.strip_prefix('"') {
-        Some(quoted) => quoted.strip_suffix('"')?,
-        None => inner,
-    };
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+@$*/%{}#:.,^!=~".contains(&byte);
-    let blanks = bare.len() < inner.len();
-    bare.bytes()
-        .all(|byte| is_plain(byte) || blanks && byte == b' ')
-        .then_some(inner.len() + 2)
+/// Whether a builtin of this name gives its arguments to variables.
+fn sets(name: &str) -> bool {
+    DECLARES.contains(&name) || name == "set"
 }
 
 pub(super) fn plain(kind: Kind) -> Command {

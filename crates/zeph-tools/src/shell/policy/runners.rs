@@ -2,8 +2,8 @@
 //! that the table does not list.
 
 use super::decide::{Around, Decider, Input, Verdict};
-use super::parse::parse;
 use super::programs;
+use super::reading::parse;
 use super::word::Word;
 use super::wrappers::{Wrapper, plain};
 

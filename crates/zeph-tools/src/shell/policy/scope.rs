@@ -224,7 +224,7 @@ impl Decider<'_> {
 
     /// A script that a shell reads from its input.
     pub(super) fn input_script(&mut self, name: &str, text: &str, around: &Around) {
-        if super::parse::parse(text).is_ok_and(|list| super::inputs::reads_input(&list)) {
+        if super::reading::parse(text).is_ok_and(|list| super::inputs::reads_input(&list)) {
             self.ask(format!(
                 "a command of the script that `{name}` reads may read it as well"
             ));

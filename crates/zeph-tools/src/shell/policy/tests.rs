@@ -1,6 +1,8 @@
 //! Tables of commands, and properties. Nothing here runs anything.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod behaviour;
+mod canonical;
 mod differential;
 mod grammar;
 mod tables;

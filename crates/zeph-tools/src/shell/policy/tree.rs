@@ -10,6 +10,8 @@ pub struct List {
     pub pipelines: Vec<Pipeline>,
     /// Of a whole text: what in it could be evaluated a second time.
     pub signs: Signs,
+    /// Of a whole text: the first construct whose meaning is not certain.
+    pub doubt: Option<String>,
 }
 
 /// Commands joined by `|` or `|&`; mostly one.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::blocklist::ShellPolicy;
 use super::decide::{Decider, Start, Verdict};
 use super::named::Named;
-use super::parse::Parsed;
+use super::reading::Parsed;
 use super::tree::Assignment;
 use super::word::Word;
 

@@ -248,11 +248,6 @@ impl Atom {
             quoted,
         }))
     }
-
-    /// Whether its text shows when it runs.
-    pub(super) fn is_unresolved(&self) -> bool {
-        matches!(self, Self::Unknown | Self::Variable(_))
-    }
 }
 
 /// The words that a word becomes as an argument.

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::grammar::Scripts;
 use crate::shell::config::ShellConfig;
-use crate::shell::policy::{Construct, ShellPolicy, Start, Verdict};
+use crate::shell::policy::{Construct, Parsed, ShellPolicy, Start, Verdict};
 
 /// What scripts call and must not be allowed to.
 pub(super) const BLOCKED: &[&str] = &[
@@ -158,6 +158,8 @@ struct Count {
     ran: usize,
     /// Those that the default policy allows.
     allowed: usize,
+    /// Those whose canonical text ran too.
+    canonical: usize,
     /// Those that it refuses although bash ran nothing blocked.
     needless: usize,
     /// Those that were allowed and ran something blocked.
@@ -184,6 +186,19 @@ fn run_many(seed: u64, scripts: usize) -> Count {
             .each_ref()
             .map(|policy| policy.decide(&script, &start));
         let ran = cell.run(&script);
+        // The shell runs the canonical text, so that text may run nothing that was not judged.
+        if verdicts.contains(&Verdict::Allow)
+            && let Some(text) = Parsed::of(&script).canonical()
+            && text != script
+        {
+            count.canonical += 1;
+            let run = || cell.run(text);
+            if !run().is_empty() && !run().is_empty() {
+                count
+                    .missed
+                    .push(format!("{script:?}\n    as {text:?}: {verdicts:?}"));
+            }
+        }
         count.scripts += 1;
         count.ran += usize::from(!ran.is_empty());
         count.allowed += usize::from(verdicts[0] == Verdict::Allow);
@@ -208,8 +223,8 @@ fn check(seed: u64, scripts: usize) {
     for thread in threads {
         let count = thread.join().expect("a run");
         println!(
-            "{} scripts: {} ran something blocked, {} were allowed, {} were refused and ran nothing blocked",
-            count.scripts, count.ran, count.allowed, count.needless
+            "{} scripts: {} ran something blocked, {} were allowed, {} ran in canonical form too, {} were refused and ran nothing blocked",
+            count.scripts, count.ran, count.allowed, count.canonical, count.needless
         );
         assert!(
             count.ran * 20 > count.scripts,

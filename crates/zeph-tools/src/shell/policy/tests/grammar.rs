@@ -298,7 +298,7 @@ impl Scripts {
         let name = self.pick(BLOCKED);
         let path = format!("{}/{name}", self.programs);
         let n = self.name();
-        match self.below(76) {
+        match self.below(108) {
             0 => format!("hash -p {path} {n}; {n}"),
             1 => format!("BASH_CMDS[{n}]={path}; {n}"),
             2 => format!("PS4='$({name} x)'; set -x; true"),
@@ -374,7 +374,39 @@ impl Scripts {
             72 => format!("PS4='\044({name})' bash -xc :"),
             73 => format!("{n}='x[$({name})]'; a=(1); a[{n}]=2"),
             74 => format!("export -n PS4='`{name}`'; set -x; :"),
-            _ => format!("coproc {n} {{ {name}; }}; wait"),
+            75 => format!("coproc {n} {{ {name}; }}; wait"),
+            76 => format!("echo ${{{n}:-<({name})}}"),
+            77 => format!("echo ${{{n}:-a>({name})b}} \"${{{n}:-<({name})}}\""),
+            78 => format!("{n}=a; echo ${{{n}/<({name})/b}} ${{{n}#<({name})}}"),
+            79 => format!("[[ -e <({name}) ]]"),
+            80 => format!("[[ a == <({name}) || <({name}) == b ]]"),
+            81 => format!("[[ a =~ (<({name})) ]]"),
+            82 => format!("[[ a == @(b|<({name})) ]]"),
+            83 => format!("echo a >&'$({name})'"),
+            84 => format!("echo a >&\"\\$({name})\""),
+            85 => format!("{n}='$({name})'; echo a >&${n}"),
+            86 => format!("{n}='$({name})'; echo a &>${n} >& \"${n}\""),
+            87 => format!("{n}=(a)b {name}"),
+            88 => format!("{n}=(a){name}"),
+            89 => format!("echo a >&-{name}; >&-{name}"),
+            90 => format!("<&-{name}; 3>&-{name} x"),
+            91 => format!("((x<<\"1\"))\n{name}\n1\n"),
+            92 => format!("(( x<<'1' ))\n{name}\n1\n"),
+            93 => format!("echo $((x<<\"E\"))\n{name}\nE\n"),
+            94 => format!("echo $'\\c\\\\'; {name} #'"),
+            95 => format!("echo $'\\c\\' {name} '; {name}'"),
+            96 => format!("echo `echo a\\\n{name}`"),
+            97 => format!("echo `# \\\n{name}`"),
+            98 => format!("echo \"`echo '\\\n'; {name}`\""),
+            99 => format!("{n}='a['; m='$({name})]'; echo $((${n}$m))"),
+            100 => format!("{n}='a[$'; m='({name})]'; : $((${n}$m))"),
+            101 => format!("{n}='$({name})'; : $((a[${n}])); a[${n}]=1"),
+            102 => format!("{n}='$({name})'; [[ -v a[${n}] ]]; let \"a[${n}]=1\""),
+            103 => format!("{{a[0]}}>f {name}"),
+            104 => format!("99999999999>f {name}"),
+            105 => format!("declare -A a; a[<({name})]=1; unset 'a[<({name})]'"),
+            106 => format!("sh -c '((  {name} ) )'; sh -c 'echo a &> f {name}'"),
+            _ => format!("sh -c '[[ a && {name} ]]'; dash -c 'echo {{a,b}} |& {name}'"),
         }
     }
 
