@@ -569,7 +569,7 @@ fn a_project_may_only_add_to_it() {
     ] {
         refused(&format!("{section}{key}"), &[".zeph/config.toml:2:", words]);
     }
-    // The judge is the conversation's, which a project could choose.
+    // The judge is the conversation's, which a project may not choose.
     let home = Home::new();
     let config = gate(&judge, "").replace("provider = \"judge\"\n", "");
     home.config(&config);
@@ -577,7 +577,7 @@ fn a_project_may_only_add_to_it() {
     let output = tools_call(&home, "bash", &touch()).code(2);
     assert_has(
         &output.stderr,
-        &[".zeph/config.toml:2:", "llm.default", "provider"],
+        &[".zeph/config.toml:2:", "llm.default", "may not set it"],
     );
 
     // It may take exemptions away.

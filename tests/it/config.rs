@@ -50,14 +50,14 @@ fn what_is_wrong_stops_every_command_and_says_where() {
             "`max_tool_iterations`",
         ],
     );
-    // What older files say is told by its new name.
+    // An old and a current name of one setting contradict each other.
     check(
-        "[agent]\nmax_tool_retries = 3",
-        &[":9:1:", "it is now `tools.retry.max_attempts`"],
-    );
-    check(
-        "[agent]\nmax_retry_duration_secs = 3",
-        &["it is now `tools.retry.budget_secs`"],
+        "[agent]\nmax_tool_retries = 3\n[tools.retry]\nmax_attempts = 4",
+        &[
+            ":9:1:",
+            "agent.max_tool_retries",
+            "`tools.retry.max_attempts`",
+        ],
     );
     check("[agnet]", &[":8:", "`agnet`", "`agent`"]);
     check(
@@ -336,4 +336,272 @@ fn config_and_directory_are_chosen_by_flags() {
         r#"{"path": "here.txt"}"#,
     ];
     home.zeph(args).code(0).prints(&["found"]);
+}
+
+/// A configuration with every kind of old key.
+const OLD: &str = "[tools]
+enabled = true
+summarize_output = true
+
+[tools.diagnostics]
+max_diagnostics = 20
+
+[tools.filters]
+enabled = true
+
+[tools.filters.test]
+enabled = true
+max_failures = 10
+truncate_stack_trace = 50
+
+[tools.filters.git]
+enabled = true
+max_log_entries = 20
+max_diff_lines = 500
+
+[tools.filters.clippy]
+enabled = true
+
+[tools.filters.dir_listing]
+enabled = true
+
+[tools.filters.log_dedup]
+enabled = false
+
+[tools.filters.security]
+enabled = true
+extra_patterns = [\"ACME-[0-9]{8}\"]
+
+[agent]
+max_tool_retries = 1
+max_retry_duration_secs = 20
+";
+
+/// Proves CFG-4, D-37: a configuration with old keys is read, with one notice that names the new keys.
+#[test]
+fn old_configuration_is_in_force_with_one_notice() {
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let home = Home::openai(&server);
+    home.config(&format!("{}\n{OLD}", openai_config(&server.url())));
+    let output = home.zeph(["-p", "hi"]).code(0);
+    assert_eq!(output.stdout.trim(), "ok");
+    let notices = output
+        .stderr
+        .lines()
+        .filter(|line| line.contains("old key"));
+    assert_eq!(notices.count(), 1, "{output}");
+    output.says(&[
+        "`agent.max_tool_retries` is now `tools.retry.max_attempts`",
+        "`tools.summarize_output` is now `tools.overflow.summarize`",
+        "`tools.filters.test.enabled` is now `tools.filters.rules.test_summary.enabled`",
+        "zeph config migrate",
+    ]);
+    let shown = home.zeph(["config", "show"]).code(0);
+    assert_has(
+        &shown.stdout,
+        &[
+            "max_attempts = 1",
+            "budget_secs = 20",
+            "summarize = true",
+            "max_diagnostics = 20",
+            "pattern_1",
+        ],
+    );
+    home.zeph(["config", "check"])
+        .code(0)
+        .prints(&["ok"])
+        .says(&["`tools.filters.git.enabled` is now"]);
+    let file = home.config_file();
+    home.zeph(["config", "check", file.to_str().unwrap()])
+        .code(0)
+        .says(&["`tools.filters.git.enabled` is now"]);
+    // The pattern has an effect.
+    home.zeph([
+        "tools",
+        "call",
+        "bash",
+        r#"{"command": "echo ACME-12345678"}"#,
+        "--yes",
+    ])
+    .code(0)
+    .prints(&["[redacted:pattern_1]"]);
+    // So has an old variable.
+    let shown = home
+        .zeph(["config", "show", "--origin"])
+        .env("ZEPH_AGENT_MAX_TOOL_RETRIES", "2")
+        .code(0);
+    assert_has(
+        &shown.stdout,
+        &["max_attempts = 2  # from environment ZEPH_AGENT_MAX_TOOL_RETRIES"],
+    );
+    home.zeph(["config", "check", "--quiet"]).code(0);
+}
+
+/// Proves D-9: an old switch disables the rules of its group.
+#[test]
+fn old_filter_switch_disables_its_rules() {
+    let home = Home::new();
+    let rule = |config: &str, command: &str| {
+        home.config(config);
+        let call = serde_json::json!({ "command": command }).to_string();
+        let output = home.zeph(["tools", "call", "bash", &call, "--yes", "--json"]);
+        output.code(0).json()["filter"]["rule"].clone()
+    };
+    rule("", "git init -q .");
+    for (old, new, command, name) in [
+        ("dir_listing", "'listing-*'", "ls -la", "listing-ls"),
+        ("git", "'git-*'", "git status", "git-status"),
+    ] {
+        assert_eq!(rule("", command), name);
+        for (enabled, expect) in [(false, ""), (true, name)] {
+            let config = format!("[tools.filters.{old}]\nenabled = {enabled}\n");
+            assert_eq!(rule(&config, command).as_str().unwrap_or_default(), expect);
+        }
+        let config = format!("[tools.filters.rules.{new}]\nenabled = false\n");
+        assert_eq!(rule(&config, command).as_str(), None);
+    }
+    home.config("[tools.filters.rules.cargo-tset]\nenabled = false\n");
+    home.zeph(["tools", "call", "list_tasks"])
+        .code(0)
+        .says(&["[tools.filters.rules] `cargo-tset` has no effect"]);
+}
+
+/// Proves D-37: without tools none is offered, and every call is refused.
+#[test]
+fn disabled_tools_are_not_offered_and_do_not_run() {
+    let server = OpenAi::replies([
+        Reply::calls(
+            "t",
+            &[("bash", serde_json::json!({ "command": "touch ran" }))],
+        ),
+        Reply::text("done"),
+    ]);
+    let home = Home::openai(&server);
+    home.config(&format!(
+        "{}\n[tools]\nenabled = false\n",
+        openai_config(&server.url())
+    ));
+    home.zeph(["-p", "hi", "--yes"]);
+    let first = server.requests()[0].json();
+    let offered = first["tools"].as_array().map_or(0, Vec::len);
+    assert_eq!(offered, 0, "{first}");
+    assert!(!home.has("ran"));
+    for (tool, params) in [
+        ("bash", r#"{"command": "touch ran"}"#),
+        ("write", r#"{"path": "ran", "content": "x"}"#),
+        ("read", r#"{"path": "a"}"#),
+        ("list_tasks", "{}"),
+    ] {
+        home.zeph(["tools", "call", tool, params, "--yes"]).code(1);
+        assert!(!home.has("ran"), "{tool}");
+    }
+    home.write(".zeph/config.toml", "[tools]\nenabled = true\n");
+    home.zeph(["tools", "list"])
+        .code(2)
+        .says(&["tools.enabled"]);
+}
+
+/// Proves CFG-1: a project does not choose who receives the conversation.
+#[test]
+fn project_never_chooses_a_recipient() {
+    let server = OpenAi::replies([]);
+    let other = "[[llm.providers]]\nname = \"other\"\ntype = \"openai\"\nmodel = \"m\"\n\
+                 base_url = \"http://127.0.0.1:9\"\n";
+    for (text, key) in [
+        ("[llm]\ndefault = \"other\"", "llm.default"),
+        ("[llm]\nfallback = [\"other\"]", "llm.fallback"),
+        ("[llm]\nembed_provider = \"other\"", "llm.embed_provider"),
+        (
+            "[agent]\ncompress_provider = \"other\"",
+            "agent.compress_provider",
+        ),
+        (
+            "[tools.retry]\nparameter_reformat_provider = \"other\"",
+            "tools.retry.parameter_reformat_provider",
+        ),
+        (
+            "[tools.overflow]\nsummary_provider = \"other\"",
+            "tools.overflow.summary_provider",
+        ),
+        (
+            "[tools.adversarial_policy]\nprovider = \"other\"",
+            "tools.adversarial_policy.provider",
+        ),
+        (
+            "[llm.ollama]\nbase_url = \"http://127.0.0.1:9\"",
+            "llm.providers",
+        ),
+    ] {
+        let home = Home::new();
+        home.config(&format!("{}\n{other}", openai_config(&server.url())));
+        home.write(".zeph/config.toml", text);
+        let output = home.zeph(["-p", "hi"]).code(2);
+        let file = home.path(".zeph/config.toml").display().to_string();
+        assert_has(&output.stderr, &[&file, key, "may not set it"]);
+        nothing_ran(&home, &server);
+    }
+}
+
+/// Proves D-27: a command pattern with a construct of other globs is reported at every start.
+#[test]
+fn literal_brackets_in_a_command_pattern_are_reported() {
+    let home = Home::new();
+    home.config(
+        "[[tools.permissions.bash]]\npattern = \"cargo {build,test} *\"\naction = \"allow\"\n",
+    );
+    let expect = ["`{build,test}`", "tools.permissions.bash[0].pattern", ":2"];
+    home.zeph(["config", "check"]).code(0).says(&expect);
+    home.zeph(["tools", "call", "list_tasks"])
+        .code(0)
+        .says(&expect);
+    let call = r#"{"command": "cargo build --help"}"#;
+    home.zeph(["tools", "call", "bash", call]).code(3);
+}
+
+/// Proves CFG-1: a default yields to the limit of the user.
+#[test]
+fn default_timeout_yields_to_a_lower_limit() {
+    let home = Home::new();
+    home.config("[tools.shell]\nmax_timeout = 5\n");
+    let shown = home.zeph(["config", "show", "--origin"]).code(0).stdout;
+    let line = shown.lines().find(|line| line.starts_with("timeout = 5  "));
+    assert!(
+        line.is_some_and(|line| line.contains("config.toml:2")),
+        "{shown}"
+    );
+    home.config("[tools.shell]\nmax_timeout = 5\ntimeout = 6\n");
+    home.zeph(["config", "check"])
+        .code(2)
+        .says(&["`tools.shell.timeout` (6)", "`tools.shell.max_timeout` (5)"]);
+}
+
+/// The first TOML block of a Markdown text.
+fn toml_block(text: &str) -> &str {
+    let (_, rest) = text.split_once("```toml\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+/// Proves LLM-2: the block of the README works after `zeph config init`.
+#[test]
+fn block_of_the_readme_follows_the_written_configuration() {
+    let server = OpenAi::replies([Reply::text("ok")]);
+    let readme = include_str!("../../README.md");
+    let block = toml_block(readme).replace("http://127.0.0.1:8080", &server.url());
+    let home = Home::new();
+    home.zeph(["config", "init"]).code(0);
+    let written = std::fs::read_to_string(home.config_file()).unwrap();
+    home.config(&format!("{written}\n{block}"));
+    home.zeph(["config", "check"]).code(0).prints(&["ok"]);
+    let output = home.zeph(["-p", "hi"]).code(0);
+    assert_eq!(output.stdout.trim(), "ok");
+    assert_eq!(server.last().json()["model"], "qwen3:8b");
+}
+
+/// Proves LLM-2: `type = "anthropic"` is another name of `claude`.
+#[test]
+fn other_name_of_a_provider_type_is_accepted() {
+    let home = Home::new();
+    home.config("[[llm.providers]]\nname = \"a\"\ntype = \"anthropic\"\nmodel = \"m\"\n");
+    let shown = home.zeph(["config", "show"]).code(0);
+    assert_has(&shown.stdout, &["type = \"claude\""]);
 }

@@ -18,6 +18,7 @@ pub mod reload;
 pub mod schedule;
 pub mod servers;
 pub mod spending;
+mod summarizer;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::compact::{CompressRequests, Compressor};
@@ -39,3 +40,4 @@ pub use reload::{ConfigNews, ConfigReload};
 pub use schedule::{Clock, Schedule, SchedulerConfig, SystemClock};
 pub use servers::ToolServers;
 pub use spending::{SideUsage, Spending, Spent};
+pub use summarizer::ModelSummarizer;

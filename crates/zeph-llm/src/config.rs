@@ -52,7 +52,7 @@ pub struct ProviderConfig {
     /// The API of an `openai` provider: `chat` without a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<OpenaiApi>,
-    /// The model's name as the server knows it.
+    /// The model's name as the server knows it. Without one, an `ollama` provider on this machine uses the first model that calls tools.
     #[serde(default)]
     pub model: String,
     /// The model that turns texts into vectors, as the server knows it (`openai`, `ollama`). Without one the provider makes no embeddings.
@@ -176,7 +176,7 @@ impl ProviderConfig {
                 "`model` is missing: name a model that `zeph models pull` fetched, or the path of one"
                     .to_owned(),
             ),
-            _ if self.model.trim().is_empty() => {
+            kind if kind != ProviderKind::Ollama && self.model.trim().is_empty() => {
                 Some("`model` is missing: name the model as the server knows it".to_owned())
             }
             kind if self.scenario.is_some() => foreign("scenario", kind.as_str()),

@@ -105,7 +105,7 @@ fn prompt(misfit: Misfit<'_>) -> Option<String> {
 }
 
 /// `text` in a fence with more backticks than it has in a row.
-pub(super) fn fenced(text: &str) -> String {
+pub(crate) fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}\n{text}\n{fence}")

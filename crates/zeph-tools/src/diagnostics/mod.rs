@@ -4,6 +4,7 @@
 //! is asked about like a command, and its processes run below the same supervisor, with the same
 //! environment and the same time.
 
+mod config;
 pub mod parse;
 mod sources;
 
@@ -29,11 +30,10 @@ use crate::shell::capture::{HeadTail, Limits};
 use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
 use crate::shell::{ShellConfig, env, program};
 use crate::toolset::{Tool, ToolGroup, ToolSet};
+pub use config::DiagnosticsConfig;
 use parse::{Collector, Diagnostic};
 use sources::Sources;
 
-/// How many diagnostics are returned unless the call says otherwise.
-const MOST: usize = 50;
 /// How much of standard error is kept: head and tail each.
 const KEPT_STDERR: usize = 4 * 1024;
 
@@ -83,6 +83,7 @@ pub struct Diagnostics {
     cwd: PathBuf,
     base_env: Vec<(OsString, OsString)>,
     runner: Arc<dyn CommandRunner>,
+    limits: DiagnosticsConfig,
 }
 
 impl Diagnostics {
@@ -110,7 +111,14 @@ impl Diagnostics {
             cwd,
             base_env,
             runner,
+            limits: DiagnosticsConfig::default(),
         }
+    }
+
+    /// The tool with the limits of `[tools.diagnostics]`.
+    #[must_use]
+    pub fn with_config(self, limits: DiagnosticsConfig) -> Self {
+        Self { limits, ..self }
     }
 
     fn cargo(&self) -> Option<PathBuf> {
@@ -166,7 +174,12 @@ impl Tool for Diagnostics {
             );
         };
         let kind = params.kind.unwrap_or_default();
-        let mut collector = Collector::new(params.max_diagnostics.unwrap_or(MOST));
+        let diagnostics_config = &self.limits;
+        let mut collector = Collector::new(
+            params
+                .max_diagnostics
+                .unwrap_or(diagnostics_config.max_diagnostics),
+        );
         let mut stderr = HeadTail::new(Limits {
             head: KEPT_STDERR,
             tail: KEPT_STDERR,

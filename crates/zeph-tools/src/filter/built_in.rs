@@ -50,6 +50,11 @@ impl BuiltIn {
         self.name
     }
 
+    /// The text of its file.
+    pub(super) fn text(&self) -> &'static str {
+        self.text
+    }
+
     /// Whether it may be for `command`; what it says no to it is not for.
     pub(super) fn may_be_for(&self, command: &str) -> bool {
         match self.begins.get_or_init(|| begins(self.text)) {

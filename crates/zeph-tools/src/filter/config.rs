@@ -1,5 +1,6 @@
 //! Configuration of what is read of output: `[tools.filters]`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -15,8 +16,35 @@ pub struct FiltersConfig {
     pub enabled: bool,
     /// The file with rules of your own; without it `filters.toml` beside the user's configuration, if it is there.
     pub filters_path: Option<PathBuf>,
+    /// Changes of rules, by the name of a rule (`cargo-test`), a glob of names (`git-*`), or the type of a strategy that a rule uses (`test_summary`): `enabled`, `max_failures`, `truncate_stack_trace`, `max_diff_lines`, `max_commits`.
+    pub rules: BTreeMap<String, RuleOverride>,
     /// Secrets in output.
     pub security: SecurityConfig,
+}
+
+/// Changes of the rules that a key of `[tools.filters.rules]` names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuleOverride {
+    /// Whether the rules are used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Failing tests that are shown with their output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_failures: Option<usize>,
+    /// Frames of a stack trace that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub truncate_stack_trace: Option<usize>,
+    /// Lines of a diff that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_diff_lines: Option<usize>,
+    /// Commits of a long log that are listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_commits: Option<usize>,
 }
 
 impl Default for FiltersConfig {
@@ -24,6 +52,7 @@ impl Default for FiltersConfig {
         Self {
             enabled: true,
             filters_path: None,
+            rules: BTreeMap::new(),
             security: SecurityConfig::default(),
         }
     }

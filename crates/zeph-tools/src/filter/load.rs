@@ -28,6 +28,14 @@ pub enum FilterWarning {
         /// What is wrong.
         reason: String,
     },
+    /// A change of rules by the configuration.
+    #[error("[tools.filters.rules] `{key}` has no effect: {reason}")]
+    Override {
+        /// The key.
+        key: String,
+        /// The reason.
+        reason: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -74,7 +82,8 @@ pub fn parse_rules(file: &str, text: &str) -> (Vec<Rule>, Vec<FilterWarning>) {
     (rules, warnings)
 }
 
-fn rule(table: toml::Table) -> Result<Rule, String> {
+/// The rule in a table.
+pub(super) fn rule(table: toml::Table) -> Result<Rule, String> {
     let spec: RuleSpec =
         RuleSpec::deserialize(table).map_err(|error| error.message().to_owned())?;
     Rule::try_from(spec)

@@ -20,6 +20,7 @@ mod line;
 mod load;
 mod metrics;
 mod notice;
+mod overrides;
 mod removed;
 mod rule;
 mod rulebook;
@@ -30,7 +31,7 @@ mod verify;
 
 pub use command::Subject;
 pub use confidence::FilterConfidence;
-pub use config::FiltersConfig;
+pub use config::{FiltersConfig, RuleOverride};
 pub use engine::{FilterPipeline, FilterRun, Filtered, Plan};
 pub use line::{End, Line};
 pub use load::{FilterWarning, MAX_FILE, parse_rules};

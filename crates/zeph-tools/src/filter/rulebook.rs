@@ -1,5 +1,6 @@
 //! All rules in the order in which they are tried.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use super::built_in::BuiltIn;
@@ -94,7 +95,9 @@ static RULES: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
 #[derive(Debug, Clone, Default)]
 pub struct RuleBook {
     /// Before the built-in ones.
-    added: Vec<Arc<Rule>>,
+    pub(super) added: Vec<Arc<Rule>>,
+    /// Built-in rules that the configuration changed, by name.
+    pub(super) changed: BTreeMap<&'static str, Arc<Rule>>,
 }
 
 impl RuleBook {
@@ -107,20 +110,29 @@ impl RuleBook {
             rules.retain(|earlier| earlier.name != rule.name);
             rules.push(Arc::new(rule));
         }
-        Self { added: rules }
+        Self {
+            added: rules,
+            changed: BTreeMap::new(),
+        }
     }
 
     /// All of them, in order, those that are switched off among them.
     pub fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        let built_in = self.built_in().filter_map(BuiltIn::rule);
+        let built_in = self.built_in().filter_map(|rule| self.rule_of(rule));
         self.added.iter().chain(built_in)
     }
 
     /// The built-in ones that are not replaced.
-    fn built_in(&self) -> impl Iterator<Item = &BuiltIn> {
+    pub(super) fn built_in(&self) -> impl Iterator<Item = &'static BuiltIn> {
         RULES
             .iter()
             .filter(|rule| self.added.iter().all(|added| added.name != rule.name()))
+    }
+
+    /// The rule of a built-in one, with the changes of the configuration.
+    pub(super) fn rule_of(&self, built_in: &'static BuiltIn) -> Option<&Arc<Rule>> {
+        let changed = self.changed.get(built_in.name());
+        changed.or_else(|| built_in.rule())
     }
 
     /// The rule for `command`: the part of it that counts, normalized.
@@ -131,7 +143,7 @@ impl RuleBook {
         added.or_else(|| {
             self.built_in()
                 .filter(|rule| rule.may_be_for(command))
-                .filter_map(BuiltIn::rule)
+                .filter_map(|rule| self.rule_of(rule))
                 .find(is_for)
         })
     }

@@ -14,6 +14,7 @@ use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::overflow::read::READ_OVERFLOW;
+use crate::overflow::summary::{Excerpt, OutputSummarizer};
 use crate::overflow::{
     Elided, LongText, NewEntry, Overflow, OverflowConfig, OverflowRef, OverflowStore, Shortened,
     Spilled,
@@ -23,13 +24,50 @@ use crate::overflow::{
 pub struct OverflowLayer {
     store: Arc<dyn OverflowStore>,
     config: OverflowConfig,
+    summarizer: Option<Arc<dyn OutputSummarizer>>,
 }
 
 impl OverflowLayer {
     /// A layer that keeps in `store` what is longer than `config` lets the model read.
     #[must_use]
     pub fn new(store: Arc<dyn OverflowStore>, config: OverflowConfig) -> Self {
-        Self { store, config }
+        Self {
+            store,
+            config,
+            summarizer: None,
+        }
+    }
+
+    /// Adds a summary of each over-long output next to its reference.
+    #[must_use]
+    pub fn with_summarizer(self, summarizer: Option<Arc<dyn OutputSummarizer>>) -> Self {
+        Self { summarizer, ..self }
+    }
+
+    /// A summary of a stored output, as a part of the note; empty without a summarizer and if it fails.
+    async fn summary(&self, call: &ToolCall, cx: &CallContext, spilled: &Spilled) -> String {
+        let Some(summarizer) = &self.summarizer else {
+            return String::new();
+        };
+        let summary = async {
+            let excerpt = Excerpt::read(&call.tool, spilled, summarizer.max_bytes())?;
+            summarizer.summarize(&excerpt).await
+        };
+        match cx.cancel.run_until_cancelled(summary).await {
+            Some(Ok(summary)) => {
+                let name = summarizer.name();
+                format!(" …]\n[summary by the model {name}; it may be wrong:\n{summary}\n")
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%error, tool = %call.tool, "a long output was not summarized");
+                cx.emit(ToolEvent::Notice {
+                    call_id: call.id.clone(),
+                    text: format!("the output of {} was not summarized: {error}", call.tool),
+                });
+                String::new()
+            }
+            None => String::new(),
+        }
     }
 
     /// Stores the output if it is too long, and says in it where it is.
@@ -53,7 +91,8 @@ impl OverflowLayer {
         let omitted = shortened.omitted.told();
         match stored {
             Some(reference) => {
-                let note = stored_note(&shortened, &omitted, reference);
+                let mut note = stored_note(&shortened, &omitted, reference);
+                note.push_str(&self.summary(call, cx, &shortened.spilled).await);
                 shortened.note(&mut output.summary, &note);
                 output.overflow = Some(Overflow::Stored(reference));
             }

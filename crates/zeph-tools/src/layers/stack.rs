@@ -53,6 +53,7 @@ use crate::executor::{ErasedToolExecutor, ToolExecutor};
 use crate::gate::CallLimits;
 use crate::gate::adversarial::AdversarialGate;
 use crate::gate::policy::PolicyEnforcer;
+use crate::overflow::summary::OutputSummarizer;
 use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
@@ -78,6 +79,8 @@ pub struct StackParts {
     pub retry: ToolRetryConfig,
     /// Where output goes that is too long, and when it is; without it the model reads all of it.
     pub overflow: Option<(Arc<dyn OverflowStore>, OverflowConfig)>,
+    /// Summarizes output that is too long; without it the model reads head and tail alone.
+    pub summarizer: Option<Arc<dyn OutputSummarizer>>,
     /// What is kept out of results and of the audit trail.
     pub secrets: Arc<SecurityPatterns>,
     /// The skills that can be used; none where there are none.
@@ -148,7 +151,9 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
         layers.push(Arc::new(RetryLayer::new(parts.retry)));
     }
     if let Some((store, config)) = parts.overflow {
-        layers.push(Arc::new(OverflowLayer::new(store, config)));
+        layers.push(Arc::new(
+            OverflowLayer::new(store, config).with_summarizer(parts.summarizer),
+        ));
     }
     layers.push(Arc::new(RedactLayer::new(parts.secrets)));
     Ok(LayeredExecutor {

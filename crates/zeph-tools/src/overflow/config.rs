@@ -15,6 +15,10 @@ pub struct OverflowConfig {
     pub retention_days: u32,
     /// The most bytes that are stored of one output; 0 means all.
     pub max_overflow_bytes: u64,
+    /// Whether a model summarizes output that is too long; the summary appears next to the reference. Each summary is one request.
+    pub summarize: bool,
+    /// The provider that summarizes; empty means the one of the conversation.
+    pub summary_provider: String,
 }
 
 impl Default for OverflowConfig {
@@ -23,6 +27,8 @@ impl Default for OverflowConfig {
             threshold: 50_000,
             retention_days: 7,
             max_overflow_bytes: 10 * 1024 * 1024,
+            summarize: false,
+            summary_provider: String::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //!   which a filter left something out.
 //! - [`spill`]: all of it, compressed in blocks, on its way to the store.
 //! - [`store`]: the port to what keeps it, and [`reference`](mod@reference) how it is called.
+//! - [`summary`]: a summary by a model next to the reference.
 //! - [`read`]: the tool `read_overflow`.
 //!
 //! The layer that ties these together is [`crate::layers::overflow`].
@@ -18,6 +19,7 @@ pub mod read;
 pub mod reference;
 pub mod spill;
 pub mod store;
+pub mod summary;
 
 mod select;
 

@@ -42,7 +42,11 @@ pub(super) fn executors(
     embedder: Option<&Embedder>,
 ) -> anyhow::Result<(Executors, FoundSkills)> {
     let tools = &loaded.config.tools;
+    if !tools.enabled {
+        return Ok((Executors::new(), FoundSkills::default()));
+    }
     let overflow = Arc::new(SqliteOverflow::new(store.clone()));
+    let diagnostics = shell.diagnostics().with_config(tools.diagnostics.clone());
     let read_overflow = ReadOverflow::new(overflow, &tools.overflow);
     let scheduler = Scheduler::new(
         store.clone(),
@@ -62,7 +66,7 @@ pub(super) fn executors(
         ("web", Arc::new(WebScrapeExecutor::new(&tools.scrape)?)),
         (
             "diagnostics",
-            Arc::new(DiagnosticsExecutor::new(shell.diagnostics())),
+            Arc::new(DiagnosticsExecutor::new(diagnostics)),
         ),
         ("native", Arc::new(native)),
     ];

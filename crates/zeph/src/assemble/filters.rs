@@ -1,12 +1,15 @@
 //! The filters of output: the built-in rules, those of a trusted project, and those of the user's
 //! file. Every entry point loads them here.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use zeph_memory::{FilterGain, Store};
-use zeph_tools::filter::{FilterPipeline, FilterWarning, Rule, RuleBook, parse_rules};
+use zeph_tools::filter::{
+    FilterPipeline, FilterWarning, Rule, RuleBook, RuleOverride, parse_rules,
+};
 
 use super::trust::{Pins, ProjectRules, Standing, read_text};
 use crate::config::{Environment, Loaded};
@@ -37,6 +40,8 @@ pub(crate) struct AddedRules {
     pub(crate) warnings: Vec<FilterWarning>,
     /// That the project's are not trusted.
     pub(crate) untrusted: Option<String>,
+    /// The changes of rules by the configuration.
+    overrides: BTreeMap<String, RuleOverride>,
 }
 
 impl AddedRules {
@@ -48,6 +53,11 @@ impl AddedRules {
         if let Some(file) = project_file {
             added.add_project(file, &Pins::in_folder(&loaded.paths.data_dir));
         }
+        added
+            .overrides
+            .clone_from(&loaded.config.tools.filters.rules);
+        let (_, warnings) = added.rules().with_overrides(&added.overrides);
+        added.warnings.extend(warnings);
         added
     }
 
@@ -79,12 +89,14 @@ impl AddedRules {
     /// The user's rules first, then the project's; a rule of the user takes the place of one of the
     /// same name of the project, and each of these that of a built-in one.
     pub(crate) fn book(self) -> RuleBook {
-        let Self { user, project, .. } = self;
-        let of_project: Vec<Rule> = project
-            .into_iter()
-            .filter(|rule| user.iter().all(|own| own.name != rule.name))
-            .collect();
-        RuleBook::new(user.into_iter().chain(of_project).collect())
+        self.rules().with_overrides(&self.overrides).0
+    }
+
+    /// All rules as the files have them.
+    fn rules(&self) -> RuleBook {
+        let is_free = |rule: &&Rule| self.user.iter().all(|own| own.name != rule.name);
+        let of_project = self.project.iter().filter(is_free);
+        RuleBook::new(self.user.iter().chain(of_project).cloned().collect())
     }
 
     /// What is not used and why, a text each, for a terminal.

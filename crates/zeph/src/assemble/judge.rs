@@ -1,10 +1,12 @@
-//! Who judges calls, and by what.
+//! Models that read calls and output next to the conversation: the judge of calls, and the summarizer.
 
 use std::sync::Arc;
 
-use zeph_core::{ModelJudge, SideUsage};
+use anyhow::Context as _;
+use zeph_core::{ModelJudge, ModelSummarizer, SideUsage};
 use zeph_llm::LlmProvider;
 use zeph_tools::gate::adversarial::{AdversarialGate, PolicyJudge};
+use zeph_tools::overflow::summary::OutputSummarizer;
 
 use super::provider::{chosen_config, named_provider, with_substitutes};
 use crate::config::{Environment, Loaded};
@@ -63,4 +65,36 @@ pub(crate) fn judge(
         name => named_provider(loaded, env, name),
     };
     provider.map_err(|error| format!("{error:#}"))
+}
+
+/// The summarizer of over-long output; `None` if `[tools.overflow] summarize` is off, and outside a
+/// conversation if no provider can be asked.
+///
+/// # Errors
+/// The provider that `summary_provider` names cannot be built.
+pub(super) fn summarizer(
+    loaded: &Loaded,
+    env: &Environment,
+    model: Option<&str>,
+    conversation: Option<&Arc<dyn LlmProvider>>,
+    usage: &Arc<SideUsage>,
+) -> anyhow::Result<Option<Arc<dyn OutputSummarizer>>> {
+    let overflow = &loaded.config.tools.overflow;
+    if !overflow.summarize {
+        return Ok(None);
+    }
+    let name = overflow.summary_provider.as_str();
+    let named = |provider: &&Arc<dyn LlmProvider>| name.is_empty() || provider.name() == name;
+    let provider = match (conversation.filter(named), name) {
+        (Some(provider), _) => Some(Arc::clone(provider)),
+        (None, "") => chosen_config(loaded, env, model)
+            .and_then(|config| with_substitutes(&config, loaded, env))
+            .ok(),
+        (None, name) => {
+            let provider = named_provider(loaded, env, name);
+            Some(provider.context("`[tools.overflow] summary_provider`")?)
+        }
+    };
+    let summarizer = |provider| Arc::new(ModelSummarizer::new(provider, Arc::clone(usage))) as _;
+    Ok(provider.map(summarizer))
 }

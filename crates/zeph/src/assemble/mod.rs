@@ -38,6 +38,7 @@ use zeph_tools::layers::filter::FilterLayer;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
+use zeph_tools::overflow::summary::OutputSummarizer;
 use zeph_tools::reformat::Reformat;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
@@ -167,7 +168,7 @@ impl Assembly {
     ) -> anyhow::Result<Self> {
         refuse_full_mode(&loaded, global)?;
         // They start beside all that follows.
-        let mcp = match calls {
+        let mcp = match calls && loaded.config.tools.enabled {
             true => Mcp::start(&loaded, &env)?.map(Arc::new),
             false => None,
         };
@@ -227,6 +228,13 @@ impl Assembly {
         };
         let requests = &compressor.requests;
         let embeds = embedder.as_ref();
+        let summarizer = judge::summarizer(
+            &loaded,
+            &env,
+            global.model.as_deref(),
+            provider,
+            &side_usage,
+        )?;
         let (mut executors, found) =
             executors(&loaded, &env, sandbox, &store, &shell, requests, embeds)?;
         if let Some(mcp) = &mcp {
@@ -234,7 +242,9 @@ impl Assembly {
             with_servers(&mut executors, mcp);
         }
         let skills = SkillBook::from(found);
-        with_skills(&mut executors, &skills.skills);
+        if loaded.config.tools.enabled {
+            with_skills(&mut executors, &skills.skills);
+        }
         let stack = build_stack(
             &loaded,
             executors,
@@ -244,6 +254,7 @@ impl Assembly {
             caches.clone(),
             &limits,
             gate,
+            summarizer,
             trail,
             secrets,
             permissions.clone(),
@@ -419,6 +430,7 @@ fn build_stack(
     cache: Option<Arc<ResultCaches>>,
     limits: &CallLimits,
     adversarial: Option<AdversarialGate>,
+    summarizer: Option<Arc<dyn OutputSummarizer>>,
     audit: AuditTrail,
     secrets: Arc<SecurityPatterns>,
     permissions: Permissions,
@@ -434,6 +446,7 @@ fn build_stack(
         cache,
         retry: tools.retry.clone(),
         overflow: Some((overflow, tools.overflow.clone())),
+        summarizer,
         secrets,
         blocklist: Some(Arc::new(shell.blocklist())),
         policy: loaded.policy.clone(),

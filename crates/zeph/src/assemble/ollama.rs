@@ -55,7 +55,25 @@ impl Shown {
 /// has that calls tools, or the first that chats.
 pub(super) fn find(env: &Environment, model: Option<&str>) -> Option<ProviderConfig> {
     let host = env.var("OLLAMA_HOST").and_then(|host| host.to_str());
-    let address = address(host.unwrap_or_default())?;
+    find_at(host.unwrap_or_default(), model)
+}
+
+/// A configured provider without a model, with the model that [`find`] would choose on its server. `None` if
+/// the server is not on this machine, does not respond, or has no model.
+pub(super) fn with_model(config: &ProviderConfig) -> Option<ProviderConfig> {
+    let base_url = config.base_url.as_deref().unwrap_or_default().trim();
+    let base_url = base_url.trim_end_matches('/').trim_end_matches("/api");
+    let found = find_at(base_url, None)?;
+    Some(ProviderConfig {
+        model: found.model,
+        images: config.images.or(found.images),
+        tool_use: config.tool_use.or(found.tool_use),
+        ..config.clone()
+    })
+}
+
+fn find_at(host: &str, model: Option<&str>) -> Option<ProviderConfig> {
+    let address = address(host)?;
     let server = Server {
         address,
         until: Instant::now() + PATIENCE,

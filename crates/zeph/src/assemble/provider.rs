@@ -310,6 +310,16 @@ fn build(
     };
     let retry = loaded.config.llm.retry;
     let config = local(config, loaded, env)?;
+    let config = match config.kind == ProviderKind::Ollama && config.model.trim().is_empty() {
+        false => config,
+        true => Cow::Owned(ollama::with_model(&config).with_context(|| {
+            format!(
+                "provider {:?} has no `model`, and no Ollama with a model responds at its address on this \
+                 machine: start it, or set `model`",
+                config.name
+            )
+        })?),
+    };
     let provider = zeph_llm::config::build_provider(&config, retry, key)?;
     if loaded.config.agent.max_cost_usd.is_some() && provider.prices().is_none() {
         bail!(

@@ -84,7 +84,7 @@ fn execute(
         ConfigCommand::Path => path(env, flags, out)?,
         ConfigCommand::Schema => writeln!(out, "{:#}", json_schema())?,
         ConfigCommand::Check { file: Some(file) } => {
-            config::check_file(env, flags, file)?;
+            warn(&config::check_file(env, flags, file)?, err)?;
             writeln!(out, "ok")?;
         }
         ConfigCommand::Check { file: None } => {

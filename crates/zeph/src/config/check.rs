@@ -11,6 +11,7 @@ use std::path::Path;
 use zeph_tools::file::ReadRules;
 
 use super::error::{ConfigError, any_of, nearest};
+use super::limits::contradictions;
 use super::origin::{Origin, Provenance};
 use super::{Config, LlmConfig, ToolsConfig};
 
@@ -37,21 +38,14 @@ pub(crate) fn check(config: &Config, provenance: &Provenance) -> Vec<ConfigError
     if !compress.is_empty() {
         check.known_provider("agent.compress_provider", compress, &config.llm);
     }
+    let summary = &config.tools.overflow.summary_provider;
+    if !summary.is_empty() {
+        let key = "tools.overflow.summary_provider";
+        check.known_provider(key, summary, &config.llm);
+    }
     let shell = &config.tools.shell;
-    if shell.timeout > shell.max_timeout {
-        // The weaker of the two is probably the default.
-        let key = match provenance.of("tools.shell.timeout") {
-            Origin::Default => "tools.shell.max_timeout",
-            _ => "tools.shell.timeout",
-        };
-        check.error(
-            key,
-            format!(
-                "`tools.shell.timeout` ({}) is more than `tools.shell.max_timeout` ({})",
-                shell.timeout, shell.max_timeout
-            ),
-            "set both, `timeout` to no more than `max_timeout`",
-        );
+    if let Ok(table) = toml::Table::try_from(config) {
+        check.errors.extend(contradictions(&table, provenance));
     }
     check.servers(&config.mcp);
     check.blocklist(shell);
@@ -108,15 +102,7 @@ pub(crate) fn check_judge(
         let help = "remove it there, or set one of them in your own file";
         return Some(ConfigError::new(enabled.clone(), message).help(help));
     }
-    let chosen_by = |key: &&str| matches!(provenance.of(key), Origin::Project(_));
-    let key = ["llm.default", "llm.fallback"].into_iter().find(chosen_by);
-    let key = key.filter(|_| policy.provider.is_empty())?;
-    let message = format!(
-        "a project's file chooses the provider of the conversation (`{key}`), which is also the judge \
-         of `{section}`"
-    );
-    let help = format!("name `provider` in [{section}] of your own file, or remove it there");
-    Some(ConfigError::new(provenance.of(key).clone(), message).help(help))
+    None
 }
 
 /// Bytes that all policies may have: they are sent with every call.
@@ -471,18 +457,24 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_agree() {
+    fn values_beyond_their_limit_are_errors() {
         assert_eq!(
             errors("tools.shell.timeout = 600"),
             <[String; 0]>::default()
         );
-        let found = errors("tools.shell.max_timeout = 20");
-        assert!(
-            found[0].starts_with("c.toml:1:13: `tools.shell.timeout` (30) is more than"),
-            "{found:?}"
+        let check = |text: &str, expect: &str| {
+            let found = errors(text);
+            assert!(found[0].starts_with(expect), "{found:?}");
+        };
+        check(
+            "[tools.shell]\nmax_timeout = 20\ntimeout = 21",
+            "c.toml:3:1: `tools.shell.timeout` (21) is more than `tools.shell.max_timeout` (20)",
         );
-        let found = errors("[tools.shell]\nmax_timeout = 20\ntimeout = 21");
-        assert!(found[0].starts_with("c.toml:3:1: "), "{found:?}");
+        check("tools.shell.timeout = 601", "c.toml:1:13: ");
+        check(
+            "[tools.retry]\nbase_ms = 200\nmax_ms = 100",
+            "c.toml:2:1: `tools.retry.base_ms` (200) is more than `tools.retry.max_ms` (100)",
+        );
     }
 
     /// Proves PERM-41 for a threshold that makes no sense.

@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::error::{ConfigError, nearest};
+use super::old_keys::OldUse;
 use super::origin::{Lines, Origin, Place, Provenance};
 use super::reader::{MAX_ERRORS, Reader};
 use super::schema::{self, Shape, join};
@@ -19,6 +20,8 @@ pub(crate) struct Layer {
     pub(crate) table: Table,
     /// Where they come from.
     pub(crate) provenance: Provenance,
+    /// The old keys that were replaced.
+    pub(super) old: Vec<OldUse>,
 }
 
 /// Which file a layer is.
@@ -63,9 +66,15 @@ impl Layer {
             return Self::default();
         }
         let mut reader = Reader::new(&origin, errors);
-        let table = reader.table(schema::root(), "", table.get_ref(), 0);
+        let table = reader.table(schema::accepted(), "", table.get_ref(), 0);
         let provenance = reader.finish();
-        Self { table, provenance }
+        let mut layer = Self {
+            table,
+            provenance,
+            old: Vec::new(),
+        };
+        layer.replace_old_keys(errors);
+        layer
     }
 
     /// Sets `key` (a path as in `tools.shell.timeout`) to what `text` means there: a TOML value if
@@ -124,6 +133,7 @@ impl Layer {
             self.merge(Self {
                 table,
                 provenance: found.1,
+                old: Vec::new(),
             });
         }
         Ok(())
@@ -133,6 +143,7 @@ impl Layer {
     pub(crate) fn merge(&mut self, over: Self) {
         merge(&mut self.table, over.table);
         self.provenance.extend(over.provenance);
+        self.old.extend(over.old);
     }
 
     /// The value of a setting.
@@ -149,6 +160,14 @@ pub(crate) fn get<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
         value = value.as_table()?.get(part)?;
     }
     Some(value)
+}
+
+/// Removes the value of a key from a table of the root.
+pub(super) fn take(table: &mut Table, key: &str) -> Option<Value> {
+    match key.split_once('.') {
+        None => table.remove(key),
+        Some((name, rest)) => take(table.get_mut(name)?.as_table_mut()?, rest),
+    }
 }
 
 fn merge(table: &mut Table, over: Table) {
@@ -181,14 +200,22 @@ fn plain(shape: &Shape, text: &str) -> Option<Value> {
     }
 }
 
-/// Finds the shape of a key path; otherwise says which key is near. In a table of free keys, all
-/// that follows is one key.
+/// Finds the shape of a key path; otherwise says which key is near.
 fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
-    let unknown = || match nearest(key, setting_names().iter().map(String::as_str)) {
-        Some((near, _)) => format!("the nearest known key is `{near}`"),
-        None => String::new(),
-    };
-    let mut table = schema::root();
+    resolve_in(schema::accepted(), key).ok_or_else(|| {
+        match nearest(key, setting_names().iter().map(String::as_str)) {
+            Some((near, _)) => format!("the nearest known key is `{near}`"),
+            None => String::new(),
+        }
+    })
+}
+
+/// Finds the parts and the shape of a key path below `table`. In a table of free keys all that follows is
+/// one key, except the last part if the values are tables that have it.
+pub(super) fn resolve_in<'a>(
+    mut table: &'a schema::Table,
+    key: &str,
+) -> Option<(Vec<String>, &'a Shape)> {
     let mut path = Vec::new();
     let mut rest = key;
     loop {
@@ -196,7 +223,7 @@ fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
             Some((name, after)) => (name, Some(after)),
             None => (rest, None),
         };
-        let field = table.field(name).ok_or_else(unknown)?;
+        let field = table.field(name)?;
         path.push(name.to_owned());
         match (&field.shape, after) {
             (Shape::Table(inner), Some(after)) => {
@@ -204,12 +231,19 @@ fn resolve(key: &str) -> Result<(Vec<String>, &'static Shape), String> {
                 rest = after;
             }
             (Shape::Map(inner), Some(after)) => {
+                if let Shape::Table(values) = &**inner
+                    && let Some((free, last)) = after.rsplit_once('.')
+                    && let Some(field) = values.field(last)
+                {
+                    path.extend([free.to_owned(), last.to_owned()]);
+                    return Some((path, &field.shape));
+                }
                 path.push(after.to_owned());
-                return Ok((path, inner));
+                return Some((path, inner));
             }
-            (Shape::Table(_), None) => return Err(unknown()),
-            (shape, None) => return Ok((path, shape)),
-            _ => return Err(unknown()),
+            (Shape::Table(_), None) => return None,
+            (shape, None) => return Some((path, shape)),
+            _ => return None,
         }
     }
 }

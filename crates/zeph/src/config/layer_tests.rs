@@ -73,7 +73,7 @@ fn faults_are_named_with_their_place() {
     check(
         "[[llm.providers]]\nmodel = \"m\"\ntype = \"x-secret-that-must-not-be-shown\"\n",
         &[
-            "c.toml:3:8: `llm.providers[0].type` must be one of \"claude\", \"openai\", \"ollama\", \"candle\", \"scripted\", not this string",
+            "c.toml:3:8: `llm.providers[0].type` must be one of \"claude\", \"openai\", \"ollama\", \"candle\", \"scripted\", \"anthropic\", not this string",
             "c.toml:1:1: `llm.providers[0]` has no `name`\n  help: name must be a string",
         ],
     );

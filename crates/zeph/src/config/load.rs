@@ -13,13 +13,15 @@ use super::check::{check, check_judge, check_read_rules};
 use super::env::Environment;
 use super::error::{ConfigError, ConfigErrors};
 use super::layer::{FileLayer, Layer};
+use super::limits::yield_to_limits;
+use super::old_keys;
 use super::origin::{Origin, Provenance};
 use super::overrides::{FlagOverrides, from_environment};
 use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
 use super::permissions::{compile, put_in_front};
-use super::policy;
 use super::security::Bounds;
 use super::stamps::{Stamp, Stamps};
+use super::{patterns, policy};
 
 /// The key of the policies that calls are judged by.
 const POLICIES: &str = "tools.adversarial_policy.policies";
@@ -85,30 +87,37 @@ fn load_from(
         let once = io::Error::other("it is not a regular file, so it can be read only once");
         return Err(unreadable(&paths.user_file, &once).into());
     }
+    let defaults = defaults()?;
     let mut layers = read_file(&paths.user_file, FileLayer::User, must_exist, &mut errors);
     let of_user = layers
         .get(POLICIES)
         .and_then(|list| Some(list.as_array()?.len()));
     if let Some(file) = paths.project_file.clone() {
         let mut project = read_file(&file, FileLayer::Project, true, &mut errors);
+        project.replace_ollama(&mut errors);
         errors.extend(tighten(
+            &defaults,
             &layers,
             &mut project,
             env,
             &file,
             &paths.user_file,
-        )?);
+        ));
         errors.extend(put_in_front(&layers, &mut project));
         errors.extend(policy::put_in_front(&layers, &mut project));
         layers.merge(project);
     }
     layers.merge(from_environment(env, &mut errors, &mut warnings));
     layers.merge(flags.layer(&mut errors));
+    layers.replace_ollama(&mut errors);
     ConfigErrors::check(errors)?;
+    yield_to_limits(&mut layers, &defaults);
+    warnings.extend(old_keys::notice(&layers.old));
 
     let Layer {
         table,
         mut provenance,
+        ..
     } = layers;
     let mut config: Config = table
         .try_into()
@@ -140,6 +149,7 @@ fn load_from(
         None
     });
     ConfigErrors::check(errors)?;
+    warnings.extend(patterns::warnings(&config, &provenance));
     let policy = &config.tools.adversarial_policy;
     if policy.enabled && policy.fail_open {
         warnings.push(format!(
@@ -167,7 +177,7 @@ fn load_from(
 }
 
 /// Checks one file alone, without environment and flags: as a project's file, against the user's,
-/// if it is called so; as the user's file otherwise.
+/// if it is called so; as the user's file otherwise. Returns the warnings.
 ///
 /// # Errors
 /// All faults that were found.
@@ -175,7 +185,7 @@ pub(crate) fn check_file(
     env: &Environment,
     flags: &FlagOverrides,
     file: &Path,
-) -> Result<(), ConfigErrors> {
+) -> Result<Vec<String>, ConfigErrors> {
     let file = env.cwd.join(file);
     let mut env = env.clone();
     env.vars
@@ -196,7 +206,7 @@ pub(crate) fn check_file(
         config,
         ..FlagOverrides::default()
     };
-    load_from(paths, &env, &flags, Reading::First).map(drop)
+    load_from(paths, &env, &flags, Reading::First).map(|loaded| loaded.warnings)
 }
 
 fn read_file(
@@ -226,16 +236,15 @@ fn unreadable(file: &Path, error: &io::Error) -> ConfigError {
 
 /// Judges the project's layer against what holds without it.
 fn tighten(
+    defaults: &Table,
     user: &Layer,
     project: &mut Layer,
     env: &Environment,
     file: &Path,
     user_file: &Path,
-) -> Result<Vec<ConfigError>, ConfigError> {
-    let table = Table::try_from(Config::default())
-        .map_err(|error| ConfigError::general(format!("the defaults are not TOML: {error}")))?;
+) -> Vec<ConfigError> {
     let mut base = Layer {
-        table,
+        table: defaults.clone(),
         ..Layer::default()
     };
     base.merge(user.clone());
@@ -248,7 +257,12 @@ fn tighten(
         user_file,
         resolve: &real_path,
     };
-    Ok(bounds.enforce(project))
+    bounds.enforce(project)
+}
+
+fn defaults() -> Result<Table, ConfigError> {
+    Table::try_from(Config::default())
+        .map_err(|error| ConfigError::general(format!("the defaults are not TOML: {error}")))
 }
 
 #[allow(

@@ -280,7 +280,7 @@ fn one_file_can_be_checked_alone() {
         check_file(&world.env, &FlagOverrides::default(), Path::new(file))
             .map_err(|e| e.to_string())
     };
-    assert_eq!(check("good.toml"), Ok(()));
+    assert_eq!(check("good.toml"), Ok(Vec::new()));
     let error = check(".zeph/config.toml").unwrap_err();
     assert!(error.contains("\"ask\" is looser than \"plan\""), "{error}");
     assert!(
@@ -330,4 +330,131 @@ proptest! {
             prop_assert!((1..=10).contains(&loaded.config.agent.max_tool_iterations));
         }
     }
+}
+
+/// Proves CFG-1: a value yields to a limit of a stronger source, and to no other.
+#[test]
+fn value_yields_to_a_limit_of_a_stronger_source() {
+    let check = |world: World, key: &str, expect: Result<(i64, &str), &str>| {
+        let loaded = world.load();
+        match (loaded, expect) {
+            (Ok(loaded), Ok((value, origin))) => {
+                let table = toml::Table::try_from(&loaded.config).unwrap();
+                let found = super::super::layer::get(&table, key);
+                assert_eq!(found, Some(&toml::Value::Integer(value)), "{key}");
+                assert_eq!(world.origin(&loaded, key), origin, "{key}");
+            }
+            (Err(error), Err(expect)) => assert!(error.contains(expect), "{error}"),
+            (loaded, _) => panic!("{key}: {:?}", loaded.map(|_| ())),
+        }
+    };
+    const USER: &str = "user file ~/.config/zeph/config.toml";
+    let timeout = "tools.shell.timeout";
+    let limit = "[tools.shell]\nmax_timeout = 20";
+    check(
+        World::new().user(limit),
+        timeout,
+        Ok((20, &format!("{USER}:2"))),
+    );
+    check(
+        World::new().user("[tools.shell]\nmax_timeout = 31"),
+        timeout,
+        Ok((30, "default")),
+    );
+    check(
+        World::new().user("[tools.shell]\ntimeout = 25\nmax_timeout = 20"),
+        timeout,
+        Err("`tools.shell.timeout` (25) is more than `tools.shell.max_timeout` (20)"),
+    );
+    check(
+        World::new().user("[tools.shell]\ntimeout = 601"),
+        timeout,
+        Err("`tools.shell.timeout` (601) is more than"),
+    );
+    check(
+        World::new()
+            .user("[tools.shell]\ntimeout = 25")
+            .project(limit),
+        timeout,
+        Ok((20, "project file ~/repo/.zeph/config.toml:2")),
+    );
+    check(
+        World::new()
+            .user("[tools.shell]\ntimeout = 25")
+            .var("ZEPH_TOOLS_SHELL_MAX_TIMEOUT", "5"),
+        timeout,
+        Ok((5, "environment ZEPH_TOOLS_SHELL_MAX_TIMEOUT")),
+    );
+    check(
+        World::new()
+            .user(limit)
+            .var("ZEPH_TOOLS_SHELL_TIMEOUT", "21"),
+        timeout,
+        Err("environment variable ZEPH_TOOLS_SHELL_TIMEOUT"),
+    );
+    check(
+        World::new().user("[tools.retry]\nmax_ms = 100"),
+        "tools.retry.base_ms",
+        Ok((100, &format!("{USER}:2"))),
+    );
+    check(
+        World::new().user("[tools.retry]\nbase_ms = 101\nmax_ms = 100"),
+        "tools.retry.base_ms",
+        Err("`tools.retry.base_ms` (101)"),
+    );
+    check(
+        World::new().user("[agent]\nmax_calls_per_iteration = 3"),
+        "agent.max_parallel_calls",
+        Ok((3, &format!("{USER}:2"))),
+    );
+    // This limit applies at run time as well, so a larger value is not an error.
+    check(
+        World::new().user("[agent]\nmax_calls_per_iteration = 3\nmax_parallel_calls = 4"),
+        "agent.max_parallel_calls",
+        Ok((4, &format!("{USER}:3"))),
+    );
+}
+
+/// Proves CFG-4, D-37: old keys have an effect from every source, with one notice.
+#[test]
+fn old_keys_are_read_from_every_source() {
+    let world = World::new()
+        .user("[agent]\nmax_tool_retries = 5\n[llm.ollama]\nmodel = 'a'")
+        .project("[agent]\nmax_tool_retries = 4")
+        .var("ZEPH_AGENT_MAX_RETRY_DURATION_SECS", "7")
+        .var("ZEPH_LLM_OLLAMA_MODEL", "b")
+        .var("ZEPH_TOOLS_FILTERS_TEST_ENABLED", "false");
+    let flags = FlagOverrides {
+        set: vec![("tools.filters.git.enabled".to_owned(), "false".to_owned())],
+        ..FlagOverrides::default()
+    };
+    let loaded = world.load_with(&flags).unwrap();
+    let config = &loaded.config;
+    assert_eq!(config.tools.retry.max_attempts, 4);
+    assert_eq!(config.tools.retry.budget_secs, 7);
+    assert_eq!(config.llm.providers.len(), 1);
+    assert_eq!(config.llm.providers[0].model, "b");
+    let rules = &config.tools.filters.rules;
+    assert_eq!(rules["test_summary"].enabled, Some(false));
+    assert_eq!(rules["git-*"].enabled, Some(false));
+    assert_eq!(loaded.warnings.len(), 1, "{:?}", loaded.warnings);
+    for key in [
+        "`agent.max_tool_retries` is now `tools.retry.max_attempts`",
+        "`agent.max_retry_duration_secs` is now",
+        "environment ZEPH_TOOLS_FILTERS_TEST_ENABLED",
+        "flag --set tools.filters.git.enabled",
+        "`llm.ollama` is now",
+        "`zeph config migrate`",
+    ] {
+        assert!(loaded.warnings[0].contains(key), "{:?}", loaded.warnings);
+    }
+    // A stronger source overrides an old key by the current one.
+    let world = World::new()
+        .user("[agent]\nmax_tool_retries = 5")
+        .var("ZEPH_TOOLS_RETRY_MAX_ATTEMPTS", "1");
+    assert_eq!(world.load().unwrap().config.tools.retry.max_attempts, 1);
+    // A project may not loosen by an old key either.
+    let world = World::new().project("[agent]\nmax_tool_retries = 50");
+    let error = world.load().unwrap_err();
+    assert!(error.contains("may only lower it"), "{error}");
 }

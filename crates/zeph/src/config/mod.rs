@@ -8,10 +8,13 @@ mod check;
 mod env;
 mod error;
 mod layer;
+mod limits;
 mod load;
+mod old_keys;
 mod origin;
 mod overrides;
 mod paths;
+mod patterns;
 mod permissions;
 mod policy;
 mod reader;
@@ -33,6 +36,7 @@ use zeph_mcp::McpConfig;
 use zeph_memory::MemoryConfig;
 use zeph_tools::cache::ResultCacheConfig;
 use zeph_tools::dependency_graph::DependencyConfig;
+use zeph_tools::diagnostics::DiagnosticsConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::gate::PermissionRule;
@@ -115,9 +119,11 @@ impl LlmConfig {
 }
 
 /// The tools that the model may use (`[tools]`).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ToolsConfig {
+    /// Whether tools are available. Without them the model gets none, and every call is refused.
+    pub(crate) enabled: bool,
     /// How freely the agent acts.
     pub(crate) mode: Mode,
     /// How many calls a session may make, each counted once; empty means any number. `/clear` counts anew.
@@ -134,6 +140,8 @@ pub(crate) struct ToolsConfig {
     pub(crate) file: FileConfig,
     /// The shell.
     pub(crate) shell: ShellConfig,
+    /// Diagnostics of the project.
+    pub(crate) diagnostics: DiagnosticsConfig,
     /// What the model reads of output.
     pub(crate) filters: FiltersConfig,
     /// Output that is too long for the model.
@@ -158,4 +166,33 @@ pub(crate) struct ToolsConfig {
     pub(crate) tafc: TafcConfig,
     /// Where each call leaves its entry.
     pub(crate) audit: AuditConfig,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            mode: Default::default(),
+            max_tool_calls_per_session: Default::default(),
+            result_format: Default::default(),
+            permissions: Default::default(),
+            policy: Default::default(),
+            authorization: Default::default(),
+            file: Default::default(),
+            shell: Default::default(),
+            diagnostics: Default::default(),
+            filters: Default::default(),
+            overflow: Default::default(),
+            scrape: Default::default(),
+            undo: Default::default(),
+            result_cache: Default::default(),
+            retry: Default::default(),
+            adversarial_policy: Default::default(),
+            anomaly: Default::default(),
+            utility: Default::default(),
+            dependencies: Default::default(),
+            tafc: Default::default(),
+            audit: Default::default(),
+        }
+    }
 }

@@ -44,6 +44,11 @@ impl Provenance {
         self.0.get(key).unwrap_or(&Origin::Default)
     }
 
+    /// Forgets the origin of `key`.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.remove(key);
+    }
+
     /// Notes the origin of `key`; origins of what was in a list before are forgotten.
     pub(crate) fn set(&mut self, key: &str, origin: Origin) {
         let items: Vec<String> = self

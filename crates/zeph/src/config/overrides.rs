@@ -67,6 +67,7 @@ impl FlagOverrides {
                 errors.extend(faults);
             }
         }
+        layer.replace_old_keys(errors);
         layer
     }
 }
@@ -88,25 +89,23 @@ pub(crate) fn from_environment(
         .vars
         .iter()
         .filter(|(name, value)| name.as_encoded_bytes().starts_with(b"ZEPH_") && !value.is_empty());
-    let mut settings: Option<Vec<(String, String)>> = None;
+    let mut settings: Option<Vec<(String, String, bool)>> = None;
     for (name, value) in given {
         // Only now: without such variables nothing is worked out.
         let settings = settings.get_or_insert_with(|| {
-            schema::root()
+            schema::accepted()
                 .settings()
                 .into_iter()
-                .map(|(key, _)| (variable(&key), key))
+                .map(|(key, field)| (variable(&key), key, field.is_old))
                 .collect()
         });
         let name = name.to_string_lossy().into_owned();
         if OTHER_VARIABLES.iter().any(|(other, _)| *other == name) {
             continue;
         }
-        let Some((_, key)) = settings.iter().find(|(variable, _)| *variable == name) else {
-            let near = nearest(
-                &name,
-                settings.iter().map(|(variable, _)| variable.as_str()),
-            );
+        let Some((_, key, _)) = settings.iter().find(|(variable, ..)| *variable == name) else {
+            let current = settings.iter().filter(|(.., is_old)| !is_old);
+            let near = nearest(&name, current.map(|(variable, ..)| variable.as_str()));
             let near = near.map_or("", |(near, _)| near);
             warnings.push(format!(
                 "the environment variable {} is not known; the nearest known one is {near}",
@@ -125,6 +124,7 @@ pub(crate) fn from_environment(
                 .push(ConfigError::new(origin, "its value is not UTF-8").help("set it in a file")),
         }
     }
+    layer.replace_old_keys(errors);
     layer
 }
 

@@ -97,6 +97,11 @@ impl<'a> Reader<'a> {
                 let list = Shape::List(Box::new(Shape::Text));
                 return self.value(&list, path, value, at);
             }
+            (Shape::TextOr(_), DeValue::String(text)) => {
+                self.note(shape, path, at);
+                return Some(Value::String(text.to_string()));
+            }
+            (Shape::TextOr(other), _) => return self.value(other, path, value, at),
             (Shape::Table(shape), DeValue::Table(given)) => {
                 return Some(Value::Table(self.table(shape, path, given, at)));
             }
@@ -156,11 +161,11 @@ impl<'a> Reader<'a> {
         let here: Vec<&str> = shape
             .fields
             .iter()
+            .filter(|field| !field.is_old || shape.fields.iter().all(|field| field.is_old))
             .map(|field| field.name.as_str())
             .collect();
         let near = nearest(name, here.iter().copied());
-        let moved = moved(path, name).map(|now| format!("it is now `{now}`"));
-        let help = moved.unwrap_or_else(|| match near {
+        let help = match near {
             Some((near, likeness)) if likeness >= LIKE => format!("did you mean `{near}`?"),
             near => match elsewhere(name) {
                 elsewhere if !elsewhere.is_empty() => {
@@ -173,7 +178,7 @@ impl<'a> Reader<'a> {
                     here.join(", ")
                 ),
             },
-        });
+        };
         let shown = join("", name);
         self.error(
             key.span().start,
@@ -197,15 +202,6 @@ impl<'a> Reader<'a> {
                 help,
             });
         }
-    }
-}
-
-/// What a key of older files is called now.
-fn moved(path: &str, name: &str) -> Option<&'static str> {
-    match (path, name) {
-        ("agent", "max_tool_retries") => Some("tools.retry.max_attempts"),
-        ("agent", "max_retry_duration_secs") => Some("tools.retry.budget_secs"),
-        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 
 use super::Config;
+use super::old_keys;
 
 /// The JSON Schema (draft 2020-12) of a configuration file.
 pub(crate) fn json_schema() -> Json {
@@ -22,6 +23,16 @@ pub(crate) fn root() -> &'static Table {
         }
     });
     &ROOT
+}
+
+/// The shape that files, variables and flags may have: the root, and the old keys. Made once.
+pub(crate) fn accepted() -> &'static Table {
+    static ACCEPTED: LazyLock<Table> = LazyLock::new(|| {
+        let mut table = root().clone();
+        old_keys::add_to(&mut table);
+        table
+    });
+    &ACCEPTED
 }
 
 /// What stands for a free key in the path of a section.
@@ -48,6 +59,8 @@ pub(crate) enum Shape {
     Texts,
     /// One of these strings.
     Choice(Vec<String>),
+    /// A string, or this.
+    TextOr(Box<Shape>),
     /// Whatever deserialization takes.
     Any,
 }
@@ -76,6 +89,8 @@ pub(crate) struct Field {
     pub(crate) default: Option<Json>,
     /// What its value may be.
     pub(crate) shape: Shape,
+    /// Whether it is read only because earlier configurations have it.
+    pub(crate) is_old: bool,
 }
 
 /// A table as the files show it: one header, and the keys beneath it.
@@ -95,6 +110,22 @@ impl Table {
     /// The field called `name`.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The field called `name`, to be changed.
+    pub(crate) fn field_mut(&mut self, name: &str) -> Option<&mut Field> {
+        self.fields.iter_mut().find(|field| field.name == name)
+    }
+
+    /// The shape of a dotted key, to be changed.
+    pub(crate) fn shape_mut(&mut self, key: &str) -> Option<&mut Shape> {
+        match key.split_once('.') {
+            None => self.field_mut(key).map(|field| &mut field.shape),
+            Some((name, rest)) => match self.field_mut(name).map(|field| &mut field.shape) {
+                Some(Shape::Table(inner)) => inner.shape_mut(rest),
+                _ => None,
+            },
+        }
     }
 
     /// All sections beneath this table, each before those beneath it. Tables without keys of
@@ -191,6 +222,7 @@ impl Shape {
             },
             Self::Text => "a string".to_owned(),
             Self::Texts => "a string or a list of strings".to_owned(),
+            Self::TextOr(other) => format!("{} or a string", other.expectation()),
             Self::Choice(names) => {
                 let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
                 format!("one of {}", quoted.join(", "))
@@ -338,6 +370,7 @@ fn table(node: &Json, root: &Json, depth: u32) -> Table {
                     .filter(|value| !value.is_null())
                     .cloned(),
                 shape: shape(field, root, depth + 1),
+                is_old: false,
             }
         });
     Table {

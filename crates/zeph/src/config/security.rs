@@ -56,8 +56,8 @@ const RULES: &[(&str, Rule)] = &[
         "agent.reasoning_model_detection",
         Rule::Towards(&["false", "true"]),
     ),
-    // It chooses among the user's own providers.
-    ("agent.compress_provider", Rule::Free),
+    // It would choose who receives the conversation.
+    ("agent.compress_provider", Rule::Never),
     (
         "agent.compaction.enabled",
         Rule::Towards(&["true", "false"]),
@@ -82,9 +82,9 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.dependencies.boost_per_dep", Rule::Free),
     ("tools.dependencies.max_total_boost", Rule::Free),
     ("tools.dependencies.rules", Rule::Never),
-    // It chooses among the user's own providers.
-    ("llm.default", Rule::Free),
-    ("llm.fallback", Rule::Free),
+    // It would choose who receives the conversation, even among the user's own providers.
+    ("llm.default", Rule::Never),
+    ("llm.fallback", Rule::Never),
     // It chooses whom the user's words go to beside the conversation.
     ("llm.embed_provider", Rule::Never),
     // It could name its own server, and the user's key.
@@ -103,6 +103,7 @@ const RULES: &[(&str, Rule)] = &[
     // It could write into any file, or bring its own history.
     ("memory.path", Rule::Never),
     ("memory.synchronous", Rule::Towards(&["normal", "full"])),
+    ("tools.enabled", Rule::Towards(&["true", "false"])),
     (
         "tools.mode",
         Rule::Towards(&["full", "auto-edit", "ask", "plan"]),
@@ -171,6 +172,9 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.filters.enabled", Rule::Towards(&["false", "true"])),
     // A project's own rules are trusted one by one, by their content.
     ("tools.filters.filters_path", Rule::Never),
+    // A rule that is disabled costs the user more, and a small limit hides facts.
+    ("tools.filters.rules", Rule::Never),
+    ("tools.diagnostics.max_diagnostics", Rule::Lower),
     // Without it the model and its provider would read the user's secrets.
     (
         "tools.filters.security.redact",
@@ -182,6 +186,12 @@ const RULES: &[(&str, Rule)] = &[
     // What is stored is of all projects; and 0 is no small number of bytes but any.
     ("tools.overflow.retention_days", Rule::Never),
     ("tools.overflow.max_overflow_bytes", Rule::Never),
+    // Each summary costs a request, and the provider receives the output.
+    (
+        "tools.overflow.summarize",
+        Rule::Towards(&["true", "false"]),
+    ),
+    ("tools.overflow.summary_provider", Rule::Never),
     // Less would take from the user's safety, more from the user's disk.
     ("tools.undo.max_bytes", Rule::Never),
     (
@@ -196,8 +206,8 @@ const RULES: &[(&str, Rule)] = &[
     ("tools.retry.base_ms", Rule::Free),
     ("tools.retry.max_ms", Rule::Lower),
     ("tools.retry.budget_secs", Rule::Lower),
-    // It chooses among the user's own providers.
-    ("tools.retry.parameter_reformat_provider", Rule::Free),
+    // It would choose who receives arguments of calls.
+    ("tools.retry.parameter_reformat_provider", Rule::Never),
     // It may add policies, which are judged apart from the user's, and take exemptions away. Whether
     // it may switch the gate on is for `check_judge` to say: judging costs the user's money.
     (
@@ -515,6 +525,7 @@ mod tests {
         };
         base.merge(layer(user, FileLayer::User));
         let mut project = layer(project, FileLayer::Project);
+        project.replace_ollama(&mut Vec::new());
         // `/repo/link` leads to `/etc`.
         let resolve = |path: &Path| match path.to_str() {
             Some("/repo/link") => Ok(PathBuf::from("/etc")),
@@ -594,6 +605,97 @@ mod tests {
         assert_eq!(Rule::of("tools.new"), Rule::Never);
     }
 
+    /// Proves CFG-1: a project chooses no provider, address, program, environment or file. A new setting that
+    /// holds text must be added to one of the lists.
+    #[test]
+    fn setting_that_names_a_recipient_or_a_program_is_the_users() {
+        const OF_THE_USER: &[&str] = &[
+            "agent.compress_provider",
+            "llm.default",
+            "llm.embed_provider",
+            "llm.fallback",
+            "llm.providers",
+            "mcp.servers",
+            "memory.path",
+            "tools.adversarial_policy.provider",
+            "tools.audit.path",
+            "tools.dependencies.rules",
+            "tools.filters.filters_path",
+            "tools.filters.rules",
+            "tools.overflow.summary_provider",
+            "tools.retry.parameter_reformat_provider",
+            "tools.scrape.allowed_domains",
+            "tools.shell.env.set",
+            "tools.shell.sandbox.writable",
+        ];
+        const ONLY_TIGHTENED: &[&str] = &[
+            "agent.tool_filter.always_on",
+            "tools.adversarial_policy.exempt_tools",
+            "tools.adversarial_policy.policies",
+            "tools.authorization.rules",
+            "tools.file.allow_read",
+            "tools.file.allowed_paths",
+            "tools.file.deny_read",
+            "tools.filters.security.extra_patterns",
+            "tools.permissions",
+            "tools.policy.rules",
+            "tools.scrape.denied_domains",
+            "tools.shell.allow_constructs",
+            "tools.shell.allowed_paths",
+            "tools.shell.auto_rollback_exit_codes",
+            "tools.shell.blocked_commands",
+            "tools.shell.confirm_patterns",
+            "tools.shell.env.block",
+            "tools.shell.env.pass",
+            "tools.shell.transaction_scope",
+            "tools.utility.exempt_tools",
+        ];
+        for key in OF_THE_USER {
+            assert_eq!(Rule::of(key), Rule::Never, "{key}");
+        }
+        for key in ONLY_TIGHTENED {
+            let rule = Rule::of(key);
+            assert!(!matches!(rule, Rule::Never | Rule::Free), "{key}: {rule:?}");
+        }
+        for (key, field) in schema::root().settings() {
+            use schema::Shape;
+            let is_plain = matches!(
+                field.shape,
+                Shape::Boolean | Shape::Integer(..) | Shape::Number(..) | Shape::Choice(_)
+            );
+            let listed = OF_THE_USER.iter().chain(ONLY_TIGHTENED);
+            let is_listed = listed.into_iter().any(|listed| *listed == key);
+            assert!(
+                is_plain || is_listed,
+                "{key} holds text and is in neither list"
+            );
+        }
+    }
+
+    /// Proves CFG-1: the recipients of a conversation are the user's choice, under old names as well.
+    #[test]
+    fn project_never_chooses_a_recipient() {
+        for text in [
+            "llm.default = 'other'",
+            "llm.fallback = ['other']",
+            "llm.fallback = []",
+            "llm.embed_provider = 'other'",
+            "agent.compress_provider = 'other'",
+            "agent.parameter_reformat_provider = 'other'",
+            "tools.retry.parameter_reformat_provider = 'other'",
+            "tools.adversarial_policy.provider = 'other'",
+            "tools.overflow.summary_provider = 'other'",
+            "llm.ollama.base_url = 'http://evil.example'",
+            "llm.ollama = {}",
+            "llm.providers = []",
+            "[[llm.providers]]\nname = 'ollama'\ntype = 'ollama'",
+            "[[mcp.servers]]\nname = 'x'\nurl = 'http://evil.example'",
+        ] {
+            let error = enforce("", text).expect_err(text);
+            assert!(error.contains("may not set it"), "{text}: {error}");
+        }
+    }
+
     /// Proves CFG-1: the orders name all values of their setting.
     #[test]
     fn orders_are_complete() {
@@ -623,7 +725,6 @@ mod tests {
             "agent.max_cost_usd = 0.5",
             "agent.max_tokens_per_session = 100",
             "memory.synchronous = 'full'",
-            "llm.default = 'local'",
             "tools.shell.timeout = 500",
             "tools.shell.env.set = {}",
             "tools.file.allowed_paths = ['/repo/src']",

@@ -154,6 +154,10 @@ pub(crate) fn template() -> String {
             let key = schema::join(&section.path, &field.name);
             let _ = writeln!(text, "# {}", explained(field));
             let _ = match get(&defaults, &key).filter(|_| !section.is_list) {
+                // An empty table of free keys would forbid a header of its own after it.
+                Some(Value::Table(map)) if map.is_empty() => {
+                    writeln!(text, "# {} = {{}}", field.name)
+                }
                 Some(value) => writeln!(text, "{} = {value}", field.name),
                 None => writeln!(text, "# {} = {}", field.name, example(&key)),
             };
