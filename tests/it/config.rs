@@ -481,7 +481,7 @@ fn disabled_tools_are_not_offered_and_do_not_run() {
         "{}\n[tools]\nenabled = false\n",
         openai_config(&server.url())
     ));
-    home.zeph(["-p", "hi", "--yes"]);
+    home.zeph(["-p", "hi", "--yes"]).code(0);
     let first = server.requests()[0].json();
     let offered = first["tools"].as_array().map_or(0, Vec::len);
     assert_eq!(offered, 0, "{first}");
@@ -604,4 +604,87 @@ fn other_name_of_a_provider_type_is_accepted() {
     home.config("[[llm.providers]]\nname = \"a\"\ntype = \"anthropic\"\nmodel = \"m\"\n");
     let shown = home.zeph(["config", "show"]).code(0);
     assert_has(&shown.stdout, &["type = \"claude\""]);
+}
+
+/// Proves CFG-4, CLI-2: the migration shows a diff, writes a backup and the file, and changes no value.
+#[test]
+fn migration_rewrites_the_file_and_keeps_the_values() {
+    for command in [&["config", "migrate"][..], &["--migrate-config"]] {
+        let home = Home::new();
+        home.config(&format!("# mine\n{OLD}"));
+        let effective = || home.zeph(["config", "show"]).code(0).stdout;
+        let before = effective();
+        let old = std::fs::read_to_string(home.config_file()).unwrap();
+
+        let output = home.zeph(["config", "migrate", "--dry-run"]).code(0);
+        assert_has(
+            &output.stdout,
+            &["-max_tool_retries = 1", "+max_attempts = 1"],
+        );
+        let unchanged = std::fs::read_to_string(home.config_file()).unwrap();
+        assert_eq!(unchanged, old, "--dry-run writes nothing");
+
+        let output = home.zeph(command).code(0);
+        assert_has(
+            &output.stdout,
+            &[
+                "-[tools.filters.test]",
+                "+[tools.filters.rules.test_summary]",
+                "config.toml.bak",
+                "wrote ",
+            ],
+        );
+        let backup = home.config_file().with_added_extension("bak");
+        assert_eq!(std::fs::read_to_string(&backup).unwrap(), old);
+        let new = std::fs::read_to_string(home.config_file()).unwrap();
+        assert!(
+            new.starts_with("# mine\n") && !new.contains("max_tool_retries"),
+            "{new}"
+        );
+        assert_eq!(effective(), before);
+        let check = home.zeph(["config", "check"]).code(0);
+        assert!(!check.stderr.contains("old key"), "{check}");
+
+        home.zeph(command).code(0).prints(&["nothing to migrate"]);
+        let again = std::fs::read_to_string(home.config_file()).unwrap();
+        assert_eq!(again, new, "a second migration changes nothing");
+        let second = backup.with_added_extension("1");
+        assert!(!second.exists());
+    }
+}
+
+/// Proves CFG-4: a project's file and a named file are migrated too; an invalid file is refused.
+#[test]
+fn migration_of_other_files() {
+    let home = Home::new();
+    home.write(".zeph/config.toml", "[agent]\nmax_tool_retries = 1 # few\n");
+    home.zeph(["tools", "call", "list_tasks"])
+        .code(0)
+        .says(&["zeph config migrate --project"]);
+    home.zeph(["config", "migrate"])
+        .code(0)
+        .prints(&["nothing to migrate"]);
+    home.zeph(["config", "migrate", "--project", "--yes"])
+        .code(0)
+        .prints(&["+max_attempts = 1 # few"]);
+    let text = std::fs::read_to_string(home.path(".zeph/config.toml")).unwrap();
+    assert_has(&text, &["[tools.retry]\nmax_attempts = 1 # few\n"]);
+
+    home.write("mine.toml", "[tools]\nsummarize_output = true\n");
+    home.zeph(["config", "migrate", "--config", "mine.toml"])
+        .code(0);
+    let text = std::fs::read_to_string(home.path("mine.toml")).unwrap();
+    assert_has(&text, &["[tools.overflow]\nsummarize = true\n"]);
+
+    let invalid = "[agent]\nmax_tool_retries = 1\nmax_tool_iteration = 2\n";
+    home.config(invalid);
+    home.zeph(["config", "migrate"])
+        .code(2)
+        .says(&["config.toml:3:1: `max_tool_iteration`"]);
+    assert_eq!(
+        std::fs::read_to_string(home.config_file()).unwrap(),
+        invalid
+    );
+    home.zeph(["-C", "/", "config", "migrate", "--project"])
+        .code(1);
 }

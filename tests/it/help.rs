@@ -55,6 +55,7 @@ const COMMANDS: &[&str] = &[
     "config path",
     "config schema",
     "config check",
+    "config migrate",
     "mcp",
     "mcp list",
     "mcp approve",

@@ -31,6 +31,9 @@ pub(crate) struct Cli {
     /// With -p: `-` appends standard input to the prompt
     #[arg(value_name = "-", value_parser = ["-"], requires = "prompt", hide_possible_values = true)]
     pub(crate) stdin: Option<String>,
+    /// Replace the old keys of the user's configuration, as `zeph config migrate` does
+    #[arg(long, conflicts_with = "prompt")]
+    pub(crate) migrate_config: bool,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -45,6 +48,7 @@ impl Cli {
         };
         let given = [
             ("-p", self.prompt.is_some()),
+            ("--migrate-config", self.migrate_config),
             ("--continue", turn.continue_last),
             ("--resume", turn.resume.is_some()),
             ("--output-format", turn.output_format != OutputFormat::Text),

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 
 use super::args::GlobalArgs;
+use super::config_migrate::{Options, migrate};
 use super::{Exit, print};
 use crate::config::{self, Environment, FlagOverrides, Paths, json_schema, reference, template};
 
@@ -39,6 +40,15 @@ pub(crate) enum ConfigCommand {
         /// The file; one called .zeph/config.toml is checked as a project's
         file: Option<PathBuf>,
     },
+    /// Replace the old keys of a file; the old file is kept as .bak
+    Migrate {
+        /// The project's file, .zeph/config.toml, instead of the user's
+        #[arg(long)]
+        project: bool,
+        /// Show the changes only
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// The reference of all keys as Markdown
     #[command(hide = true)]
     Reference,
@@ -56,7 +66,14 @@ pub(crate) fn run(global: &GlobalArgs, command: ConfigCommand) -> anyhow::Result
         Box::new(io::stderr())
     };
     let mut out = Vec::new();
-    let done = execute(&command, &env, &global.overrides(), &mut out, &mut err);
+    let done = execute(
+        &command,
+        &env,
+        &global.overrides(),
+        global.yes,
+        &mut out,
+        &mut err,
+    );
     if !out.is_empty() {
         print(&String::from_utf8_lossy(&out))?;
     }
@@ -69,6 +86,7 @@ fn execute(
     command: &ConfigCommand,
     env: &Environment,
     flags: &FlagOverrides,
+    yes: bool,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> anyhow::Result<()> {
@@ -91,6 +109,14 @@ fn execute(
             let loaded = config::load(env, flags)?;
             warn(&loaded.warnings, err)?;
             writeln!(out, "ok")?;
+        }
+        ConfigCommand::Migrate { project, dry_run } => {
+            let options = Options {
+                project: *project,
+                dry_run: *dry_run,
+                yes,
+            };
+            migrate(env, flags, options)?;
         }
         ConfigCommand::Reference => out.write_all(reference().as_bytes())?,
     }
@@ -132,7 +158,7 @@ fn init(
 }
 
 /// The first name for a backup that is not taken: `.bak`, `.bak.1`, …
-fn free_backup(file: &Path) -> PathBuf {
+pub(super) fn free_backup(file: &Path) -> PathBuf {
     let first = file.with_added_extension("bak");
     let later = (1_u32..).map(|number| first.with_added_extension(number.to_string()));
     std::iter::once(first.clone())
@@ -218,6 +244,7 @@ mod tests {
                 &command,
                 &self.env,
                 &FlagOverrides::default(),
+                true,
                 &mut out,
                 &mut err,
             )?;

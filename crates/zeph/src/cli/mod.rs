@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod audit;
 mod config_cmd;
+mod config_migrate;
 mod conversation;
 mod demo;
 mod doctor;
@@ -113,7 +114,15 @@ async fn dispatch(cli: Cli) -> Exit {
         prompt,
         stdin,
         command,
+        migrate_config,
     } = cli;
+    if migrate_config {
+        let migrate = config_cmd::ConfigCommand::Migrate {
+            project: false,
+            dry_run: false,
+        };
+        return report(config_cmd::run(&global, migrate));
+    }
     // A turn cancels its work on a signal, and says so.
     if !matches!(command, None | Some(Command::Run { .. })) {
         signals::end_on_signals();

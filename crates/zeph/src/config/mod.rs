@@ -10,6 +10,7 @@ mod error;
 mod layer;
 mod limits;
 mod load;
+mod migrate;
 mod old_keys;
 mod origin;
 mod overrides;
@@ -56,6 +57,7 @@ pub(crate) use changes::{after_restart, loosened, take_over, tightened};
 pub(crate) use env::Environment;
 pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use load::{Loaded, check_file, load, reload};
+pub(crate) use migrate::migrated_file;
 pub(crate) use origin::Origin;
 pub(crate) use overrides::FlagOverrides;
 pub(crate) use paths::{

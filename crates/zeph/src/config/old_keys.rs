@@ -359,6 +359,9 @@ impl Layer {
             errors.push(both_set(OLLAMA_TABLE, &named, &origin, &other));
             return;
         }
+        if providers.is_empty() {
+            self.provenance.set(PROVIDERS, origin.clone());
+        }
         let item = format!("{PROVIDERS}[{}]", providers.len());
         for field in ["name", "type"] {
             self.provenance

@@ -217,7 +217,7 @@ fn old_key_is_checked_like_a_current_one() {
     );
     check(
         "[tools.filters.security]\nextra_patterns = [1]",
-        "c.toml:2:19: `tools.filters.security.extra_patterns[0]` must be a table or a string, not 1",
+        "c.toml:2:19: `tools.filters.security.extra_patterns[0]` must be a table, not 1",
     );
     check(
         "[tools.filters]\ntest = true",
