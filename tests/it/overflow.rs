@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Home, OpenAi, Output, Reply, Zeph, assert_has, count, execute};
+use crate::rig::{
+    Home, OpenAi, Output, Reply, Zeph, assert_has, count, execute, openai_config, results_of,
+};
 
 /// A call with `--yes` in a session.
 fn call(home: &Home, session: &str, tool: &str, params: &Value) -> Output {
@@ -372,4 +374,62 @@ fn highest(command: &str) -> (Value, u64) {
         std::thread::park_timeout(std::time::Duration::from_millis(1));
     }
     (running.wait().json(), peak)
+}
+
+/// Proves D-37: with the setting, a model summarizes long output; its failure costs the summary alone.
+#[test]
+fn model_summarizes_long_output_next_to_its_reference() {
+    for (setting, fails) in [
+        ("[tools.overflow]\nsummarize = true\n", false),
+        ("[tools]\nsummarize_output = true\n", false),
+        ("[tools.overflow]\nsummarize = true\n", true),
+        ("[tools.overflow]\nsummarize = false\n", false),
+    ] {
+        let summarizes = setting.contains("true");
+        let server = OpenAi::start(move |n, request| {
+            let is_summary = request.json()["messages"][0]["content"]
+                .as_str()
+                .is_some_and(|system| system.starts_with("You summarize the output of a tool"));
+            match n {
+                _ if is_summary && fails => Reply::text(""),
+                _ if is_summary => Reply::text("All 200000 numbers in order."),
+                0 => Reply::calls("a", &[("bash", json!({ "command": "seq 200000" }))]),
+                _ => Reply::text("Done."),
+            }
+        });
+        let home = Home::new();
+        home.config(&format!("{}\n{setting}", openai_config(&server.url())));
+        let output = home.zeph(["-p", "count", "--yes"]).code(0);
+        assert_eq!(output.stdout.trim(), "Done.", "{output}");
+        let results = results_of(&server.last().messages());
+        let (_, text) = &results[0];
+        assert_has(text, &["1\n2\n3\n", "199999\n200000", "overflow:"]);
+        let has_summary = text.contains("All 200000 numbers in order.");
+        assert_eq!(has_summary, summarizes && !fails, "{setting}: {text}");
+        let requests = server.requests();
+        assert_eq!(requests.len(), if summarizes { 3 } else { 2 });
+        if summarizes {
+            let asked = requests[1].json();
+            assert!(
+                asked["tools"].as_array().is_none_or(Vec::is_empty),
+                "{asked}"
+            );
+        }
+        if fails {
+            output.says(&["was not summarized"]);
+        }
+    }
+    // A call without a conversation has a summary if a provider is configured, and works without one.
+    let server = OpenAi::replies([Reply::text("Numbers.")]);
+    let home = Home::new();
+    let summarize = "[tools.overflow]\nsummarize = true\n";
+    let call = json!({ "command": "seq 200000" }).to_string();
+    home.config(&format!("{}\n{summarize}", openai_config(&server.url())));
+    home.zeph(["tools", "call", "bash", &call, "--yes"])
+        .code(0)
+        .prints(&["Numbers.", "overflow:"]);
+    home.config(summarize);
+    home.zeph(["tools", "call", "bash", &call, "--yes"])
+        .code(0)
+        .prints(&["overflow:"]);
 }

@@ -23,85 +23,132 @@ const OPTIONS: &[(&str, &str, fn(&RuleOverride) -> Option<usize>)] = &[
 
 impl RuleBook {
     /// Applies `overrides` to the rules that their keys name. A key is the name of a rule, a glob of names,
-    /// or the type of a strategy. A warning reports each override without effect.
+    /// or the type of a strategy; the name of a rule is stronger than the others. A warning reports each
+    /// override without effect.
     #[must_use]
     pub fn with_overrides(
         mut self,
         overrides: &BTreeMap<String, RuleOverride>,
     ) -> (Self, Vec<FilterWarning>) {
-        let mut warnings = Vec::new();
-        for (key, change) in overrides {
-            let fault = self.apply(key, change);
-            warnings.extend(fault.map(|reason| FilterWarning::Override {
-                key: key.clone(),
-                reason,
-            }));
-        }
-        (self, warnings)
-    }
-
-    /// Applies one override; returns the reason if a part of it has no effect.
-    fn apply(&mut self, key: &str, change: &RuleOverride) -> Option<String> {
-        let options: Vec<(&str, &str, usize)> = OPTIONS
+        let mut keys: Vec<Key<'_>> = overrides
             .iter()
-            .filter_map(|(option, strategy, value)| Some((*option, *strategy, value(change)?)))
+            .map(|(name, change)| Key::new(name, change))
             .collect();
-        let mut unused: Vec<&str> = options.iter().map(|(option, ..)| *option).collect();
-        let mut is_known = false;
         for added in &mut self.added {
-            if is_named(key, added) {
-                is_known = true;
-                if let Some(enabled) = change.enabled {
-                    Arc::make_mut(added).enabled = enabled;
-                }
+            let change = merged(&mut keys, added);
+            if let Some(enabled) = change.enabled.filter(|enabled| *enabled != added.enabled) {
+                Arc::make_mut(added).enabled = enabled;
             }
         }
-        let named: Vec<(&BuiltIn, Arc<Rule>)> = self
-            .built_in()
-            .filter_map(|built_in| Some((built_in, Arc::clone(self.rule_of(built_in)?))))
-            .filter(|(_, rule)| is_named(key, rule))
-            .collect();
         let mut changed = Vec::new();
-        for (built_in, current) in named {
-            is_known = true;
-            let mut new = Rule::clone(&current);
-            match built_in.with_options(&options, &mut unused) {
-                Ok(Some(limited)) => {
+        // Without overrides no rule is compiled.
+        let built_in = self.built_in().filter(|_| !overrides.is_empty());
+        for (built_in, rule) in built_in.filter_map(|it| Some((it, it.rule()?))) {
+            let change = merged(&mut keys, rule);
+            if change == RuleOverride::default() {
+                continue;
+            }
+            let mut new = Rule::clone(rule);
+            match built_in.with_options(&change) {
+                Ok(limited) => {
                     new.strategies = limited.strategies;
                     new.on_failure = limited.on_failure;
                 }
-                Ok(None) => {}
-                Err(reason) => return Some(reason),
+                Err(reason) => {
+                    for key in keys.iter_mut().filter(|key| is_named(key.name, rule)) {
+                        key.fault.get_or_insert_with(|| reason.clone());
+                    }
+                }
             }
             new.enabled = change.enabled.unwrap_or(new.enabled);
             changed.push((built_in.name(), Arc::new(new)));
         }
         self.changed.extend(changed);
-        if !is_known {
-            return Some(
-                "no rule has this name, and no rule uses a strategy of this type".to_owned(),
-            );
+        let warnings = keys.into_iter().filter_map(Key::warning).collect();
+        (self, warnings)
+    }
+}
+
+/// A key of the overrides, and its effect so far.
+struct Key<'a> {
+    name: &'a str,
+    change: &'a RuleOverride,
+    /// Whether a rule has this name, or matches it.
+    is_known: bool,
+    /// The options that no rule had so far.
+    unused: Vec<&'static str>,
+    fault: Option<String>,
+}
+
+impl<'a> Key<'a> {
+    fn new(name: &'a str, change: &'a RuleOverride) -> Self {
+        let set = OPTIONS.iter().filter(|(.., value)| value(change).is_some());
+        Self {
+            name,
+            change,
+            is_known: false,
+            unused: set.map(|(option, ..)| *option).collect(),
+            fault: None,
         }
-        (!unused.is_empty()).then(|| {
-            format!(
-                "no built-in rule that it names has the option {}",
-                unused.join(", ")
-            )
+    }
+
+    fn warning(self) -> Option<FilterWarning> {
+        let reason = if !self.is_known {
+            "no rule has this name, and no rule uses a strategy of this type".to_owned()
+        } else if let Some(fault) = self.fault {
+            fault
+        } else if self.unused.is_empty() {
+            return None;
+        } else {
+            let options = self.unused.join(", ");
+            format!("no built-in rule that it names has the option {options}")
+        };
+        Some(FilterWarning::Override {
+            key: self.name.to_owned(),
+            reason,
         })
     }
 }
 
+/// All changes of one rule. The key that is its name comes last.
+fn merged(keys: &mut [Key<'_>], rule: &Rule) -> RuleOverride {
+    let mut all = RuleOverride::default();
+    for exact in [false, true] {
+        let named = keys
+            .iter_mut()
+            .filter(|key| (key.name == rule.name) == exact && is_named(key.name, rule));
+        for key in named {
+            key.is_known = true;
+            key.unused.retain(|option| !has_option(rule, option));
+            let RuleOverride {
+                enabled,
+                max_failures,
+                truncate_stack_trace,
+                max_diff_lines,
+                max_commits,
+            } = *key.change;
+            all.enabled = enabled.or(all.enabled);
+            all.max_failures = max_failures.or(all.max_failures);
+            all.truncate_stack_trace = truncate_stack_trace.or(all.truncate_stack_trace);
+            all.max_diff_lines = max_diff_lines.or(all.max_diff_lines);
+            all.max_commits = max_commits.or(all.max_commits);
+        }
+    }
+    all
+}
+
+/// Whether a strategy of the rule has the option. The limits of added rules are in their own file.
+fn has_option(rule: &Rule, option: &str) -> bool {
+    let on_failure = rule.on_failure().unwrap_or_default();
+    let mut options = OPTIONS.iter().filter(|(name, ..)| *name == option);
+    options.any(|(_, kind, _)| rule.strategies().contains(kind) || on_failure.contains(kind))
+}
+
 impl BuiltIn {
-    /// The rule with other values for those `options` that its strategies have; these options are removed
-    /// from `unused`. `None` if it has none of them.
-    fn with_options(
-        &self,
-        options: &[(&str, &str, usize)],
-        unused: &mut Vec<&str>,
-    ) -> Result<Option<Rule>, String> {
+    /// The rule with other values for those options that its strategies have.
+    fn with_options(&self, change: &RuleOverride) -> Result<Rule, String> {
         let mut table: Table =
             toml::from_str(self.text()).map_err(|error| error.message().to_owned())?;
-        let mut is_changed = false;
         for place in ["strategy", "on_failure"] {
             let strategies: Vec<&mut Table> = match table.get_mut(place) {
                 Some(Value::Table(one)) => vec![one],
@@ -113,15 +160,15 @@ impl BuiltIn {
             for strategy in strategies {
                 let kind = strategy.get("type").and_then(Value::as_str);
                 let kind = kind.unwrap_or_default().to_owned();
-                for (option, _, value) in options.iter().filter(|(_, of, _)| *of == kind) {
-                    let value = i64::try_from(*value).unwrap_or(i64::MAX);
-                    strategy.insert((*option).to_owned(), Value::Integer(value));
-                    unused.retain(|name| name != option);
-                    is_changed = true;
+                for (option, of, value) in OPTIONS {
+                    if let Some(value) = value(change).filter(|_| *of == kind) {
+                        let value = i64::try_from(value).unwrap_or(i64::MAX);
+                        strategy.insert((*option).to_owned(), Value::Integer(value));
+                    }
                 }
             }
         }
-        is_changed.then(|| rule(table)).transpose()
+        rule(table)
     }
 }
 
@@ -204,7 +251,12 @@ mod tests {
         check("\"listing-*\".enabled = false", "tree", None);
         check("\"*\".enabled = false", "cargo test", None);
         check("\"git-*\".enabled = true", "git diff", Some("git-diff"));
-        // Keys apply in their order, so a later one may enable one rule again.
+        // The name of a rule is stronger than a glob and than a type of strategy.
+        check(
+            "pytest.enabled = true\ntest_summary.enabled = false",
+            "pytest -q",
+            Some("pytest"),
+        );
         check(
             "\"*\".enabled = false\ncargo-test.enabled = true",
             "cargo test",
@@ -249,6 +301,12 @@ mod tests {
         );
         check("\"git-*\".max_diff_lines = 77", "git diff", "77");
         check("\"git-*\".max_commits = 21", "git log", "max_commits: 21");
+        // Two keys change different options of one rule.
+        check(
+            "test_summary.max_failures = 3\npytest.truncate_stack_trace = 7",
+            "pytest",
+            "max_failures: 3, truncate_stack_trace: 7",
+        );
         check(
             "\"*\".max_commits = 21\ngit-log.max_commits = 22",
             "git log",

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use zeph_tools::overflow::summary::{Excerpt, OutputSummarizer};
 use zeph_tools::overflow::{Overflow, OverflowConfig, OverflowRef, ReadOverflow};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
@@ -64,8 +65,38 @@ impl EventSink for Notices {
     }
 }
 
+/// Summarizes, or fails; counts its requests.
+struct Summaries {
+    answer: Result<&'static str, &'static str>,
+    read: Mutex<Vec<Excerpt>>,
+}
+
+#[async_trait]
+impl OutputSummarizer for Summaries {
+    fn name(&self) -> String {
+        "m".to_owned()
+    }
+
+    fn max_bytes(&self) -> usize {
+        100
+    }
+
+    async fn summarize(&self, excerpt: &Excerpt) -> Result<String, String> {
+        self.read.lock().unwrap().push(excerpt.clone());
+        self.answer.map(str::to_owned).map_err(str::to_owned)
+    }
+}
+
 impl World {
     fn new(config: OverflowConfig, kept: Kept) -> Self {
+        Self::summarizing(config, kept, None)
+    }
+
+    fn summarizing(
+        config: OverflowConfig,
+        kept: Kept,
+        summarizer: Option<Arc<dyn OutputSummarizer>>,
+    ) -> Self {
         let kept = Arc::new(kept);
         let audit = Arc::new(Audit::default());
         let parrot = Parrot(ToolDef::new::<Say>("say", "", Annotations::READ));
@@ -79,6 +110,7 @@ impl World {
             audit: zeph_tools::AuditTrail::new(vec![Arc::clone(&audit) as _], false),
             cache: None,
             overflow: Some((Arc::clone(&kept) as _, config)),
+            summarizer,
             permissions: Permissions::of(Mode::Ask),
             ..StackParts::default()
         });
@@ -355,5 +387,53 @@ async fn a_reference_is_good_in_its_own_conversation_alone() {
             ToolErrorCategory::InvalidParameters,
             "{params}"
         );
+    }
+}
+
+/// Proves D-37: the summary of an over-long output follows its reference; a failure leaves head and tail.
+#[tokio::test]
+async fn summary_of_a_long_output_follows_its_reference() {
+    let config = OverflowConfig {
+        threshold: 1000,
+        ..OverflowConfig::default()
+    };
+    for answer in [Ok("3 of 9 failed"), Err("no answer")] {
+        let summaries = Arc::new(Summaries {
+            answer,
+            read: Mutex::default(),
+        });
+        let summarizer = Some(Arc::clone(&summaries) as _);
+        let world = World::summarizing(config.clone(), Kept::default(), summarizer);
+        let short = world.say("short").await;
+        assert_eq!(short.summary, "short");
+        assert_eq!(
+            summaries.read.lock().unwrap().len(),
+            0,
+            "nothing to summarize"
+        );
+
+        let output = world.say(&numbered(1000)).await.summary;
+        let read = summaries.read.lock().unwrap().clone();
+        assert_eq!(read.len(), 1);
+        assert_eq!(read[0].tool, "say");
+        assert!(read[0].text.starts_with("line 1\n") && read[0].text.ends_with("line 1000\n"));
+        assert!(read[0].text.len() < 200, "{}", read[0].text);
+        assert!(
+            output.starts_with("line 1\n") && output.ends_with("line 1000\n"),
+            "{output}"
+        );
+        let at = output.find("overflow:").unwrap();
+        let notices = world.notices.0.lock().unwrap().clone();
+        match answer {
+            Ok(answer) => {
+                let summary = format!("[summary by the model m; it may be wrong:\n{answer}\n");
+                assert!(output.find(&summary).unwrap() > at, "{output}");
+                assert!(notices.is_empty(), "{notices:?}");
+            }
+            Err(reason) => {
+                assert!(!output.contains("summary by"), "{output}");
+                assert!(notices[0].contains(reason), "{notices:?}");
+            }
+        }
     }
 }

@@ -40,6 +40,13 @@ variable counts as not set. A variable that begins with `ZEPH_` and is not known
 In paths, `~` is the home directory. A relative path starts at the project's directory in a
 project's file, and at the working directory everywhere else.
 
+A value yields to a limit of a stronger source: the default `tools.shell.timeout` to a lower
+`max_timeout` of the user, and the user's `timeout` to the `max_timeout` of a variable. A value and a
+limit of one source that contradict each other are an error.
+
+Keys of earlier configurations are read under their old names, with one notice at each start;
+`zeph config migrate` rewrites the file ([migration.md](migration.md)).
+
 ## What is wrong is an error
 
 An unknown key, a wrong type, a value out of range and a name that leads nowhere are errors: they
@@ -68,8 +75,9 @@ as a pipe is read at the start alone.
 ## What a project may set
 
 A repository that was cloned is not trusted: its file may tighten what protects you, never loosen
-it. The column *project* says what it may do to a key; all else is an error that names the line.
-Directories are compared after following links.
+it. It never chooses who receives the conversation: providers, their order, and the models that
+summarize, compact, judge or correct are the user's choice. The column *project* says what it may do
+to a key; all else is an error that names the line. Directories are compared after following links.
 "#;
 
 /// The text of `docs/configuration.md`.
