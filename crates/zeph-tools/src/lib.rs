@@ -32,6 +32,7 @@ pub mod foreign_schema;
 pub mod gate;
 mod grams;
 pub mod hidden;
+mod json_pointer;
 pub mod kept_vectors;
 pub mod layers;
 pub mod mcp;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::foreign_schema::{Fault, ForeignSchema};
+use crate::json_pointer::{at, below};
 use crate::registry::nearest;
 
 /// Arguments that fit the schema.
@@ -468,20 +469,6 @@ fn bound_violation(schema: &Value, value: &Value) -> Option<String> {
         Value::String(text) => too_short("minLength", text.chars().count()),
         Value::Array(items) => too_short("minItems", items.len()),
         _ => None,
-    }
-}
-
-/// The JSON pointer (RFC 6901) of the field `name` of what is at `pointer`.
-pub(crate) fn below(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
-/// The JSON pointer as it stands in messages.
-pub(crate) fn at(pointer: &str) -> String {
-    if pointer.is_empty() {
-        "the object".to_owned()
-    } else {
-        format!("`{pointer}`")
     }
 }
 

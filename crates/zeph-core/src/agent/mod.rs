@@ -218,7 +218,7 @@ impl AgentBuilder {
         let system = prompt::with_knowledge(&prompt, &knowledge);
         parts.compressor.requests.begin(&parts.session);
         let registry = ToolRegistry::new(parts.executor.tool_definitions_erased());
-        let fixed_bytes = system.len() + definition_bytes(&registry);
+        let fixed_bytes = system.len() + tokens::definition_bytes(&registry);
         let compacted_at = knowledge.last().map_or(0, |summary| summary.created_at);
         let store = parts.store.clone();
         let secrets = Arc::clone(&parts.compressor.secrets);
@@ -489,13 +489,4 @@ pub fn undo_note(result: &Result<Undone, UndoError>) -> Option<String> {
         "[the user took back the last changes; read a file again before you change it]\n{}",
         lines.join("\n")
     ))
-}
-
-/// Bytes of all definitions as sent.
-fn definition_bytes(registry: &ToolRegistry) -> usize {
-    registry
-        .tools()
-        .iter()
-        .map(|def| def.id.len() + def.description.len() + def.parameters.to_string().len() + 70)
-        .sum()
 }

@@ -1,6 +1,7 @@
 //! Estimates how many tokens a conversation takes, corrected by what the provider counted.
 
 use zeph_llm::{Message, MessagePart, Usage};
+use zeph_tools::ToolRegistry;
 
 /// Bytes per token of the fixed part: prose and the definitions of tools have 4.2. The lower figure
 /// overestimates rather than overruns.
@@ -271,6 +272,15 @@ pub(super) fn tokens(bytes: usize) -> usize {
     )]
     let tokens = (bytes as f64 / BYTES_PER_TOKEN).ceil() as usize;
     tokens
+}
+
+/// Bytes of all definitions as sent.
+pub(super) fn definition_bytes(registry: &ToolRegistry) -> usize {
+    registry
+        .tools()
+        .iter()
+        .map(|def| def.id.len() + def.description.len() + def.parameters.to_string().len() + 70)
+        .sum()
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use crate::params::{at, below, describe};
+use crate::json_pointer::{at, below};
+use crate::params::describe;
 
 /// Alternatives of `anyOf` and `oneOf` that a message lists.
 const MAX_ALTERNATIVES: usize = 4;

@@ -26,6 +26,7 @@ mod stamps;
 mod template;
 #[cfg(test)]
 mod unused;
+mod values;
 
 use std::collections::BTreeMap;
 

@@ -12,6 +12,7 @@ use super::layer::Layer;
 use super::origin::Origin;
 use super::paths::absolute;
 use super::schema;
+use super::values::{exceeds, get_mut, items, number, plain, strings};
 
 /// What a project's file may do to a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -460,48 +461,6 @@ impl Bounds<'_> {
         let named = strings(list).map(move |text| absolute(Path::new(text), start, self.home));
         default.into_iter().chain(named)
     }
-}
-
-fn get_mut<'a>(table: &'a mut Table, key: &str) -> Option<&'a mut Value> {
-    let mut parts = key.split('.');
-    let mut value = table.get_mut(parts.next()?)?;
-    for part in parts {
-        value = value.as_table_mut()?.get_mut(part)?;
-    }
-    Some(value)
-}
-
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        _ => None,
-    }
-}
-
-fn exceeds(value: &Value, base: Option<&Value>) -> String {
-    format!(
-        "{value} is more than {}",
-        base.map_or_else(|| "nothing".to_owned(), Value::to_string)
-    )
-}
-
-/// The text of a string or a boolean.
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn items(value: Option<&Value>) -> &[Value] {
-    value
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-}
-
-fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
-    items(value).iter().filter_map(Value::as_str)
 }
 
 #[cfg(test)]

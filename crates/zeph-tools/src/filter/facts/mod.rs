@@ -3,14 +3,14 @@
 //! The guard inspects every line of the output and notes the facts ([`shape`]). After the rule, each fact that the
 //! result does not contain is restored at its position. A wrong rule then costs size, never a fact.
 
-#[cfg(test)]
-mod cases;
 mod literals;
 mod matcher;
 mod patterns;
 mod prefix;
 mod restore;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod told;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -12,6 +12,7 @@ mod dedup;
 mod docker_build;
 mod excerpt;
 mod forms;
+mod generated;
 mod git_diff;
 mod git_log;
 mod git_status;

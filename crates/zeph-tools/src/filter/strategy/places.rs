@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use foldhash::HashMap;
-use memchr::{memchr_iter, memrchr};
+use memchr::memrchr;
 
 use super::counts::Counts;
+use super::generated::{made, made_folder};
 use super::names::Names;
 
 /// Folders that are told apart while paths come in.
@@ -21,69 +22,6 @@ const MOST_BYTES: usize = 1024 * 1024;
 const FEW: u64 = 3;
 /// Endings that are told of what is left out.
 const ENDINGS: usize = 4;
-
-/// Folders of what tools fetch and make.
-const MADE: &[&str] = &[
-    "node_modules",
-    "target",
-    ".git",
-    "__pycache__",
-    ".venv",
-    "venv",
-    "site-packages",
-    "dist",
-    "build",
-    ".next",
-    ".gradle",
-    ".mypy_cache",
-    ".pytest_cache",
-    ".cargo",
-    "vendor",
-    "coverage",
-];
-
-/// By the first byte of a name: the lengths of those in [`MADE`] that begin with it, a bit for each.
-const MADE_LENGTHS: [u16; 256] = {
-    let mut lengths = [0; 256];
-    let mut at = 0;
-    while at < MADE.len() {
-        lengths[MADE[at].as_bytes()[0] as usize] |= 1 << MADE[at].len();
-        at += 1;
-    }
-    lengths
-};
-
-/// Whether tools generate or fetch the content of a directory with this name.
-pub(super) fn is_made(name: &str) -> bool {
-    let first = name.as_bytes().first();
-    let lengths = first.map_or(0, |first| MADE_LENGTHS[usize::from(*first)]);
-    name.len() < 16 && lengths & (1 << name.len()) != 0 && MADE.contains(&name)
-}
-
-/// Where in `path` the first folder ends that tools made: the bytes up to behind its name.
-pub(super) fn made(path: &str) -> Option<usize> {
-    let mut start = 0;
-    for end in memchr_iter(b'/', path.as_bytes()) {
-        if is_made(&path[start..end]) {
-            return Some(end);
-        }
-        start = end + 1;
-    }
-    None
-}
-
-/// The same of a folder, which is a part of its own path.
-fn made_folder(folder: &str) -> Option<usize> {
-    let mut start = 0;
-    for part in folder.split('/') {
-        let end = start + part.len();
-        if is_made(part) {
-            return Some(end);
-        }
-        start = end + 1;
-    }
-    None
-}
 
 /// A folder.
 #[derive(Debug, Default)]

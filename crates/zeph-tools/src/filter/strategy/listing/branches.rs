@@ -1,7 +1,8 @@
 //! Entries of a tree with a budget per branch: every top-level entry stays, and big branches become counts.
 
 use crate::filter::line::{Held, Line, Sink};
-use crate::filter::strategy::places::{is_made, share};
+use crate::filter::strategy::generated::is_made;
+use crate::filter::strategy::places::share;
 
 /// Nodes that are stored below the top level.
 const MAX_NODES: usize = 20_000;

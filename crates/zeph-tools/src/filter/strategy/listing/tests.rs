@@ -215,7 +215,7 @@ fn top_level_of_listing_stays_visible() {
         }
     }
     // Absolute paths have a common prefix.
-    let text = format!("{small}{}", folders("./data", 3000, 1)).replace("./", "/home/ada/proj/");
+    let text = format!("{small}{}", folders("./data", 3000, 1)).replace("./", "/srv/ada/proj/");
     let there = [
         "/src",
         "main.rs",

@@ -1,0 +1,15 @@
+//! JSON pointers (RFC 6901) in messages about arguments.
+
+/// The JSON pointer (RFC 6901) of the field `name` of what is at `pointer`.
+pub(crate) fn below(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The JSON pointer as it stands in messages.
+pub(crate) fn at(pointer: &str) -> String {
+    if pointer.is_empty() {
+        "the object".to_owned()
+    } else {
+        format!("`{pointer}`")
+    }
+}
