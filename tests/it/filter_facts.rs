@@ -77,7 +77,8 @@ fn warnings_of_one_form_are_counted() {
     }
     printed += "Killed\n";
     printed += &"everything works as it should\n".repeat(2000);
-    for command in ["./ledger", "make"] {
+    // The rule of make groups nothing: head and tail stay within the threshold.
+    for (command, max) in [("./ledger", 5000), ("make", 50_000)] {
         let args = ["filter", "--command", command, "--exit-code", "0"];
         let text = home.zeph(args).stdin(printed.clone()).code(0).stdout;
         assert_has(
@@ -88,6 +89,6 @@ fn warnings_of_one_form_are_counted() {
                 "×10000 like this",
             ],
         );
-        assert!(text.len() < 5000, "{command}: {}", text.len());
+        assert!(text.len() < max, "{command}: {}", text.len());
     }
 }
