@@ -11,8 +11,11 @@ use super::load::{FilterWarning, rule};
 use super::rule::Rule;
 use super::rulebook::RuleBook;
 
+/// Reads an option of an override.
+type ReadOption = fn(&RuleOverride) -> Option<usize>;
+
 /// The options of a rule, with the type of the strategy that has them.
-const OPTIONS: &[(&str, &str, fn(&RuleOverride) -> Option<usize>)] = &[
+const OPTIONS: &[(&str, &str, ReadOption)] = &[
     ("max_failures", "test_summary", |it| it.max_failures),
     ("truncate_stack_trace", "test_summary", |it| {
         it.truncate_stack_trace

@@ -72,10 +72,8 @@ fn old_key_sets_the_current_key() {
     );
     check(
         &format!("{security}extra_patterns = ['ACME-\\d+', 'x{{4}}']"),
-        &format!(
-            "[[tools.filters.security.extra_patterns]]\nname = 'pattern_1'\npattern = 'ACME-\\d+'\n\
-             [[tools.filters.security.extra_patterns]]\nname = 'pattern_2'\npattern = 'x{{4}}'"
-        ),
+        "[[tools.filters.security.extra_patterns]]\nname = 'pattern_1'\npattern = 'ACME-\\d+'\n\
+             [[tools.filters.security.extra_patterns]]\nname = 'pattern_2'\npattern = 'x{4}'",
     );
     check(
         &format!("{security}extra_patterns = ['a', {{ name = 'b', pattern = 'c' }}]"),

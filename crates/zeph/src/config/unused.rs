@@ -48,6 +48,7 @@ const DERIVED: &[(&str, &str)] = &[
     ("tools.overflow.retention_days", ".kept_since("),
     ("tools.overflow.max_overflow_bytes", ".most_bytes()"),
     ("tools.result_cache.ttl_secs", ".ttl()"),
+    ("tools.tafc.complexity_threshold", "tafc::apply("),
     ("tools.utility.exempt_tools", "config.is_exempt("),
 ];
 
