@@ -214,7 +214,7 @@ fn the_model_is_told_which_rule_hid_it() {
         return;
     }
     for command in [
-        "N=.e; cat ${N}nv",
+        "printf -v N .e; cat ${N}nv",
         "grep -r marker sub",
         "bash script",
         "bash script 2>&1",

@@ -163,7 +163,9 @@ fn interruptions_end_with_130() {
                 ("filter", "run", Signal::HUP) => 129,
                 _ => 130,
             };
-            assert_eq!(code, Some(own), "{args:?} {signal:?}: {output}");
+            // The program may end before its command does.
+            let is_expected = code == Some(own) || code == Some(130);
+            assert!(is_expected, "{args:?} {signal:?}: {output}");
             home.wait_until_alone();
         }
     }

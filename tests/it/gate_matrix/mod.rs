@@ -234,6 +234,8 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,
+            // Wrong usage of the command line.
+            Some("invalid_parameters") if !params.is_object() && entry == Entry::ToolsCall => 2,
             Some("policy_blocked" | "confirmation_required") => 3,
             Some(_) => 1,
         },

@@ -10,6 +10,7 @@ use super::super::{Exit, print};
 use crate::assemble::{AddedRules, read_rules_file};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
+use crate::terminal::sanitize::clean;
 
 /// Runs the tests of all rules, or of those of `file`; fails when one of them fails, or a rule
 /// cannot be used.
@@ -57,7 +58,7 @@ pub(super) fn run(
             skipped => format!(", {skipped} not used"),
         }
     );
-    print(&text)?;
+    print(&clean(&text))?;
     Ok(match failed + warnings.len() {
         0 => Exit::Done,
         _ => Exit::Failed,

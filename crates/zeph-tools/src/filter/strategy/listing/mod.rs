@@ -15,8 +15,9 @@ use foldhash::HashMap;
 use memchr::memrchr;
 use serde::Deserialize;
 
+use super::generated::made;
 use super::held::HeldLines;
-use super::places::{Budget, Places, made};
+use super::places::{Budget, Places};
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
 use entry::{Entry, Reader, is_blank};
