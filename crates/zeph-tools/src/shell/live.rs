@@ -18,6 +18,8 @@ pub struct LiveLimit {
     shown: usize,
     skipped: u64,
     skipped_lines: u64,
+    /// Whether the skipped output ends in the middle of a line.
+    skipped_open: bool,
 }
 
 /// Text that is shown live.
@@ -38,6 +40,7 @@ impl LiveLimit {
             shown: 0,
             skipped: 0,
             skipped_lines: 0,
+            skipped_open: false,
         }
     }
 
@@ -53,10 +56,11 @@ impl LiveLimit {
         if self.shown >= PER_WINDOW {
             self.skipped += text.len() as u64;
             self.skipped_lines += line_breaks(text);
+            self.skipped_open = !text.ends_with('\n');
             return None;
         }
         self.shown += text.len();
-        Some(match self.finish() {
+        Some(match self.note() {
             Some(skipped) => Shown {
                 text: Cow::Owned(skipped.text.into_owned() + text),
                 ..skipped
@@ -68,8 +72,17 @@ impl LiveLimit {
         })
     }
 
-    /// A note about skipped output that was not reported yet.
+    /// A note about skipped output that was not reported yet, at the end of the output. A last line without
+    /// a line break counts.
     pub fn finish(&mut self) -> Option<Shown<'static>> {
+        let open = std::mem::take(&mut self.skipped_open);
+        let last_line = u64::from(open && self.skipped > 0);
+        self.skipped_lines += last_line;
+        self.note()
+    }
+
+    /// A note about skipped output that was not reported yet.
+    fn note(&mut self) -> Option<Shown<'static>> {
         let skipped = std::mem::take(&mut self.skipped);
         let lines = std::mem::take(&mut self.skipped_lines);
         let note = format!("\n[… {skipped} bytes not shown live …]\n");
@@ -103,5 +116,12 @@ mod tests {
         );
         assert_eq!(limit.finish(), None);
         assert_eq!(limit.admit(later, ""), None);
+        // A last line without a line break counts at the end.
+        assert!(limit.admit(later, &chunk).is_some());
+        assert_eq!(limit.admit(later, "a\nb\nc\nd"), None);
+        assert_eq!(
+            shown(limit.finish()),
+            Some(("\n[… 7 bytes not shown live …]\n".to_owned(), 2))
+        );
     }
 }

@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use memchr::memrchr;
 
 use super::counts::Counts;
-use super::generated::{made, made_folder};
+use super::generated::made_folder;
 use super::names::Names;
 
 /// Folders that are told apart while paths come in.
