@@ -625,7 +625,7 @@ fn replay() {
             "allow → deny",
         ]);
     home.zeph(["policy", "replay", "--since", "soon"])
-        .code(1)
+        .code(2)
         .says(&["soon"]);
     home.zeph(["policy", "replay", "--session", "none"])
         .code(0)

@@ -268,7 +268,7 @@ fn wrappers_and_interpreters_are_never_kept() {
     terminal.shows("[3] always is not offered: `bash` runs what it is given");
     terminal.shows("asked, an interpreter");
     terminal.shows("[1] once  [2] this session  [4] no");
-    terminal.type_keys("32");
+    terminal.type_keys("2");
     terminal.shows("Done 0.");
     terminal.prompts("");
     std::fs::remove_file(home.path("a")).unwrap();

@@ -399,11 +399,6 @@ model = "m""#,
             ),
             (
                 r#"name = "a"
-type = "ollama""#,
-                "`model` is missing",
-            ),
-            (
-                r#"name = "a"
 type = "ollama"
 model = "m"
 base_url = "http://127.0.0.1:11434/v1/""#,

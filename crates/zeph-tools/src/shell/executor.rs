@@ -77,7 +77,7 @@ impl ShellExecutor {
         let env = env::select(&base_env, &config.env, None);
         let sandbox = Plan::new(&config, &cwd, &env, resolve);
         let reads = Arc::new(reads);
-        let sandbox = sandbox.map(|plan| plan.without_reading(reads.private()));
+        let sandbox = sandbox.map(|plan| plan.without_reading(reads.private(), reads.shared()));
         let runner = LocalRunner::new(supervisor, tag)
             .confined(sandbox.clone())
             .hiding(Arc::clone(&reads));

@@ -31,6 +31,8 @@ pub struct Reads {
     home: Option<PathBuf>,
     /// Files and directories of Zeph itself, real paths.
     private: Vec<PathBuf>,
+    /// Directories in it that commands read nevertheless, real paths.
+    shared: Vec<PathBuf>,
 }
 
 impl Reads {
@@ -50,7 +52,20 @@ impl Reads {
             roots,
             home,
             private: Vec::new(),
+            shared: Vec::new(),
         }
+    }
+
+    /// Lets commands read these directories of Zeph itself.
+    #[must_use]
+    pub fn with_shared(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.shared = paths.into_iter().map(|path| resolve(&path)).collect();
+        self
+    }
+
+    /// The directories of Zeph itself that commands read.
+    pub(super) fn shared(&self) -> &[PathBuf] {
+        &self.shared
     }
 
     /// Adds files and directories of Zeph itself, which no command reads: conversations, copies of
@@ -96,7 +111,8 @@ impl Reads {
 
     /// Why nothing at or below `path` may be read.
     pub(super) fn denied(&self, path: &Path) -> Option<String> {
-        let is_private = self.private.iter().any(|private| path.starts_with(private));
+        let is_in = |paths: &[PathBuf]| paths.iter().any(|own| path.starts_with(own));
+        let is_private = is_in(&self.private) && !is_in(&self.shared);
         self.rules
             .denied(path)
             .or_else(|| is_private.then(|| PRIVATE.to_owned()))

@@ -31,7 +31,12 @@ pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Rea
     let roots = configured.into_iter().flatten();
     let roots = roots.map(|root| env.cwd.join(root));
     let reads = Reads::new(rules, roots.chain([env.cwd.clone()]), env.home());
-    reads.with_private(own_data(loaded))
+    let reads = reads.with_private(own_data(loaded));
+    // The user restores files from them after a rollback that failed. They hold no denied file then.
+    match loaded.config.tools.file.deny_read.is_empty() {
+        true => reads.with_shared([snapshots(loaded)]),
+        false => reads,
+    }
 }
 
 /// The files of Zeph itself that no command reads: they hold conversations and copies of files, denied ones too.

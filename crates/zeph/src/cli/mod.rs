@@ -83,7 +83,7 @@ fn refuse(error: &clap::Error) -> std::io::Result<()> {
         withhold_environment(&env);
     }
     let text = error.render().to_string();
-    let shown = redacted(&text);
+    let shown = clean(&redacted(&text));
     if shown == text {
         return error.print();
     }
@@ -102,10 +102,13 @@ async fn dispatch(cli: Cli) -> Exit {
     if let Some(directory) = &cli.global.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
-        stderr_line(&format!(
+        if let Ok(env) = Environment::of_process() {
+            withhold_environment(&env);
+        }
+        stderr_line(&clean(&redacted(&format!(
             "error: -C {}: the directory cannot be entered: {error}",
             directory.display()
-        ));
+        ))));
         return Exit::Usage;
     }
     let Cli {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toml::{Table, Value};
+use toml::Value;
 
 use super::error::ConfigError;
 use super::layer::Layer;
@@ -465,6 +465,8 @@ impl Bounds<'_> {
 
 #[cfg(test)]
 mod tests {
+    use toml::Table;
+
     use super::*;
 
     use crate::config::Config;

@@ -108,7 +108,7 @@ impl Burst {
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
         let last = |mark: &[u8]| {
             let windows = self.bytes.windows(mark.len());
-            windows.enumerate().filter(|(_, part)| *part == mark).last()
+            windows.enumerate().rfind(|(_, part)| *part == mark)
         };
         let begun = last(PASTE_BEGINS).map(|(at, _)| at);
         let ended = last(PASTE_ENDS).map(|(at, _)| at);

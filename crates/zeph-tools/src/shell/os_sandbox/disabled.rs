@@ -7,7 +7,11 @@ use std::path::PathBuf;
 ///
 /// # Errors
 /// None.
-pub(super) fn confine(_writable: &[PathBuf], _unreadable: &[PathBuf]) -> io::Result<Option<u32>> {
+pub(super) fn confine(
+    _writable: &[PathBuf],
+    _unreadable: &[PathBuf],
+    _shared: &[PathBuf],
+) -> io::Result<Option<u32>> {
     Ok(None)
 }
 

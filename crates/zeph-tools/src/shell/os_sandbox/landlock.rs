@@ -21,7 +21,7 @@ const VERSION: ABI = ABI::V5;
 const MAX_READABLE: usize = 4096;
 
 /// Lets the calling thread write only below `writable`, and open no file below `unreadable` (real
-/// paths, none below a writable one) for reading. The version that holds, or `None` where the
+/// paths, none below a writable one) for reading, except below `shared`. The version that holds, or `None` where the
 /// kernel has no Landlock.
 ///
 /// What cannot be opened is not granted. No path may lead through a symbolic link: a command that
@@ -29,11 +29,16 @@ const MAX_READABLE: usize = 4096;
 ///
 /// # Errors
 /// When the kernel has Landlock and refuses, as for lack of memory or descriptors.
-pub(super) fn confine(writable: &[PathBuf], unreadable: &[PathBuf]) -> io::Result<Option<u32>> {
-    let readable = beside(unreadable).unwrap_or_default();
+pub(super) fn confine(
+    writable: &[PathBuf],
+    unreadable: &[PathBuf],
+    shared: &[PathBuf],
+) -> io::Result<Option<u32>> {
+    let mut readable = beside(unreadable).unwrap_or_default();
     let mut handled = AccessFs::from_write(VERSION);
     if !readable.is_empty() {
         handled |= AccessFs::ReadFile;
+        readable.extend_from_slice(shared);
     }
     let mut ruleset = Ruleset::default()
         .handle_access(handled)

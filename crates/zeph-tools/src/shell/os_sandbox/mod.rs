@@ -71,7 +71,7 @@ pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError>
         None => true,
     };
     let found = Enforcement {
-        landlock: landlock::confine(&plan.writable, &plan.unreadable)?,
+        landlock: landlock::confine(&plan.writable, &plan.unreadable, &plan.shared)?,
         seccomp: !plan.network && seccomp::cut_network()?,
         seatbelt: false,
     };
@@ -110,7 +110,7 @@ pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
 pub fn probe() -> io::Result<Enforcement> {
     let thread = thread::Builder::new().spawn(|| {
         Ok(Enforcement {
-            landlock: landlock::confine(&[], &[])?,
+            landlock: landlock::confine(&[], &[], &[])?,
             seccomp: seccomp::cut_network()?,
             seatbelt: seatbelt::is_there(),
         })
@@ -134,6 +134,7 @@ mod tests {
                 required,
                 hidden: None,
                 unreadable: Vec::new(),
+                shared: Vec::new(),
             };
             let found = Enforcement {
                 landlock,

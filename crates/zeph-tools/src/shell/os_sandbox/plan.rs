@@ -33,6 +33,8 @@ pub struct Plan {
     /// Files and directories whose files Landlock lets no command open for reading, real paths. It
     /// cannot exclude a path below a writable directory.
     pub unreadable: Vec<PathBuf>,
+    /// Directories in those that stay readable, real paths.
+    pub shared: Vec<PathBuf>,
 }
 
 impl Plan {
@@ -74,12 +76,14 @@ impl Plan {
             required,
             hidden: None,
             unreadable: Vec::new(),
+            shared: Vec::new(),
         })
     }
 
-    /// The plan with `private` unreadable, except for paths below a writable directory.
+    /// The plan with `private` unreadable, except for `shared` and for paths below a writable directory.
     #[must_use]
-    pub fn without_reading(mut self, private: &[PathBuf]) -> Self {
+    pub fn without_reading(mut self, private: &[PathBuf], shared: &[PathBuf]) -> Self {
+        self.shared = shared.to_vec();
         let outside = private.iter().filter(|path| !self.allows(path));
         self.unreadable = outside.cloned().collect();
         self

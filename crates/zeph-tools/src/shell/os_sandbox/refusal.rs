@@ -301,6 +301,7 @@ mod tests {
             required: false,
             hidden: None,
             unreadable: Vec::new(),
+            shared: Vec::new(),
         };
         let file = dir.path().join("x");
         let line = format!("bash: line 1: {}: Permission denied", file.display());

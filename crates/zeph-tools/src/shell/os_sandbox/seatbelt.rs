@@ -184,6 +184,7 @@ mod tests {
             required: false,
             hidden: None,
             unreadable: Vec::new(),
+            shared: Vec::new(),
         }
     }
 

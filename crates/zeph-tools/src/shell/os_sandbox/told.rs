@@ -108,6 +108,7 @@ mod tests {
             required: false,
             hidden: None,
             unreadable: Vec::new(),
+            shared: Vec::new(),
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
             let told = Told::new(plan.cloned(), Arc::default());

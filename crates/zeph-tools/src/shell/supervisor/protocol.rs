@@ -66,6 +66,8 @@ pub(super) struct Confinement {
     hidden: Option<Vec<Text>>,
     #[serde(default)]
     unreadable: Vec<Text>,
+    #[serde(default)]
+    shared: Vec<Text>,
 }
 
 impl From<&Plan> for Confinement {
@@ -80,6 +82,7 @@ impl From<&Plan> for Confinement {
                 .as_ref()
                 .map(|hidden| hidden.iter().map(text).collect()),
             unreadable: plan.unreadable.iter().map(text).collect(),
+            shared: plan.shared.iter().map(text).collect(),
         }
     }
 }
@@ -95,6 +98,7 @@ impl From<Confinement> for Plan {
                 .hidden
                 .map(|hidden| hidden.into_iter().map(path).collect()),
             unreadable: sent.unreadable.into_iter().map(path).collect(),
+            shared: sent.shared.into_iter().map(path).collect(),
         }
     }
 }
@@ -242,6 +246,7 @@ mod tests {
                 required: cut % 3 == 0,
                 hidden: (cut % 5 > 0).then(|| vec!["/a".into(); cut % 5]),
                 unreadable: vec!["/own".into(); cut % 3],
+                shared: vec!["/own/shared".into(); cut % 2],
             };
             let run = Run::new(7, &command, Some(&plan));
             let sent = run.confinement.clone().map(Plan::from);

@@ -403,7 +403,7 @@ async fn long_page_is_stored_and_shortened() {
     let lines: Vec<String> = (0..20_000).map(|at| format!("line number {at}")).collect();
     server.on("/html", page(format!("<p>{}</p>", lines.join("<br>"))));
     let kind = [("content-type", "text/plain")];
-    server.on("/text", answer("200 OK", &kind, &lines.join("\n")));
+    server.on("/text", answer("200 OK", &kind, lines.join("\n")));
     let check = async |tool: &'static str, params: Value| {
         let client = server.client(&ScrapeConfig::default(), AddressRule::PublicOrTestServer);
         let store = Arc::new(Stored::default());
