@@ -55,7 +55,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ),
         (
             "write",
-            json!({ "path": format!("{KEY}-{token}.txt"), "content": "x" }),
+            json!({ "path": format!("{token}.txt"), "content": "x" }),
         ),
         ("write", json!({ "path": "/etc/zeph-no", "content": both })),
         (

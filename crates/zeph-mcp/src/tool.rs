@@ -288,7 +288,7 @@ mod tests {
     /// Of MCP-1.
     #[test]
     fn without_names_of_arguments_any_are_taken() {
-        let raw = json!({"name": "t", "inputSchema": {"type": "object", "$schema": "x"}});
+        let raw = json!({"name": "t", "inputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"}});
         let found = listed(&server(""), &raw).unwrap();
         let expect = json!({"type": "object", "properties": {}, "additionalProperties": true});
         assert_eq!(*found.def.parameters, expect);

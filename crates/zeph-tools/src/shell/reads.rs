@@ -12,7 +12,9 @@ use globset::GlobMatcher;
 
 use super::os_sandbox::plan::resolve;
 use super::policy::{Named, Role, extract_paths, normal};
-use super::words::{braces_escaped, expand, literal, parts, percent_decoded, tokens};
+use super::words::{
+    any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
+};
 use crate::file::ReadRules;
 use crate::file::denied::{Bounds, Found, find};
 use crate::file::rules::{compile, literal as literal_path, plain_base};
@@ -207,11 +209,14 @@ impl Check<'_> {
         if text.to_ascii_lowercase().contains("file:") {
             let decoded = percent_decoded(text);
             let url = decoded.as_deref().unwrap_or(text);
-            let refusal = parts(url).into_iter().find_map(|part| {
-                let pattern = part.replace(['{', '}'], "*");
-                self.part(part, named)
-                    .or_else(|| self.pattern(&pattern, named))
-            });
+            let pattern = any_alternative(url);
+            let refusal = parts(url)
+                .into_iter()
+                .find_map(|part| self.part(part, named))
+                .or_else(|| {
+                    let mut patterns = parts(&pattern).into_iter();
+                    patterns.find_map(|part| self.pattern(part, named))
+                });
             if refusal.is_some() {
                 return refusal;
             }

@@ -132,6 +132,18 @@ pub(super) fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|_| is_encoded)
 }
 
+/// A URL with each `{…}` as `*`: curl requests every alternative.
+pub(super) fn any_alternative(url: &str) -> String {
+    let mut pattern = String::with_capacity(url.len());
+    let mut rest = url;
+    while let Some((before, after)) = rest.split_once('{') {
+        pattern.push_str(before);
+        pattern.push('*');
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    pattern + rest
+}
+
 /// The tokens of a program that may be names of files.
 pub(super) fn tokens(text: &str) -> Vec<&str> {
     text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))

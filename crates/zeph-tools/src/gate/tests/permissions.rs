@@ -444,7 +444,7 @@ fn paths_are_judged_where_they_lie_and_as_they_are_called() {
             ("write", path("b"), "ask"),
             ("write", path("a.md"), "ask"),
             ("write", path("secrets/key"), "deny"),
-            ("write", path("SecurityPatterns/new"), "deny"),
+            ("write", path("Secrets/new"), "deny"),
             ("write", path("src/../secrets/key"), "deny"),
             ("write", path("/w/p/secrets/key"), "deny"),
             ("write", path("link/key"), "deny"),
