@@ -19,7 +19,9 @@ use crate::file::place::open_regular;
 use crate::file::sandbox::PASS;
 use crate::file::witness::Stamps;
 
-/// Bytes of one ignore file that are read. A compiled rule takes up to 400 times its text.
+/// Bytes of one ignore file that are read.
+const MAX_READ_BYTES: u64 = 1 << 20;
+/// Bytes of the rules of one ignore file that apply. A compiled rule takes up to 400 times its text.
 const MAX_FILE_BYTES: usize = 64 * 1024;
 /// Bytes of ignore files whose rules one walk holds in memory at a time.
 const MAX_HELD_BYTES: usize = 192 * 1024;
@@ -179,26 +181,29 @@ fn parse(
         return Gitignore::empty();
     };
     stamps.content(&handle, file, &stat);
-    let limit = MAX_FILE_BYTES as u64 + 1;
-    if handle.take(limit).read_to_end(&mut text).is_err() {
+    if handle.take(MAX_READ_BYTES).read_to_end(&mut text).is_err() {
         stamps.spoil();
         return Gitignore::empty();
     }
-    let granted = held.take(text.len().min(MAX_FILE_BYTES));
-    if granted < text.len() {
-        let whole_lines = text[..granted].iter().rposition(|byte| *byte == b'\n');
-        text.truncate(whole_lines.map_or(0, |end| end + 1));
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.lines().filter(|line| glob::is_bounded(line));
+    let wanted: usize = lines.clone().map(str::len).sum();
+    let granted = held.take(wanted.min(MAX_FILE_BYTES));
+    if granted < wanted {
         tracing::warn!(
             file = %file.display(),
-            applied = text.len(),
+            granted,
             "an ignore file is too large: only the rules of its first bytes apply"
         );
     }
     let mut builder = GitignoreBuilder::new(path);
-    for line in String::from_utf8_lossy(&text).lines() {
-        if glob::is_bounded(line) {
-            let _ = builder.add_line(None, line.trim_start_matches('\u{FEFF}'));
+    let mut used = 0;
+    for line in lines {
+        used += line.len();
+        if used > granted {
+            break;
         }
+        let _ = builder.add_line(None, line.trim_start_matches('\u{FEFF}'));
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
