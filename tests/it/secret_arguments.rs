@@ -274,7 +274,6 @@ fn calls_of_the_user_show_no_secret() {
         &["policy", "explain", "bash", KEY],
         &["policy", "explain", "--json", "bash", KEY],
         &["--resume", KEY, "-p", "x"],
-        &["--model", KEY, "-p", "x"],
         &["--set", KEY, "-p", "x"],
         &["--no-such-flag", KEY],
         &["sessions", "list", "--no-such-flag", KEY],

@@ -64,7 +64,6 @@ fn only_a_single_key_answers_a_question() {
     terminal.type_keys("n");
     terminal.shows("The end.");
     assert!(!home.has("made"));
-    assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
 /// Proves PERM-7a, AGT-5a: single keys still answer at once, also with Enter after them.
@@ -195,12 +194,6 @@ fn a_plain_terminal_gets_no_escape_sequence() {
         terminal.shows(KEYS);
         terminal.type_keys("3");
         terminal.shows("Kept for good would be:");
-        terminal.type_keys("e");
-        terminal.shows("Enter takes the rule");
-        terminal.type_keys("\x1b");
-        terminal.until("the rules again", |text| {
-            text.matches("Kept for good").count() == 2
-        });
         terminal.type_keys("b");
         terminal.until("the keys again", |text| text.matches(KEYS).count() == 2);
         terminal.type_keys("1");
