@@ -209,6 +209,11 @@ impl Terminal {
         );
         // What it wrote last is read a little after it is gone.
         let raw = wait_for("the end of bracketed paste", || {
+            let before = self.raw.lock().unwrap().len();
+            std::thread::park_timeout(std::time::Duration::from_millis(150));
+            if before != self.raw.lock().unwrap().len() {
+                return None;
+            }
             let raw = String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned();
             let (on, off) = (raw.rfind("\x1b[?2004h"), raw.rfind("\x1b[?2004l"));
             (on < off || on.is_none()).then_some(raw)
