@@ -159,13 +159,6 @@ fn a_signal_elsewhere_restores_the_terminal() {
     }
 }
 
-/// A terminal that understands no escape sequences.
-const DUMB: [&[(&str, Option<&str>)]; 3] = [
-    &[("TERM", Some("dumb"))],
-    &[("TERM", None)],
-    &[("TERM", Some("")), ("NO_COLOR", Some("1"))],
-];
-
 /// Proves CLI-3: `NO_COLOR` leaves no colour, and the line editor works.
 #[test]
 fn no_color_leaves_no_colour() {
