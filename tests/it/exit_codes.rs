@@ -7,7 +7,7 @@ use crate::rig::{Home, is_running, wait_for};
 /// A date that there is not.
 const NO_DATE: &str = "2026-13-45";
 
-/// Proves CLI-3: a mistake in the command line or in its input ends with 2, and says what is wrong.
+/// Proves CLI-3: a mistake in the command line or in its input ends with 2, and names the mistake.
 #[test]
 fn wrong_usage_ends_with_2() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"\n");
@@ -171,7 +171,7 @@ fn interruptions_end_with_130() {
     }
 }
 
-/// Proves CLI-3: a reader that goes away is no failure, and nothing is said of it.
+/// Proves CLI-3: a reader that closes the pipe is not a failure, and nothing is printed.
 #[test]
 fn a_closed_pipe_is_silent_in_every_command() {
     let home = Home::scripted("[[steps]]\nrepeat = 9\ntext = \"ok\"\n");

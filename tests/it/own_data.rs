@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::rig::{Home, assert_has};
 use crate::tools_call::call;
 
-/// What a database begins with; the copies in it are compressed.
+/// The first bytes of a database; the copies in it are compressed.
 const MAGIC: &str = "SQLite format 3";
 
 /// A home with a denied file whose copy is in the undo journal.

@@ -159,7 +159,7 @@ fn calls_have_the_phase_of_their_call_site() {
         assert_eq!(phases.collect::<Vec<_>>(), expect, "{args:?} {more}");
     };
     check(&[], vec![good(), good()], "", &["executor", "executor"]);
-    // After a reflection the model checks what it took for granted, for one answer.
+    // After a reflection the phase is `verifier`, for one response.
     check(
         &[],
         vec![bad(), good(), good()],

@@ -1,4 +1,4 @@
-//! Secrets in the arguments of calls, and in what the model and the user say: no output, no log and no
+//! Secrets in the arguments of calls, and in text of the model and of the user: no output, no log and no
 //! store holds the key of a provider, and patterns of secrets are shown only where a user decides.
 
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ fn stored(home: &Home) -> String {
     text
 }
 
-/// Looks at what the commands say of what is stored.
+/// Checks the output of the commands that show stored data.
 #[track_caller]
 fn nothing_is_told(home: &Home) {
     holds_no_key("the data folder", &stored(home));

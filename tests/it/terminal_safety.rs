@@ -29,7 +29,7 @@ fn only_a_single_key_answers_a_question() {
     );
     let mut terminal = Terminal::start(&home, &[]);
     terminal.prompts("");
-    // What was typed before the question does not answer it either.
+    // Text typed before the question does not answer it either.
     terminal.type_keys("go\ry");
     terminal.shows(KEYS);
     let mut ignored = 0;

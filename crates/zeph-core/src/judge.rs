@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice};
+use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason};
 use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
 
 use crate::spending::SideUsage;
@@ -35,15 +35,8 @@ impl PolicyJudge for ModelJudge {
     async fn judge(&self, question: &Question) -> Result<String, JudgeError> {
         let messages = [Message::user(question.call.as_str())];
         let request = ChatRequest {
-            system: &question.system,
-            messages: &messages,
-            tools: &[],
-            tool_choice: ToolChoice::None,
-            cache_key: None,
-            response_schema: None,
-            json_object: false,
             max_output_tokens: Some(MOST_TOKENS),
-            history: None,
+            ..ChatRequest::alone(&question.system, &messages)
         };
         let answer = self.provider.chat_stream(request, &mut |_| ()).await;
         let answer = answer.map_err(|error| JudgeError::Failed(error.to_string()))?;

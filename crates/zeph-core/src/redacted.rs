@@ -46,7 +46,7 @@ impl RedactedChannel {
 impl Channel for RedactedChannel {
     fn emit(&self, mut event: LoopbackEvent) {
         match &mut event {
-            // The agent redacts what the model says as it streams.
+            // The agent redacts the text of the model while it streams.
             LoopbackEvent::Text(_) | LoopbackEvent::Reasoning(_) => {}
             LoopbackEvent::ToolStarted { tool, params, .. } => {
                 self.text(tool);

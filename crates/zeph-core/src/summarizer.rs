@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason, ToolChoice};
+use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason};
 use zeph_tools::overflow::summary::{Excerpt, OutputSummarizer};
 
 use crate::agent::reformat::fenced;
@@ -58,15 +58,8 @@ impl OutputSummarizer for ModelSummarizer {
         );
         let messages = [Message::user(prompt)];
         let request = ChatRequest {
-            system: SYSTEM,
-            messages: &messages,
-            tools: &[],
-            tool_choice: ToolChoice::None,
-            cache_key: None,
-            response_schema: None,
-            json_object: false,
             max_output_tokens: Some(MAX_TOKENS),
-            history: None,
+            ..ChatRequest::alone(SYSTEM, &messages)
         };
         let mut ignore = |_| ();
         let answer = self.provider.chat_stream(request, &mut ignore);

@@ -171,7 +171,6 @@ mod tests {
     use super::*;
     use crate::message::Message;
     use crate::scripted::{Scenario, ScriptedProvider};
-    use crate::tool::ToolChoice;
 
     /// A provider that plays these steps.
     fn scripted(name: &str, steps: &[&str]) -> Arc<dyn LlmProvider> {
@@ -185,17 +184,7 @@ mod tests {
 
     async fn ask(provider: &Fallback) -> (Result<String, LlmError>, Vec<String>) {
         let messages = [Message::user("Hi")];
-        let request = ChatRequest {
-            system: "",
-            messages: &messages,
-            tools: &[],
-            tool_choice: ToolChoice::None,
-            cache_key: None,
-            response_schema: None,
-            json_object: false,
-            max_output_tokens: None,
-            history: None,
-        };
+        let request = ChatRequest::alone("", &messages);
         let mut notices = Vec::new();
         let answer = provider
             .chat_stream(request, &mut |event| {

@@ -38,6 +38,24 @@ pub struct ChatRequest<'a> {
     pub history: Option<HistoryId>,
 }
 
+impl<'a> ChatRequest<'a> {
+    /// A request outside of a conversation: without tools, without a cache key, with free text as the answer.
+    #[must_use]
+    pub fn alone(system: &'a str, messages: &'a [Message]) -> Self {
+        Self {
+            system,
+            messages,
+            tools: &[],
+            tool_choice: ToolChoice::None,
+            cache_key: None,
+            response_schema: None,
+            json_object: false,
+            max_output_tokens: None,
+            history: None,
+        }
+    }
+}
+
 /// See [`ChatRequest::history`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HistoryId(u64);
@@ -244,17 +262,7 @@ pub trait LlmProvider: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`LlmProvider::chat_stream`].
     async fn chat(&self, system: &str, messages: &[Message]) -> Result<String, LlmError> {
-        let request = ChatRequest {
-            system,
-            messages,
-            tools: &[],
-            tool_choice: ToolChoice::None,
-            cache_key: None,
-            response_schema: None,
-            json_object: false,
-            max_output_tokens: None,
-            history: None,
-        };
+        let request = ChatRequest::alone(system, messages);
         let response = self.chat_stream(request, &mut |_| ()).await?;
         Ok(response.into_message().text())
     }

@@ -2,7 +2,7 @@
 #![deny(missing_docs)]
 //! # Map
 //! - [`store`]: the database: opening it, versions of its tables, checkpoints.
-//! - [`conversation`]: sessions; [`messages`]: what is said in them; [`message_search`]: search in it.
+//! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
 //! - [`seen`]: what a session has seen of files, behind `zeph_tools::SeenFiles`.

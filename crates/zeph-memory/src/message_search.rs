@@ -13,7 +13,7 @@ use crate::store::Store;
 const EXCERPT_CHARS: usize = 500;
 /// Characters of an excerpt before the first word that was found.
 const CHARS_BEFORE_MATCH: usize = 120;
-/// Messages that are compared with the text as a whole if no word is found.
+/// Messages that are compared with the whole text if no word is found.
 const MAX_COMPARED: i64 = 200;
 
 /// A message of an earlier conversation that fits a search.
@@ -118,7 +118,7 @@ fn spoken(content: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The part of `text` around the first word of `query`, with `…` where something is missing.
+/// The part of `text` around the first word of `query`, with `…` for omitted text.
 fn excerpt(text: &str, query: &str) -> String {
     let lower = text.to_lowercase();
     let whole = query.trim().to_lowercase();

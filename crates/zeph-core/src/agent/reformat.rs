@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use zeph_llm::{ChatRequest, LlmProvider, Message, ToolChoice};
+use zeph_llm::{ChatRequest, LlmProvider, Message};
 use zeph_tools::reformat::{Misfit, Reformat};
 
 use crate::spending::SideUsage;
@@ -53,15 +53,9 @@ impl Reformat for Reformatter {
         let prompt = prompt(misfit)?;
         let messages = [Message::user(prompt)];
         let request = ChatRequest {
-            system: SYSTEM,
-            messages: &messages,
-            tools: &[],
-            tool_choice: ToolChoice::None,
-            cache_key: None,
-            response_schema: None,
             json_object: true,
             max_output_tokens: Some(MOST_TOKENS),
-            history: None,
+            ..ChatRequest::alone(SYSTEM, &messages)
         };
         let provider = self.provider.name();
         let answer = self.provider.chat_with_tools(request);

@@ -44,7 +44,7 @@ impl Agent {
         let runs: Vec<ToolUseRequest> = runs.cloned().collect();
         let mut batch = Batch::of(&runs, registry, &self.config);
         batch.suspects = self.suspects(&runs, registry);
-        // The model checks what it took for granted. An unattended or a planning caller keeps its phase.
+        // After a reflection, the model verifies its own call. An unattended or a planning caller keeps its phase.
         batch.phase = (reflecting && self.dispatcher.caller.phase == Phase::Executor)
             .then_some(Phase::Verifier);
         let held = self.skills.skills.held(self.history.session());

@@ -250,7 +250,7 @@ fn usage_counts_what_the_cache_had() {
     assert_eq!(counted(&[both[0].clone(), again]), expect);
     let nothing = [begin(json!({})), end("end_turn")];
     assert_eq!(counted(&nothing).input_tokens, 0);
-    // An absurd count is no count.
+    // An absurd count is ignored.
     let huge = begin(json!({"input_tokens": u64::MAX, "cache_read_input_tokens": u64::MAX}));
     assert_eq!(counted(&[huge, end("end_turn")]).input_tokens, 0);
 }

@@ -143,7 +143,7 @@ mod tests {
         check(r#""\ude00\ud83d""#, "\u{FFFD}\u{FFFD}");
         check(r#""\ud83d\u0041""#, "\u{FFFD}A");
         check(r#""\ud83d\n""#, "\u{FFFD}\n");
-        // An escaped backslash is no escape of a unit.
+        // After an escaped backslash, `u` is a letter.
         check(r#""\\ud83d""#, "\\ud83d");
         check(r#""\\\ud83d""#, "\\\u{FFFD}");
         check(r#""é\ud83d é""#, "é\u{FFFD} é");

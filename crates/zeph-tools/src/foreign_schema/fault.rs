@@ -84,7 +84,7 @@ fn collect(context: &[Vec<ValidationError<'static>>], found: &mut Vec<String>, n
     }
 }
 
-/// What is expected and what came, in a sentence.
+/// The expected value and the received one, in a sentence.
 fn message(error: &ValidationError<'_>, nested: usize) -> String {
     let pointer = error.instance_path().as_str();
     let value = error.instance().as_ref();

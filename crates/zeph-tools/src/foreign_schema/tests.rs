@@ -1,4 +1,4 @@
-//! Schemas of servers: what fits, what is repaired, what is refused.
+//! Tests of server schemas: valid arguments, repairs, refusals.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -239,7 +239,7 @@ fn arguments_are_checked_by_the_whole_schema() {
     );
 }
 
-/// Proves EXE-8: a wrong JSON type is told apart from a wrong value.
+/// Proves EXE-8: a wrong JSON type is distinguished from a wrong value.
 #[test]
 fn wrong_types_have_their_category() {
     let check = |property: Value, bad: Value, expect: Category| {

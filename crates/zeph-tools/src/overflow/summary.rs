@@ -27,7 +27,7 @@ pub trait OutputSummarizer: Send + Sync {
     /// The summary. Dropping the future cancels the request.
     ///
     /// # Errors
-    /// The reason why there is no summary.
+    /// The reason for a missing summary.
     async fn summarize(&self, excerpt: &Excerpt) -> Result<String, String>;
 }
 

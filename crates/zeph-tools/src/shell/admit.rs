@@ -124,7 +124,7 @@ impl Admission {
     }
 
     /// Refuses what is blocked on both paths, and asks on the normal one where nothing has been
-    /// agreed to. Returns the text that the shell runs: what was judged, in canonical form.
+    /// agreed to. Returns the text that the shell runs: the judged command in canonical form.
     ///
     /// # Errors
     /// A refusal, or the question.

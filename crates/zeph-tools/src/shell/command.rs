@@ -93,7 +93,7 @@ impl Commands {
     /// The command of a call, which runs `text`, with the environment of all skills and of this call's skill.
     ///
     /// # Errors
-    /// When there is no shell, `cwd` is not to be had, or `text` is too long.
+    /// When no shell is installed, `cwd` cannot be used, or `text` is too long.
     pub(super) fn prepare(
         &self,
         params: &BashParams,

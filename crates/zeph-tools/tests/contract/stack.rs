@@ -489,7 +489,7 @@ async fn executor_demand_is_honoured_by_the_permission_gate() {
         let refused = stack.execute_tool_call(&call, &no).await.unwrap_err();
         assert_eq!(refused.category(), Category::PolicyBlocked, "{what}");
         assert_eq!((ran("normal"), ran("confirmed")), (0, 1), "{what}");
-        // Nobody watches: the confirmation is skipped, and the call takes the confirmed path.
+        // The run is unattended: the confirmation is skipped, and the call takes the confirmed path.
         let mut unattended = call.clone();
         unattended.phase = Phase::Autonomous;
         stack.execute_tool_call(&unattended, &alone).await.unwrap();

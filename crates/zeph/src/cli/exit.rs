@@ -83,7 +83,7 @@ impl Exit {
     }
 }
 
-/// A mistake in the command line or in what it names as input.
+/// A mistake in the command line or in an input that it names.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 

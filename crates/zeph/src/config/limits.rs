@@ -10,6 +10,7 @@ use super::error::ConfigError;
 use super::layer::{Layer, get};
 use super::old_keys::set_value;
 use super::origin::{Origin, Provenance};
+use super::values::number;
 
 /// A value, its limit, and whether a larger value is an error. Without one the limit applies at run time.
 const LIMITS: &[(&str, &str, bool)] = &[
@@ -64,11 +65,6 @@ pub(super) fn contradictions(table: &Table, provenance: &Provenance) -> Vec<Conf
 }
 
 fn exceeds(value: &Value, limit: &Value) -> bool {
-    let number = |value: &Value| match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        _ => None,
-    };
     matches!((number(value), number(limit)), (Some(value), Some(limit)) if value > limit)
 }
 

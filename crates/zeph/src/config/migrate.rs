@@ -60,7 +60,7 @@ fn migrated(text: &str, file: &Path, layer: FileLayer) -> Result<Option<String>,
     }
 }
 
-/// What a text says.
+/// The values of a configuration text.
 struct Meaning {
     /// The values before old keys are replaced.
     layer: toml::Table,

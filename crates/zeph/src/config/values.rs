@@ -1,4 +1,4 @@
-//! Access to values of TOML for the rules about a project's file.
+//! Access to values of TOML, for limits and for the rules about a project's file.
 
 use toml::{Table, Value};
 

@@ -42,7 +42,7 @@ pub(crate) fn json_lines(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(for_terminal(serde_json::to_string_pretty(&value)?))
 }
 
-/// JSON of what is stored, which holds the words of models, commands and users: without the values of
+/// JSON of stored data, which contains text of models, commands and users: without the values of
 /// all secrets.
 pub(crate) fn stored_json(value: &impl Serialize) -> serde_json::Result<String> {
     let mut value = serde_json::to_value(value)?;

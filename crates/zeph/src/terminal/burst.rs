@@ -31,7 +31,7 @@ pub(super) enum Input {
     Interrupt,
     /// Something else: several keys, a paste, an arrow.
     Other,
-    /// The terminal is gone, or nobody waits for the answer.
+    /// The terminal is gone, or no caller waits for the answer.
     End,
 }
 
@@ -132,7 +132,7 @@ impl Burst {
     }
 }
 
-/// Whether nobody waits for the answer any more, or the terminal is gone.
+/// Whether no caller waits for the answer any longer, or the terminal is gone.
 fn is_over(terminal: &impl AsFd, stop: &OwnedFd) -> rustix::io::Result<bool> {
     let mut fds = [
         PollFd::new(stop, PollFlags::IN),

@@ -160,7 +160,7 @@ pub(super) enum Show<'a> {
     Text(&'a str),
 }
 
-/// Tells how a question is answered, after input that answers nothing.
+/// Shows how to answer a question, after input that answers nothing.
 const ONE_KEY: &str = "\n  ignored: a question takes one key, pressed alone\n";
 
 /// The whole dialog. Output modes are left alone, so that others may write meanwhile.
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Proves AGT-5a, PERM-7a: a key acts without Enter. What was typed before the question does not.
+    /// Proves AGT-5a, PERM-7a: a key acts without Enter. Keys typed before the question do not.
     #[test]
     fn one_key_answers() {
         let check = |typed, reason, pressed: Pressed| {
@@ -403,7 +403,7 @@ mod tests {
         check("5", "grün\n", Pressed::No(Some("grün".to_owned())));
     }
 
-    /// Proves PERM-7, PERM-7a: text that holds the key of an answer is no answer, and the question
+    /// Proves PERM-7, PERM-7a: text that contains the key of an answer does not answer, and the question
     /// stays open for one.
     #[test]
     fn text_does_not_answer() {

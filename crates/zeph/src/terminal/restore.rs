@@ -14,7 +14,7 @@ static FOUND: OnceLock<Option<Termios>> = OnceLock::new();
 /// Whether the terminal marks pastes for a question.
 static MARKS_PASTES: AtomicBool = AtomicBool::new(false);
 
-/// Has the terminal mark what is pasted.
+/// Makes the terminal mark pasted text.
 pub(super) const MARK_PASTES: &str = "\x1b[?2004h";
 /// Ends [`MARK_PASTES`].
 pub(super) const LEAVE_PASTES: &str = "\x1b[?2004l";

@@ -30,7 +30,7 @@ enum State {
 }
 
 impl Sanitizer {
-    /// The part of `c` that is no escape sequence.
+    /// The part of `c` that is not an escape sequence.
     fn step(&mut self, c: char) -> Option<char> {
         if c == '\n' {
             self.state = State::Ground;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use zeph_llm::{
-    ChatRequest, ChatResponse, LlmError, LlmProvider, Message, MessagePart, StopReason, ToolChoice,
+    ChatRequest, ChatResponse, LlmError, LlmProvider, Message, MessagePart, StopReason,
 };
 
 use crate::agent::history::Row;
@@ -54,15 +54,8 @@ pub(super) async fn sum_up(
     let prompt = prompt(known, rows, bytes.saturating_sub(known.len()));
     let messages = [Message::user(prompt)];
     let request = ChatRequest {
-        system: SYSTEM,
-        messages: &messages,
-        tools: &[],
-        tool_choice: ToolChoice::None,
-        cache_key: None,
-        response_schema: None,
-        json_object: false,
         max_output_tokens: u32::try_from(answer).ok(),
-        history: None,
+        ..ChatRequest::alone(SYSTEM, &messages)
     };
     let response = provider.chat_with_tools(request).await?;
     let usage = response.usage();

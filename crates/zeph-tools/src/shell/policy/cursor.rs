@@ -113,7 +113,7 @@ pub(super) struct Cursor<'t> {
     pub(super) nesting: usize,
     /// Whether the text sets `IFS`, so that its value is not known.
     pub(super) sets_ifs: bool,
-    /// The canonical text of what was read.
+    /// The canonical text of the part that was read.
     pub(super) out: Canonical,
 }
 

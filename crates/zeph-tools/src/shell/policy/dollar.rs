@@ -134,7 +134,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// What is between `${` and `}` may calculate, set a variable, or expand a text again.
+    /// The text between `${` and `}` may calculate, set a variable, or expand a text again.
     fn evaluated(&self, inner: &str) -> Result<(), SyntaxError> {
         if inner.ends_with("@P") {
             return Err(self.fail("`${…@P}`, which expands a text again, is not supported"));

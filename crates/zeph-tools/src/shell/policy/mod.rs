@@ -47,6 +47,7 @@ mod script;
 mod setters;
 mod shell_call;
 mod shells;
+mod stdin_readers;
 mod targets;
 pub(crate) mod tree;
 mod unconfined;

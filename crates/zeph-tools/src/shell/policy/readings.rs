@@ -8,7 +8,7 @@ use super::tree::Assignment;
 use super::values::Possible;
 use super::word::{Atom, Word, from_atoms};
 
-/// In how many ways the words of one command are read.
+/// The most readings of the words of one command.
 const MAX_READINGS: usize = 64;
 
 /// One reading of the words of a command.
@@ -131,7 +131,7 @@ impl Decider<'_> {
             .collect()
     }
 
-    /// Calls `judge` with each way to read `words`, and adds what is decided of all of them.
+    /// Calls `judge` with each reading of `words`, and combines the verdicts.
     pub(super) fn each_reading(
         &mut self,
         words: &[Word],

@@ -1,7 +1,7 @@
 //! Assignments, loops and calls: the values of variables that commands see.
 
 use super::blocklist::name_of;
-use super::decide::{Around, Decider, Input};
+use super::decide::{Around, Decider};
 use super::effects::Effects;
 use super::named::Role;
 use super::setters::is_special;
@@ -220,19 +220,5 @@ impl Decider<'_> {
             self.aliases.insert(word.prefix()[..at].to_owned(), text);
         }
         self.later -= 1;
-    }
-
-    /// A script that a shell reads from its input.
-    pub(super) fn input_script(&mut self, name: &str, text: &str, around: &Around) {
-        if super::reading::parse(text).is_ok_and(|list| super::inputs::reads_input(&list)) {
-            self.ask(format!(
-                "a command of the script that `{name}` reads may read it as well"
-            ));
-        }
-        let inside = Around {
-            input: Input::Data { download: false },
-            ..around.clone()
-        };
-        self.script(name, text, &inside);
     }
 }

@@ -324,7 +324,7 @@ impl Values {
     }
 }
 
-/// The value of `${NAME OPERATOR}` of a variable with the value `text`, if it can be told.
+/// The value of `${NAME OPERATOR}` of a variable with the value `text`, if it can be computed.
 fn operate(text: &str, operator: &str) -> Option<String> {
     let is_plain = |text: &str, also: &str| {
         let plain = |c: char| c.is_alphanumeric() || "_./-+,@%=".contains(c) || also.contains(c);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use super::command;
 use crate::shell::policy::Parsed;
 
-/// What a script did: its exit code, its output, and the files that it left.
+/// The effects of a script: its exit code, its output, and the files that it left.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     code: Option<i32>,

@@ -19,7 +19,7 @@ use crate::shell::policy::{ShellPolicy, Start, Verdict};
 struct Wrapper {
     name: &'static str,
     options: &'static [&'static str],
-    /// Choices of operands; an empty text stands for none.
+    /// Choices of operands; an empty text means no operand.
     operands: &'static [&'static str],
 }
 
