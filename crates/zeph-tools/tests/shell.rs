@@ -691,8 +691,11 @@ async fn a_flood_of_output_moves_neither_memory_nor_the_channel() {
     let cx = CallContext::new(CancellationToken::new(), sink.clone(), Answer::Nobody);
     shell.ok("true").await;
     let before = peak();
-    let command = "echo first; yes 'a line of text' | head -c 200000000; \
-                   head -c 100000000 /dev/zero | tr '\\0' 'x' >&2; echo; echo last";
+    let line = "a line of text ".repeat(8);
+    let command = format!(
+        "echo first; yes '{line}' | head -c 90000000; \
+         head -c 60000000 /dev/zero | tr '\\0' 'x' >&2; echo; echo last"
+    );
     let output = shell
         .call_in(json!({ "command": command }), &cx)
         .await

@@ -61,8 +61,13 @@ impl Candidates {
         self.0 |= 1 << row;
     }
 
-    fn iter(self) -> impl Iterator<Item = usize> {
-        (0..ROWS.len()).filter(move |row| self.0 >> row & 1 == 1)
+    fn iter(mut self) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(move || {
+            let row = self.0.trailing_zeros();
+            // Clears the lowest bit.
+            self.0 &= self.0.checked_sub(1)?;
+            Some(row as usize)
+        })
     }
 }
 
