@@ -6,6 +6,31 @@ use super::quote::{Mode, RawWord};
 use super::tree::Command;
 use super::word::{Atom, Word, single};
 
+/// Variables to which bash assigns the result of a calculation.
+pub(super) const CALCULATED: &[&str] = &[
+    "HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM",
+];
+/// Builtins that evaluate a text in parentheses as an array.
+const EVALUATES: &[&str] = &["declare", "local", "readonly", "typeset"];
+
+/// Whether an argument of `declare` and its like could be a text that bash evaluates as an array. The argument is
+/// written otherwise than `NAME=(…)`; `array` says whether an option makes arrays.
+pub(super) fn evaluates_array(by: &str, argument: &Word, array: bool) -> bool {
+    let text = argument.prefix();
+    if !EVALUATES.contains(&by) || text.starts_with('-') {
+        return false;
+    }
+    match argument.known() {
+        Some(text) => {
+            let code = ["$", "`", "<(", ">("]
+                .iter()
+                .any(|code| text.contains(code));
+            text.contains("=(") && code
+        }
+        None => array || text.contains("=("),
+    }
+}
+
 impl Cursor<'_> {
     /// The name of the assignment that begins here, and its text up to the `=`, which is then passed.
     pub(super) fn assignment(&mut self) -> Result<Option<(String, String)>, SyntaxError> {
@@ -38,6 +63,9 @@ impl Cursor<'_> {
                     self.only_bash("such an assignment");
                 }
                 left.push('=');
+                if CALCULATED.contains(&name.as_str()) {
+                    self.calculates();
+                }
                 self.out.put(&left);
                 return Ok(Some((name, left)));
             }

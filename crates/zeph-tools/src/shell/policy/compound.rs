@@ -1,5 +1,6 @@
 //! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
 
+use super::assign::CALCULATED;
 use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::{is_environment, is_telling};
 use super::parse::{is_name, plain};
@@ -186,6 +187,9 @@ impl Cursor<'_> {
             };
             if is_telling(&name) {
                 return Err(self.fail("a loop over a variable that decides what runs"));
+            }
+            if CALCULATED.contains(&name.as_str()) {
+                self.calculates();
             }
             lists.extend(looped(name.clone()));
             let mut listed = false;

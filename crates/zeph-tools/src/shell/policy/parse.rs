@@ -1,12 +1,13 @@
 //! Reads the commands of bash: a strict recursive descent. What it does not know is an error, so
 //! that nothing runs which was understood differently here than by the shell.
 
+use super::assign::evaluates_array;
 use super::compound::COMPOUND;
 use super::cursor::{Cursor, SyntaxError, ends_word};
 use super::dialect::MODIFIERS;
 use super::quote::{Mode, RawWord};
 use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
-use super::word::{Atom, Word, expand};
+use super::word::{Atom, Word, expand, single};
 
 /// Words with a meaning of their own where a command begins.
 const RESERVED: &[&str] = &[
@@ -241,6 +242,8 @@ impl Cursor<'_> {
         let mut command = plain(Kind::Expression);
         let mut assignments = Vec::new();
         let mut words: Vec<Word> = Vec::new();
+        // Arguments that are not written as arrays.
+        let mut texts: Vec<Word> = Vec::new();
         let start = self.at;
         loop {
             self.skip_blanks();
@@ -277,6 +280,7 @@ impl Cursor<'_> {
                 command
                     .substitutions
                     .extend(super::arithmetic::substitution(subscript));
+                let written = self.peek() == Some(b'(');
                 let word = self.value(&mut command)?;
                 if words.is_empty() {
                     assignments.push(Assignment {
@@ -286,7 +290,11 @@ impl Cursor<'_> {
                         word,
                     });
                 } else {
-                    words.push(word.after_text(&target));
+                    let word = word.after_text(&target);
+                    if !written {
+                        texts.push(word.clone());
+                    }
+                    words.push(word);
                 }
                 continue;
             }
@@ -306,6 +314,7 @@ impl Cursor<'_> {
                 without_braces(&mut raw.atoms);
             }
             let before = words.len();
+            texts.push(single(&raw.atoms, false));
             words.extend(expand(&raw.atoms, substituted));
             if words.len() != before + 1 && raw.atoms.iter().any(|atom| atom.is('{')) {
                 self.only_bash("braces");
@@ -331,6 +340,17 @@ impl Cursor<'_> {
             && self.at == start
         {
             return Err(self.unexpected());
+        }
+        if let Some(by) = words.first().and_then(Word::known) {
+            let is_array = |word: &Word| {
+                let text = word.prefix();
+                text.starts_with('-') && text.contains(['a', 'A'])
+            };
+            let array = words.iter().any(is_array);
+            if texts.iter().any(|word| evaluates_array(by, word, array)) {
+                self.budget
+                    .doubt(format!("`{by}` evaluates the text of an array again"));
+            }
         }
         command.kind = Kind::Simple { assignments, words };
         Ok(command)

@@ -1,7 +1,7 @@
 //! Reads one word: quotes, escapes, expansions, and what is substituted into it.
 
 use super::cursor::{Cursor, SyntaxError, ends_word};
-use super::evaluated::{Fragments, Signs, atoms_have_subscript, fragments, has_subscript};
+use super::evaluated::{Fragments, Signs, atoms_have_subscript, fragments};
 use super::tree::{Construct, List, Substitution};
 use super::word::{Atom, Word};
 
@@ -102,10 +102,10 @@ impl<'t> Cursor<'t> {
                     if self.rest()[1..].starts_with("\\\n") {
                         return Err(self.fail("a line break inside of an operator"));
                     }
-                    let descriptor = word.bare_text();
-                    if descriptor.is_some_and(|text| {
-                        text.len() > 2 && text.starts_with('{') && text.ends_with('}')
-                    }) {
+                    let last = word.atoms.len().saturating_sub(1);
+                    let is =
+                        |at: usize, wanted| word.atoms.get(at).is_some_and(|atom| atom.is(wanted));
+                    if last > 1 && is(0, '{') && is(last, '}') {
                         return Err(self.fail("a descriptor in a variable that is not plain"));
                     }
                     break;
@@ -285,10 +285,8 @@ impl<'t> Cursor<'t> {
                 b'\'' if brace => {
                     self.at += 1;
                     let text = self.single_quoted()?;
-                    if has_subscript(text.chars()) {
-                        self.has_subscript();
-                    }
                     self.out.quoted(text);
+                    quoted(text, &mut word.atoms);
                 }
                 b'<' | b'>' if brace && self.is_process_substitution() => {
                     if quoted_here {

@@ -160,7 +160,7 @@ impl Cursor<'_> {
             Some(_) if stdout => {
                 // Bash expands such a target twice; the canonical form is expanded once.
                 self.only_bash("`>&` before a file");
-                if target.prefix().contains(['$', '`']) {
+                if target.prefix().contains(['$', '`', '(']) {
                     self.budget.doubt(TWICE);
                 }
                 let file = self.out.since(written);

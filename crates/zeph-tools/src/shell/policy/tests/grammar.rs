@@ -406,6 +406,17 @@ impl Scripts {
             104 => format!("99999999999>f {name}"),
             105 => format!("declare -A a; a[<({name})]=1; unset 'a[<({name})]'"),
             106 => format!("sh -c '((  {name} ) )'; sh -c 'echo a &> f {name}'"),
+            107 => format!("declare -a {n}='($({name}))'"),
+            108 => format!("declare -A '{n}=([x]=$({name}))'"),
+            109 => format!("{n}='($({name}))'; declare -a a=\"${n}\""),
+            110 => format!("f() {{ local -a 'a=(<({name}))'; }}; f; readonly -a b='(`{name}`)'"),
+            111 => format!("{n}=(1); declare {n}='($({name}))'"),
+            112 => format!("echo ${{{n}['$({name})']}} ${{{n}[\"\\$({name})\"]}}"),
+            113 => format!("{n}=(['$({name})']=1 [a['$({name})']]=2)"),
+            114 => format!("RANDOM='{n}[$({name})]'; OPTIND='{n}[$({name})]'"),
+            115 => format!("exec {{{n}['$({name})']}}>f"),
+            116 => format!("echo a >&'<({name})'; echo a >&\">({name})\""),
+            117 => format!("{n}=1; echo \"${{{n}#<({name})}}\" \"${{{n}//1/<({name})}}\""),
             _ => format!("sh -c '[[ a && {name} ]]'; dash -c 'echo {{a,b}} |& {name}'"),
         }
     }
