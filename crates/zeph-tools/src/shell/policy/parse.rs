@@ -314,7 +314,9 @@ impl Cursor<'_> {
                 without_braces(&mut raw.atoms);
             }
             let before = words.len();
-            texts.push(single(&raw.atoms, false));
+            if declares {
+                texts.push(single(&raw.atoms, false));
+            }
             words.extend(expand(&raw.atoms, substituted));
             if words.len() != before + 1 && raw.atoms.iter().any(|atom| atom.is('{')) {
                 self.only_bash("braces");
@@ -341,7 +343,9 @@ impl Cursor<'_> {
         {
             return Err(self.unexpected());
         }
-        if let Some(by) = words.first().and_then(Word::known) {
+        if !texts.is_empty()
+            && let Some(by) = words.first().and_then(Word::known)
+        {
             let is_array = |word: &Word| {
                 let text = word.prefix();
                 text.starts_with('-') && text.contains(['a', 'A'])

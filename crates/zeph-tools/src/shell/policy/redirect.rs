@@ -207,6 +207,9 @@ impl Cursor<'_> {
 
     /// Passes over the descriptor before a redirection: `2>`, `{name}>`. Empty, at the same place, when there is none.
     fn descriptor(&mut self) -> Result<String, SyntaxError> {
+        if !matches!(self.peek(), Some(b'{' | b'0'..=b'9')) {
+            return Ok(String::new());
+        }
         let at = self.at;
         let mut text = String::new();
         while let Some(byte) = self.peek()
