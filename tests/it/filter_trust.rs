@@ -83,7 +83,7 @@ fn what_is_not_trusted_is_not_used_and_that_is_said() {
     );
     assert_has(&said, &[UNTRUSTED]);
     let explained = home.zeph(["filter", "explain", "acme build"]).code(0);
-    assert_has(&explained.stdout, &["no rule is for it"]);
+    assert_has(&explained.stdout, &["no rule for this command"]);
     assert_has(&explained.stderr, &[UNTRUSTED]);
     let verified = home.zeph(["filter", "verify"]).code(0);
     assert!(!verified.stdout.contains("acme"), "{verified}");
@@ -152,7 +152,7 @@ fn what_is_trusted_is_used() {
     };
     assert_has(&explain("below"), &["rule: acme"]);
     home.write("below/.git/HEAD", "");
-    assert_has(&explain("below"), &["no rule is for it"]);
+    assert_has(&explain("below"), &["no rule for this command"]);
 }
 
 /// Proves OUT-12: the pin is the content's; what changed is shown against what was trusted.
@@ -425,7 +425,7 @@ fn the_configuration_does_not_lead_past_trust() {
     home.write(".zeph/config.toml", "");
     let unused = |flags: &[&str]| {
         let output = explain(flags).code(0);
-        assert_has(&output.stdout, &["no rule is for it"]);
+        assert_has(&output.stdout, &["no rule for this command"]);
         assert_has(&output.stderr, &[UNTRUSTED]);
     };
     // The file beside the configuration is the project's when the configuration is.

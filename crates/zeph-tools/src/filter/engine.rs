@@ -8,21 +8,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::but_for_digits;
 use super::command::Subject;
-use super::confidence::FilterConfidence;
-use super::facts::Guard;
 use super::habits::Habits;
-use super::kept::{Kept, KeptLine};
-use super::line::{Block, End, Line, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
-use super::notice::LeftOut;
-use super::removed::Removed;
 use super::rule::Rule;
 use super::rulebook::RuleBook;
-use super::sanitize::Sanitizer;
-use super::strategy::{self, Chain};
-use crate::secrets::Piece;
+use super::run::{FilterRun, NO_RULE};
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
@@ -36,11 +27,13 @@ pub struct FilterPipeline {
 /// What is done with an output.
 #[derive(Debug, Clone)]
 pub enum Plan {
-    /// It is sanitized, and nothing else: it was asked for in full, or filters are off.
+    /// It is sanitized, and nothing else: filters are off.
     Plain,
+    /// It was asked for in full: it is sanitized, and grouped only if it is too long.
+    InFull,
     /// A rule is for it.
     Rule(Arc<Rule>),
-    /// No rule is for it: it stays as it is unless it is long.
+    /// No rule is for it: from 100 lines on, lines of equal shape are grouped.
     Unknown,
 }
 
@@ -84,12 +77,21 @@ impl FilterPipeline {
         // What goes to a file is not what is read.
         let subject = Subject::of(command).filter(|subject| !subject.redirected);
         match subject {
-            Some(subject) if subject.is_asked_in_full() => Plan::Plain,
+            Some(subject) if subject.is_asked_in_full() => Plan::InFull,
             Some(subject) => match self.book.find(&subject.text) {
                 Some(rule) if !self.habits().is_relaxed(&rule.name) => Plan::Rule(Arc::clone(rule)),
-                _ => Plan::Unknown,
+                _ => self.unknown(),
             },
-            None => Plan::Unknown,
+            None => self.unknown(),
+        }
+    }
+
+    /// The plan for an output without a rule. If grouped output did not suffice before, it is grouped only if it is too
+    /// long.
+    fn unknown(&self) -> Plan {
+        match self.habits().is_relaxed(NO_RULE) {
+            true => Plan::InFull,
+            false => Plan::Unknown,
         }
     }
 
@@ -130,358 +132,11 @@ impl FilterPipeline {
     }
 }
 
-/// The output of one command on its way through the filters.
-pub struct FilterRun {
-    sanitizer: Sanitizer,
-    lines: Lines,
-}
-
-/// What takes lines.
-struct Lines {
-    plan: Plan,
-    max_chars: usize,
-    metrics: Arc<FilterMetrics>,
-    main: Option<Branch>,
-    on_failure: Option<Branch>,
-    plain: Kept,
-    guard: Guard,
-    /// The forms of the lines, for a rule that removes all of them.
-    removed: Removed,
-    /// Those of the lines of a block, but for their digits.
-    hashes: Vec<u64>,
-    /// A line without its ids; its memory is used again.
-    masked: Vec<u8>,
-    count: u64,
-    blank: u64,
-    last: u64,
-    bytes: u64,
-}
-
-/// A chain of strategies and what it keeps.
-struct Branch {
-    chain: Chain,
-    kept: Kept,
-}
-
-/// What strategies were for the lines that they chose.
-struct Chosen {
-    /// The whole text where it is there, which is read instead when they made nothing shorter.
-    whole: Option<Kept>,
-    /// The worst confidence among them.
-    worst: FilterConfidence,
-}
-
-/// What is read of an output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filtered {
-    /// The text, without the notice; no line break at its end.
-    pub text: String,
-    /// The rule that was used.
-    pub rule: Option<String>,
-    /// How well it understood; of an output without a rule whether it was cut.
-    pub confidence: FilterConfidence,
-    /// What is not in the text.
-    pub left_out: Option<LeftOut>,
-    /// Text that had been visible was overwritten by what followed: states of a progress bar.
-    pub overwritten: bool,
-    /// Lines of the sanitized output, and of the text.
-    pub lines: (u64, u64),
-    /// Bytes of what was printed, and of the text.
-    pub bytes: (u64, u64),
-}
-
-impl Filtered {
-    /// Whether the raw output holds text that is not read: it has to be stored.
-    #[must_use]
-    pub fn lost_text(&self) -> bool {
-        self.left_out.is_some() || self.overwritten
-    }
-}
-
-impl FilterRun {
-    /// Follows `plan`; at most `max_chars` characters are read.
-    #[must_use]
-    pub fn new(plan: Plan, max_chars: usize, metrics: Arc<FilterMetrics>) -> Self {
-        let branch = |recipes: &[_]| Branch {
-            chain: Chain::start(recipes),
-            kept: Kept::new(max_chars),
-        };
-        let (main, on_failure) = match &plan {
-            Plan::Rule(rule) => (
-                Some(branch(&rule.strategies)),
-                rule.on_failure.as_deref().map(branch),
-            ),
-            Plan::Unknown => (Some(branch(&strategy::TEMPLATE)), None),
-            Plan::Plain => (None, None),
-        };
-        Self {
-            sanitizer: Sanitizer::new(),
-            lines: Lines {
-                plan,
-                max_chars,
-                metrics,
-                main,
-                on_failure,
-                plain: Kept::new(max_chars),
-                guard: Guard::default(),
-                removed: Removed::default(),
-                hashes: Vec::new(),
-                masked: Vec::new(),
-                count: 0,
-                blank: 0,
-                last: 0,
-                bytes: 0,
-            },
-        }
-    }
-
-    /// Takes more of what the command prints.
-    pub fn push(&mut self, text: &str) {
-        let Self { sanitizer, lines } = self;
-        lines.bytes += text.len() as u64;
-        sanitizer.take(text, lines);
-    }
-
-    /// Takes more of what the command prints, its secrets replaced.
-    pub fn push_piece(&mut self, piece: &Piece<'_, '_>) {
-        let Self { sanitizer, lines } = self;
-        lines.bytes += piece.text().len() as u64;
-        sanitizer.take_piece(piece, lines);
-    }
-
-    /// The command has ended with this exit code; `None` where it is not known.
-    #[must_use]
-    pub fn finish(mut self, exit_code: Option<i32>) -> Filtered {
-        let Self { sanitizer, lines } = &mut self;
-        sanitizer.end(lines);
-        let overwritten = sanitizer.dropped_visible();
-        self.lines.finish(exit_code, overwritten)
-    }
-}
-
-impl Take for Lines {
-    fn block(&mut self, block: Block<'_>) {
-        self.count += block.spans().len() as u64;
-        self.last = block.spans().last().map_or(self.last, |span| span.number);
-        let blank = block.lines().filter(|line| is_blank(line.text));
-        self.blank += blank.count() as u64;
-        let mut branches = self.main.iter().chain(&self.on_failure);
-        self.hashes.clear();
-        if branches.any(|branch| branch.chain.looks_at_hashes()) {
-            let masked = &mut self.masked;
-            let hash = |line: Line<'_>| {
-                but_for_digits::hash_without_ids(line.text, masked)
-                    .unwrap_or_else(|| but_for_digits::hash(line.text))
-            };
-            self.hashes.extend(block.lines().map(hash));
-        }
-        for line in block.lines() {
-            self.guard.see(line);
-            if matches!(self.plan, Plan::Rule(_)) {
-                self.removed.see(line);
-            }
-        }
-        if self.needs_plain() {
-            self.plain.keep_block(block);
-        }
-        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
-            branch.chain.block(block, &self.hashes, &mut branch.kept);
-        }
-    }
-
-    fn whole(&mut self, whole: Whole<'_>) -> bool {
-        self.count += whole.lines;
-        self.blank += whole.blank;
-        self.last = whole.first + whole.lines - 1;
-        for (text, number) in whole.text.split_terminator('\n').zip(whole.first..) {
-            self.guard.see(Line { number, text });
-        }
-        if self.needs_plain() {
-            self.plain.keep_whole(whole);
-        }
-        for branch in self.main.iter_mut().chain(&mut self.on_failure) {
-            if branch.chain.passes_on() {
-                branch.kept.keep_whole(whole);
-            }
-        }
-        true
-    }
-
-    /// Where no strategy looks at lines any more.
-    fn takes_whole(&self) -> bool {
-        let mut branches = self.main.iter().chain(&self.on_failure);
-        branches.all(|branch| branch.chain.has_given_up() || branch.chain.passes_on())
-    }
-}
-
-/// Whether nothing but blanks stands in a line.
-fn is_blank(text: &str) -> bool {
-    let shown = text.as_bytes().first().is_some_and(u8::is_ascii_graphic);
-    !shown && text.trim_ascii().is_empty()
-}
-
-impl Lines {
-    /// Whether what no strategy chose may be read: it is not where none of them can be mistaken any more.
-    fn needs_plain(&self) -> bool {
-        let mut branches = self.main.iter().chain(&self.on_failure);
-        let chosen = self.main.is_some() && branches.all(|branch| branch.chain.passes_on());
-        !chosen || !self.plain.is_cut()
-    }
-
-    fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> Filtered {
-        let end = End {
-            exit_code,
-            lines: self.count,
-        };
-        let branch = match (self.on_failure.take(), self.main.take()) {
-            (Some(on_failure), _) if end.failed() => Some(on_failure),
-            _ if !self.plain.is_cut() && matches!(self.plan, Plan::Unknown) => None,
-            (_, main) => main,
-        };
-        let whole = (!self.plain.is_cut()).then(|| self.plain.chars());
-        let plain = std::mem::replace(&mut self.plain, Kept::new(0));
-        let (mut confidence, kept) = match branch {
-            None if whole.is_some() => (FilterConfidence::Full, plain),
-            None => (FilterConfidence::Partial, plain),
-            Some(mut branch) => {
-                let outcome = branch.chain.finish(end, &mut branch.kept);
-                if outcome.mistaken {
-                    (outcome.confidence, plain)
-                } else {
-                    let (confidence, kept) = (outcome.confidence, branch.kept);
-                    let cut = kept.is_cut();
-                    let (restored, lines) = self.guarded(kept);
-                    let confidence = match restored || cut {
-                        true => confidence.and(FilterConfidence::Partial),
-                        false => confidence,
-                    };
-                    let chosen = Chosen {
-                        whole: whole.map(|_| plain),
-                        worst: outcome.worst,
-                    };
-                    return self.ended(confidence, lines, Some(chosen), overwritten);
-                }
-            }
-        };
-        let (restored, lines) = self.guarded(kept);
-        if restored {
-            confidence = confidence.and(FilterConfidence::Partial);
-        }
-        self.ended(confidence, lines, None, overwritten)
-    }
-
-    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
-    /// removed every line, the lines state the forms of the removed ones.
-    fn guarded(&self, mut kept: Kept) -> (bool, Vec<KeptLine>) {
-        let chars = kept.chars();
-        let mut lines = kept.into_lines();
-        let is_report = lines.iter().all(|line| is_blank(&line.text)) && !self.removed.is_empty();
-        if is_report {
-            lines = self.removed.report();
-        }
-        // Restored facts have a share of the budget of their own, and leave room for the other lines.
-        let room = (self.max_chars / 5).max(self.max_chars.saturating_sub(chars));
-        let room = room.saturating_sub(NOTES.min(self.max_chars / 10));
-        let Some(back) = self.guard.missing(&lines, room) else {
-            return (is_report || self.guard.surplus() > 0, lines);
-        };
-        insert(&mut lines, back);
-        (true, lines)
-    }
-
-    /// The end. `chosen`: strategies chose the lines.
-    fn ended(
-        self,
-        confidence: FilterConfidence,
-        lines: Vec<KeptLine>,
-        chosen: Option<Chosen>,
-        overwritten: bool,
-    ) -> Filtered {
-        let mut text = joined(&lines);
-        let mut lines = lines;
-        let mut confidence = confidence;
-        let mut grouped = chosen.is_some();
-        if let Some(Chosen {
-            whole: Some(plain),
-            worst,
-        }) = chosen
-        {
-            let plain = plain.into_lines();
-            let whole = joined(&plain);
-            if text.len() + SHORT_NOTICE > whole.len() {
-                confidence = confidence.and(match text == whole {
-                    true => worst,
-                    false => FilterConfidence::Fallback,
-                });
-                (lines, text) = (plain, whole);
-                grouped = false;
-            }
-        }
-        let shown_blank = lines
-            .iter()
-            .filter(|line| !line.ours && line.text.trim_ascii().is_empty());
-        let shown_blank = shown_blank.count() as u64;
-        // That blank lines went is not worth a word.
-        let of = self.count - self.blank.saturating_sub(shown_blank);
-        let left_out = LeftOut::new(&lines, of, self.last);
-        let filtered = Filtered {
-            rule: match &self.plan {
-                Plan::Rule(rule) => Some(rule.name.clone()),
-                Plan::Unknown if grouped => Some(NO_RULE.to_owned()),
-                Plan::Plain | Plan::Unknown => None,
-            },
-            confidence,
-            left_out,
-            overwritten,
-            lines: (self.count, lines.len() as u64),
-            bytes: (self.bytes, text.len() as u64),
-            text,
-        };
-        if let Some(rule) = &filtered.rule {
-            let (before, after) = filtered.bytes;
-            self.metrics.count(rule, confidence, before, after);
-        }
-        filtered
-    }
-}
-
-/// Characters that are set aside for what is said of the text.
-const NOTES: usize = 400;
-
-/// What is told as the rule of an output that no rule is for, and whose lines were grouped by form.
-const NO_RULE: &str = "by-form";
-
-/// A saving of less than the notice takes is none.
-const SHORT_NOTICE: usize = 100;
-
-/// Puts the lines `back` (ascending) where they belong: each behind the last line that came before it.
-fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
-    let old = std::mem::take(lines);
-    let mut back = back.into_iter().peekable();
-    for line in old {
-        while let Some(fact) = back.next_if(|fact| fact.number < line.number) {
-            lines.push(fact);
-        }
-        lines.push(line);
-    }
-    lines.extend(back);
-}
-
-fn joined(lines: &[KeptLine]) -> String {
-    let length = lines.iter().map(|line| line.text.len() + 1).sum();
-    let mut text = String::with_capacity(length);
-    for (index, line) in lines.iter().enumerate() {
-        if index > 0 {
-            text.push('\n');
-        }
-        text.push_str(&line.text);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::confidence::FilterConfidence;
     use super::super::load::parse_rules;
+    use super::super::run::Filtered;
     use super::*;
 
     fn filters(rules: &str) -> FilterPipeline {
@@ -681,7 +336,7 @@ mod tests {
         }
         let in_pieces = |bytes| in_pieces(&filters, 50_000, &printed, bytes);
         let filtered = in_pieces(64 * 1024);
-        assert_eq!(filtered.confidence, FilterConfidence::Fallback);
+        assert_eq!(filtered.confidence, FilterConfidence::Partial);
         assert_eq!(filtered.rule, None);
         assert!(filtered.text.starts_with(&format!("{} ", word(0))));
         assert!(filtered.text.ends_with(&format!(" {}", word(60_001))));
@@ -698,10 +353,9 @@ mod tests {
         }
     }
 
-    /// Proves OUT-7a, OUT-7d, OUT-11: of a long output without a rule the first lines are grouped, and it does not
-    /// matter in which pieces it comes.
+    /// Proves OUT-7a, OUT-7d, OUT-11: a long output without a rule is grouped, in whatever pieces it comes.
     #[test]
-    fn of_what_is_much_and_unlike_the_first_lines_are_grouped() {
+    fn long_output_is_grouped_to_its_end() {
         let filters = FilterPipeline::new(RuleBook::new(Vec::new()));
         let mut printed = String::new();
         for number in 0..100_000_u64 {
@@ -719,9 +373,8 @@ mod tests {
         let filtered = in_pieces(64 * 1024);
         assert_eq!(filtered.confidence, FilterConfidence::Partial);
         assert_eq!(filtered.rule.as_deref(), Some(NO_RULE));
-        let first = filtered.text.lines().next().unwrap_or_default();
-        assert!(first.starts_with("GET /aaaaaaaaaaaa"), "{first}");
-        assert!(first.contains(" like this up to line "), "{first}");
+        assert!(filtered.text.starts_with("GET /aaaaaaaaaaaa"));
+        assert!(filtered.text.contains("[×100000 like this]"));
         for told in [
             "a line that is rare",
             "error: it broke",

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
 use crate::event::OutputStream;
 use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{Finished, LongText, OverflowConfig};
 use crate::secrets::{Kinds, Piece, SecurityPatterns, StreamRedactor};
+
+pub use super::decode::Decoder;
 
 /// How many bytes are kept of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,110 +24,6 @@ pub struct Limits {
 
 /// The least that is kept of a stream: head and tail each.
 const LEAST: usize = 24 * 1024;
-
-/// Turns bytes that arrive in pieces into text: invalid UTF-8 becomes U+FFFD as
-/// [`String::from_utf8_lossy`] has it, wherever the pieces are cut, and NUL is removed.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    /// The start of a character whose rest has not come; at most three bytes.
-    pending: Vec<u8>,
-}
-
-impl Decoder {
-    /// The text of the next piece.
-    pub fn decode<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
-        if self.pending.is_empty() && memchr(0, bytes).is_none() {
-            // A character that has begun is kept for the next piece.
-            let (whole, begun) = bytes.split_at(bytes.len() - begun(bytes));
-            if let Ok(text) = simdutf8::basic::from_utf8(whole) {
-                self.pending.extend_from_slice(begun);
-                return Cow::Borrowed(text);
-            }
-        }
-        let mut text = String::with_capacity(self.pending.len() + bytes.len());
-        let mut rest = bytes;
-        while let Some(end) = memchr(0, rest) {
-            self.append(&rest[..end], &mut text);
-            text.push_str(self.finish());
-            rest = behind_nuls(&rest[end..]);
-        }
-        self.append(rest, &mut text);
-        Cow::Owned(text)
-    }
-
-    /// Adds the text of bytes without NUL.
-    fn append(&mut self, bytes: &[u8], text: &mut String) {
-        let mut rest = bytes;
-        // One more byte completes the character that has begun, or makes it invalid, or leaves it begun.
-        while !self.pending.is_empty()
-            && let Some((next, more)) = rest.split_first()
-        {
-            self.pending.push(*next);
-            match std::str::from_utf8(&self.pending) {
-                Ok(whole) => text.push_str(whole),
-                Err(error) if error.error_len().is_some() => {
-                    // The byte is the next one's; what was before it is invalid.
-                    self.pending.clear();
-                    text.push(char::REPLACEMENT_CHARACTER);
-                    break;
-                }
-                Err(_) => {
-                    rest = more;
-                    continue;
-                }
-            }
-            self.pending.clear();
-            rest = more;
-        }
-        loop {
-            let error = match simdutf8::compat::from_utf8(rest) {
-                Ok(valid) => {
-                    text.push_str(valid);
-                    return;
-                }
-                Err(error) => error,
-            };
-            let (valid, invalid) = rest.split_at(error.valid_up_to());
-            text.push_str(simdutf8::basic::from_utf8(valid).unwrap_or_default());
-            let Some(length) = error.error_len() else {
-                self.pending.extend_from_slice(invalid);
-                return;
-            };
-            text.push(char::REPLACEMENT_CHARACTER);
-            rest = &invalid[length..];
-        }
-    }
-
-    /// What stands for a character that was never completed.
-    pub fn finish(&mut self) -> &'static str {
-        if std::mem::take(&mut self.pending).is_empty() {
-            ""
-        } else {
-            "\u{FFFD}"
-        }
-    }
-}
-
-/// The number of bytes at the end with which a character begins that more bytes may complete.
-fn begun(bytes: &[u8]) -> usize {
-    let last = &bytes[bytes.len().saturating_sub(3)..];
-    let lead = last.iter().rposition(|byte| *byte >= 0xc0);
-    let begun = lead.map_or(&[][..], |at| &last[at..]);
-    match std::str::from_utf8(begun) {
-        Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => begun.len(),
-        _ => 0,
-    }
-}
-
-/// What follows the NULs with which `bytes` begins: of a device or a sparse file there are many.
-fn behind_nuls(mut bytes: &[u8]) -> &[u8] {
-    const MANY: [u8; 1024] = [0; 1024];
-    while let Some(rest) = bytes.strip_prefix(&MANY) {
-        bytes = rest;
-    }
-    let nuls = bytes.iter().take_while(|byte| **byte == 0).count();
-    &bytes[nuls..]
-}
 
 /// The head and the tail of a text that may be of any length. Holds at most
 /// `head + 2 * tail` bytes and one piece.
@@ -463,37 +361,6 @@ mod tests {
             };
             prop_assert_eq!(merged, model.merged);
             prop_assert_eq!([captured.stdout.text, captured.stderr.text], model.streams);
-        }
-
-        /// Proves SH-4.
-        #[test]
-        fn many_nuls_are_removed(runs in proptest::collection::vec((0_usize..5000, "[a-c\0é]{0,3}"), 0..6)) {
-            let mut bytes = Vec::new();
-            for (nuls, text) in &runs {
-                bytes.resize(bytes.len() + nuls, 0);
-                bytes.extend_from_slice(text.as_bytes());
-            }
-            let text = String::from_utf8_lossy(&bytes).replace('\0', "");
-            prop_assert_eq!(Decoder::default().decode(&bytes).into_owned(), text);
-        }
-
-        /// Proves SH-4.
-        #[test]
-        fn decoding_in_pieces_is_decoding_at_once(
-            bytes in proptest::collection::vec(
-                prop_oneof![any::<u8>(), Just(0), Just(0xE2), Just(0x82), Just(0xAC), Just(b'a')], 0..60),
-            cuts in proptest::collection::vec(0usize..60, 0..8),
-        ) {
-            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let mut decoder = Decoder::default();
-            let mut text = String::new();
-            for pair in cuts.windows(2) {
-                text.push_str(&decoder.decode(&bytes[pair[0]..pair[1]]));
-            }
-            text.push_str(decoder.finish());
-            prop_assert_eq!(text, String::from_utf8_lossy(&bytes).replace('\0', ""));
         }
 
         /// Proves SH-4.

@@ -15,6 +15,7 @@ pub mod classify;
 mod command;
 pub mod config;
 mod cwd;
+mod decode;
 pub mod env;
 pub mod envelope;
 pub mod executor;

@@ -1,6 +1,6 @@
 //! What the model reads of an output that went through the filters, and where all of it is.
 
-use crate::filter::{FilterConfidence, Filtered, sanitize_output};
+use crate::filter::{FilterConfidence, Filtered, no_longer_than, sanitize_output};
 use crate::output::FilterStats;
 use crate::overflow::{
     Elided, Finished, Omitted, Overflow, OverflowConfig, Shortened, Spill, Spilled,
@@ -36,6 +36,10 @@ impl Reduced {
                     if clean.ends_with('\n') {
                         clean.pop();
                     }
+                    let clean = match filtered.raw {
+                        Some(raw) => no_longer_than(clean, raw),
+                        None => clean,
+                    };
                     let (text, left_out) = (clean, None);
                     elided(
                         printed,

@@ -53,17 +53,13 @@ fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink
     }
 }
 
-/// Lines for which no hashes are at hand.
 fn pass_block(strategies: &mut [Box<dyn Strategy>], block: Block<'_>, out: &mut dyn Sink) {
     match strategies.split_first_mut() {
         None => out.keep_block(block),
-        Some((first, _)) if first.looks_at_hashes() => {
-            block.lines().for_each(|line| pass(strategies, line, out));
-        }
-        Some((last, [])) => last.block(block, &[], out),
+        Some((last, [])) => last.block(block, out),
         Some((first, rest)) => {
             let strategies = rest;
-            first.block(block, &[], &mut Rest { strategies, out });
+            first.block(block, &mut Rest { strategies, out });
         }
     }
 }
@@ -77,33 +73,9 @@ impl Chain {
         }
     }
 
-    /// Takes the next lines; `hashes`: of what each is but for its digits, or none.
-    pub(in crate::filter) fn block(
-        &mut self,
-        block: Block<'_>,
-        hashes: &[u64],
-        out: &mut dyn Sink,
-    ) {
-        match &mut self.strategies[..] {
-            [only] => only.block(block, hashes, out),
-            strategies => pass_block(strategies, block, out),
-        }
-    }
-
-    /// Whether hashes of the next lines are of use.
-    pub(in crate::filter) fn looks_at_hashes(&self) -> bool {
-        let only = self.strategies.len() == 1;
-        only && self.strategies.iter().any(|only| only.looks_at_hashes())
-    }
-
-    /// Whether one that looks at more than single lines does not understand the output, whatever follows.
-    pub(in crate::filter) fn has_given_up(&self) -> bool {
-        self.strategies.iter().any(|one| one.has_given_up())
-    }
-
-    /// Whether all of them hand on whatever follows as it is.
-    pub(in crate::filter) fn passes_on(&self) -> bool {
-        self.strategies.iter().all(|one| one.passes_on())
+    /// Takes the next lines.
+    pub(in crate::filter) fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
+        pass_block(&mut self.strategies, block, out);
     }
 
     /// The output has ended.

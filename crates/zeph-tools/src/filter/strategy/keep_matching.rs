@@ -46,7 +46,7 @@ impl Strategy for KeepMatching {
         }
     }
 
-    fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
+    fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
         let stay = self.wanted.choose(block, true);
         self.kept |= !stay.is_empty();
         out.keep_block(block.of(stay));

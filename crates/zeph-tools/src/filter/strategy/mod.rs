@@ -11,7 +11,6 @@ mod counts;
 mod dedup;
 mod docker_build;
 mod excerpt;
-mod forms;
 mod generated;
 mod git_diff;
 mod git_log;
@@ -26,7 +25,6 @@ mod names;
 mod package_notes;
 mod patterns;
 mod places;
-mod sample;
 mod search_hits;
 mod strip_annotated;
 mod strip_noise;
@@ -36,10 +34,11 @@ mod test_summary;
 #[cfg(test)]
 mod testing;
 mod truncate;
+mod unit;
 mod words;
 
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
@@ -48,31 +47,16 @@ use super::line::{Block, End, Line, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use mask::{Mask, shape};
+pub(super) use template::Template;
 
 /// What is done with the lines of one output.
 pub trait Strategy: Send {
     /// Takes the next line, and hands on what is kept, now or later.
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
 
-    /// Takes the next lines; `hashes`: of what each is but for its digits, or none.
-    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
-        let _ = hashes;
+    /// Takes the next lines.
+    fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
         block.lines().for_each(|line| self.line(line, out));
-    }
-
-    /// Whether [`Strategy::block`] is quicker with the hashes of the next lines.
-    fn looks_at_hashes(&self) -> bool {
-        false
-    }
-
-    /// Whether it is known not to understand the output, whatever follows.
-    fn has_given_up(&self) -> bool {
-        false
-    }
-
-    /// Whether it hands on whatever follows as it is, and understood what was before that.
-    fn passes_on(&self) -> bool {
-        false
     }
 
     /// The output has ended: hands on the rest, and says how well it was understood.
@@ -123,22 +107,6 @@ const STRATEGIES: &[(&str, Make)] = &[
     ("test_summary", test_summary::make),
     ("truncate", truncate::make),
 ];
-
-/// Bytes of lines that are like none before, of an output that no rule is for: what follows is only cut, which is
-/// quicker.
-const MOST_UNLIKE: i64 = 2 * 1024 * 1024;
-
-/// What is done with a long output that no rule is for.
-pub(super) static TEMPLATE: LazyLock<Vec<NamedRecipe>> = LazyLock::new(|| {
-    let params = [("min_words", 3), ("max_unlike", MOST_UNLIKE)];
-    let params = params.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
-    let recipe = template::make(params.into_iter().collect());
-    let named = |recipe| NamedRecipe {
-        name: "template",
-        recipe,
-    };
-    recipe.into_iter().map(named).collect()
-});
 
 /// The strategy that `table` describes: its `type`, and that type's parameters.
 ///

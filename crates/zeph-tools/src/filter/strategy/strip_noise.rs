@@ -51,7 +51,7 @@ impl Strategy for StripNoise {
         }
     }
 
-    fn block(&mut self, block: Block<'_>, _hashes: &[u64], out: &mut dyn Sink) {
+    fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
         let stay = self.noise.choose(block, false);
         self.stripped |= stay.len() < block.spans().len();
         out.keep_block(block.of(stay));

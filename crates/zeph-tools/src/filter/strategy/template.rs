@@ -1,39 +1,31 @@
-//! `template`: lines of one shape are told once, with their number, wherever they stand.
+//! `template`: lines of equal shape become one line with a count, wherever they are in the output.
 //!
-//! Of each shape ([`mask`](super::mask)) the first and the last line are shown; shapes that are
-//! rare stay whole, and so does what looks like an error, a warning or a failure, with the lines
-//! that belong to it. Short outputs stay as they are. Where so much is unlike what was before that reading the shapes
-//! takes long, what follows stays as it is, if that is asked for.
+//! In the shape of a line ([`mask`](super::mask)) numbers, ids, paths and times are masked. The first and the last line of
+//! each shape stay, and so do rare shapes. An error and the lines that belong to it, such as its trace, are one unit:
+//! each distinct unit stays, and equal ones are counted. Short outputs stay as they are.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::dedup::Dedup;
-use super::forms::Forms;
 use super::kind::Kind;
-use super::sample::Sample;
+use super::mask::{Mask, shape};
+use super::unit::Unit;
+use super::words::has_words;
 use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::but_for_digits;
-use crate::filter::line::{Block, End, Held, Line, Sink};
+use crate::filter::line::{End, Held, Line, Sink};
 
 /// Shapes that are told apart; lines of further ones stay.
-const MOST_SHAPES: usize = 4096;
-/// Bytes of lines that are held back to be told in order, many times what is read of an output: where more would
-/// stay, it is no use to group them.
-const MOST_BYTES: usize = 512 * 1024;
-/// Of so many bytes of lines that are held back, a tenth of all lines has to be like others: every so many lines it is
-/// looked whether that holds.
+const MAX_SHAPES: usize = 4096;
+/// Bytes of lines that are stored to be emitted in order. If more lines would stay, grouping is not worth it.
+const MAX_BYTES: usize = 512 * 1024;
+/// From so many stored bytes on a tenth of all lines must be left out. This is checked every `ROUND` lines.
 const MANY_BYTES: usize = 256 * 1024;
 const ROUND: u64 = 1024;
 /// Lines of a shape up to which all of them stay.
 const RARE: u64 = 3;
-/// Indented lines that stay after one that tells of an error: a trace, a place.
-const TRACE: u32 = 40;
-/// Other lines that stay after it.
-const AFTER: u32 = 2;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,27 +33,22 @@ struct Params {
     /// Outputs of fewer lines stay whole.
     #[serde(default = "hundred")]
     min_lines: usize,
-    /// Of these, consecutive lines that differ in time and ids alone are told once.
+    /// In shorter outputs, consecutive lines that differ in time and ids alone become one.
     #[serde(default)]
     dedup: bool,
-    /// Lines with fewer words stay: they are data.
-    #[serde(default)]
-    min_words: usize,
-    /// Behind so many bytes of lines that are like none before but for digits and ids, lines stay as they are.
-    max_unlike: Option<u64>,
 }
 
 fn hundred() -> usize {
     100
 }
 
-/// The most lines that `min_lines` may ask for: so many are held back.
-const MOST_LINES: usize = 10_000;
+/// The most lines that `min_lines` may ask for: so many are stored.
+const MAX_MIN_LINES: usize = 10_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     let params: Params = super::params(table)?;
-    if params.min_lines > MOST_LINES {
-        return Err(format!("`min_lines` may be {MOST_LINES} at most"));
+    if params.min_lines > MAX_MIN_LINES {
+        return Err(format!("`min_lines` may be {MAX_MIN_LINES} at most"));
     }
     Ok(Arc::new(params))
 }
@@ -70,397 +57,398 @@ impl Recipe for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Template {
             min_lines: self.min_lines,
-            forms: Forms::new(self.min_words),
             dedup: self.dedup,
-            early: Vec::new(),
-            grouping: false,
-            groups: Vec::new(),
-            index: HashMap::default(),
-            held: Vec::new(),
-            bytes: 0,
-            trace: 0,
-            after: 0,
-            grown: Vec::new(),
-            lines: 0,
-            sample: self
-                .max_unlike
-                .map(|most| Sample::new(self.min_words, most)),
-            state: State::Groups,
+            ..Template::default()
         })
     }
 }
 
-/// A hash as it is: the shapes are hashes already.
-#[derive(Default)]
-struct AsIs(u64);
-
-impl Hasher for AsIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-}
-
-/// The lines of one shape.
+/// The units of one shape.
+#[derive(Debug)]
 struct Group {
     kind: Kind,
+    /// All units, and those that are emitted in any case.
     count: u64,
-    /// The second, as long as there are no more than [`RARE`].
+    shown: u64,
+    /// Lines of a unit.
+    lines: u64,
+    /// The second line of a plain group with at most [`RARE`] lines.
     second: Option<Held>,
-    last: Held,
-    /// A later one, by its place in the block at hand.
-    newest: Option<usize>,
+    /// The last line, if it is not emitted already.
+    last: Option<Held>,
+    /// The entry that the count follows.
+    entry: usize,
 }
 
 impl Group {
-    /// Whether lines of it are left out.
-    fn many(&self) -> bool {
+    /// Units that are left out.
+    fn missing(&self) -> u64 {
         match self.kind {
-            Kind::Plain => self.count > RARE,
-            kind => self.count > kind.shown(),
+            Kind::Plain if self.count <= RARE => 0,
+            _ => (self.count - self.shown).saturating_sub(u64::from(self.last.is_some())),
         }
     }
 }
 
-/// A line that stays, and the group that it is the first of.
-struct Shown {
+/// A line of the result.
+#[derive(Debug)]
+struct Entry {
     line: Held,
+    /// The group whose count follows the line.
     group: Option<usize>,
+    role: Role,
 }
 
-struct Template {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A line of the output.
+    Line,
+    /// A line without letters and digits; it stays after the line that precedes it in the output.
+    Bare,
+    /// A line that another strategy says.
+    Said,
+}
+
+/// Groups the lines of one output.
+#[derive(Debug, Default)]
+pub(in crate::filter) struct Template {
     min_lines: usize,
-    forms: Forms,
     dedup: bool,
-    /// The first lines, until there are enough of them.
+    /// Lines at the start and at the end that are shown in any case.
+    edge: usize,
+    /// The last lines, at most `edge`.
+    tail: VecDeque<Held>,
+    /// The first lines, up to `min_lines`.
     early: Vec<Held>,
     grouping: bool,
     groups: Vec<Group>,
-    index: HashMap<u64, usize, BuildHasherDefault<AsIs>>,
-    held: Vec<Shown>,
+    index: HashMap<u64, usize>,
+    /// Hashes of units that are emitted, without and with the lines after them.
+    units: HashSet<u64>,
+    entries: Vec<Entry>,
     bytes: usize,
-    /// Lines that may yet belong to the last error.
-    trace: u32,
-    after: u32,
-    /// Groups of which the block at hand has a newer line.
-    grown: Vec<usize>,
+    /// An error that the next line may belong to.
+    open: Option<Unit>,
+    /// The number of the last line that is an entry.
+    last_shown: u64,
     lines: u64,
-    /// Whether the next lines are worth it, if that is asked.
-    sample: Option<Sample>,
-    state: State,
-}
-
-/// What is done with the next lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// They are grouped.
-    Groups,
-    /// They stay as they are: those before this one were grouped, and told.
-    PassesOn,
-    /// Nothing: too many of those before would have stayed.
-    GivenUp,
+    /// Left-out lines that no group counts.
+    dropped: u64,
+    /// Whether a line has a word: otherwise the output is data.
+    has_words: bool,
+    given_up: bool,
 }
 
 impl Template {
-    fn show(&mut self, line: Line<'_>, group: Option<usize>) {
-        self.bytes += line.text.len() + size_of::<Shown>();
-        if self.bytes > MOST_BYTES {
+    /// A template for an output of any length, which shows `edge` lines at the start and at the end as they are.
+    pub(in crate::filter) fn with_edge(edge: usize) -> Self {
+        Self {
+            edge,
+            ..Self::default()
+        }
+    }
+
+    fn show(&mut self, line: Held, group: Option<usize>, role: Role) {
+        self.bytes += line.text.len() + size_of::<Entry>();
+        if self.bytes > MAX_BYTES {
             self.give_up();
             return;
         }
-        self.held.push(Shown {
-            line: line.into(),
-            group,
-        });
+        if role != Role::Said {
+            self.last_shown = line.number;
+        }
+        self.entries.push(Entry { line, group, role });
     }
 
     fn give_up(&mut self) {
-        self.end(State::GivenUp);
+        *self = Self {
+            given_up: true,
+            ..Self::default()
+        };
     }
 
-    fn end(&mut self, state: State) {
-        self.state = state;
-        self.groups = Vec::new();
-        self.index = HashMap::default();
-        self.held = Vec::new();
-        self.grown = Vec::new();
+    /// Adds a line that another strategy says.
+    pub(in crate::filter) fn say(&mut self, number: u64, text: &str) {
+        let text = text.to_owned();
+        if !self.given_up {
+            self.show(Held { number, text }, None, Role::Said);
+        }
     }
 
-    /// Takes a line; `hash`: of what it is but for its digits, if that is known.
-    fn group(&mut self, line: Line<'_>, hash: Option<u64>) {
-        if self.belongs_to_error(line.text) {
-            self.show(line, None);
+    fn group(&mut self, line: Line<'_>) {
+        if let Some(open) = &mut self.open {
+            if open.take(line) {
+                return;
+            }
+            self.close();
+        }
+        match Kind::of(line.text) {
+            Kind::Plain => self.single(line),
+            kind => self.open = Some(Unit::new(kind, line)),
+        }
+    }
+
+    /// Takes a line that belongs to no other one.
+    fn single(&mut self, line: Line<'_>) {
+        if !line.text.chars().any(char::is_alphanumeric) {
+            match self.last_shown + 1 == line.number {
+                true => self.show(line.into(), None, Role::Bare),
+                false => self.dropped += 1,
+            }
             return;
         }
-        let Some(shape) = self.forms.shape(line.text, hash) else {
-            self.show(line, None);
-            return;
-        };
+        self.has_words = self.has_words || has_words(line.text, 1);
+        let shape = shape(line.text, Mask::Shape);
         let Some(&at) = self.index.get(&shape) else {
-            self.open(shape, line);
+            let group = self.new_group(shape, Kind::Plain, 1);
+            self.show(line.into(), group, Role::Line);
             return;
         };
-        if let Some(hash) = hash {
-            self.forms.grouped(hash, at);
-        }
+        let is_head = self.lines <= self.edge as u64;
         let group = &mut self.groups[at];
         group.count += 1;
-        if group.count <= group.kind.shown() {
-            self.expect_trace();
-            self.show(line, None);
+        if is_head {
+            // The count follows the last of them.
+            group.shown += 1;
+            let before = std::mem::replace(&mut group.entry, self.entries.len());
+            self.entries[before].group = None;
+            self.show(line.into(), Some(at), Role::Line);
             return;
         }
-        if group.count == 3 && group.kind == Kind::Plain {
-            group.second = Some(std::mem::replace(&mut group.last, line.into()));
-            return;
+        match &mut group.last {
+            Some(last) if group.count == RARE => {
+                group.second = Some(std::mem::replace(last, line.into()));
+            }
+            Some(last) => last.set(line),
+            None => group.last = Some(line.into()),
         }
-        group.last.set(line);
     }
 
-    /// The first line of a shape.
-    fn open(&mut self, shape: u64, line: Line<'_>) {
-        let kind = Kind::of(line.text);
-        if kind != Kind::Plain {
-            self.expect_trace();
-        }
-        if self.groups.len() == MOST_SHAPES {
-            self.show(line, None);
-            return;
-        }
+    /// A group for a new shape; `None` if there are too many.
+    fn new_group(&mut self, shape: u64, kind: Kind, lines: u64) -> Option<usize> {
         let at = self.groups.len();
+        if at == MAX_SHAPES {
+            return None;
+        }
         self.groups.push(Group {
             kind,
             count: 1,
+            shown: 1,
+            lines,
             second: None,
-            last: Held::default(),
-            newest: None,
+            last: None,
+            entry: self.entries.len() + usize::try_from(lines).unwrap_or(1) - 1,
         });
         self.index.insert(shape, at);
-        self.show(line, Some(at));
+        Some(at)
     }
 
-    fn expect_trace(&mut self) {
-        self.trace = TRACE;
-        self.after = AFTER;
-    }
-
-    /// Whether a line goes on with what the error before it said.
-    fn belongs_to_error(&mut self, text: &str) -> bool {
-        if self.trace == 0 && self.after == 0 {
-            return false;
+    /// Takes the open unit: no further line belongs to it.
+    fn close(&mut self) {
+        let Some(unit) = self.open.take() else {
+            return;
+        };
+        self.has_words = true;
+        let (shape, exact, whole) = (unit.shape(), unit.exact(), unit.whole());
+        let room = self.units.len() < 4 * MAX_SHAPES;
+        let known = self.units.contains(&exact);
+        if room {
+            self.units.insert(exact);
         }
-        if text.starts_with([' ', '\t']) && self.trace > 0 {
-            self.trace -= 1;
-            return true;
+        let lines = unit.head.len() as u64;
+        let group = match self.index.get(&shape) {
+            None => self.new_group(shape, unit.kind, lines),
+            Some(&at) => {
+                let group = &mut self.groups[at];
+                group.count += 1;
+                if known || group.shown >= unit.kind.shown() {
+                    if !known {
+                        group.last = unit.head.into_iter().next();
+                    }
+                    self.after_dropped(unit.after, whole);
+                    return;
+                }
+                group.shown += 1;
+                None
+            }
+        };
+        if room {
+            self.units.insert(whole);
         }
-        self.trace = 0;
-        if self.after > 0 && Kind::of(text) == Kind::Plain {
-            self.after -= 1;
-            return true;
+        let last = unit.head.len().saturating_sub(1);
+        for (at, line) in unit.head.into_iter().enumerate() {
+            self.show(line, group.filter(|_| at == last), Role::Line);
         }
-        false
+        for line in unit.after {
+            self.show(line, None, Role::Line);
+        }
     }
 
-    /// Whether the next lines are grouped as well.
-    fn goes_on(&self) -> bool {
-        self.state == State::Groups
+    /// The lines after a unit that is left out: they go with it if they followed an equal one.
+    fn after_dropped(&mut self, after: Vec<Held>, whole: u64) {
+        if self.units.contains(&whole) {
+            self.dropped += after.len() as u64;
+            return;
+        }
+        for line in after {
+            if !self.given_up {
+                self.single(line.line());
+            }
+        }
     }
 
-    /// Counts the next line, and from time to time asks whether it is worth it.
-    fn count(&mut self) {
+    /// Whether at least a tenth of the lines is left out.
+    fn fits(&self) -> bool {
+        let missing = self
+            .groups
+            .iter()
+            .map(|group| group.missing() * group.lines);
+        missing.sum::<u64>() + self.dropped >= self.lines.div_ceil(10)
+    }
+
+    /// Emits the entries in order, with the counts of their groups. Returns whether lines are left out.
+    fn tell(&mut self, out: &mut dyn Sink) -> bool {
+        let mut missing = self.dropped > 0;
+        let mut entries = std::mem::take(&mut self.entries);
+        let firsts = entries
+            .iter()
+            .filter_map(|entry| Some((entry.group?, &entry.line)));
+        let firsts: HashMap<usize, String> = firsts
+            .map(|(group, line)| (group, line.text.clone()))
+            .collect();
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            let many = group.missing() > 0;
+            missing |= many;
+            let equal = |last: &Held| firsts.get(&at).is_some_and(|first| *first == last.text);
+            let last = group.last.take().filter(|last| !many || !equal(last));
+            let second = group.second.take().filter(|_| !many);
+            let role = Role::Line;
+            entries.extend(second.into_iter().chain(last).map(|line| Entry {
+                line,
+                group: None,
+                role,
+            }));
+            if !many {
+                group.lines = 0;
+            }
+        }
+        let tail = std::mem::take(&mut self.tail);
+        entries.extend(tail.into_iter().map(|line| Entry {
+            line,
+            group: None,
+            role: Role::Line,
+        }));
+        entries.sort_by_key(|entry| entry.line.number);
+        entries.dedup_by(|next, entry| next.line == entry.line && next.role != Role::Said);
+        let mut rest = &entries[..];
+        let mut shown = 0;
+        while let Some(first) = rest.first() {
+            let run = self.run(rest);
+            let (these, more) = rest.split_at(run.max(1));
+            rest = more;
+            if first.role == Role::Bare && first.line.number != shown + 1 {
+                continue;
+            }
+            for (at, entry) in these.iter().enumerate() {
+                let line = entry.line.line();
+                match entry.role {
+                    Role::Said => out.say(line.number, line.text),
+                    _ if at + 1 == run => {
+                        let count = self.count_of(entry).unwrap_or_default();
+                        let lines = self.lines_of(entry);
+                        let text = format!("{} {}", line.text, told(count, run, lines));
+                        out.say(line.number, &text);
+                    }
+                    _ => out.keep(line),
+                }
+                if entry.role != Role::Said {
+                    shown = line.number;
+                }
+            }
+        }
+        missing
+    }
+
+    /// The number of consecutive lines at the start of `entries` whose groups have equal counts; 0 if the first line
+    /// has no count.
+    fn run(&self, entries: &[Entry]) -> usize {
+        let Some(first) = entries.first() else {
+            return 0;
+        };
+        let Some(count) = self.count_of(first) else {
+            return 0;
+        };
+        if self.lines_of(first) > 1 {
+            return 1;
+        }
+        let expected = (first.line.number..).zip(entries);
+        let run = expected.take_while(|(number, entry)| {
+            entry.line.number == *number
+                && self.count_of(entry) == Some(count)
+                && self.lines_of(entry) == 1
+        });
+        run.count()
+    }
+
+    /// The number of units in the group of an entry, if some are left out.
+    fn count_of(&self, entry: &Entry) -> Option<u64> {
+        let group = entry.group.and_then(|at| self.groups.get(at))?;
+        (group.lines > 0).then_some(group.count)
+    }
+
+    fn lines_of(&self, entry: &Entry) -> u64 {
+        let group = entry.group.and_then(|at| self.groups.get(at));
+        group.map_or(0, |group| group.lines)
+    }
+}
+
+/// The count of the units of a group: `[×40 like this]`; of `run` lines with the same count, or of a unit of several
+/// `lines`.
+fn told(count: u64, run: usize, lines: u64) -> String {
+    match (run, lines) {
+        (2.., _) => format!("[×{count} like each of these {run} lines]"),
+        (_, 2..) => format!("[×{count} like these {lines} lines]"),
+        _ => format!("[×{count} like this]"),
+    }
+}
+
+impl Strategy for Template {
+    fn line(&mut self, line: Line<'_>, _out: &mut dyn Sink) {
+        if self.given_up {
+            return;
+        }
         self.lines += 1;
-        if self.lines.is_multiple_of(ROUND) && self.bytes > MANY_BYTES && !self.fits(self.lines) {
-            self.give_up();
+        if self.edge > 0 {
+            let held = match self.tail.len() < self.edge {
+                true => None,
+                false => self.tail.pop_front(),
+            };
+            let mut held = held.unwrap_or_default();
+            held.set(line);
+            self.tail.push_back(held);
         }
-    }
-
-    /// Whether lines that are alike are what the output is made of: a tenth of it at least.
-    fn fits(&self, lines: u64) -> bool {
-        let many = self.groups.iter().filter(|group| group.many());
-        many.map(|group| group.count).sum::<u64>() >= lines / 10
-    }
-
-    /// Whether there was so much that is unlike what was before that the next lines are not worth it; a line has come.
-    fn has_had_enough(&mut self, text: &str) -> bool {
-        let too_many = self.sample.as_mut().is_some_and(|sample| sample.take(text));
-        too_many && self.grouping && self.goes_on()
-    }
-
-    /// Tells what was grouped up to a line; what follows stays as it is.
-    fn close(&mut self, number: u64, out: &mut dyn Sink) {
-        if !self.fits(self.lines) {
+        if self.lines.is_multiple_of(ROUND) && self.bytes > MANY_BYTES && !self.fits() {
             self.give_up();
             return;
         }
-        self.tell(Some(number), out);
-        self.end(State::PassesOn);
-    }
-
-    /// The lines that were held back, in order, with the numbers of those like them `up_to` a line.
-    fn tell(&mut self, up_to: Option<u64>, out: &mut dyn Sink) -> bool {
-        let mut dropped = false;
-        let mut lasts = Vec::new();
-        for group in &mut self.groups {
-            if group.count <= group.kind.shown() {
-                continue;
-            }
-            let many = group.many();
-            dropped |= many;
-            lasts.extend(group.second.take().filter(|_| !many));
-            let last = std::mem::take(&mut group.last);
-            lasts.push(last);
-        }
-        let lasts = lasts.into_iter().map(|line| Shown { line, group: None });
-        self.held.extend(lasts);
-        self.held.sort_by_key(|shown| shown.line.number);
-        for shown in &self.held {
-            let line = shown.line.line();
-            let group = shown.group.and_then(|group| self.groups.get(group));
-            match group.filter(|group| group.many()) {
-                Some(group) => out.say(line.number, &told(line.text, group.count, up_to)),
-                None => out.keep(line),
-            }
-        }
-        dropped
-    }
-}
-
-fn told(text: &str, count: u64, up_to: Option<u64>) -> String {
-    match up_to {
-        Some(number) => format!("{text} [×{count} like this up to line {number}]"),
-        None => format!("{text} [×{count} like this]"),
-    }
-}
-
-impl Template {
-    /// Takes the next line; `hash`: of what it is but for its digits, if that is known.
-    fn next(&mut self, line: Line<'_>, hash: Option<u64>) {
         if self.grouping {
-            self.group(line, hash);
+            self.group(line);
             return;
         }
         self.early.push(line.into());
         if self.early.len() >= self.min_lines {
             self.grouping = true;
             for held in std::mem::take(&mut self.early) {
-                if self.goes_on() {
-                    let line = held.line();
-                    self.group(line, Some(but_for_digits::hash(line.text)));
+                if !self.given_up {
+                    self.group(held.line());
                 }
             }
         }
-    }
-
-    /// Takes line `index` of a block, if it is like one before it and changes nothing but which the last such line
-    /// is, and how many there are.
-    fn one_more(&mut self, index: usize, hash: u64) -> bool {
-        if self.trace > 0 || self.after > 0 || !self.grouping {
-            return false;
-        }
-        let Some(at) = self.forms.group(hash) else {
-            return false;
-        };
-        let group = &mut self.groups[at];
-        if group.count < RARE || group.count < group.kind.shown() {
-            return false;
-        }
-        group.count += 1;
-        if group.newest.replace(index).is_none() {
-            self.grown.push(at);
-        }
-        true
-    }
-
-    /// Takes the last lines of groups from the block in which they are.
-    fn remember_newest(&mut self, block: Block<'_>) {
-        for at in self.grown.drain(..) {
-            let group = &mut self.groups[at];
-            let newest = group
-                .newest
-                .take()
-                .map(|index| block.line(block.spans()[index]));
-            if let Some(line) = newest.filter(|line| line.number >= group.last.number) {
-                group.last.set(line);
-            }
-        }
-    }
-}
-
-impl Strategy for Template {
-    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        match self.state {
-            State::Groups => {}
-            State::PassesOn => {
-                out.keep(line);
-                return;
-            }
-            State::GivenUp => return,
-        }
-        self.count();
-        if self.goes_on() {
-            self.next(line, Some(but_for_digits::hash(line.text)));
-        }
-        if self.has_had_enough(line.text) {
-            self.close(line.number, out);
-        }
-    }
-
-    fn looks_at_hashes(&self) -> bool {
-        self.goes_on() && self.forms.are_found()
-    }
-
-    fn has_given_up(&self) -> bool {
-        self.state == State::GivenUp
-    }
-
-    fn passes_on(&self) -> bool {
-        self.state == State::PassesOn
-    }
-
-    fn block(&mut self, block: Block<'_>, hashes: &[u64], out: &mut dyn Sink) {
-        if self.passes_on() {
-            out.keep_block(block);
-            return;
-        }
-        if hashes.is_empty() {
-            self.forms.pass_over();
-        }
-        for (index, span) in block.spans().iter().enumerate() {
-            self.count();
-            if !self.goes_on() {
-                return;
-            }
-            let hash = hashes.get(index).copied();
-            let line = block.line(*span);
-            if !hash.is_some_and(|hash| self.one_more(index, hash)) {
-                self.next(line, hash);
-            }
-            if self.has_had_enough(line.text) {
-                self.remember_newest(block);
-                self.close(line.number, out);
-                if self.passes_on() {
-                    out.keep_block(block.last(block.spans().len() - index - 1));
-                }
-                return;
-            }
-        }
-        self.remember_newest(block);
     }
 
     fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
-        match self.state {
-            State::Groups => {}
-            State::PassesOn => return FilterConfidence::Partial,
-            State::GivenUp => return FilterConfidence::Fallback,
+        if self.given_up {
+            return FilterConfidence::Fallback;
         }
         let early = std::mem::take(&mut self.early);
         if self.dedup && !self.grouping {
@@ -471,8 +459,9 @@ impl Strategy for Template {
         for line in early {
             out.keep(line.line());
         }
-        let fits = self.fits(end.lines);
-        if self.tell(None, out) && fits {
+        self.close();
+        let fits = self.fits() && self.has_words;
+        if !self.given_up && self.tell(out) && fits {
             FilterConfidence::Full
         } else {
             FilterConfidence::Fallback
@@ -481,114 +470,4 @@ impl Strategy for Template {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::filter::strategy::testing::collected;
-
-    fn told(table: &str, text: &str) -> (String, FilterConfidence) {
-        collected(make, table, text, Some(0))
-    }
-
-    /// Proves OUT-7d.
-    #[test]
-    fn equal_shapes_are_counted_wherever_they_stand() {
-        let mut text = "started\n".to_owned();
-        for number in 0..40 {
-            text += &format!("fetched {number} rows\nstored {number} rows in {number}ms\n");
-        }
-        text += "WARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n";
-        assert_eq!(
-            told("min_lines = 9", &text),
-            (
-                "started\nfetched 0 rows [×40 like this]\nstored 0 rows in 0ms [×40 like this]\nfetched 39 rows\nstored 39 rows in 39ms\nWARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n".to_owned(),
-                FilterConfidence::Full
-            )
-        );
-        assert_eq!(
-            told("min_lines = 99", &text),
-            (text, FilterConfidence::Fallback)
-        );
-    }
-
-    /// Proves OUT-11: where more stays than is ever read, lines are not grouped, however many are alike.
-    #[test]
-    fn what_would_stay_too_long_is_not_grouped() {
-        // A word of each third line is another one in each.
-        let name = |number: usize| -> String {
-            let letters = (0..8).map(|place| b'a' + (number >> (3 * place) & 7) as u8);
-            letters.map(char::from).collect()
-        };
-        let text = |count: usize| -> String {
-            let lines = (0..count).map(|number| {
-                format!(
-                    "stored row {number}\nread row {number}\nuser {} came\n",
-                    name(number)
-                )
-            });
-            lines.collect()
-        };
-        let few = text(1000);
-        let (shown, confidence) = told("min_lines = 9", &few);
-        assert_eq!(confidence, FilterConfidence::Full);
-        assert_eq!(shown.lines().count(), 1000 + 4);
-        let many = text(20_000);
-        let (shown, confidence) = told("min_lines = 9", &many);
-        assert_eq!(confidence, FilterConfidence::Fallback);
-        assert_eq!(shown, "");
-    }
-
-    /// Proves OUT-7d, OUT-11: where reading the forms takes long, those of the first lines are told.
-    #[test]
-    fn behind_much_that_is_unlike_lines_stay() {
-        let line = |number: usize| format!("read /{} in 3ms\n", "ab".repeat(1 + number % 997));
-        let text: String = (0..1000).map(line).collect();
-        let (shown, confidence) = told("min_lines = 9\nmax_unlike = 300000", &text);
-        assert_eq!(confidence, FilterConfidence::Partial);
-        let shown: Vec<&str> = shown.lines().collect();
-        // Of so many lines of 13 one was looked at.
-        let up_to = (1..1000).find(|up_to| {
-            let looked_at = (13..=*up_to)
-                .step_by(13)
-                .map(|number| line(number - 1).len() - 1);
-            13 * looked_at.sum::<usize>() > 300_000
-        });
-        let up_to = up_to.unwrap();
-        assert_eq!(
-            shown[0],
-            format!("read /ab in 3ms [×{up_to} like this up to line {up_to}]")
-        );
-        assert_eq!(shown[1], line(up_to - 1).trim_end());
-        let rest: Vec<String> = (up_to..1000).map(line).collect();
-        assert_eq!(shown[2..], rest.concat().lines().collect::<Vec<_>>());
-        // Where they are read in no time, all of them are grouped.
-        let text: String = (0..40_000)
-            .map(|number| format!("read row {number:05}\n"))
-            .collect();
-        let (shown, confidence) = self::told("min_lines = 9\nmax_unlike = 300000", &text);
-        assert_eq!(shown, "read row 00000 [×40000 like this]\nread row 39999\n");
-        assert_eq!(confidence, FilterConfidence::Full);
-    }
-
-    /// Proves OUT-4: short logs are told without consecutive equals.
-    #[test]
-    fn short_ones_lose_equal_neighbours() {
-        let text = "10:00:00 tick\n10:00:01 tick\n10:00:02 tock\n";
-        let (told, confidence) = told("dedup = true", text);
-        assert_eq!(told, "10:00:00 tick (×2)\n10:00:02 tock\n");
-        assert_eq!(confidence, FilterConfidence::Full);
-    }
-
-    proptest::proptest! {
-        /// Proves OUT-7a: no error line is lost.
-        #[test]
-        fn errors_stay(lines in proptest::collection::vec("error\\[E0[0-9]\\]: [a-c]|panicked at [a-c]|tick [0-9]|    at [a-c]|WARN [0-9]", 0..80)) {
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            let (told, _) = told("min_lines = 3", &text);
-            for line in lines.iter().filter(|line| line.starts_with("error[")) {
-                let shown = told.lines().filter(|shown| shown.starts_with(line.as_str())).count();
-                let there = lines.iter().filter(|other| *other == line).count();
-                proptest::prop_assert_eq!(shown, there);
-            }
-        }
-    }
-}
+mod tests;

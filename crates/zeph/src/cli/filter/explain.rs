@@ -3,15 +3,15 @@
 use serde_json::json;
 use zeph_tools::filter::{FilterPipeline, Plan, Subject};
 
-use super::super::{Exit, print, print_as_is};
-use crate::output::json_lines;
+use super::super::{Exit, print};
+use crate::terminal::sanitize::clean;
 
 /// Prints what is done with the output of `command`.
 pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> anyhow::Result<Exit> {
     let plan = filters.plan(command);
     let part = Subject::of(command).map_or_else(String::new, |subject| subject.text);
     let (what, rule) = match &plan {
-        Plan::Plain => ("plain", None),
+        Plan::Plain | Plan::InFull => ("plain", None),
         Plan::Unknown => ("unknown", None),
         Plan::Rule(rule) => ("rule", Some(rule)),
     };
@@ -24,7 +24,7 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
             "strategies": rule.map(|rule| rule.strategies()),
             "on_failure": rule.and_then(|rule| rule.on_failure()),
         });
-        print_as_is(&json_lines(&value)?)?;
+        print(&serde_json::to_string_pretty(&value)?)?;
         return Ok(Exit::Done);
     }
     let mut text = format!("the part that counts: {part}\n");
@@ -36,13 +36,16 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
                 text.push_str(&format!("when it fails: {}\n", on_failure.join(", ")));
             }
         }
-        None if matches!(plan, Plan::Plain) => text.push_str(
-            "no rule: filters are off, or the output was asked for in full; escapes and progress bars go\n",
+        None if matches!(plan, Plan::Plain) => {
+            text.push_str("no rule: filters are off; only escapes and progress bars are removed\n");
+        }
+        None if matches!(plan, Plan::InFull) => text.push_str(
+            "no rule: the output is requested in full; equal lines are grouped only if it is too long\n",
         ),
         None => text.push_str(
-            "no rule is for it: it stays as it is, but for escapes and progress bars, unless it is long\n",
+            "no rule for this command: from 100 lines on, lines of equal shape are grouped\n",
         ),
     }
-    print(&text)?;
+    print(&clean(&text))?;
     Ok(Exit::Done)
 }

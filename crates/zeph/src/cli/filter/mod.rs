@@ -130,6 +130,7 @@ impl Reader {
     }
 
     fn push(&mut self, bytes: &[u8]) {
+        self.run.see_bytes(bytes);
         let text = self.decoder.decode(bytes);
         self.run.push_piece(&self.redactor.push_piece(&text));
     }
