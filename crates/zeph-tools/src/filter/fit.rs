@@ -86,7 +86,7 @@ impl Fit {
             true => grouping.max_percent,
             false => grouping.max_percent.min(MAX_PERCENT_SHORT),
         };
-        if !understood || kept.lines() * 100 > self.lines * max_percent {
+        if !understood || template.emitted() * 100 > self.lines * max_percent {
             return self.verbatim();
         }
         Fitted {

@@ -159,12 +159,6 @@ impl Kept {
         self.head.chars + self.tail.chars
     }
 
-    /// The number of its lines.
-    pub(super) fn lines(&mut self) -> u64 {
-        self.look_at_late();
-        (self.head.lines.len() + self.tail.lines.len()) as u64
-    }
-
     fn push(&mut self, number: u64, text: &str, ours: bool) {
         self.look_at_late();
         let chars = chars(text, is_ascii(text.as_bytes()));

@@ -255,8 +255,16 @@ impl Lines {
         );
         keep(&mut kept, &lines[lines.len() - after..]);
         let (_, lines) = self.guarded(kept);
+        let (self_lines, self_last) = (self.count, self.last);
         let mut filtered = self.ended(FilterConfidence::Partial, lines, None, false);
         filtered.rule = Some(BINARY.to_owned());
+        // Zero bytes have no lines.
+        filtered.left_out.get_or_insert(LeftOut {
+            lines: self_lines.max(1),
+            of: self_lines.max(1),
+            longest: (1, self_last.max(1)),
+            place: filtered.text.len(),
+        });
         filtered
     }
 
@@ -432,7 +440,7 @@ const MAX_AROUND: usize = 40;
 const MIN_AROUND: usize = 8;
 
 /// A saving of less than the notice takes is none.
-const SHORT_NOTICE: usize = 140;
+const SHORT_NOTICE: usize = 100;
 
 /// Puts the lines `back` (ascending) where they belong: each behind the last line that came before it.
 fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {

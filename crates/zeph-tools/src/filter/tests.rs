@@ -89,7 +89,7 @@ fn unknown_output_is_grouped_from_100_lines() {
             "stored row #",
             "job # done",
             "#: synced /a/b/#",
-            "a # b # c #",
+            "row # of # in #ms",
         ] {
             let printed = joined(&lines(similar, count));
             let filtered = filter("./unheard-of", &printed, 50_000);

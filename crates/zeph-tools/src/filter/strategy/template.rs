@@ -129,6 +129,8 @@ pub(in crate::filter) struct Template {
     bytes: usize,
     /// An error that the next line may belong to.
     open: Option<Unit>,
+    /// Lines of the result.
+    emitted: u64,
     /// The number of the last line that is an entry.
     last_shown: u64,
     lines: u64,
@@ -167,6 +169,11 @@ impl Template {
         };
     }
 
+    /// The number of lines of the result, however many of them fit.
+    pub(in crate::filter) fn emitted(&self) -> u64 {
+        self.emitted
+    }
+
     /// Adds a line that another strategy says.
     pub(in crate::filter) fn say(&mut self, number: u64, text: &str) {
         let text = text.to_owned();
@@ -197,7 +204,7 @@ impl Template {
             }
             return;
         }
-        self.has_words = self.has_words || has_words(line.text, 1);
+        self.has_words = self.has_words || is_worded(line.text);
         let shape = shape(line.text, Mask::Shape);
         let Some(&at) = self.index.get(&shape) else {
             let group = self.new_group(shape, Kind::Plain, 1);
@@ -340,6 +347,7 @@ impl Template {
         }));
         entries.sort_by_key(|entry| entry.line.number);
         entries.dedup_by(|next, entry| next.line == entry.line && next.role != Role::Said);
+        self.emitted = entries.len() as u64;
         let mut rest = &entries[..];
         let mut shown = 0;
         while let Some(first) = rest.first() {
@@ -400,6 +408,11 @@ impl Template {
         let group = entry.group.and_then(|at| self.groups.get(at));
         group.map_or(0, |group| group.lines)
     }
+}
+
+/// Whether a line has a word: three ASCII letters, or letters of another script.
+fn is_worded(text: &str) -> bool {
+    has_words(text, 1) || text.chars().any(|c| !c.is_ascii() && c.is_alphabetic())
 }
 
 /// The count of the units of a group: `[×40 like this]`; of `run` lines with the same count, or of a unit of several
