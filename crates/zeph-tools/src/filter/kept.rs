@@ -343,9 +343,13 @@ fn chars(text: &str, is_ascii: bool) -> usize {
     }
 }
 
-/// The first and the last characters of a line of `chars`, of which there may be `longest`.
+/// Characters of the note in a line whose middle is left out.
+const NOTE: usize = 60;
+
+/// The first and the last characters of a line of `chars`, at most `longest` with the note between them; less than the
+/// note has no room, so that the line may be longer if `longest` is very small.
 fn clip(text: &str, chars: usize, longest: usize) -> String {
-    let half = longest / 2;
+    let half = longest.saturating_sub(NOTE).max(longest / 4) / 2;
     let head = text
         .char_indices()
         .nth(half)
@@ -355,11 +359,12 @@ fn clip(text: &str, chars: usize, longest: usize) -> String {
         .nth(chars - half)
         .map_or(0, |(at, _)| at);
     let gone = chars - 2 * half;
-    format!(
-        "{}[… {gone} characters of this line left out …]{}",
-        &text[..head],
-        &text[tail..]
-    )
+    let note = format!("[… {gone} characters of this line left out …]");
+    // The notice on the whole output counts too.
+    match note.len() + NOTE < tail - head {
+        true => format!("{}{note}{}", &text[..head], &text[tail..]),
+        false => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -398,7 +403,7 @@ mod tests {
         let (texts, cut) = lines(400, &[&"ä".repeat(1000)]);
         assert!(cut);
         assert!(
-            texts[0].contains("[… 900 characters of this line left out …]"),
+            texts[0].contains("[… 960 characters of this line left out …]"),
             "{texts:?}"
         );
     }

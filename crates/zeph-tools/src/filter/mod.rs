@@ -3,12 +3,11 @@
 //! In the order in which an output passes: [`sanitize`] makes lines of bytes that were meant for a
 //! terminal; `rulebook` finds the `rule` by the part of the command that counts (`command`); the rule's strategies
 //! (`strategy/`) leave lines out; the fact guard (`facts/`) puts back what must not be lost; `notice`
-//! says what is missing. `engine` ties these together, `metrics` counts, `but_for_digits` tells lines that were seen, `habits` sees where an output did not suffice. Rules are data: those that are
+//! says what is missing. `engine` ties these together, `metrics` counts, `habits` sees where an output did not suffice. Rules are data: those that are
 //! built in stand in `rules/`, with fixtures of real output beside them.
 
 mod binary;
 mod built_in;
-mod but_for_digits;
 mod command;
 mod confidence;
 pub mod config;

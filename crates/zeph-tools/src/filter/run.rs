@@ -11,6 +11,7 @@ use super::kept::{Kept, KeptLine};
 use super::line::{Block, End, Line, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
+use super::removed::Removed;
 use super::sanitize::Sanitizer;
 use super::strategy::Chain;
 use crate::secrets::Piece;
@@ -31,6 +32,8 @@ struct Lines {
     on_failure: Option<Branch>,
     plain: Fit,
     guard: Guard,
+    /// The forms of the lines, for a rule that removes all of them.
+    removed: Removed,
     count: u64,
     blank: u64,
     last: u64,
@@ -53,6 +56,16 @@ struct Chosen {
     worst: FilterConfidence,
 }
 
+/// How the lines of a result were selected.
+enum Source {
+    /// All lines.
+    Whole,
+    /// Head and tail.
+    Cut,
+    /// By strategies.
+    Chosen(Chosen),
+}
+
 /// What is read of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filtered {
@@ -70,8 +83,8 @@ pub struct Filtered {
     pub lines: (u64, u64),
     /// Bytes of what was printed, and of the text.
     pub bytes: (u64, u64),
-    /// Bytes before they were decoded, if they are known.
-    pub raw: Option<u64>,
+    /// Bytes of what was printed before it was decoded; the text has no more.
+    pub max_bytes: u64,
 }
 
 impl Filtered {
@@ -82,24 +95,24 @@ impl Filtered {
     }
 }
 
-impl Filtered {
-    /// Shortens the marks of bytes that are not UTF-8 if they make the text longer than the `raw` bytes.
-    fn no_longer_than(mut self, raw: u64) -> Self {
-        if self.text.len() as u64 > raw {
-            self.text = no_longer_than(std::mem::take(&mut self.text), raw);
-            self.bytes.1 = self.text.len() as u64;
+/// The text with shorter marks of invalid bytes, and then with shorter gaps, if it has more than `max_bytes`: a mark has
+/// three bytes, and a movement of the cursor becomes many blanks.
+pub(crate) fn no_longer_than(text: String, max_bytes: u64) -> String {
+    let is_long = |text: &str| text.len() as u64 > max_bytes;
+    if !is_long(&text) {
+        return text;
+    }
+    let text = text.replace(char::REPLACEMENT_CHARACTER, "?");
+    if !is_long(&text) {
+        return text;
+    }
+    let mut short = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != ' ' || !short.ends_with(' ') {
+            short.push(c);
         }
-        self.raw = Some(raw);
-        self
     }
-}
-
-/// The text with shorter marks of bytes that are not UTF-8, if it is longer than the `raw` bytes.
-pub(crate) fn no_longer_than(text: String, raw: u64) -> String {
-    match text.len() as u64 > raw {
-        true => text.replace(char::REPLACEMENT_CHARACTER, "?"),
-        false => text,
-    }
+    short
 }
 
 impl FilterRun {
@@ -133,6 +146,7 @@ impl FilterRun {
                 on_failure,
                 plain: Fit::new(max_chars, edge),
                 guard: Guard::default(),
+                removed: Removed::default(),
                 count: 0,
                 blank: 0,
                 last: 0,
@@ -178,13 +192,12 @@ impl FilterRun {
         match sniffer.report(lines.undecoded) {
             Some(report) if !matches!(lines.plan, Plan::Plain) => self.lines.binary(&report),
             _ => {
-                let raw = sniffer.bytes();
-                let filtered = self.lines.finish(exit_code, overwritten);
-                // Without the bytes it is not known how many of them a mark stands for.
-                match raw > 0 {
-                    true => filtered.no_longer_than(raw),
-                    false => filtered,
-                }
+                let max_bytes = lines.max_bytes(sniffer.bytes());
+                let mut filtered = self.lines.finish(exit_code, overwritten);
+                filtered.max_bytes = max_bytes;
+                filtered.text = no_longer_than(filtered.text, max_bytes);
+                filtered.bytes.1 = filtered.text.len() as u64;
+                filtered
             }
         }
     }
@@ -196,7 +209,12 @@ impl Take for Lines {
         self.last = block.spans().last().map_or(self.last, |span| span.number);
         let blank = block.lines().filter(|line| is_blank(line.text));
         self.blank += blank.count() as u64;
-        self.guard.see_block(block);
+        for line in block.lines() {
+            self.guard.see(line);
+            if matches!(self.plan, Plan::Rule(_)) {
+                self.removed.see(line);
+            }
+        }
         self.plain.keep_block(block);
         for branch in self.main.iter_mut().chain(&mut self.on_failure) {
             branch.chain.block(block, &mut branch.fit);
@@ -207,7 +225,9 @@ impl Take for Lines {
         self.count += whole.lines;
         self.blank += whole.blank;
         self.last = whole.first + whole.lines - 1;
-        self.guard.see_whole(whole);
+        for (text, number) in whole.text.split_terminator('\n').zip(whole.first..) {
+            self.guard.see(Line { number, text });
+        }
         self.plain.keep_whole(whole);
         true
     }
@@ -229,6 +249,16 @@ impl Lines {
     fn arrive(&mut self, text: &str) {
         self.bytes += text.len() as u64;
         self.undecoded += text.matches(char::REPLACEMENT_CHARACTER).count() as u64;
+    }
+
+    /// The bytes that the text may have; `raw`: the bytes that were seen before they were decoded. The replacements of
+    /// secrets may be longer than the secrets.
+    fn max_bytes(&self, raw: u64) -> u64 {
+        let mark = char::REPLACEMENT_CHARACTER.len_utf8() as u64;
+        match raw {
+            0 => self.bytes,
+            _ => raw.max(self.bytes - (mark - 1) * self.undecoded),
+        }
     }
 
     /// The result for binary output: a report in place of the data, and the text around it.
@@ -254,9 +284,9 @@ impl Lines {
             report,
         );
         keep(&mut kept, &lines[lines.len() - after..]);
-        let (_, lines) = self.guarded(kept);
+        let (_, lines) = self.guarded(kept, true);
         let (self_lines, self_last) = (self.count, self.last);
-        let mut filtered = self.ended(FilterConfidence::Partial, lines, None, false);
+        let mut filtered = self.ended(FilterConfidence::Partial, lines, Source::Cut, false);
         filtered.rule = Some(BINARY.to_owned());
         // Zero bytes have no lines.
         filtered.left_out.get_or_insert(LeftOut {
@@ -284,7 +314,7 @@ impl Lines {
             if !outcome.mistaken {
                 let fitted = branch.fit.choose(end, IF_LONG);
                 let cut = fitted.grouped || fitted.kept.is_cut();
-                let (restored, lines) = self.guarded(fitted.kept);
+                let (restored, lines) = self.guarded(fitted.kept, plain.is_cut());
                 let confidence = match restored || cut {
                     true => outcome.confidence.and(FilterConfidence::Partial),
                     false => outcome.confidence,
@@ -293,7 +323,7 @@ impl Lines {
                     whole: (!plain.is_cut()).then(|| plain.verbatim().kept),
                     worst: outcome.worst,
                 };
-                return self.ended(confidence, lines, Some(chosen), overwritten);
+                return self.ended(confidence, lines, Source::Chosen(chosen), overwritten);
             }
             understood = outcome.confidence;
         }
@@ -308,63 +338,69 @@ impl Lines {
             Plan::InFull => plain.choose(end, IN_FULL),
             Plan::Rule(_) => plain.choose(end, IF_LONG),
         };
-        let (restored, lines) = self.guarded(kept);
+        let cut = kept.is_cut();
+        let (restored, lines) = self.guarded(kept, cut);
         let mut confidence = confidence.and(understood);
         if restored {
             confidence = confidence.and(FilterConfidence::Partial);
         }
-        let chosen = grouped.then_some(Chosen {
-            whole,
-            worst: FilterConfidence::Fallback,
-        });
-        self.ended(confidence, lines, chosen, overwritten)
+        let source = match (grouped, cut) {
+            (true, _) => Source::Chosen(Chosen {
+                whole,
+                worst: FilterConfidence::Fallback,
+            }),
+            (false, true) => Source::Cut,
+            (false, false) => Source::Whole,
+        };
+        self.ended(confidence, lines, source, overwritten)
     }
 
-    /// The lines of `kept`, with the facts that are missing in it; whether there were any, or more than
-    /// were noted.
-    fn guarded(&self, mut kept: Kept) -> (bool, Vec<KeptLine>) {
+    /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
+    /// removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is too long to be shown.
+    fn guarded(&self, mut kept: Kept, is_cut: bool) -> (bool, Vec<KeptLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();
-        let missing = self.guard.missing(&lines);
-        if missing.is_empty() {
-            return (self.guard.surplus() > 0, lines);
+        let is_report = lines.iter().all(|line| is_blank(&line.text)) && !self.removed.is_empty();
+        if is_report {
+            lines = self.removed.report();
         }
-        // What is put back has its share of the budget, so that it does not push out everything else.
+        // Restored facts have a share of the budget of their own, and leave room for the other lines.
         let room = (self.max_chars / 5).max(self.max_chars.saturating_sub(chars));
         let room = room.saturating_sub(NOTES.min(self.max_chars / 10));
-        let mut back = Vec::new();
-        let mut used = 0;
-        for fact in missing {
-            used += fact.text.chars().count() + 1;
-            if used > room {
-                break;
+        let Some(mut back) = self.guard.missing(&lines, room) else {
+            return (is_report || self.guard.surplus() > 0, lines);
+        };
+        if is_cut {
+            // Head and tail contain parts of long lines that the guard adds whole.
+            let length = |lines: &[KeptLine]| lines.iter().map(|line| line.text.len() + 1).sum();
+            let mut total: usize = length(&lines) + length(&back) + SHORT_NOTICE;
+            while total as u64 > self.bytes
+                && let Some(fact) = back.pop()
+            {
+                total -= fact.text.len() + 1;
             }
-            back.push(KeptLine {
-                number: fact.number,
-                text: fact.text.clone(),
-                ours: false,
-            });
         }
         insert(&mut lines, back);
         (true, lines)
     }
 
-    /// The end. `chosen`: strategies chose the lines.
+    /// The end. `source`: how the lines were selected.
     fn ended(
         self,
         confidence: FilterConfidence,
         lines: Vec<KeptLine>,
-        chosen: Option<Chosen>,
+        source: Source,
         overwritten: bool,
     ) -> Filtered {
         let mut text = joined(&lines);
         let mut lines = lines;
         let mut confidence = confidence;
-        let mut grouped = chosen.is_some();
-        if let Some(Chosen {
+        let mut grouped = matches!(source, Source::Chosen(_));
+        let mut is_whole = matches!(source, Source::Whole);
+        if let Source::Chosen(Chosen {
             whole: Some(plain),
             worst,
-        }) = chosen
+        }) = source
         {
             let plain = plain.into_lines();
             let whole = joined(&plain);
@@ -375,6 +411,7 @@ impl Lines {
                 });
                 (lines, text) = (plain, whole);
                 grouped = false;
+                is_whole = true;
             }
         }
         let shown_blank = lines
@@ -383,7 +420,10 @@ impl Lines {
         let shown_blank = shown_blank.count() as u64;
         // That blank lines went is not worth a word.
         let of = self.count - self.blank.saturating_sub(shown_blank);
-        let left_out = LeftOut::new(&lines, of, self.last);
+        let left_out = match is_whole {
+            true => None,
+            false => LeftOut::new(&lines, of, self.last),
+        };
         let filtered = Filtered {
             rule: match &self.plan {
                 Plan::Rule(rule) => Some(rule.name.clone()),
@@ -395,7 +435,7 @@ impl Lines {
             overwritten,
             lines: (self.count, lines.len() as u64),
             bytes: (self.bytes, text.len() as u64),
-            raw: None,
+            max_bytes: self.bytes,
             text,
         };
         if let Some(rule) = &filtered.rule {

@@ -100,7 +100,11 @@ fn unknown_output_is_grouped_from_100_lines() {
             );
             assert_eq!(filtered.rule.is_some(), grouped, "{count} {similar}");
             assert_eq!(filtered.left_out.is_some(), grouped);
-            assert_eq!(filtered.confidence, FilterConfidence::Full);
+            let confidence = match printed.len() > 50_000 {
+                true => FilterConfidence::Partial,
+                false => FilterConfidence::Full,
+            };
+            assert_eq!(filtered.confidence, confidence, "{count} {similar}");
         }
     };
     for count in [1, 2, 9, 50, 98, 99] {
@@ -181,6 +185,7 @@ fn long_source_text_is_cut_in_the_middle() {
     }
     let text = filter("cat src/main.rs", &printed, 50_000).text;
     assert!(printed.starts_with(&text[..18_000]));
+    let text = text.trim_end();
     assert!(printed.trim_end().ends_with(&text[text.len() - 18_000..]));
 }
 
@@ -465,6 +470,13 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         "10%\r20%\r",
         "\u{1b}[31mred\u{1b}[0m\n",
         "\u{1b}[9C.",
+        "\u{1b}[300C.\n",
+        "\u{1b}[8;70H*",
+        "\u{1b}[30B-",
+        "x\ty\r\u{1b}[60C!\n",
+        "\u{8}\u{8}\t\u{1b}[2K",
+        "\u{1b}[?1049h\u{1b}[2J\u{1b}[5;5Hmenu\u{1b}[?1049l",
+        "\u{fffd}\n",
         "a\tb\n",
         "WARN disk is almost full\n",
         "thread 'main' panicked at src/x.rs:1:2:\nboom\n",

@@ -36,11 +36,8 @@ impl Reduced {
                     if clean.ends_with('\n') {
                         clean.pop();
                     }
-                    let clean = match filtered.raw {
-                        Some(raw) => no_longer_than(clean, raw),
-                        None => clean,
-                    };
-                    let (text, left_out) = (clean, None);
+                    let text = no_longer_than(clean, filtered.max_bytes);
+                    let left_out = None;
                     elided(
                         printed,
                         Filtered {

@@ -136,14 +136,14 @@ impl Guard {
         let mut missing: Vec<&Fact> = Vec::new();
         let mut told: BTreeMap<u64, u64> = BTreeMap::new();
         for fact in self.facts.iter().chain(&self.recent) {
-            match result.tells(&fact.line.text, fact.shape) {
+            match result.tells(&fact.line.text, fact.shape) || is_beginning(fact, lines) {
                 true => *told.entry(fact.form).or_default() += 1,
                 false => missing.push(fact),
             }
         }
         for (form, last) in &self.lasts {
             let count = self.counts.get(form).copied().unwrap_or(0);
-            let is_told = result.tells(&last.line.text, last.shape);
+            let is_told = result.tells(&last.line.text, last.shape) || is_beginning(last, lines);
             if !is_told || result.conceals(*form, count) {
                 missing.push(last);
             }
@@ -151,4 +151,11 @@ impl Guard {
         missing.sort_by_key(|fact| fact.line.number);
         (!missing.is_empty()).then(|| restore::select(&missing, &self.counts, &told, room))
     }
+}
+
+/// Whether a fact is the beginning of a long line that `lines` contain.
+fn is_beginning(fact: &Fact, lines: &[KeptLine]) -> bool {
+    let text = &fact.line.text;
+    // A cut at a character boundary leaves at most three bytes less.
+    text.len() + 3 >= MAX_FACT && lines.iter().any(|line| line.text.starts_with(text))
 }

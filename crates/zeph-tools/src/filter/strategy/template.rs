@@ -184,7 +184,8 @@ impl Template {
 
     fn group(&mut self, line: Line<'_>) {
         if let Some(open) = &mut self.open {
-            if open.take(line) {
+            let is_common = self.index.contains_key(&shape(line.text, Mask::Shape));
+            if open.take(line, is_common) {
                 return;
             }
             self.close();

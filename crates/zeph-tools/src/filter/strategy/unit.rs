@@ -32,8 +32,9 @@ impl Unit {
         }
     }
 
-    /// Takes the next line if it belongs to the unit.
-    pub(super) fn take(&mut self, line: Line<'_>) -> bool {
+    /// Takes the next line if it belongs to the unit. `is_common`: lines of its shape precede the unit, so that only a
+    /// trace takes it.
+    pub(super) fn take(&mut self, line: Line<'_>, is_common: bool) -> bool {
         let text = line.text;
         if text.trim_ascii().is_empty() {
             return false;
@@ -46,7 +47,7 @@ impl Unit {
                 return true;
             }
         }
-        let belongs = self.after.len() < MAX_AFTER && Kind::of(text) == Kind::Plain;
+        let belongs = !is_common && self.after.len() < MAX_AFTER && Kind::of(text) == Kind::Plain;
         if belongs {
             self.after.push(line.into());
         }

@@ -3,8 +3,8 @@
 use serde_json::json;
 use zeph_tools::filter::{FilterPipeline, Plan, Subject};
 
-use super::super::{Exit, print};
-use crate::terminal::sanitize::clean;
+use super::super::{Exit, print, print_as_is};
+use crate::output::json_lines;
 
 /// Prints what is done with the output of `command`.
 pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> anyhow::Result<Exit> {
@@ -24,7 +24,7 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
             "strategies": rule.map(|rule| rule.strategies()),
             "on_failure": rule.and_then(|rule| rule.on_failure()),
         });
-        print(&serde_json::to_string_pretty(&value)?)?;
+        print_as_is(&json_lines(&value)?)?;
         return Ok(Exit::Done);
     }
     let mut text = format!("the part that counts: {part}\n");
@@ -46,6 +46,6 @@ pub(super) fn run(filters: &FilterPipeline, command: &str, as_json: bool) -> any
             "no rule for this command: from 100 lines on, lines of equal shape are grouped\n",
         ),
     }
-    print(&clean(&text))?;
+    print(&text)?;
     Ok(Exit::Done)
 }
