@@ -195,7 +195,11 @@ impl FilterRun {
                 let max_bytes = lines.max_bytes(sniffer.bytes());
                 let mut filtered = self.lines.finish(exit_code, overwritten);
                 filtered.max_bytes = max_bytes;
-                filtered.text = no_longer_than(filtered.text, max_bytes);
+                // The notice counts too.
+                let notice = filtered.left_out.as_ref();
+                let notice = notice.map_or(0, |left_out| left_out.notice(None).len() as u64 + 1);
+                let room = max_bytes.saturating_sub(notice);
+                filtered.text = no_longer_than(filtered.text, room);
                 filtered.bytes.1 = filtered.text.len() as u64;
                 filtered
             }
@@ -372,8 +376,10 @@ impl Lines {
         };
         if is_cut {
             // Head and tail contain parts of long lines that the guard adds whole.
-            let length = |lines: &[KeptLine]| lines.iter().map(|line| line.text.len() + 1).sum();
-            let mut total: usize = length(&lines) + length(&back) + SHORT_NOTICE;
+            let length = |lines: &[KeptLine]| -> usize {
+                lines.iter().map(|line| line.text.len() + 1).sum()
+            };
+            let mut total = length(&lines) + length(&back) + SHORT_NOTICE;
             while total as u64 > self.bytes
                 && let Some(fact) = back.pop()
             {
