@@ -367,6 +367,32 @@ fn clip(text: &str, chars: usize, longest: usize) -> String {
     }
 }
 
+/// Puts the lines `back` (ascending) where they belong: each after the last line that precedes it.
+pub(super) fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
+    let old = std::mem::take(lines);
+    let mut back = back.into_iter().peekable();
+    for line in old {
+        while let Some(fact) = back.next_if(|fact| fact.number < line.number) {
+            lines.push(fact);
+        }
+        lines.push(line);
+    }
+    lines.extend(back);
+}
+
+/// The text of the lines.
+pub(super) fn joined(lines: &[KeptLine]) -> String {
+    let length = lines.iter().map(|line| line.text.len() + 1).sum();
+    let mut text = String::with_capacity(length);
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.push_str(&line.text);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

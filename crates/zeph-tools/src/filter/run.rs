@@ -7,7 +7,7 @@ use super::confidence::FilterConfidence;
 use super::engine::Plan;
 use super::facts::Guard;
 use super::fit::{Fit, Fitted, Grouping};
-use super::kept::{Kept, KeptLine};
+use super::kept::{Kept, KeptLine, insert, joined};
 use super::line::{Block, End, Line, Sink as _, Take, Whole};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
@@ -487,28 +487,3 @@ const MIN_AROUND: usize = 8;
 
 /// A saving of less than the notice takes is none.
 const SHORT_NOTICE: usize = 100;
-
-/// Puts the lines `back` (ascending) where they belong: each behind the last line that came before it.
-fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
-    let old = std::mem::take(lines);
-    let mut back = back.into_iter().peekable();
-    for line in old {
-        while let Some(fact) = back.next_if(|fact| fact.number < line.number) {
-            lines.push(fact);
-        }
-        lines.push(line);
-    }
-    lines.extend(back);
-}
-
-fn joined(lines: &[KeptLine]) -> String {
-    let length = lines.iter().map(|line| line.text.len() + 1).sum();
-    let mut text = String::with_capacity(length);
-    for (index, line) in lines.iter().enumerate() {
-        if index > 0 {
-            text.push('\n');
-        }
-        text.push_str(&line.text);
-    }
-    text
-}
