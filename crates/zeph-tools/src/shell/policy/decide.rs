@@ -406,6 +406,9 @@ impl<'p> Decider<'p> {
         if words.iter().any(|word| word.assigned) {
             self.ask(format!("a variable decides what `{by}` runs"));
         }
+        for word in words {
+            self.name_alternatives(word);
+        }
         let texts: Vec<String> = words.iter().map(Word::script).collect();
         self.script(by, &texts.join(" "), around);
     }

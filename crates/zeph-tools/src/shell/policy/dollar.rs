@@ -1,5 +1,8 @@
 //! Reads expansions: `$…`, `${…}`, `$(…)`, `$((…))` and backticks.
 
+use std::sync::Arc;
+
+use super::alternatives::alternative;
 use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::is_telling;
 use super::parameter::{Form, form};
@@ -7,7 +10,7 @@ use super::parse::is_name;
 use super::quote::{RawWord, Until, quoted};
 use super::reading::parse_nested;
 use super::tree::{Construct, Substitution};
-use super::word::Atom;
+use super::word::{Atom, Variable};
 
 impl Cursor<'_> {
     /// A text that begins with `$`. The canonical form of a `$` without a meaning is `lone`.
@@ -52,7 +55,7 @@ impl Cursor<'_> {
                 word.expands = true;
                 self.out.put("$");
                 self.out.put(&name);
-                self.variable(&name, in_quotes, word);
+                self.variable(&name, in_quotes, None, word);
             }
             Some(byte @ b'0'..=b'9') => {
                 self.at += 1;
@@ -130,7 +133,13 @@ impl Cursor<'_> {
         });
         word.substitutions
             .extend(calculated.and_then(super::arithmetic::substitution));
-        self.variable(&name, in_quotes, word);
+        let alternative = alternative(&inner.atoms).map(|mut atoms| {
+            if !in_quotes {
+                split(&mut atoms);
+            }
+            atoms.into()
+        });
+        self.variable(&name, in_quotes, alternative, word);
         Ok(())
     }
 
@@ -154,7 +163,13 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    fn variable(&self, name: &str, in_quotes: bool, word: &mut RawWord) {
+    fn variable(
+        &self,
+        name: &str,
+        in_quotes: bool,
+        alternative: Option<Arc<[Atom]>>,
+        word: &mut RawWord,
+    ) {
         if name == "IFS" && !in_quotes && !self.sets_ifs {
             word.atoms.push(Atom::Split);
             return;
@@ -163,13 +178,19 @@ impl Cursor<'_> {
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(name.len());
         let (name, operator) = name.split_at(end);
-        let positional = name.bytes().all(|byte| byte.is_ascii_digit());
-        word.atoms
-            .push(if is_name(name) || (positional && !name.is_empty()) {
-                Atom::variable(name, operator, in_quotes)
-            } else {
-                Atom::Unknown
-            });
+        let positional = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
+        let is_variable = is_name(name) || positional;
+        word.atoms.push(if is_variable || alternative.is_some() {
+            Atom::Variable(Arc::new(Variable {
+                // Other parameters have no name, and no value that is known.
+                name: (if is_variable { name } else { "" }).to_owned(),
+                operator: operator.to_owned(),
+                quoted: in_quotes,
+                alternative,
+            }))
+        } else {
+            Atom::Unknown
+        });
     }
 
     /// `$((…))` and `((…))`, at the second parenthesis. `false`, at the same place, when it is a subshell instead.
@@ -304,5 +325,17 @@ impl Cursor<'_> {
             body,
         });
         Ok(())
+    }
+}
+
+/// Marks unquoted blanks as places where the text is split into words.
+fn split(atoms: &mut [Atom]) {
+    for atom in atoms {
+        if matches!(atom, Atom::Char(' ' | '\t' | '\n', false)) {
+            *atom = Atom::Split;
+        } else if atom.is('{') {
+            // Bash expands no braces there.
+            *atom = Atom::Char('{', true);
+        }
     }
 }

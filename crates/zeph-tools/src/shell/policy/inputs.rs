@@ -40,11 +40,15 @@ impl Decider<'_> {
                 }
             }
             Redirect::Duplicate => {}
-            Redirect::HereDocument(word) => around.input = self.text_input(word, around.downloads),
+            Redirect::HereDocument(word) => {
+                self.name_alternatives(word);
+                around.input = self.text_input(word, around.downloads);
+            }
             Redirect::HereString(word) => {
                 if !self.policy.admits(Construct::HereString) {
                     self.block_construct(Construct::HereString);
                 }
+                self.name_alternatives(word);
                 around.input = self.text_input(word, around.downloads);
             }
         }

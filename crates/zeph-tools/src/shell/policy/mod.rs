@@ -15,6 +15,7 @@
 //! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
 //! what it reads would understand some commands otherwise than the shell that runs them.
 
+mod alternatives;
 mod arithmetic;
 mod assign;
 mod blocklist;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::alternatives::{has_alternative, possible};
 use super::blocklist::ShellPolicy;
 use super::decide::{Around, Decider, Input, Start};
 use super::programs::takes_programs;
@@ -47,7 +48,17 @@ impl ShellPolicy {
 }
 
 impl Decider<'_> {
+    /// Notes words, and those that they become by the alternatives inside of `${…}`.
     pub(super) fn name(&mut self, role: Role, words: &[Word]) {
+        if self.named.is_none() {
+            return;
+        }
+        let possible: Vec<Word> = words.iter().flat_map(possible).collect();
+        let readings = match possible.is_empty() {
+            true => Vec::new(),
+            false => self.readings(&possible, true),
+        };
+        let possible = readings.iter().flat_map(|reading| &reading.words);
         let Some(named) = &mut self.named else { return };
         let now = self.places.now();
         let anywhere = (self.later > 0 && !now.contains(&None)).then_some(None);
@@ -57,11 +68,21 @@ impl Decider<'_> {
             Some(places) => places,
             None => now.iter().cloned().chain(anywhere).collect(),
         };
-        named.extend(words.iter().map(|word| Named {
+        named.extend(words.iter().chain(possible).map(|word| Named {
             word: word.clone(),
             role,
             places: Arc::clone(&places),
         }));
+    }
+
+    /// What a text for a command may become by the alternatives inside of `${…}`.
+    pub(super) fn name_alternatives(&mut self, text: &Word) {
+        if text
+            .parts()
+            .is_some_and(|parts| parts.iter().any(has_alternative))
+        {
+            self.name(Role::Program, std::slice::from_ref(text));
+        }
     }
 
     /// The words of the simple command `name`, and the text that it reads.

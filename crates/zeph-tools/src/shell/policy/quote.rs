@@ -314,7 +314,7 @@ impl<'t> Cursor<'t> {
                 _ => {
                     if let Some(next) = self.next_char() {
                         self.out.put_char(next);
-                        word.atoms.push(Atom::Char(next, true));
+                        word.atoms.push(Atom::Char(next, quoted_here));
                     }
                 }
             }

@@ -233,6 +233,8 @@ pub(super) struct Variable {
     pub(super) operator: String,
     /// Whether it is inside of double quotes, so that its value is not split.
     pub(super) quoted: bool,
+    /// The text that bash may use instead of its value.
+    pub(super) alternative: Option<Arc<[Atom]>>,
 }
 
 impl Atom {
@@ -246,6 +248,7 @@ impl Atom {
             name: name.to_owned(),
             operator: operator.to_owned(),
             quoted,
+            alternative: None,
         }))
     }
 }

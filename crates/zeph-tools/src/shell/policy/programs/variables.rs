@@ -46,6 +46,11 @@ impl Decider<'_> {
         };
         match variable.kind {
             _ if word.known() == Some("") => {}
+            // `less` reads signs in front of the command.
+            Kind::Script if name == "LESSOPEN" => {
+                let command = value.trim_start_matches(['|', '-']);
+                self.joined(name, &[word.after(value.len() - command.len())], &inside);
+            }
             Kind::Script => self.joined(name, std::slice::from_ref(word), &inside),
             Kind::Command => {
                 let inside = Around {

@@ -39,6 +39,11 @@ const REAL: &[&str] = &[
     "rev", "sed", "head", "printf", "awk", "time", "flock", "ls", "grep", "base64",
 ];
 
+/// After how many scripts the processes are ended that left their process group.
+const SWEEP_EVERY: usize = 500;
+/// After how many scripts a long run prints its progress.
+const PROGRESS_EVERY: usize = 5000;
+
 /// A place in which scripts may run.
 struct Cell {
     _directory: tempfile::TempDir,
@@ -140,6 +145,40 @@ impl Cell {
     }
 }
 
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.sweep();
+    }
+}
+
+impl Cell {
+    /// Ends processes of this cell that left their process group (`set -m`), by their number.
+    fn sweep(&self) {
+        let path = format!("PATH={}", self.programs.display());
+        let of_cell = |pid: &u32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry.starts_with(path.as_bytes()))
+        };
+        // A process may start another one while it is ended.
+        for _ in 0..50 {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            let left: Vec<u32> = pids.filter(of_cell).collect();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left
+                .iter()
+                .filter_map(|pid| Pid::from_raw(pid.cast_signed()))
+            {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
 /// Whether the process is gone but for its number.
 fn has_ended(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -200,6 +239,12 @@ fn run_many(seed: u64, scripts: usize) -> Count {
             }
         }
         count.scripts += 1;
+        if count.scripts.is_multiple_of(SWEEP_EVERY) {
+            cell.sweep();
+        }
+        if count.scripts.is_multiple_of(PROGRESS_EVERY) {
+            println!("{} scripts, {} missed", count.scripts, count.missed.len());
+        }
         count.ran += usize::from(!ran.is_empty());
         count.allowed += usize::from(verdicts[0] == Verdict::Allow);
         let refused = matches!(verdicts[0], Verdict::Block { .. });
