@@ -250,8 +250,11 @@ fn text_for_programs_needs_confirmation() {
         "find . $X -maxdepth 0",
         "echo x | xargs find .",
     ] {
-        let form = form(&home, command, &[]);
-        assert_ne!(form["error_category"], Value::Null, "{command}: {form}");
+        let form = form(&home, command, &["--mode", "full", "--unsandboxed"]);
+        assert_eq!(
+            form["error_category"], "confirmation_required",
+            "{command}: {form}"
+        );
         assert!(!home.has("marker"), "{command}: it ran");
     }
 }
