@@ -237,7 +237,7 @@ fn the_tests_of_rules_are_run() {
         .zeph(["filter", "verify", file.to_str().unwrap()])
         .code(1);
     assert_has(&output.stdout, &["1 rules, 1 tests, 1 failed"]);
-    home.zeph(["filter", "verify", "no-such-file"]).code(1);
+    home.zeph(["filter", "verify", "no-such-file"]).code(2);
 }
 
 /// Proves OUT-10.

@@ -75,6 +75,33 @@ fn program_that_finds_the_data_directory_reads_nothing() {
     }
 }
 
+/// Proves SH-20a: also below a directory that commands may write, no command opens a file of the data directory.
+#[test]
+fn data_below_a_writable_directory_is_unreadable() {
+    let home = with_deleted_secret();
+    home.config("");
+    home.write(
+        "find.sh",
+        "find \"$1\" -name 'zeph.db*' -type f -exec head -c 15 {} +; ls \"$1\" > seen\n",
+    );
+    let root = home.root().to_string_lossy().into_owned();
+    let parameters =
+        json!({ "command": "bash find.sh \"$TMPDIR\"; cat \"$TMPDIR\"/data/*/zeph.db" });
+    let output = home
+        .zeph([
+            "tools",
+            "call",
+            "bash",
+            &parameters.to_string(),
+            "--json",
+            "--yes",
+        ])
+        .env("TMPDIR", &root)
+        .run();
+    assert!(!output.stdout.contains(MAGIC), "{}", output.stdout);
+    assert!(home.has("seen"), "{}", output.stdout);
+}
+
 /// Proves D-44: the founding sample leaves version control working, and its files hidden from others.
 #[test]
 fn founding_deny_rules_leave_git_working() {

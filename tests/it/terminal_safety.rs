@@ -159,6 +159,66 @@ fn a_signal_elsewhere_restores_the_terminal() {
     }
 }
 
+/// A terminal that understands no escape sequences.
+const DUMB: [&[(&str, Option<&str>)]; 3] = [
+    &[("TERM", Some("dumb"))],
+    &[("TERM", None)],
+    &[("TERM", Some("")), ("NO_COLOR", Some("1"))],
+];
+
+/// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence: at the prompt, in a question, in what
+/// streams, in errors and logs. Its lines are edited by the terminal itself.
+#[test]
+fn a_plain_terminal_gets_no_escape_sequence() {
+    for env in DUMB {
+        let home = Home::scripted(
+            r##"
+            [[steps]]
+            expect = { last_user_contains = "first\nsecond" }
+            text = "# Title\nThis **answer** streams `code`.\n"
+            [[steps]]
+            calls = [{ tool = "bash", input = { command = "touch made && echo bold" } }]
+            [[steps]]
+            text = "Done."
+            [[steps]]
+            text = "too late"
+            delay_ms = 600000
+            "##,
+        );
+        let mut terminal = Terminal::under(&home, &["-v"], env);
+        terminal.shows("> ");
+        terminal.type_keys("first\\\rsecond\r");
+        terminal.shows("answer");
+        terminal.shows(" out, ");
+        terminal.type_keys("make it\r");
+        terminal.shows(KEYS);
+        terminal.type_keys("3");
+        terminal.shows("Kept for good would be:");
+        terminal.type_keys("b");
+        terminal.until("the keys again", |text| text.matches(KEYS).count() == 2);
+        terminal.type_keys("1");
+        terminal.shows("Done.");
+        assert!(home.has("made"));
+        terminal.type_keys("wait\r");
+        terminal.until("the third turn", |text| text.contains("wait"));
+        wait_for("the request", || terminal.echoes_nothing().then_some(()));
+        terminal.type_keys("\x03");
+        terminal.shows("cancelled; what was said is kept");
+        wait_for("the prompt", || (!terminal.echoes_nothing()).then_some(()));
+        terminal.type_keys("/hepl\r");
+        terminal.shows("/help");
+        terminal.type_keys("\x03");
+        terminal.shows("Ctrl-C once more");
+        terminal.type_keys("\x04");
+        let (status, raw) = terminal.ends();
+        assert_eq!(status.code(), Some(0), "{env:?}: {raw:?}");
+        assert!(!raw.contains(['\x1b', '\u{9b}']), "{env:?}: {raw:?}");
+        let one = Terminal::under(&home, &["-p", "x", "--no-such-flag"], env);
+        let (_, raw) = one.ends();
+        assert!(!raw.contains('\x1b'), "{env:?}: {raw:?}");
+    }
+}
+
 /// Proves CLI-3: `NO_COLOR` leaves no colour, and the line editor works.
 #[test]
 fn no_color_leaves_no_colour() {

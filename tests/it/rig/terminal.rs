@@ -141,6 +141,11 @@ impl Terminal {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
     }
 
+    /// Whether keys are not echoed, as in a turn.
+    pub(crate) fn echoes_nothing(&self) -> bool {
+        !modes(&self.side).2.contains(LocalModes::ECHO)
+    }
+
     /// Waits until the screen shows `words`.
     #[track_caller]
     pub(crate) fn shows(&self, words: &str) {

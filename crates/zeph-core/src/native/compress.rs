@@ -28,7 +28,7 @@ impl CompressContext {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",
-                "Sum up older messages to make room.",
+                "Sum up older messages when the context fills up.",
                 Annotations::SESSION_STATE,
             ),
             requests,

@@ -78,7 +78,7 @@ impl ListTasks {
         Self {
             def: ToolDef::new::<ListParams>(
                 "list_tasks",
-                "The task list.",
+                "The task list, to see what is left.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

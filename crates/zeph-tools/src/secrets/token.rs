@@ -256,12 +256,13 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     if first == b'h' && line.has(at, "hooks.slack.com/services/") {
         return webhook(line, at).map(|range| (range, Kind::SLACK));
     }
-    if !is_free(line, at) {
-        return None;
-    }
     let shape = SHAPES
         .iter()
         .find(|shape| shape.prefix.as_bytes()[0] == first && line.has(at, shape.prefix))?;
+    let is_joined = line.before(at) == Some(b'_') && is_distinctive(shape.prefix);
+    if !is_free(line, at) && !is_joined {
+        return None;
+    }
     let start = at + shape.prefix.len();
     // `xoxb-`, `xoxp-`, …
     let is_slack = || {
@@ -312,6 +313,12 @@ fn is_free(line: &Line<'_>, at: usize) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether a prefix marks a token also inside a longer name, such as `tool_ghp_…`.
+fn is_distinctive(prefix: &str) -> bool {
+    // `cache_key-<digest>` is common and holds no secret.
+    prefix.len() >= 4 && prefix != "key-"
 }
 
 /// A JSON Web Token (RFC 7519): three parts, or five of an encrypted one (RFC 7516).
@@ -370,5 +377,34 @@ mod tests {
                 shape.prefix
             );
         }
+    }
+
+    /// Proves OUT-21.
+    #[test]
+    fn token_inside_a_longer_name_is_found() {
+        // Joined here, so that no file holds a token.
+        let body = "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6";
+        let check = |before: &str, prefix: &str, expect: bool| {
+            let text = format!("{before}{prefix}{body}");
+            let redacted = crate::secrets::SecurityPatterns::default()
+                .redact(&text)
+                .text;
+            assert_eq!(!redacted.contains(body), expect, "{redacted}");
+        };
+        check("", "ghp_", true);
+        check("tool_", "ghp_", true);
+        check("mcp__server__", "ghp_", true);
+        check("call_", "gho_", true);
+        check("a_", "glpat-", true);
+        check("_", "npm_", true);
+        check("tool", "ghp_", false);
+        let digest = "a1b2c3d4e5f60718293a4b5c6d7e8f90";
+        let text = format!("cache_key-{digest}");
+        assert_eq!(
+            crate::secrets::SecurityPatterns::default()
+                .redact(&text)
+                .text,
+            text
+        );
     }
 }

@@ -82,6 +82,12 @@ impl LocalRunner {
         self.plan.is_some() && self.reads.denies()
     }
 
+    /// Whether files of Zeph itself lie below a writable directory: Landlock does not protect them there.
+    fn is_covering(&self) -> bool {
+        let is_exposed = |plan: &Plan| self.reads.private().iter().any(|path| plan.allows(path));
+        self.plan.as_ref().is_some_and(is_exposed)
+    }
+
     async fn supervisor_hides(&self) -> bool {
         match self.connect().await {
             Ok(connection) => connection.hides().await,
@@ -107,7 +113,9 @@ impl LocalRunner {
             return Ok((None, None));
         }
         if !self.is_hiding() {
-            return Ok((Some(plan), None));
+            let covers = self.is_covering() && self.supervisor_hides().await;
+            let hidden = covers.then(|| self.reads.private_entries());
+            return Ok((Some(Plan { hidden, ..plan }), None));
         }
         let reads = Arc::clone(&self.reads);
         let found = tokio::task::spawn_blocking(move || reads.find()).await;
@@ -139,7 +147,8 @@ impl LocalRunner {
         if let Some(running) = connection.as_ref().filter(|running| !running.is_ended()) {
             return Ok(Arc::clone(running));
         }
-        let started = Connection::start(&self.supervisor, self.tag.as_ref(), self.is_hiding())
+        let hides = self.is_hiding() || self.is_covering();
+        let started = Connection::start(&self.supervisor, self.tag.as_ref(), hides)
             .map(Arc::new)
             .map_err(RunError::Unavailable)?;
         let before = connection.replace(Arc::clone(&started));

@@ -86,6 +86,22 @@ impl Reads {
         &self.private
     }
 
+    /// The existing paths of Zeph itself that commands do not read. A directory that holds a shared one counts by its
+    /// entries.
+    pub(super) fn private_entries(&self) -> Vec<PathBuf> {
+        let mut all = Vec::new();
+        for path in &self.private {
+            if !self.shared.iter().any(|shared| shared.starts_with(path)) {
+                all.push(path.clone());
+                continue;
+            }
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            let entries = entries.map(|entry| entry.path());
+            all.extend(entries.filter(|entry| !self.shared.contains(entry)));
+        }
+        all
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.private.is_empty()
     }

@@ -44,8 +44,9 @@ pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
     [
         ToolDef::new::<JobParams>(JOB_OUTPUT, "New output of a job, waiting up to 2 s.", LOOK)
             .with_param_aliases(ALIASES),
-        ToolDef::new::<JobParams>(JOB_KILL, "End a job.", END).with_param_aliases(ALIASES),
-        ToolDef::new::<NoParams>(JOB_LIST, "List jobs.", LOOK),
+        ToolDef::new::<JobParams>(JOB_KILL, "End a job whose work is not needed.", END)
+            .with_param_aliases(ALIASES),
+        ToolDef::new::<NoParams>(JOB_LIST, "List jobs, to find an id.", LOOK),
     ]
     .map(|def| def.offered(Offered::OnceNamed(JOB_OUTPUT)))
 }

@@ -55,7 +55,7 @@ impl Told {
         }
         let denied = |path: &Path| self.reads.denied(path);
         // Under `2>&1` it stands in the other stream; a denied path is named by nothing else.
-        if self.reads.denies()
+        if !self.reads.is_empty()
             && let Some(message) = refusal::read(denied, place, code, all)
         {
             return Some(message);

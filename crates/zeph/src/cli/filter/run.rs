@@ -76,6 +76,7 @@ pub(super) async fn run(
     drop(command);
     let mut pieces = pieces(output);
     let mut status = None;
+    let mut is_interrupted = false;
     loop {
         let grace = async {
             match status {
@@ -97,11 +98,20 @@ pub(super) async fn run(
                 status = Some(ended.context("the command cannot be waited for")?);
             }
             // A terminal sends it to the command as well.
-            _ = interrupt.recv() => if !is_in_foreground() {
-                pass_on(child.id(), Signal::INT);
+            _ = interrupt.recv() => {
+                is_interrupted = true;
+                if !is_in_foreground() {
+                    pass_on(child.id(), Signal::INT);
+                }
             },
-            _ = terminate.recv() => pass_on(child.id(), Signal::TERM),
-            _ = hangup.recv() => pass_on(child.id(), Signal::HUP),
+            _ = terminate.recv() => {
+                is_interrupted = true;
+                pass_on(child.id(), Signal::TERM);
+            },
+            _ = hangup.recv() => {
+                is_interrupted = true;
+                pass_on(child.id(), Signal::HUP);
+            },
             () = grace => break,
         }
     }
@@ -112,6 +122,8 @@ pub(super) async fn run(
             .await
             .context("the command cannot be waited for")?,
     };
+    // A command that a passed signal ended is an interruption; one that ends by itself keeps its code.
+    is_interrupted &= status.signal().is_some();
     let code = code(status);
     let (filtered, warning) = reader.finish(Some(code));
     show(
@@ -120,7 +132,10 @@ pub(super) async fn run(
         tee.as_ref().map(|tee| tee.path.as_path()),
     )?;
     note_gain(loaded, &filters).await;
-    Ok(Exit::As(u8::try_from(code).unwrap_or(1)))
+    Ok(match is_interrupted {
+        true => Exit::Interrupted,
+        false => Exit::As(u8::try_from(code).unwrap_or(1)),
+    })
 }
 
 /// Reads in a thread of its own: a pipe cannot be polled without `unsafe`.

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::Context as _;
 use zeph_tools::filter::{RuleBook, RuleReport, TestFailure, parse_rules, verify};
 
+use super::super::exit::usage;
 use super::super::{Exit, print};
 use crate::assemble::{AddedRules, read_rules_file};
 use crate::config::{Environment, Loaded};
@@ -24,7 +24,8 @@ pub(super) fn run(
     let (reports, warnings) = match file {
         Some(file) => {
             let name = file.display().to_string();
-            let text = read_rules_file(file).with_context(|| format!("{name} cannot be read"))?;
+            let text = read_rules_file(file)
+                .map_err(|error| usage(format!("{name} cannot be read: {error}")))?;
             let (rules, warnings) = parse_rules(&name, &text);
             let own: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
             let mut reports = verify(&RuleBook::new(rules));
