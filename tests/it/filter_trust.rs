@@ -592,7 +592,7 @@ fn tools_do_not_trust() {
     let form = home.zeph(args).run().json();
     assert_has(
         &form.to_string(),
-        &["kept the command from writing", "cannot be read"],
+        &["belongs to Zeph's own data", "cannot be read"],
     );
     assert_has(&read(&home).1, &[CHANGED]);
 }

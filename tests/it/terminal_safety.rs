@@ -166,6 +166,11 @@ const DUMB: [&[(&str, Option<&str>)]; 3] = [
     &[("TERM", Some("")), ("NO_COLOR", Some("1"))],
 ];
 
+/// Waits until a plain terminal echoes keys: then the program reads lines.
+fn reads_lines(terminal: &Terminal) {
+    wait_for("the prompt", || (!terminal.echoes_nothing()).then_some(()));
+}
+
 /// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence: at the prompt, in a question, in what
 /// streams, in errors and logs. Its lines are edited by the terminal itself.
 #[test]
@@ -190,6 +195,7 @@ fn a_plain_terminal_gets_no_escape_sequence() {
         terminal.type_keys("first\\\rsecond\r");
         terminal.shows("answer");
         terminal.shows(" out, ");
+        reads_lines(&terminal);
         terminal.type_keys("make it\r");
         terminal.shows(KEYS);
         terminal.type_keys("3");
@@ -199,14 +205,19 @@ fn a_plain_terminal_gets_no_escape_sequence() {
         terminal.type_keys("1");
         terminal.shows("Done.");
         assert!(home.has("made"));
+        terminal.until("the second turn", |text| {
+            text.matches(" out, ").count() == 2
+        });
+        reads_lines(&terminal);
         terminal.type_keys("wait\r");
         terminal.until("the third turn", |text| text.contains("wait"));
         wait_for("the request", || terminal.echoes_nothing().then_some(()));
         terminal.type_keys("\x03");
         terminal.shows("cancelled; what was said is kept");
-        wait_for("the prompt", || (!terminal.echoes_nothing()).then_some(()));
+        reads_lines(&terminal);
         terminal.type_keys("/hepl\r");
-        terminal.shows("/help");
+        terminal.shows("help?");
+        terminal.until("the prompt", |text| text.trim_end().ends_with("\n>"));
         terminal.type_keys("\x03");
         terminal.shows("Ctrl-C once more");
         terminal.type_keys("\x04");

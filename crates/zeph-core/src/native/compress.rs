@@ -28,7 +28,7 @@ impl CompressContext {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",
-                "Sum up older messages when the context fills up.",
+                "Sum up older messages if room is short.",
                 Annotations::SESSION_STATE,
             ),
             requests,

@@ -78,7 +78,7 @@ impl ListTasks {
         Self {
             def: ToolDef::new::<ListParams>(
                 "list_tasks",
-                "The task list, to see what is left.",
+                "To review your tasks.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

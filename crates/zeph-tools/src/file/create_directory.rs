@@ -37,7 +37,7 @@ impl CreateDirectoryTool {
             sandbox,
             definition: ToolDef::new::<CreateDirectoryParams>(
                 "create_directory",
-                "Create an empty directory; write makes parents itself.",
+                "Make an empty directory.",
                 Annotations {
                     destructive: false,
                     idempotent: true,

@@ -41,7 +41,7 @@ impl DeletePathTool {
             sandbox,
             definition: ToolDef::new::<DeletePathParams>(
                 "delete_path",
-                "Delete a file or directory; not by bash.",
+                "Delete a path, not by bash.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE
