@@ -378,7 +378,8 @@ impl<'p> Decider<'p> {
                 if !self.policy.admits(Construct::Eval) {
                     self.block_construct(Construct::Eval);
                 }
-                self.joined(name, &words[1..], around);
+                let ends = words.get(1).and_then(Word::known) == Some("--");
+                self.joined(name, &words[1 + usize::from(ends)..], around);
             }
             "source" | "." => {
                 let operand = words[1..].iter().find(|word| word.known() != Some("--"));

@@ -224,8 +224,14 @@ impl Decider<'_> {
             }
             "shift" => self.forget_positional(),
             "jobs" => {
-                if let Some(at) = arguments.iter().position(|word| word.known() == Some("-x")) {
-                    self.simple(&arguments[at + 1..], around);
+                let is_one = |word: &Word| {
+                    let text = word.prefix();
+                    text.starts_with('-') && text.contains('x')
+                };
+                if let Some(at) = arguments.iter().position(is_one) {
+                    let rest = &arguments[at + 1..];
+                    let ends = rest.first().and_then(Word::known) == Some("--");
+                    self.simple(&rest[usize::from(ends)..], around);
                 }
             }
             "fc" if !arguments.iter().any(|word| word.known() == Some("-l")) => {

@@ -55,8 +55,10 @@ fn set_words<'w>(by: &str, arguments: &'w [Word]) -> Vec<&'w Word> {
     };
     if !option.is_empty() {
         let is_one = |word: &Word| word.prefix().starts_with(option);
-        let at = arguments.iter().position(is_one).unwrap_or(arguments.len());
-        return arguments[at..].iter().take(2).collect();
+        // The option may occur again; the last one counts.
+        let follows = |at: usize| is_one(&arguments[at]) || (at > 0 && is_one(&arguments[at - 1]));
+        let places = (0..arguments.len()).filter(|at| follows(*at));
+        return places.map(|at| &arguments[at]).collect();
     }
     let mut value = false;
     let named = |word: &&Word| {

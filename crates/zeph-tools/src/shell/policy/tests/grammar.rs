@@ -298,7 +298,7 @@ impl Scripts {
         let name = self.pick(BLOCKED);
         let path = format!("{}/{name}", self.programs);
         let n = self.name();
-        match self.below(108) {
+        match self.below(123) {
             0 => format!("hash -p {path} {n}; {n}"),
             1 => format!("BASH_CMDS[{n}]={path}; {n}"),
             2 => format!("PS4='$({name} x)'; set -x; true"),
@@ -417,6 +417,10 @@ impl Scripts {
             115 => format!("exec {{{n}['$({name})']}}>f"),
             116 => format!("echo a >&'<({name})'; echo a >&\">({name})\""),
             117 => format!("{n}=1; echo \"${{{n}#<({name})}}\" \"${{{n}//1/<({name})}}\""),
+            118 => format!("eval -- {name}; builtin eval -- '{name} x'"),
+            119 => format!("printf -v {n} -v PS4 '$({name})'; set -x; :"),
+            120 => format!("jobs -x -- {name}; exec -- {name}"),
+            121 => format!("trap -- '{name}' EXIT; wait -p {n} -p {n} -n"),
             _ => format!("sh -c '[[ a && {name} ]]'; dash -c 'echo {{a,b}} |& {name}'"),
         }
     }
