@@ -151,6 +151,9 @@ impl Cursor<'_> {
         let end = inner
             .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .unwrap_or(inner.len());
+        if inner.starts_with('!') && inner.contains('=') {
+            return Err(self.fail("`${!…=…}`, which sets the variable that another one names"));
+        }
         if is_telling(&inner[..end]) && inner[end..].trim_start_matches(':').starts_with('=') {
             let name = &inner[..end];
             return Err(self.fail(format!(

@@ -11,6 +11,9 @@ const TELLING: &[&str] = &[
     "ENV",
     "BASH_CMDS",
     "BASH_ALIASES",
+    "PS0",
+    "PS1",
+    "PS2",
     "PS4",
     "PROMPT_COMMAND",
 ];
@@ -161,7 +164,9 @@ pub(super) fn atoms_have_subscript(atoms: &[Atom]) -> bool {
 /// Whether a prompt, which is expanded before it is shown, may hold a command.
 fn is_code(prompt: &str) -> bool {
     let octal = prompt.as_bytes().windows(2);
+    // `+=` may complete a sign at the end.
     prompt.contains("$(")
+        || prompt.ends_with(['$', '\\', '@'])
         || prompt.contains(['`', '['])
         || prompt.contains("@P")
         || octal
@@ -182,7 +187,7 @@ impl Decider<'_> {
                 self.simple(&[Word::literal(path)], around);
                 self.ask("`BASH_CMDS` gives another program the name of a command");
             }
-            ("PS4", Some(prompt)) if !is_code(prompt) => {}
+            ("PS0" | "PS1" | "PS2" | "PS4", Some(prompt)) if !is_code(prompt) => {}
             ("PROMPT_COMMAND" | "BASH_ALIASES", Some(_)) => {
                 self.joined(name, std::slice::from_ref(value), around);
             }

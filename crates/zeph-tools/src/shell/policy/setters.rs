@@ -128,6 +128,11 @@ impl Decider<'_> {
                     "which variable `{name}` is another name of cannot be known"
                 ));
             }
+            if another && value.is_none() && !matches!(by, "export" | "readonly") {
+                self.ask(format!(
+                    "which variable `{name}` becomes another name of cannot be known"
+                ));
+            }
             match &value {
                 Some(value) => {
                     self.assigned(name, value, around);
