@@ -362,6 +362,8 @@ fn webhook(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -386,7 +388,7 @@ mod tests {
         let body = "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6";
         let check = |before: &str, prefix: &str, expect: bool| {
             let text = format!("{before}{prefix}{body}");
-            let redacted = crate::secrets::SecurityPatterns::default()
+            let redacted = Arc::new(crate::secrets::SecurityPatterns::default())
                 .redact(&text)
                 .text;
             assert_eq!(!redacted.contains(body), expect, "{redacted}");
@@ -401,7 +403,7 @@ mod tests {
         let digest = "a1b2c3d4e5f60718293a4b5c6d7e8f90";
         let text = format!("cache_key-{digest}");
         assert_eq!(
-            crate::secrets::SecurityPatterns::default()
+            Arc::new(crate::secrets::SecurityPatterns::default())
                 .redact(&text)
                 .text,
             text
