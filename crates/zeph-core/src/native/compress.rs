@@ -28,7 +28,7 @@ impl CompressContext {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",
-                "Sum up older messages if room is short.",
+                "Sum up older messages to make room.",
                 Annotations::SESSION_STATE,
             ),
             requests,

@@ -52,7 +52,7 @@ impl CopyPathTool {
             sandbox,
             definition: ToolDef::new::<CopyPathParams>(
                 "copy_path",
-                "Copy a path, not by bash.",
+                "Copy a file or directory.",
                 Annotations {
                     destructive: false,
                     ..Annotations::MUTATE

@@ -37,7 +37,7 @@ impl CreateDirectoryTool {
             sandbox,
             definition: ToolDef::new::<CreateDirectoryParams>(
                 "create_directory",
-                "Make an empty directory.",
+                "Create a directory and parents.",
                 Annotations {
                     destructive: false,
                     idempotent: true,

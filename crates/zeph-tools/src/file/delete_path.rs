@@ -41,7 +41,7 @@ impl DeletePathTool {
             sandbox,
             definition: ToolDef::new::<DeletePathParams>(
                 "delete_path",
-                "Delete a path, not by bash.",
+                "Delete a file or directory.",
                 Annotations {
                     idempotent: true,
                     ..Annotations::MUTATE

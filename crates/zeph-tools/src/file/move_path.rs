@@ -45,7 +45,7 @@ impl MovePathTool {
             sandbox,
             definition: ToolDef::new::<MovePathParams>(
                 "move_path",
-                "Move or rename, not by bash.",
+                "Move or rename a file or directory.",
                 Annotations::MUTATE,
             )
             .with_aliases(&["rename_path"])
