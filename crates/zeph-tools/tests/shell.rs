@@ -597,7 +597,7 @@ async fn a_supervisor_that_is_killed_takes_its_commands_along_and_is_replaced() 
 async fn invalid_bytes_are_replaced_and_nul_is_removed() {
     let shell = Shell::new();
     let output = shell
-        .ok(r"printf 'a\0b\xff\xe2\x82'; sleep 0.05; printf '\xac|\xe2\x82'")
+        .ok(r"printf 'a\0\0\0\0b\xff\xe2\x82'; sleep 0.05; printf '\xac|\xe2\x82'")
         .await;
     assert_eq!(output.summary, "ab\u{FFFD}€|\u{FFFD}");
     assert_eq!(envelope(&output).stdout, output.summary);
