@@ -78,7 +78,7 @@ impl ListTasks {
         Self {
             def: ToolDef::new::<ListParams>(
                 "list_tasks",
-                "To review your tasks.",
+                "The task list.",
                 Annotations {
                     idempotent: false,
                     ..Annotations::READ

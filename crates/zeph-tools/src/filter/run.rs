@@ -51,7 +51,7 @@ struct Branch {
 /// What strategies were for the lines that they chose.
 struct Chosen {
     /// The whole text where it is there, which is read instead when they made nothing shorter.
-    whole: Option<Kept>,
+    whole: Option<Box<Kept>>,
     /// The worst confidence among them.
     worst: FilterConfidence,
 }
@@ -324,7 +324,7 @@ impl Lines {
                     false => outcome.confidence,
                 };
                 let chosen = Chosen {
-                    whole: (!plain.is_cut()).then(|| plain.verbatim().kept),
+                    whole: (!plain.is_cut()).then(|| Box::new(plain.verbatim().kept)),
                     worst: outcome.worst,
                 };
                 return self.ended(confidence, lines, Source::Chosen(chosen), overwritten);
@@ -350,7 +350,7 @@ impl Lines {
         }
         let source = match (grouped, cut) {
             (true, _) => Source::Chosen(Chosen {
-                whole,
+                whole: whole.map(Box::new),
                 worst: FilterConfidence::Fallback,
             }),
             (false, true) => Source::Cut,
