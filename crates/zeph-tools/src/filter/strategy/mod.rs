@@ -35,7 +35,6 @@ mod test_summary;
 mod testing;
 mod truncate;
 mod unit;
-mod words;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -13,7 +13,6 @@ use super::dedup::Dedup;
 use super::kind::Kind;
 use super::mask::{Mask, shape};
 use super::unit::Unit;
-use super::words::has_words;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
 
@@ -42,6 +41,8 @@ fn hundred() -> usize {
     100
 }
 
+/// Letters of the shortest word.
+const MIN_WORD: usize = 3;
 /// The most lines that `min_lines` may ask for: so many are stored.
 const MAX_MIN_LINES: usize = 10_000;
 
@@ -365,7 +366,7 @@ impl Template {
                     _ if at + 1 == run => {
                         let count = self.count_of(entry).unwrap_or_default();
                         let lines = self.lines_of(entry);
-                        let text = format!("{} {}", line.text, told(count, run, lines));
+                        let text = format!("{} {}", line.text, count_note(count, run, lines));
                         out.say(line.number, &text);
                     }
                     _ => out.keep(line),
@@ -411,14 +412,16 @@ impl Template {
     }
 }
 
-/// Whether a line has a word: three ASCII letters, or letters of another script.
+/// Whether a line has a word: at least three ASCII letters and no digit, or a letter of another script.
 fn is_worded(text: &str) -> bool {
-    has_words(text, 1) || text.chars().any(|c| !c.is_ascii() && c.is_alphabetic())
+    let mut runs = text.split(|c: char| !c.is_ascii_alphanumeric());
+    runs.any(|run| run.len() >= MIN_WORD && run.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        || text.chars().any(|c| !c.is_ascii() && c.is_alphabetic())
 }
 
 /// The count of the units of a group: `[×40 like this]`; of `run` lines with the same count, or of a unit of several
 /// `lines`.
-fn told(count: u64, run: usize, lines: u64) -> String {
+fn count_note(count: u64, run: usize, lines: u64) -> String {
     match (run, lines) {
         (2.., _) => format!("[×{count} like each of these {run} lines]"),
         (_, 2..) => format!("[×{count} like these {lines} lines]"),

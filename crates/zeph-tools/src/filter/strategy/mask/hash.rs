@@ -10,16 +10,11 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A hash that is the same in every run: sixteen bytes a step.
 pub(super) struct Hash {
     value: u64,
-    /// It is another one with other digits.
-    pub(super) by_digits: bool,
 }
 
 impl Hash {
-    pub(super) fn new(by_digits: bool) -> Self {
-        Self {
-            value: SEED,
-            by_digits,
-        }
+    pub(super) fn new() -> Self {
+        Self { value: SEED }
     }
 
     pub(super) fn mark(&mut self, mark: u64) {
@@ -50,8 +45,8 @@ impl Hash {
         self.value = product as u64 ^ (product >> 64) as u64 ^ self.value.rotate_left(23);
     }
 
-    /// The hash, and whether it is another one with other digits.
-    pub(super) fn end(self) -> (u64, bool) {
-        (self.value.wrapping_mul(FACTOR), self.by_digits)
+    /// The hash of all that was added.
+    pub(super) fn end(self) -> u64 {
+        self.value.wrapping_mul(FACTOR)
     }
 }

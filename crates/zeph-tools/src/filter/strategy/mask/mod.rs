@@ -33,13 +33,8 @@ const PATH: u64 = 0x16;
 
 /// The hash of a line's shape. Lines of one shape have one hash, in every run.
 pub(in crate::filter) fn shape(text: &str, mask: Mask) -> u64 {
-    shape_by(text, mask).0
-}
-
-/// The same, and whether the shape is another one with other digits in place of some.
-pub(super) fn shape_by(text: &str, mask: Mask) -> (u64, bool) {
     let bytes = text.as_bytes();
-    let mut hash = Hash::new(mask == Mask::Ids);
+    let mut hash = Hash::new();
     // Up to here everything is in the hash.
     let mut done = 0;
     let mut at = 0;
@@ -132,8 +127,7 @@ fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -
             return alone.end;
         }
         let digits = &bytes[start..alone.digits];
-        let code =
-            mask == Mask::Shape && digits.len() <= 3 && is_code(bytes, start, alone.digits, hash);
+        let code = mask == Mask::Shape && digits.len() <= 3 && is_code(bytes, start, alone.digits);
         if mask == Mask::Ids || code {
             hash.text(digits);
             hash.mark(NUMBER);
@@ -158,13 +152,12 @@ fn word(bytes: &[u8], start: usize, digit: usize, mask: Mask, hash: &mut Hash) -
     }
     let text = Word::at(bytes, start);
     let end = start + text.bytes.len();
-    hash.by_digits |= text.bytes.get(1) == Some(&b'x');
     if text.is_id(mask) {
         hash.mark(ID);
         return end;
     }
     let may_be_code = mask == Mask::Shape && start == digit && end - start <= 3;
-    let code = may_be_code && is_code(bytes, start, end, hash);
+    let code = may_be_code && is_code(bytes, start, end);
     if mask == Mask::Ids || code {
         hash.text(text.bytes);
         hash.mark(NUMBER);
@@ -308,7 +301,7 @@ impl<'t> Word<'t> {
 }
 
 /// Numbers that mean a state, not an amount: HTTP 4xx and 5xx, log levels, exit codes.
-fn is_code(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> bool {
+fn is_code(bytes: &[u8], start: usize, end: usize) -> bool {
     /// So many bytes before a number tell what it is.
     const NEAR: usize = 14;
     let before = Window::before(bytes, start);
@@ -326,7 +319,6 @@ fn is_code(bytes: &[u8], start: usize, end: usize, hash: &mut Hash) -> bool {
     let is_long = end - start == 3;
     let quoted = is_long && bytes[..start].ends_with(b"\" ");
     let status = quoted || near && is_long && (told(b"tatus") || told(b"code"));
-    hash.by_digits |= level || status;
     level || status && matches!(bytes[start], b'4' | b'5')
 }
 

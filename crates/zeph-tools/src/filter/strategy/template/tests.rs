@@ -3,7 +3,7 @@
 use super::*;
 use crate::filter::strategy::testing::collected;
 
-fn told(table: &str, text: &str) -> (String, FilterConfidence) {
+fn grouped(table: &str, text: &str) -> (String, FilterConfidence) {
     collected(make, table, text, Some(0))
 }
 
@@ -16,14 +16,14 @@ fn equal_shapes_are_counted_wherever_they_stand() {
     }
     text += "WARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n";
     assert_eq!(
-        told("min_lines = 9", &text),
+        grouped("min_lines = 9", &text),
         (
             "started\nfetched 0 rows\nstored 0 rows in 0ms [×40 like each of these 2 lines]\nfetched 39 rows\nstored 39 rows in 39ms\nWARN disk is full\nERROR lost /a/b: 3\n    at main (a.js:1:2)\ndone\n".to_owned(),
             FilterConfidence::Full
         )
     );
     assert_eq!(
-        told("min_lines = 99", &text),
+        grouped("min_lines = 99", &text),
         (text, FilterConfidence::Fallback)
     );
 }
@@ -46,11 +46,11 @@ fn what_would_stay_too_long_is_not_grouped() {
         lines.collect()
     };
     let few = text(1000);
-    let (shown, confidence) = told("min_lines = 9", &few);
+    let (shown, confidence) = grouped("min_lines = 9", &few);
     assert_eq!(confidence, FilterConfidence::Full);
     assert_eq!(shown.lines().count(), 1000 + 4);
     let many = text(20_000);
-    let (shown, confidence) = told("min_lines = 9", &many);
+    let (shown, confidence) = grouped("min_lines = 9", &many);
     assert_eq!(confidence, FilterConfidence::Fallback);
     assert_eq!(shown, "");
 }
@@ -60,7 +60,7 @@ fn what_would_stay_too_long_is_not_grouped() {
 fn all_lines_of_shape_are_grouped() {
     let line = |number: usize| format!("read /{} in 3ms\n", "ab".repeat(1 + number % 997));
     let text: String = (0..2000).map(line).collect();
-    let (shown, confidence) = told("min_lines = 9", &text);
+    let (shown, confidence) = grouped("min_lines = 9", &text);
     assert_eq!(confidence, FilterConfidence::Full);
     assert_eq!(
         shown,
@@ -78,7 +78,7 @@ fn units_are_counted() {
         format!("{trace}\n").repeat(6),
         format!("{trace}\n").repeat(4)
     );
-    let (shown, confidence) = told("min_lines = 9", &text);
+    let (shown, confidence) = grouped("min_lines = 9", &text);
     let head = trace.trim_end();
     assert_eq!(
         shown,
@@ -94,19 +94,19 @@ fn bare_lines_follow_their_line() {
         "title\n=====\n{}end\n---\n",
         "row 1 of it\n-----\n".repeat(20)
     );
-    let (shown, _) = told("min_lines = 9", &text);
+    let (shown, _) = grouped("min_lines = 9", &text);
     assert_eq!(
         shown,
         "title\n=====\nrow 1 of it [×20 like this]\n-----\nend\n---\n"
     );
 }
 
-/// Proves OUT-4: short logs are told without consecutive equals.
+/// Proves OUT-4: short logs lose consecutive equal lines.
 #[test]
 fn short_ones_lose_equal_neighbours() {
     let text = "10:00:00 tick\n10:00:01 tick\n10:00:02 tock\n";
-    let (told, confidence) = told("dedup = true", text);
-    assert_eq!(told, "10:00:00 tick (×2)\n10:00:02 tock\n");
+    let (shown, confidence) = grouped("dedup = true", text);
+    assert_eq!(shown, "10:00:00 tick (×2)\n10:00:02 tock\n");
     assert_eq!(confidence, FilterConfidence::Full);
 }
 
@@ -115,10 +115,10 @@ proptest::proptest! {
     #[test]
     fn errors_stay(lines in proptest::collection::vec("error\\[E0[0-9]\\]: [a-c]|panicked at [a-c]|tick [0-9]|    at [a-c]|WARN [0-9]", 0..80)) {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let (told, _) = told("min_lines = 3", &text);
+        let (result, _) = grouped("min_lines = 3", &text);
         for line in lines.iter().filter(|line| line.starts_with("error[")) {
-            let is_there = told.lines().any(|shown| shown.starts_with(line.as_str()));
-            proptest::prop_assert!(is_there, "{line}: {told}");
+            let is_there = result.lines().any(|shown| shown.starts_with(line.as_str()));
+            proptest::prop_assert!(is_there, "{line}: {result}");
         }
     }
 }
