@@ -39,7 +39,7 @@ pub struct ChatRequest<'a> {
 }
 
 impl<'a> ChatRequest<'a> {
-    /// A request outside of a conversation: without tools, without a cache key, with free text as the answer.
+    /// A request outside of a conversation: without tools, without a cache key, for a response of free text.
     #[must_use]
     pub fn alone(system: &'a str, messages: &'a [Message]) -> Self {
         Self {

@@ -7,7 +7,7 @@ use tokio::time::{Duration, Instant};
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_llm::{
     ChatRequest, ChatResponse, LlmErrorKind, LlmProvider, Message, MessagePart, ProviderConfig,
-    ProviderKind, RetryConfig, Role, StopReason, StreamEvent, ToolChoice, Usage, build_provider,
+    ProviderKind, RetryConfig, Role, StopReason, StreamEvent, Usage, build_provider,
 };
 
 use crate::{ask, bash};
@@ -187,16 +187,10 @@ async fn the_tool_choice_is_seen() {
         "[[steps]]\nexpect = { tool_choice = 'none', tools_include = 'bash' }\ntext = 'a'",
     );
     let tools = bash();
+    let messages = [Message::user("Hi")];
     let request = ChatRequest {
-        system: "",
-        messages: &[Message::user("Hi")],
         tools: &tools,
-        tool_choice: ToolChoice::None,
-        cache_key: None,
-        response_schema: None,
-        json_object: false,
-        max_output_tokens: None,
-        history: None,
+        ..ChatRequest::alone("", &messages)
     };
     provider.chat_with_tools(request).await.unwrap();
 }

@@ -86,8 +86,8 @@ impl Sniffer {
         self.bytes
     }
 
-    /// The description of a binary output: format, size and first bytes. `undecoded`: characters that stand for bytes
-    /// that are not UTF-8.
+    /// The description of a binary output: format, size and first bytes. `undecoded`: the number of replacement
+    /// characters in the decoded output.
     pub(super) fn report(&self, undecoded: u64) -> Option<String> {
         if self.bytes < MIN_BYTES {
             return None;

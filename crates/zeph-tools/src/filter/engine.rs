@@ -1,9 +1,9 @@
-//! From what a command prints to what is read of it.
+//! Command output filter pipeline.
 //!
 //! [`FilterPipeline::start`] finds the rule by the command. [`FilterRun::push`] takes the text piece by piece:
-//! sanitize → lines → strategies, with the fact guard beside them. [`FilterRun::finish`] takes the exit
-//! code, picks between the rule's two chains, has the guard put back what vanished, and measures.
-//! Whatever the length of the output, memory stays bounded.
+//! sanitize → lines → strategies and fact guard. [`FilterRun::finish`] takes the exit
+//! code, selects one of the rule's two chains, restores missing facts, and measures. Memory is bounded
+//! regardless of the length of the output.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -24,16 +24,16 @@ pub struct FilterPipeline {
     off: bool,
 }
 
-/// What is done with an output.
+/// The treatment of an output.
 #[derive(Debug, Clone)]
 pub enum Plan {
-    /// It is sanitized, and nothing else: filters are off.
+    /// Filters are off: the output is only sanitized.
     Plain,
-    /// It was asked for in full: it is sanitized, and grouped only if it is too long.
+    /// The output is requested in full: it is sanitized, and grouped only if it is too long.
     InFull,
-    /// A rule is for it.
+    /// A rule matches the command.
     Rule(Arc<Rule>),
-    /// No rule is for it: from 100 lines on, lines of equal shape are grouped.
+    /// No rule matches: from 100 lines on, lines of equal shape are grouped.
     Unknown,
 }
 
@@ -68,13 +68,13 @@ impl FilterPipeline {
         &self.metrics
     }
 
-    /// What is done with the output of `command`.
+    /// The plan for the output of `command`.
     #[must_use]
     pub fn plan(&self, command: &str) -> Plan {
         if self.off {
             return Plan::Plain;
         }
-        // What goes to a file is not what is read.
+        // Output that is redirected to a file does not reach the model.
         let subject = Subject::of(command).filter(|subject| !subject.redirected);
         match subject {
             Some(subject) if subject.is_asked_in_full() => Plan::InFull,

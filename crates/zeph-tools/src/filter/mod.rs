@@ -1,10 +1,10 @@
-//! Filters: of what a command prints, what is worth reading.
+//! Filters that shorten command output for the model.
 //!
-//! In the order in which an output passes: [`sanitize`] makes lines of bytes that were meant for a
-//! terminal; `rulebook` finds the `rule` by the part of the command that counts (`command`); the rule's strategies
-//! (`strategy/`) leave lines out; the fact guard (`facts/`) puts back what must not be lost; `notice`
-//! says what is missing. `engine` ties these together, `metrics` counts, `habits` sees where an output did not suffice. Rules are data: those that are
-//! built in stand in `rules/`, with fixtures of real output beside them.
+//! An output passes these modules in order: [`sanitize`] removes terminal control; `rulebook` finds the `rule` by the part of
+//! the command that counts (`command`); the rule's strategies (`strategy/`) omit lines; the fact guard (`facts/`) restores
+//! missing facts; `notice` states the omitted lines. `engine` selects the plan, `run` executes it, `fit` groups lines if they are
+//! too many, `binary` recognizes binary data, `metrics` counts, and `habits` notes outputs that did not suffice. The built-in rules
+//! are data in `rules/`, next to fixtures of real output.
 
 mod binary;
 mod built_in;

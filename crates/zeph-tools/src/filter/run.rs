@@ -1,4 +1,4 @@
-//! One output on its way through the filters.
+//! Run of the filter pipeline over one output.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::sanitize::Sanitizer;
 use super::strategy::Chain;
 use crate::secrets::Piece;
 
-/// The output of one command on its way through the filters.
+/// A run of the filter pipeline over the output of one command.
 pub struct FilterRun {
     sanitizer: Sanitizer,
     sniffer: Sniffer,
     lines: Lines,
 }
 
-/// What takes lines.
+/// Passes sanitized lines to the strategies and the fact guard.
 struct Lines {
     plan: Plan,
     max_chars: usize,
@@ -38,19 +38,19 @@ struct Lines {
     blank: u64,
     last: u64,
     bytes: u64,
-    /// Characters that stand for bytes that are not UTF-8.
+    /// Replacement characters: one for each invalid part of UTF-8.
     undecoded: u64,
 }
 
-/// A chain of strategies and what it keeps.
+/// A chain of strategies and the lines that it emits.
 struct Branch {
     chain: Chain,
     fit: Fit,
 }
 
-/// What strategies were for the lines that they chose.
+/// Alternatives to the lines that strategies selected.
 struct Chosen {
-    /// The whole text where it is there, which is read instead when they made nothing shorter.
+    /// The whole text, unless it is too long. It replaces a selection that is not shorter.
     whole: Option<Box<Kept>>,
     /// The worst confidence among them.
     worst: FilterConfidence,
@@ -66,29 +66,29 @@ enum Source {
     Chosen(Chosen),
 }
 
-/// What is read of an output.
+/// The filtered output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filtered {
     /// The text, without the notice; no line break at its end.
     pub text: String,
     /// The rule that was used.
     pub rule: Option<String>,
-    /// How well it understood; of an output without a rule whether it was cut.
+    /// How well the rule understood the output; without a rule, whether the output was cut.
     pub confidence: FilterConfidence,
-    /// What is not in the text.
+    /// The omitted lines.
     pub left_out: Option<LeftOut>,
     /// Text that had been visible was overwritten by what followed: states of a progress bar.
     pub overwritten: bool,
     /// Lines of the sanitized output, and of the text.
     pub lines: (u64, u64),
-    /// Bytes of what was printed, and of the text.
+    /// Bytes of the decoded output, and of the text.
     pub bytes: (u64, u64),
-    /// Bytes of what was printed before it was decoded; the text has no more.
+    /// Bytes of the output before it was decoded; the limit of the text.
     pub max_bytes: u64,
 }
 
 impl Filtered {
-    /// Whether the raw output holds text that is not read: it has to be stored.
+    /// Whether the raw output holds text that the result omits: it has to be stored.
     #[must_use]
     pub fn lost_text(&self) -> bool {
         self.left_out.is_some() || self.overwritten
@@ -116,7 +116,7 @@ pub(crate) fn no_longer_than(text: String, max_bytes: u64) -> String {
 }
 
 impl FilterRun {
-    /// Follows `plan`; at most `max_chars` characters are read.
+    /// Follows `plan`; the result has at most `max_chars` characters.
     #[must_use]
     pub fn new(plan: Plan, max_chars: usize, metrics: Arc<FilterMetrics>) -> Self {
         let branch = |recipes: &[_]| Branch {
@@ -161,7 +161,7 @@ impl FilterRun {
         self.sniffer.take(bytes);
     }
 
-    /// Takes more of what the command prints.
+    /// Takes the next part of the output.
     pub fn push(&mut self, text: &str) {
         let Self {
             sanitizer, lines, ..
@@ -170,7 +170,7 @@ impl FilterRun {
         sanitizer.take(text, lines);
     }
 
-    /// Takes more of what the command prints, its secrets replaced.
+    /// Takes the next part of the output, with its secrets replaced.
     pub fn push_piece(&mut self, piece: &Piece<'_, '_>) {
         let Self {
             sanitizer, lines, ..
@@ -179,7 +179,7 @@ impl FilterRun {
         sanitizer.take_piece(piece, lines);
     }
 
-    /// The command has ended with this exit code; `None` where it is not known.
+    /// Ends the output. `exit_code`: the exit code of the command, if it is known.
     #[must_use]
     pub fn finish(mut self, exit_code: Option<i32>) -> Filtered {
         let Self {
@@ -242,7 +242,7 @@ impl Take for Lines {
     }
 }
 
-/// Whether nothing but blanks stands in a line.
+/// Whether a line is empty or has only blanks.
 fn is_blank(text: &str) -> bool {
     let shown = text.as_bytes().first().is_some_and(u8::is_ascii_graphic);
     !shown && text.trim_ascii().is_empty()
@@ -265,7 +265,7 @@ impl Lines {
         }
     }
 
-    /// The result for binary output: a report in place of the data, and the text around it.
+    /// The result for binary output: a report instead of the data, and the text around it.
     fn binary(mut self, report: &str) -> Filtered {
         let plain = std::mem::replace(&mut self.plain, Fit::new(0, None));
         let lines = plain.verbatim().kept.into_lines();
@@ -424,7 +424,7 @@ impl Lines {
             .iter()
             .filter(|line| !line.ours && line.text.trim_ascii().is_empty());
         let shown_blank = shown_blank.count() as u64;
-        // That blank lines went is not worth a word.
+        // The notice does not count omitted blank lines.
         let of = self.count - self.blank.saturating_sub(shown_blank);
         let left_out = match is_whole {
             true => None,
@@ -452,12 +452,12 @@ impl Lines {
     }
 }
 
-/// Output that no rule is for.
+/// Output without a rule.
 const UNKNOWN: Grouping = Grouping {
     from: Some(100),
     max_percent: 90,
 };
-/// Output that was asked for in full: source text, for example, is not taken apart for a few equal lines.
+/// Output that is requested in full: a few equal lines are no reason to group source text.
 const IN_FULL: Grouping = Grouping {
     from: None,
     max_percent: 25,
@@ -472,10 +472,10 @@ const IF_LONG: Grouping = Grouping {
 const EDGE: usize = 5;
 const EDGE_IN_FULL: usize = 20;
 
-/// Characters that are set aside for what is said of the text.
+/// Characters that are reserved for notes on the text.
 const NOTES: usize = 400;
 
-/// What is told as the rule of an output that no rule is for, and whose lines were grouped by form.
+/// The rule name of grouped output without a rule.
 pub(super) const NO_RULE: &str = "by-form";
 
 /// The rule name of binary output.
@@ -485,5 +485,5 @@ const BINARY: &str = "binary";
 const MAX_AROUND: usize = 40;
 const MIN_AROUND: usize = 8;
 
-/// A saving of less than the notice takes is none.
+/// The least saving in bytes: about the length of a notice.
 const SHORT_NOTICE: usize = 100;

@@ -35,11 +35,11 @@ fn line_of_other_shape_stays() {
                 continue;
             }
             let text = filter(command, &printed, 50_000).text;
-            let told: Vec<&str> = text.lines().collect();
+            let shown: Vec<&str> = text.lines().collect();
             for line in other.iter().chain([&all[0].as_str(), &all[count].as_str()]) {
-                assert!(told.contains(line), "{similar}: {line}: {text}");
+                assert!(shown.contains(line), "{similar}: {line}: {text}");
             }
-            assert!(told.len() < 60, "{similar}: {text}");
+            assert!(shown.len() < 60, "{similar}: {text}");
             let count = format!("[×{count} like this]");
             assert!(text.contains(&count), "{similar}: {count}: {text}");
         }
@@ -207,7 +207,7 @@ fn equal_blocks_are_counted() {
             let filtered = filter(command, &printed, 50_000);
             let text = filtered.text;
             for line in block.lines().filter(|line| !line.is_empty()) {
-                let count = text.lines().filter(|told| told.starts_with(line)).count();
+                let count = text.lines().filter(|shown| shown.starts_with(line)).count();
                 assert!((1..=25).contains(&count), "{line}: {count}: {text}");
             }
             assert!(text.contains("the needle in it"), "{text}");

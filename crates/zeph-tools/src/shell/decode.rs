@@ -97,7 +97,7 @@ impl Decoder {
     /// The text of the next piece of UTF-8.
     fn utf8<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, str> {
         if self.pending.is_empty() && memchr(0, bytes).is_none() {
-            // A character that has begun is kept for the next piece.
+            // An incomplete character waits for the next piece.
             let (whole, begun) = bytes.split_at(bytes.len() - begun(bytes));
             if let Ok(text) = simdutf8::basic::from_utf8(whole) {
                 self.pending.extend_from_slice(begun);
@@ -126,7 +126,7 @@ impl Decoder {
             match std::str::from_utf8(&self.pending) {
                 Ok(whole) => text.push_str(whole),
                 Err(error) if error.error_len().is_some() => {
-                    // The byte is the next one's; what was before it is invalid.
+                    // The byte begins the next character; the pending bytes are invalid.
                     self.pending.clear();
                     text.push(char::REPLACEMENT_CHARACTER);
                     break;
@@ -158,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// What stands for a character that was never completed.
+    /// Ends the text: U+FFFD for a character that is incomplete.
     pub fn finish(&mut self) -> &'static str {
         if std::mem::take(&mut self.pending).is_empty() {
             ""
@@ -179,7 +179,7 @@ fn begun(bytes: &[u8]) -> usize {
     }
 }
 
-/// What follows the NULs with which `bytes` begins: of a device or a sparse file there are many.
+/// The bytes after the leading NULs, of which a device or a sparse file has many.
 fn behind_nuls(mut bytes: &[u8]) -> &[u8] {
     const MANY: [u8; 1024] = [0; 1024];
     while let Some(rest) = bytes.strip_prefix(&MANY) {
@@ -223,7 +223,7 @@ mod tests {
         check("𝄞");
     }
 
-    /// Proves OUT-7c: broken UTF-16 has marks for what is missing.
+    /// Proves OUT-7c: broken UTF-16 has replacement characters.
     #[test]
     fn broken_utf16_has_marks() {
         let check = |bytes: &[u8], expect: &str| {

@@ -75,7 +75,7 @@ impl Decider<'_> {
         }));
     }
 
-    /// What a text for a command may become by the alternatives inside of `${…}`.
+    /// Notes the texts of a command that the alternatives inside of `${…}` make possible.
     pub(super) fn name_alternatives(&mut self, text: &Word) {
         if text
             .parts()
