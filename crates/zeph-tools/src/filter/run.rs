@@ -40,6 +40,8 @@ struct Lines {
     bytes: u64,
     /// Replacement characters: one for each invalid part of UTF-8.
     undecoded: u64,
+    /// The most bytes of the text with its notice; known at the end.
+    limit: u64,
 }
 
 /// A chain of strategies and the lines that it emits.
@@ -88,6 +90,20 @@ pub struct Filtered {
 }
 
 impl Filtered {
+    /// Makes the text with its notice no longer than the output.
+    fn shorten(&mut self) {
+        let notice = self.left_out.as_ref();
+        let notice = notice.map_or(0, |left_out| left_out.notice(None).len() as u64 + 1);
+        let room = self.max_bytes.saturating_sub(notice);
+        self.text = no_longer_than(std::mem::take(&mut self.text), room);
+        if self.left_out.is_some() {
+            // With a small threshold, notes on long lines may take more room than they save.
+            let room = usize::try_from(room).unwrap_or(usize::MAX);
+            self.text.truncate(self.text.floor_char_boundary(room));
+        }
+        self.bytes.1 = self.text.len() as u64;
+    }
+
     /// Whether the raw output holds text that the result omits: it has to be stored.
     #[must_use]
     pub fn lost_text(&self) -> bool {
@@ -152,6 +168,7 @@ impl FilterRun {
                 last: 0,
                 bytes: 0,
                 undecoded: 0,
+                limit: 0,
             },
         }
     }
@@ -189,21 +206,15 @@ impl FilterRun {
         } = &mut self;
         sanitizer.end(lines);
         let overwritten = sanitizer.dropped_visible();
-        match sniffer.report(lines.undecoded) {
-            Some(report) if !matches!(lines.plan, Plan::Plain) => self.lines.binary(&report),
-            _ => {
-                let max_bytes = lines.max_bytes(sniffer.bytes());
-                let mut filtered = self.lines.finish(exit_code, overwritten);
-                filtered.max_bytes = max_bytes;
-                // The notice counts too.
-                let notice = filtered.left_out.as_ref();
-                let notice = notice.map_or(0, |left_out| left_out.notice(None).len() as u64 + 1);
-                let room = max_bytes.saturating_sub(notice);
-                filtered.text = no_longer_than(filtered.text, room);
-                filtered.bytes.1 = filtered.text.len() as u64;
-                filtered
-            }
-        }
+        lines.limit = lines.max_bytes(sniffer.bytes());
+        let report = sniffer.report(lines.undecoded);
+        let is_plain = matches!(lines.plan, Plan::Plain);
+        let mut filtered = match report.filter(|_| !is_plain) {
+            Some(report) => self.lines.binary(&report),
+            None => self.lines.finish(exit_code, overwritten),
+        };
+        filtered.shorten();
+        filtered
     }
 }
 
@@ -253,6 +264,12 @@ impl Lines {
     fn arrive(&mut self, text: &str) {
         self.bytes += text.len() as u64;
         self.undecoded += text.matches(char::REPLACEMENT_CHARACTER).count() as u64;
+    }
+
+    /// Whether a text with its notice is longer than the output, however its marks and gaps are shortened.
+    fn exceeds_limit(&self, text: &str) -> bool {
+        let room = self.limit.saturating_sub(SHORT_NOTICE as u64);
+        text.len() as u64 > room && no_longer_than(text.to_owned(), room).len() as u64 > room
     }
 
     /// The bytes that the text may have; `raw`: the bytes that were seen before they were decoded. The replacements of
@@ -380,7 +397,7 @@ impl Lines {
                 lines.iter().map(|line| line.text.len() + 1).sum()
             };
             let mut total = length(&lines) + length(&back) + SHORT_NOTICE;
-            while total as u64 > self.bytes
+            while total as u64 > self.limit
                 && let Some(fact) = back.pop()
             {
                 total -= fact.text.len() + 1;
@@ -410,7 +427,8 @@ impl Lines {
         {
             let plain = plain.into_lines();
             let whole = joined(&plain);
-            if text.len() + SHORT_NOTICE > whole.len() {
+            let is_shorter = text.len() + SHORT_NOTICE <= whole.len();
+            if !is_shorter || self.exceeds_limit(&text) {
                 confidence = confidence.and(match text == whole {
                     true => worst,
                     false => FilterConfidence::Fallback,
@@ -441,7 +459,7 @@ impl Lines {
             overwritten,
             lines: (self.count, lines.len() as u64),
             bytes: (self.bytes, text.len() as u64),
-            max_bytes: self.bytes,
+            max_bytes: self.limit,
             text,
         };
         if let Some(rule) = &filtered.rule {

@@ -503,6 +503,8 @@ proptest! {
         code in prop::option::of(0..3_i32),
     ) {
         let bytes = pieces.concat();
+        // UTF-16 is decoded, and may have more bytes in UTF-8.
+        prop_assume!(!bytes.starts_with(&[0xff, 0xfe]) && !bytes.starts_with(&[0xfe, 0xff]));
         let (filtered, length) = of_bytes(&FilterPipeline::default(), &command, &bytes, max_chars, code);
         prop_assert!(length <= bytes.len(), "{command}: {length} of {}: {:?}", bytes.len(), filtered.text);
     }

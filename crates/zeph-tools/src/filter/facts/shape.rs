@@ -116,7 +116,8 @@ impl Shapes {
             Follows::Traceback(margin) => match traceback_line(text, &margin) {
                 TracebackLine::Frame => {
                     self.follows = Follows::Traceback(margin);
-                    return None;
+                    // Another program may print a failing test into a traceback.
+                    return shape_alone(text).filter(|shape| *shape == Shape::Failing);
                 }
                 TracebackLine::Exception => return Some(Shape::Panic),
                 TracebackLine::Other => {}

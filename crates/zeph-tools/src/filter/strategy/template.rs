@@ -342,11 +342,16 @@ impl Template {
             }
         }
         let tail = std::mem::take(&mut self.tail);
-        entries.extend(tail.into_iter().map(|line| Entry {
-            line,
-            group: None,
-            role: Role::Line,
-        }));
+        // Rows that are drawn over each other share a line number, so sorting does not make equal ones neighbours.
+        for line in tail {
+            if !entries.iter().any(|entry| entry.line == line) {
+                entries.push(Entry {
+                    line,
+                    group: None,
+                    role: Role::Line,
+                });
+            }
+        }
         entries.sort_by_key(|entry| entry.line.number);
         entries.dedup_by(|next, entry| next.line == entry.line && next.role != Role::Said);
         self.emitted = entries.len() as u64;
