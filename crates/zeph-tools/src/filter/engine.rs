@@ -135,8 +135,8 @@ impl FilterPipeline {
 #[cfg(test)]
 mod tests {
     use super::super::confidence::FilterConfidence;
+    use super::super::filtered::Filtered;
     use super::super::load::parse_rules;
-    use super::super::run::Filtered;
     use super::*;
 
     fn filters(rules: &str) -> FilterPipeline {
