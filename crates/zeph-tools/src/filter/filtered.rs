@@ -31,7 +31,9 @@ impl Filtered {
         let notice = notice.map_or(0, |left_out| left_out.notice(None).len() as u64 + 1);
         let room = self.max_bytes.saturating_sub(notice);
         self.text = no_longer_than(std::mem::take(&mut self.text), room);
-        if self.left_out.is_some() {
+        // Of an output that is hardly longer than its notice, the text is worth more than the limit.
+        let is_long = room > self.max_bytes / 2;
+        if self.left_out.is_some() && is_long {
             // With a small threshold, notes on long lines may take more room than they save.
             let room = usize::try_from(room).unwrap_or(usize::MAX);
             self.text.truncate(self.text.floor_char_boundary(room));
