@@ -5,7 +5,7 @@
 //! could not match it: there, values that are known are replaced, and others are told of.
 //!
 //! Tools that keep their arguments in the agent's own database get them without the values. Texts of
-//! outer layers, such as an error that quotes an argument, pass [`withhold`] at the outermost layer.
+//! outer layers, such as an error that quotes an argument, pass `withhold` at the outermost layer.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -195,7 +195,7 @@ fn session_choice(turn: &TurnArgs) -> SessionChoice {
 /// Takes the environment and loads the configuration; warnings go to standard error.
 ///
 /// # Errors
-/// [`ConfigErrors`] when the configuration is wrong.
+/// [`ConfigErrors`](crate::config::ConfigErrors) if the configuration is wrong.
 fn load_config(global: &GlobalArgs) -> anyhow::Result<(Loaded, Environment)> {
     let env = Environment::of_process()
         .map_err(|error| anyhow::anyhow!("the working directory cannot be found: {error}"))?;
