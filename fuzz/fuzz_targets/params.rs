@@ -70,12 +70,14 @@ fuzz_target!(|input: Input<'_>| {
         invocation: InvocationHint::ToolCall,
         annotations: Annotations::READ,
         aliases: &[],
+        alias_defaults: &[],
         param_aliases: if input.aliases {
             &[("file", "path"), ("file_path", "path")]
         } else {
             &[]
         },
         content_params: &[],
+        foreign: None,
         about: About::Arguments,
         offered: Offered::AtOnce,
     };

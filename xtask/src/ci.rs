@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
 //!
-//! lock → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
+//! lock files → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
 //! optional parts → release build → smoke run → live servers. The first failure ends it. What each step took stands at the end.
 
 use std::path::Path;
@@ -20,8 +20,8 @@ struct Step {
 
 const STEPS: &[Step] = &[
     Step {
-        name: "lock file",
-        run: lock_file,
+        name: "lock files",
+        run: lock_files,
     },
     Step {
         name: "fmt",
@@ -113,10 +113,12 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// A lock file that does not fit the manifests would be changed by the first build.
-fn lock_file(project: &Project) -> Result<()> {
-    let args = "metadata --locked --format-version 1";
-    project.cargo(args).quiet().ignore_stdout().run()?;
+/// Checks the lock files of both workspaces before the first build can change them.
+fn lock_files(project: &Project) -> Result<()> {
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
+        let args = format!("metadata --locked --format-version 1 --manifest-path {manifest}");
+        project.cargo(&args).quiet().ignore_stdout().run()?;
+    }
     Ok(())
 }
 
