@@ -29,7 +29,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tidy",
-        run: tidy::run,
+        run: |project| tidy::run(project, false),
     },
     Step {
         name: "specs",

@@ -44,7 +44,7 @@ fn run(command: XtaskCmd) -> anyhow::Result<()> {
         XtaskCmd::Fmt(flags) => fmt::run(&project, flags.check),
         XtaskCmd::Lint(_) => lint::run(&project),
         XtaskCmd::Test(flags) => test::run(&project, flags.filter.as_deref()),
-        XtaskCmd::Tidy(_) => tidy::run(&project),
+        XtaskCmd::Tidy(flags) => tidy::run(&project, flags.lower_counts),
         XtaskCmd::Specs(flags) => specs::run(&project, flags.verbose),
         XtaskCmd::Deny(_) => deny::run(&project),
         XtaskCmd::Docs(_) => docs::run(&project),

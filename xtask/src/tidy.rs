@@ -5,13 +5,18 @@ mod edges;
 mod manifests;
 mod modules;
 mod source;
+mod vocabulary;
 mod words;
 
 use anyhow::Result;
 
 use crate::project::{Project, verdict};
 
-pub(crate) fn run(project: &Project) -> Result<()> {
+/// Checks the rules. `lowers_counts` first writes the counts of denied terms that have fallen.
+pub(crate) fn run(project: &Project, lowers_counts: bool) -> Result<()> {
+    if lowers_counts {
+        vocabulary::lower_counts(project, &project.text_files()?)?;
+    }
     let report = check(project)?;
     for warning in &report.warnings {
         println!("warning: {warning}");
@@ -49,6 +54,9 @@ fn check(project: &Project) -> Result<Report> {
         .findings
         .extend(manifests::findings(project, &files)?);
     report.findings.extend(edges::findings(project)?);
+    report
+        .findings
+        .extend(vocabulary::findings(project, &files)?);
     Ok(report)
 }
 

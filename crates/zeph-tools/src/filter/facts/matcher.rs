@@ -1,156 +1,86 @@
 //! Matches a line against the patterns of facts.
-//!
-//! One search for the required literals of all patterns selects the patterns that may match; only these are tried.
 
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
-use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::ParserBuilder;
-use regex_syntax::hir::Hir;
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-use super::literals::required;
-use super::patterns::{HARMLESS, ROWS, Row};
+use super::patterns::{HARMLESS, ROWS};
 use super::prefix::without_prefix;
 use super::shape::Shape;
 
 /// Bytes of a line that are matched.
 const MAX_BYTES: usize = 4 * 1024;
 
-/// A compiled row of the table.
-struct Compiled {
-    row: &'static Row,
-    pattern: OnceLock<Option<Regex>>,
-    unless: OnceLock<Option<Regex>>,
-}
-
-impl Compiled {
-    fn matches(&self, line: &[u8]) -> bool {
-        let pattern = self.pattern.get_or_init(|| build(self.row.pattern));
-        if !pattern
-            .as_ref()
-            .is_some_and(|pattern| pattern.is_match(line))
-        {
-            return false;
-        }
-        let Some(unless) = self.row.unless else {
-            return true;
-        };
-        let unless = self.unless.get_or_init(|| build(unless));
-        !unless.as_ref().is_some_and(|unless| unless.is_match(line))
-    }
-}
-
-/// All patterns, and the search that selects among them.
+/// The patterns of all rows and exceptions in one set: one search finds all that match.
 struct Matcher {
-    rows: Vec<Compiled>,
-    literals: Option<AhoCorasick>,
-    /// The row of each literal.
-    owners: Vec<usize>,
-    /// Rows that are tried on every line.
-    always: Candidates,
-    harmless: Option<Regex>,
+    /// [`HARMLESS`], the patterns of [`ROWS`], then their distinct exceptions.
+    patterns: Option<RegexSet>,
+    /// The index of the exception of each row.
+    exceptions: Vec<Option<usize>>,
 }
-
-/// Rows that may match, by their index.
-#[derive(Clone, Copy, Default)]
-struct Candidates(u128);
-
-impl Candidates {
-    fn insert(&mut self, row: usize) {
-        self.0 |= 1 << row;
-    }
-
-    fn iter(mut self) -> impl Iterator<Item = usize> {
-        std::iter::from_fn(move || {
-            let row = self.0.trailing_zeros();
-            // Clears the lowest bit.
-            self.0 &= self.0.checked_sub(1)?;
-            Some(row as usize)
-        })
-    }
-}
-
-const _: () = assert!(ROWS.len() <= u128::BITS as usize);
 
 static MATCHER: LazyLock<Matcher> = LazyLock::new(Matcher::new);
 
+/// The result of a search in one line.
+#[derive(Default)]
+struct Found {
+    /// The shape of the first row that matches.
+    shape: Option<Shape>,
+    is_harmless: bool,
+}
+
 impl Matcher {
     fn new() -> Self {
-        let mut literals = Vec::new();
-        let mut owners = Vec::new();
-        let mut always = Candidates::default();
-        for (index, row) in ROWS.iter().enumerate() {
-            match parsed(row.pattern).as_ref().and_then(required) {
-                Some(some) => {
-                    owners.extend(some.iter().map(|_| index));
-                    literals.extend(some);
-                }
-                None => always.insert(index),
-            }
-        }
-        let searcher = AhoCorasickBuilder::new()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .build(&literals)
-            .ok();
-        if searcher.is_none() {
-            (0..ROWS.len()).for_each(|row| always.insert(row));
-        }
-        let compiled = |row| Compiled {
-            row,
-            pattern: OnceLock::new(),
-            unless: OnceLock::new(),
+        let mut patterns = vec![HARMLESS];
+        patterns.extend(ROWS.iter().map(|row| row.pattern));
+        let mut index = |pattern| {
+            let known = patterns.iter().position(|known| *known == pattern);
+            known.unwrap_or_else(|| {
+                patterns.push(pattern);
+                patterns.len() - 1
+            })
         };
+        let exceptions = ROWS.iter().map(|row| row.unless.map(&mut index)).collect();
+        let patterns = RegexSetBuilder::new(patterns.into_iter().map(ascii))
+            .unicode(false)
+            .build();
         Self {
-            rows: ROWS.iter().map(compiled).collect(),
-            literals: searcher,
-            owners,
-            always,
-            harmless: build(HARMLESS),
+            patterns: patterns.ok(),
+            exceptions,
         }
     }
 
-    fn candidates(&self, line: &[u8]) -> Candidates {
-        let mut candidates = self.always;
-        if let Some(literals) = &self.literals {
-            for found in literals.find_overlapping_iter(line) {
-                if let Some(row) = self.owners.get(found.pattern().as_usize()) {
-                    candidates.insert(*row);
-                }
-            }
+    fn find(&self, line: &[u8]) -> Found {
+        // Most lines match no pattern, which `is_match` finds faster.
+        let Some(patterns) = self.patterns.as_ref().filter(|set| set.is_match(line)) else {
+            return Found::default();
+        };
+        let found = patterns.matches(line);
+        let mut rows = ROWS.iter().zip(&self.exceptions).zip(1..);
+        let row = rows.find(|((_, exception), at)| {
+            found.matched(*at) && !exception.is_some_and(|exception| found.matched(exception))
+        });
+        Found {
+            shape: row.map(|((row, _), _)| row.shape),
+            is_harmless: found.matched(0),
         }
-        candidates
-    }
-
-    fn first(&self, candidates: Candidates, line: &[u8]) -> Option<Shape> {
-        let rows = candidates.iter().filter_map(|row| self.rows.get(row));
-        let mut found = rows.filter(|row| row.matches(line));
-        found.next().map(|row| row.row.shape)
-    }
-
-    fn shape(&self, text: &str) -> Option<Shape> {
-        let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-        let candidates = self.candidates(text.as_bytes());
-        let shape = self.first(candidates, text.as_bytes()).or_else(|| {
-            let rest = without_prefix(text);
-            let shorter = rest.len() < text.len() && !rest.is_empty();
-            shorter
-                .then(|| self.first(candidates, rest.as_bytes()))
-                .flatten()
-        })?;
-        let harmless = self.harmless.as_ref();
-        (!harmless.is_some_and(|harmless| harmless.is_match(text.as_bytes()))).then_some(shape)
     }
 }
 
 /// The shape of a line by itself.
 pub(super) fn shape_alone(text: &str) -> Option<Shape> {
-    MATCHER.shape(text)
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+    let found = MATCHER.find(text.as_bytes());
+    if found.is_harmless || found.shape.is_some() {
+        return found.shape.filter(|_| !found.is_harmless);
+    }
+    let rest = without_prefix(text);
+    let is_shorter = rest.len() < text.len() && !rest.is_empty();
+    is_shorter.then(|| MATCHER.find(rest.as_bytes()).shape)?
 }
 
 /// The pattern with classes of ASCII alone.
-fn ascii(pattern: &str) -> String {
+pub(super) fn ascii(pattern: &str) -> String {
     pattern.replace(r"\s", r"[ \t]").replace(r"\S", r"[^ \t]")
 }
 
@@ -160,10 +90,4 @@ pub(super) fn build(pattern: &str) -> Option<Regex> {
         .unicode(false)
         .build()
         .ok()
-}
-
-/// The pattern as a syntax tree.
-pub(super) fn parsed(pattern: &str) -> Option<Hir> {
-    let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
-    parser.parse(&ascii(pattern)).ok()
 }

@@ -184,21 +184,28 @@ impl Template {
     }
 
     fn group(&mut self, line: Line<'_>) {
+        let shape = shape(line.text, Mask::Shape);
+        let known = self.index.get(&shape).copied();
         if let Some(open) = &mut self.open {
-            let is_common = self.index.contains_key(&shape(line.text, Mask::Shape));
-            if open.take(line, is_common) {
+            if open.take(line, known.is_some()) {
                 return;
             }
             self.close();
         }
-        match Kind::of(line.text) {
-            Kind::Plain => self.single(line),
+        // A line that differs from a plain one in numbers and ids alone is plain, too; the fact guard restores the rest.
+        let is_plain = |at: usize| self.groups[at].kind == Kind::Plain;
+        let kind = match known.is_some_and(is_plain) {
+            true => Kind::Plain,
+            false => Kind::of(line.text),
+        };
+        match kind {
+            Kind::Plain => self.single(line, shape),
             kind => self.open = Some(Unit::new(kind, line)),
         }
     }
 
     /// Takes a line that belongs to no other one.
-    fn single(&mut self, line: Line<'_>) {
+    fn single(&mut self, line: Line<'_>, shape: u64) {
         if !line.text.chars().any(char::is_alphanumeric) {
             match self.last_shown + 1 == line.number {
                 true => self.show(line.into(), None, Role::Bare),
@@ -207,7 +214,6 @@ impl Template {
             return;
         }
         self.has_words = self.has_words || is_worded(line.text);
-        let shape = shape(line.text, Mask::Shape);
         let Some(&at) = self.index.get(&shape) else {
             let group = self.new_group(shape, Kind::Plain, 1);
             self.show(line.into(), group, Role::Line);
@@ -301,7 +307,7 @@ impl Template {
         }
         for line in after {
             if !self.given_up {
-                self.single(line.line());
+                self.single(line.line(), shape(&line.text, Mask::Shape));
             }
         }
     }
