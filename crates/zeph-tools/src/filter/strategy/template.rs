@@ -185,16 +185,18 @@ impl Template {
 
     fn group(&mut self, line: Line<'_>) {
         let shape = shape(line.text, Mask::Shape);
-        let known = self.index.get(&shape).copied();
         if let Some(open) = &mut self.open {
-            if open.take(line, known.is_some()) {
+            if open.take(line, self.index.contains_key(&shape)) {
                 return;
             }
             self.close();
+            if self.given_up {
+                return;
+            }
         }
         // A line that differs from a plain one in numbers and ids alone is plain, too; the fact guard restores the rest.
-        let is_plain = |at: usize| self.groups[at].kind == Kind::Plain;
-        let kind = match known.is_some_and(is_plain) {
+        let known = self.index.get(&shape).and_then(|at| self.groups.get(*at));
+        let kind = match known.is_some_and(|group| group.kind == Kind::Plain) {
             true => Kind::Plain,
             false => Kind::of(line.text),
         };

@@ -55,6 +55,20 @@ fn what_would_stay_too_long_is_not_grouped() {
     assert_eq!(shown, "");
 }
 
+/// Proves OUT-11: grouping also ends if the error that a plain line follows exceeds the limit.
+#[test]
+fn too_many_distinct_errors_are_not_grouped() {
+    let error = |number: usize| {
+        let letters = (0..6).map(|place| b'a' + (number >> (3 * place) & 7) as u8);
+        let name: String = letters.map(char::from).collect();
+        format!("tick {number}\nerror: no `{name}` in {}\n", "x".repeat(200))
+    };
+    let text: String = (0..5000).map(error).collect();
+    let (shown, confidence) = grouped("min_lines = 9", &text);
+    assert_eq!(confidence, FilterConfidence::Fallback);
+    assert_eq!(shown, "");
+}
+
 /// Proves OUT-7d, OUT-11: lines that differ in long paths are grouped up to the end.
 #[test]
 fn all_lines_of_shape_are_grouped() {
