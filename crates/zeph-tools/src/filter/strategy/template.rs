@@ -4,6 +4,8 @@
 //! each shape stay, and so do rare shapes. An error and the lines that belong to it, such as its trace, are one unit:
 //! each distinct unit stays, and equal ones are counted. Short outputs stay as they are.
 
+mod group;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use super::mask::{Mask, shape};
 use super::unit::Unit;
 use super::{FilterConfidence, Recipe, Strategy};
 use crate::filter::line::{End, Held, Line, Sink};
+use group::{Entry, Group, Role};
 
 /// Shapes that are told apart; lines of further ones stay.
 const MAX_SHAPES: usize = 4096;
@@ -62,52 +65,6 @@ impl Recipe for Params {
             ..Template::default()
         })
     }
-}
-
-/// The units of one shape.
-#[derive(Debug)]
-struct Group {
-    kind: Kind,
-    /// All units, and those that are emitted in any case.
-    count: u64,
-    shown: u64,
-    /// Lines of a unit.
-    lines: u64,
-    /// The second line of a plain group with at most [`RARE`] lines.
-    second: Option<Held>,
-    /// The last line, if it is not emitted already.
-    last: Option<Held>,
-    /// The entry that the count follows.
-    entry: usize,
-}
-
-impl Group {
-    /// Units that are left out.
-    fn missing(&self) -> u64 {
-        match self.kind {
-            Kind::Plain if self.count <= RARE => 0,
-            _ => (self.count - self.shown).saturating_sub(u64::from(self.last.is_some())),
-        }
-    }
-}
-
-/// A line of the result.
-#[derive(Debug)]
-struct Entry {
-    line: Held,
-    /// The group whose count follows the line.
-    group: Option<usize>,
-    role: Role,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// A line of the output.
-    Line,
-    /// A line without letters and digits; it stays after the line that precedes it in the output.
-    Bare,
-    /// A line that another strategy says.
-    Said,
 }
 
 /// Groups the lines of one output.
