@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use zeph_llm::{EmbeddingModel, Embeddings, LlmError, LlmErrorKind, LlmProvider};
-use zeph_tools::kept_vectors::KeptVectors;
+use zeph_tools::kept_vectors::EmbeddingCache;
 
-use crate::spending::SideUsage;
+use crate::spending::AuxiliaryUsage;
 
 /// Makes vectors by a provider that has them.
 #[derive(Debug, Clone)]
 pub struct Embedder {
     provider: Arc<dyn LlmProvider>,
     model: EmbeddingModel,
-    kept: Arc<dyn KeptVectors>,
-    usage: Arc<SideUsage>,
+    kept: Arc<dyn EmbeddingCache>,
+    usage: Arc<AuxiliaryUsage>,
 }
 
 /// What [`Embedder::embed`] gives: vectors of one length, in the order of their texts.
@@ -31,8 +31,8 @@ impl Embedder {
     #[must_use]
     pub fn new(
         provider: Arc<dyn LlmProvider>,
-        kept: Arc<dyn KeptVectors>,
-        usage: Arc<SideUsage>,
+        kept: Arc<dyn EmbeddingCache>,
+        usage: Arc<AuxiliaryUsage>,
     ) -> Option<Self> {
         let model = provider.embedding_model()?.clone();
         Some(Self {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason};
 use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
 
-use crate::spending::SideUsage;
+use crate::spending::AuxiliaryUsage;
 
 /// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
 const MOST_TOKENS: u32 = 2048;
@@ -15,13 +15,13 @@ const MOST_TOKENS: u32 = 2048;
 #[derive(Debug)]
 pub struct ModelJudge {
     provider: Arc<dyn LlmProvider>,
-    usage: Arc<SideUsage>,
+    usage: Arc<AuxiliaryUsage>,
 }
 
 impl ModelJudge {
     /// A judge that is `provider`'s model; its tokens are added to `usage`.
     #[must_use]
-    pub fn new(provider: Arc<dyn LlmProvider>, usage: Arc<SideUsage>) -> Self {
+    pub fn new(provider: Arc<dyn LlmProvider>, usage: Arc<AuxiliaryUsage>) -> Self {
         Self { provider, usage }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_tools::Confirmation;
-use zeph_tools::gate::Proposal;
+use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::secrets::SecurityPatterns;
 
 use crate::channel::{Channel, LoopbackEvent, UserAnswer};
@@ -115,7 +115,7 @@ pub(crate) fn without_secret_rules<'q>(
     question: &'q Confirmation,
     secrets: &Arc<SecurityPatterns>,
 ) -> Cow<'q, Confirmation> {
-    let Proposal::Grants(grants) = &question.offer.proposal else {
+    let ApprovalProposal::Grants(grants) = &question.offer.proposal else {
         return Cow::Borrowed(question);
     };
     let holds = |text: &str| !secrets.redact(text).kinds.values().is_empty();
@@ -123,7 +123,7 @@ pub(crate) fn without_secret_rules<'q>(
         return Cow::Borrowed(question);
     }
     let mut question = question.clone();
-    question.offer.proposal = Proposal::ThisCall {
+    question.offer.proposal = ApprovalProposal::ThisCall {
         why: NO_RULE.to_owned(),
     };
     Cow::Owned(question)
@@ -136,7 +136,7 @@ mod tests {
     use serde_json::json;
     use zeph_tools::gate::{Grant, ShownPiece};
     use zeph_tools::preview::Preview;
-    use zeph_tools::secrets::{KnownValues, SecurityConfig};
+    use zeph_tools::secrets::{KnownSecrets, SecurityConfig};
     use zeph_tools::{OutputStream, ToolErrorCategory};
 
     use super::*;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     fn secrets() -> Arc<SecurityPatterns> {
-        let known = KnownValues {
+        let known = KnownSecrets {
             keys: vec![KEY.to_owned()],
             likely: Vec::new(),
         };
@@ -267,7 +267,7 @@ mod tests {
     fn a_rule_with_a_secret_is_not_offered() {
         let check = |pattern: String, offered: bool| {
             let mut question = Confirmation::default();
-            question.offer.proposal = Proposal::Grants(vec![
+            question.offer.proposal = ApprovalProposal::Grants(vec![
                 Grant {
                     tool: "bash".to_owned(),
                     pattern: "ls".to_owned(),
@@ -278,7 +278,7 @@ mod tests {
                 },
             ]);
             let asked = without_secret_rules(&question, &secrets());
-            let grants = matches!(asked.offer.proposal, Proposal::Grants(_));
+            let grants = matches!(asked.offer.proposal, ApprovalProposal::Grants(_));
             assert_eq!(grants, offered);
         };
         check("cargo test *".to_owned(), true);

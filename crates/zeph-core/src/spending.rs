@@ -1,4 +1,4 @@
-//! What a session spent: tokens and money, by model. Pure, but for [`SideUsage`], which requests beside the
+//! What a session spent: tokens and money, by model. Pure, but for [`AuxiliaryUsage`], which requests beside the
 //! conversation add to.
 
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use crate::config::AgentConfig;
 
 /// What was asked for, and what that cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct UsageCost {
     /// Requests that were answered.
     pub requests: u64,
     /// Their tokens.
@@ -22,7 +22,7 @@ pub struct Spent {
     pub unpriced: u64,
 }
 
-impl Spent {
+impl UsageCost {
     fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.usage.add(other.usage);
@@ -53,7 +53,7 @@ type Model = (String, String);
 
 /// What was spent, by provider and model, in the order in which they were asked first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spending(Vec<(Model, Spent)>);
+pub struct Spending(Vec<(Model, UsageCost)>);
 
 impl Spending {
     /// Counts a request that `provider` answered.
@@ -62,7 +62,7 @@ impl Spending {
     }
 
     fn add_priced(&mut self, provider: &str, model: &str, prices: Option<Prices>, usage: Usage) {
-        let spent = Spent {
+        let spent = UsageCost {
             requests: 1,
             usage,
             cost: prices.map(|prices| prices.cost(usage)).unwrap_or_default(),
@@ -78,7 +78,7 @@ impl Spending {
         }
     }
 
-    fn count(&mut self, model: Model, spent: &Spent) {
+    fn count(&mut self, model: Model, spent: &UsageCost) {
         match self.0.iter_mut().find(|(known, _)| *known == model) {
             Some((_, sum)) => sum.add(spent),
             None => self.0.push((model, spent.clone())),
@@ -87,8 +87,8 @@ impl Spending {
 
     /// All together.
     #[must_use]
-    pub fn total(&self) -> Spent {
-        let mut total = Spent::default();
+    pub fn total(&self) -> UsageCost {
+        let mut total = UsageCost::default();
         for (_, spent) in &self.0 {
             total.add(spent);
         }
@@ -100,7 +100,7 @@ impl Spending {
     pub fn of_stored(rows: Vec<StoredSpending>) -> Self {
         let mut spending = Self::default();
         for row in rows {
-            let spent = Spent {
+            let spent = UsageCost {
                 requests: row.requests,
                 usage: Usage {
                     input_tokens: row.input_tokens,
@@ -119,7 +119,7 @@ impl Spending {
     /// The same to be stored.
     #[must_use]
     pub fn to_stored(&self) -> Vec<StoredSpending> {
-        let row = |((provider, model), spent): &(Model, Spent)| StoredSpending {
+        let row = |((provider, model), spent): &(Model, UsageCost)| StoredSpending {
             provider: provider.clone(),
             model: model.clone(),
             requests: spent.requests,
@@ -200,7 +200,7 @@ impl Spending {
     }
 }
 
-fn line(spent: &Spent) -> String {
+fn line(spent: &UsageCost) -> String {
     let Usage {
         input_tokens,
         output_tokens,
@@ -227,9 +227,9 @@ fn line(spent: &Spent) -> String {
 /// texts. It
 /// counts to the turn in which it ends.
 #[derive(Debug, Default)]
-pub struct SideUsage(Mutex<Spending>);
+pub struct AuxiliaryUsage(Mutex<Spending>);
 
-impl SideUsage {
+impl AuxiliaryUsage {
     /// Counts a request that `provider` answered.
     pub fn add(&self, provider: &dyn LlmProvider, usage: Usage) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{LlmError, LlmErrorKind};
 use crate::price::Prices;
 use crate::provider::LlmProvider;
-use crate::remote::endpoint::{Endpoint, Place};
+use crate::remote::endpoint::{ApiPath, Endpoint};
 use crate::scripted::ScriptedProvider;
 use crate::text_tools::TextTools;
 
@@ -227,7 +227,7 @@ impl ProviderConfig {
     }
 
     /// Where the API lives on a server; `None` for what is no server.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<ApiPath> {
         match (self.kind, self.api) {
             (ProviderKind::Claude, _) => Some(crate::claude::PLACE),
             (ProviderKind::Openai, Some(OpenaiApi::Responses)) => Some(crate::responses::PLACE),

@@ -14,7 +14,7 @@ use crate::failure::About;
 use crate::link::{Address, Connection, LACKS, Link};
 use crate::text::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
-use crate::trust::{Pin, Pins, Standing, standing};
+use crate::trust::{Pin, ToolTrust, TrustStore, standing};
 
 /// After the first failure; each that follows doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -31,7 +31,7 @@ const LONGEST_REASON: usize = 300;
 
 /// Leads to servers: starts programs, knows addresses and what their headers are.
 #[async_trait]
-pub trait Dial: Send + Sync {
+pub trait McpTransport: Send + Sync {
     /// Where `server` is; a program runs by then.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
     pub(crate) tool: ListedTool,
-    pub(crate) standing: Standing,
+    pub(crate) standing: ToolTrust,
 }
 
 /// What is known of a server now.
@@ -82,7 +82,7 @@ pub(crate) struct State {
 pub(crate) struct Server {
     pub(crate) config: McpServerConfig,
     state: Mutex<State>,
-    pins: Arc<dyn Pins>,
+    pins: Arc<dyn TrustStore>,
     tools_changed: Arc<Notify>,
     /// Counts what changed.
     news: watch::Sender<u64>,
@@ -91,7 +91,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(
         config: McpServerConfig,
-        pins: Arc<dyn Pins>,
+        pins: Arc<dyn TrustStore>,
         news: watch::Sender<u64>,
     ) -> Self {
         Self {
@@ -144,7 +144,11 @@ impl Server {
     }
 
     /// Lives until `stop`.
-    pub(crate) async fn live(self: Arc<Self>, dial: Arc<dyn Dial>, stop: CancellationToken) {
+    pub(crate) async fn live(
+        self: Arc<Self>,
+        dial: Arc<dyn McpTransport>,
+        stop: CancellationToken,
+    ) {
         if let Some(why) = LACKS {
             return self.end(why);
         }
@@ -204,7 +208,7 @@ impl Server {
     }
 
     /// Connects and follows the server until it is gone.
-    async fn once(&self, dial: &dyn Dial) -> Ended {
+    async fn once(&self, dial: &dyn McpTransport) -> Ended {
         let limit = self.config.connect_timeout();
         let about = self.about();
         let address = match timeout(limit, dial.dial(&self.config)).await {

@@ -13,9 +13,9 @@ use zeph_tools::{McpError, Offered, ToolDef};
 
 use crate::config::McpConfig;
 use crate::link::Link;
-use crate::server::{Dial, Known, Phase, Server};
+use crate::server::{Known, McpTransport, Phase, Server};
 use crate::text::line;
-use crate::trust::{Pin, Pins, Standing, agreeing, shown};
+use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 
 /// How long it may take until what took too long counts as failed.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ const MARGIN: Duration = Duration::from_secs(2);
 /// The servers of the configuration.
 pub struct McpServers {
     pub(crate) servers: Vec<Arc<Server>>,
-    pins: Arc<dyn Pins>,
+    pins: Arc<dyn TrustStore>,
     start_wait: Duration,
     news: watch::Receiver<u64>,
     stop: CancellationToken,
@@ -46,7 +46,11 @@ impl McpServers {
     /// Starts connecting to all servers that are enabled, at the same time and beside whatever comes next.
     /// `None` where there is none: then nothing runs.
     #[must_use]
-    pub fn start(config: &McpConfig, dial: Arc<dyn Dial>, pins: Arc<dyn Pins>) -> Option<Self> {
+    pub fn start(
+        config: &McpConfig,
+        dial: Arc<dyn McpTransport>,
+        pins: Arc<dyn TrustStore>,
+    ) -> Option<Self> {
         let (sender, news) = watch::channel(0);
         let stop = CancellationToken::new();
         let enabled = config.servers.iter().filter(|server| server.enabled);
@@ -112,7 +116,7 @@ impl McpServers {
                     None => Offered::NotNow,
                 };
                 let approved = state.tools.iter();
-                let approved = approved.filter(|known| known.standing == Standing::Approved);
+                let approved = approved.filter(|known| known.standing == ToolTrust::Approved);
                 for known in approved {
                     if ids.insert(known.tool.def.id.clone()) {
                         definitions.push(known.tool.def.clone().offered(offered));
@@ -137,7 +141,7 @@ impl McpServers {
                 continue;
             };
             let server_name = server.config.name.clone();
-            if known.standing != Standing::Approved {
+            if known.standing != ToolTrust::Approved {
                 return Err(McpError::PolicyBlocked {
                     reason: format!(
                         "{id} is not agreed to; `/mcp approve {server_name}` shows it and lets it be called"
@@ -181,7 +185,7 @@ impl McpServers {
             });
         }
         let open = state.tools.iter();
-        let open = open.filter(|known| known.standing != Standing::Approved);
+        let open = open.filter(|known| known.standing != ToolTrust::Approved);
         let open: Vec<&Known> = open.collect();
         let text = |known: &&Known| {
             let text = shown(&known.tool.pin, &known.standing);
@@ -216,7 +220,7 @@ impl McpServers {
             let name = &server.config.name;
             let (phase, open) = server.with(|state| {
                 let open = state.tools.iter();
-                let open = open.filter(|known| known.standing != Standing::Approved);
+                let open = open.filter(|known| known.standing != ToolTrust::Approved);
                 (state.phase.clone(), open.count())
             });
             match phase {
@@ -247,12 +251,12 @@ impl McpServers {
                 let id = known.tool.def.id.to_string();
                 let shown = line(&known.tool.name, 64);
                 match known.standing {
-                    Standing::Approved if !ids.insert(id) => {
+                    ToolTrust::Approved if !ids.insert(id) => {
                         out.push((shown, "another server has a tool of this id".to_owned()));
                     }
-                    Standing::Approved => usable += 1,
-                    Standing::New => out.push((shown, "not agreed to yet".to_owned())),
-                    Standing::Changed(_) => {
+                    ToolTrust::Approved => usable += 1,
+                    ToolTrust::New => out.push((shown, "not agreed to yet".to_owned())),
+                    ToolTrust::Changed(_) => {
                         out.push((shown, "it changed since it was agreed to".to_owned()));
                     }
                 }
@@ -300,9 +304,9 @@ impl McpServers {
                     "id": known.tool.def.id,
                     "description": known.tool.def.description,
                     "standing": match known.standing {
-                        Standing::Approved => "approved",
-                        Standing::New => "new",
-                        Standing::Changed(_) => "changed",
+                        ToolTrust::Approved => "approved",
+                        ToolTrust::New => "new",
+                        ToolTrust::Changed(_) => "changed",
                     },
                     "sha256": known.tool.pin.sha256,
                     "annotations": known.tool.def.annotations,

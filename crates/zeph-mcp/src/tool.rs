@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use zeph_tools::foreign_schema::ForeignSchema;
-use zeph_tools::gate::About;
+use zeph_tools::gate::ToolTarget;
 use zeph_tools::{Annotations, InvocationHint, Offered, Risk, ToolDef, TrustLevel};
 
 use crate::config::McpServerConfig;
@@ -98,7 +98,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
             param_aliases: &[],
             content_params: &[],
             foreign: Some(foreign),
-            about: About::Arguments,
+            about: ToolTarget::Arguments,
             offered: Offered::AtOnce,
         },
         pin: Pin::of(name, description, schema, &hints(said)),

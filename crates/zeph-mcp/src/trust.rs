@@ -56,7 +56,7 @@ fn sorted(value: &Value) -> Value {
 
 /// How far a tool is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum ToolTrust {
     /// A person agreed to what it is.
     Approved,
     /// Nobody agreed to it.
@@ -66,7 +66,7 @@ pub enum Standing {
 }
 
 /// Keeps the pins.
-pub trait Pins: Send + Sync {
+pub trait TrustStore: Send + Sync {
     /// Those of a server.
     ///
     /// # Errors
@@ -82,11 +82,11 @@ pub trait Pins: Send + Sync {
 
 /// How far the tool of `pin` is trusted by what was `agreed` to.
 #[must_use]
-pub fn standing(pin: &Pin, agreed: &[Pin]) -> Standing {
+pub fn standing(pin: &Pin, agreed: &[Pin]) -> ToolTrust {
     match agreed.iter().find(|agreed| agreed.name == pin.name) {
-        Some(agreed) if agreed.sha256 == pin.sha256 => Standing::Approved,
-        Some(agreed) => Standing::Changed(agreed.text.clone()),
-        None => Standing::New,
+        Some(agreed) if agreed.sha256 == pin.sha256 => ToolTrust::Approved,
+        Some(agreed) => ToolTrust::Changed(agreed.text.clone()),
+        None => ToolTrust::New,
     }
 }
 
@@ -102,11 +102,11 @@ pub fn agreeing(agreed: Vec<Pin>, pins: Vec<Pin>) -> Vec<Pin> {
 
 /// What is to be agreed to: the whole text of a new tool, what changed of another.
 #[must_use]
-pub fn shown(pin: &Pin, standing: &Standing) -> String {
+pub fn shown(pin: &Pin, standing: &ToolTrust) -> String {
     match standing {
-        Standing::Approved => String::new(),
-        Standing::New => pin.text.clone(),
-        Standing::Changed(before) => TextDiff::from_lines(before.as_str(), pin.text.as_str())
+        ToolTrust::Approved => String::new(),
+        ToolTrust::New => pin.text.clone(),
+        ToolTrust::Changed(before) => TextDiff::from_lines(before.as_str(), pin.text.as_str())
             .unified_diff()
             .context_radius(2)
             .header("approved", "now")
@@ -155,20 +155,20 @@ mod tests {
             pin("reads", &json!({})),
             pin("reads\u{202e} all", &json!({})),
         );
-        assert_eq!(standing(&old, &[]), Standing::New);
+        assert_eq!(standing(&old, &[]), ToolTrust::New);
         assert_eq!(
             standing(&old, std::slice::from_ref(&old)),
-            Standing::Approved
+            ToolTrust::Approved
         );
         let changed = standing(&new, std::slice::from_ref(&old));
-        assert_eq!(changed, Standing::Changed(old.text.clone()));
+        assert_eq!(changed, ToolTrust::Changed(old.text.clone()));
         let diff = shown(&new, &changed);
         assert!(diff.contains("-description: reads\n"), "{diff}");
         assert!(
             diff.contains("+description: reads\\u{202e} all\n"),
             "{diff}"
         );
-        assert_eq!(shown(&old, &Standing::New), old.text);
+        assert_eq!(shown(&old, &ToolTrust::New), old.text);
         let other = Pin {
             name: "a".to_owned(),
             ..old.clone()

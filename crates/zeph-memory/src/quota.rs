@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use sqlx::{Row, query};
-use zeph_tools::gate::quota::{CallCounter, CountError, Taken};
+use zeph_tools::gate::quota::{CallCounter, CountError, QuotaResult};
 
 use crate::conversation::{count, integer, unknown};
 use crate::error::StoreError;
@@ -24,7 +24,12 @@ impl SqliteQuota {
 
 #[async_trait]
 impl CallCounter for SqliteQuota {
-    async fn take(&self, conversation: &str, calls: u64, max: u64) -> Result<Taken, CountError> {
+    async fn take(
+        &self,
+        conversation: &str,
+        calls: u64,
+        max: u64,
+    ) -> Result<QuotaResult, CountError> {
         let taken = self.store.take_calls(conversation, calls, max).await;
         taken.map_err(failed)
     }
@@ -49,7 +54,7 @@ impl Store {
         session: &str,
         calls: u64,
         max: u64,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<QuotaResult, StoreError> {
         let take = query(
             "INSERT INTO call_quota (session, used)
              SELECT number, ?2 FROM session WHERE id = ?1 AND ?2 <= ?3
@@ -60,10 +65,10 @@ impl Store {
         let take = take.bind(session).bind(integer(calls)).bind(integer(max));
         if let Some(row) = self.write(take, 0).await?.first() {
             let used = count(row.try_get(0).map_err(|error| self.sql(error))?);
-            return Ok(Taken::Fits { used });
+            return Ok(QuotaResult::Fits { used });
         }
         let used = self.calls_used(session).await?;
-        Ok(Taken::Exceeds { used })
+        Ok(QuotaResult::Exceeds { used })
     }
 
     /// The calls of a session since it began or was cleared, as far as a quota counted them.

@@ -11,7 +11,9 @@ use serde::Serialize;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row, query};
 use zeph_tools::UndoJournal;
-use zeph_tools::undo::{Batch, Change, Draft, Entry, JournalError, Recorded, too_large};
+use zeph_tools::undo::{
+    Batch, Change, Entry, JournalError, PendingChange, RecordOutcome, too_large,
+};
 
 use crate::conversation::{count, integer, now, unknown};
 use crate::error::StoreError;
@@ -36,7 +38,7 @@ impl SqliteUndo {
         Self { store, max_bytes }
     }
 
-    async fn insert(&self, draft: Draft<'_>) -> Result<Recorded, StoreError> {
+    async fn insert(&self, draft: PendingChange<'_>) -> Result<RecordOutcome, StoreError> {
         let change = match draft.change {
             Ok(change) => change,
             Err(reason) => return self.lost(draft, reason).await,
@@ -58,12 +60,16 @@ impl SqliteUndo {
             .write(row.insert(Some(self.max_bytes)), written)
             .await?;
         if let Some(number) = rows.first() {
-            return Ok(Recorded::Kept(self.number(number)?));
+            return Ok(RecordOutcome::Kept(self.number(number)?));
         }
         self.insert_dropping(row).await
     }
 
-    async fn lost(&self, draft: Draft<'_>, reason: &str) -> Result<Recorded, StoreError> {
+    async fn lost(
+        &self,
+        draft: PendingChange<'_>,
+        reason: &str,
+    ) -> Result<RecordOutcome, StoreError> {
         let row = NewChange {
             draft,
             lost: Some(reason),
@@ -72,11 +78,11 @@ impl SqliteUndo {
         };
         let rows = self.store.write(row.insert(None), 0).await?;
         let number = rows.first().ok_or_else(|| unknown(draft.session))?;
-        Ok(Recorded::Lost(self.number(number)?, reason.to_owned()))
+        Ok(RecordOutcome::Lost(self.number(number)?, reason.to_owned()))
     }
 
     /// Inserts a row for which the oldest batches have to go; all or nothing.
-    async fn insert_dropping(&self, mut row: NewChange<'_>) -> Result<Recorded, StoreError> {
+    async fn insert_dropping(&self, mut row: NewChange<'_>) -> Result<RecordOutcome, StoreError> {
         let failed = |error| self.store.sql(error);
         let draft = row.draft;
         let mut connection = self.store.connection().await?;
@@ -119,8 +125,8 @@ impl SqliteUndo {
         transaction.commit().await.map_err(failed)?;
         let number = self.number(rows.first().ok_or_else(|| unknown(draft.session))?)?;
         Ok(match row.lost {
-            None => Recorded::Kept(number),
-            Some(reason) => Recorded::Lost(number, reason.to_owned()),
+            None => RecordOutcome::Kept(number),
+            Some(reason) => RecordOutcome::Lost(number, reason.to_owned()),
         })
     }
 
@@ -179,7 +185,7 @@ impl SqliteUndo {
 /// A row to be.
 #[derive(Clone)]
 struct NewChange<'a> {
-    draft: Draft<'a>,
+    draft: PendingChange<'a>,
     lost: Option<&'a str>,
     bytes: u64,
     packed: Option<Packed>,
@@ -272,7 +278,7 @@ impl UndoJournal for SqliteUndo {
         self.max_bytes
     }
 
-    async fn record(&self, draft: Draft<'_>) -> Result<Recorded, JournalError> {
+    async fn record(&self, draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError> {
         self.insert(draft).await.map_err(|error| journal(&error))
     }
 

@@ -1,5 +1,5 @@
 //! Vectors that were made of texts once: the table `embedding`, behind
-//! `zeph_tools::kept_vectors::KeptVectors`.
+//! `zeph_tools::kept_vectors::EmbeddingCache`.
 //!
 //! What stands there is a text's SHA-256 and not the text. The newest [`MOST`] are kept.
 
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use sqlx::{Row, query};
 use zeph_tools::audit::chain::hex_digest;
-use zeph_tools::kept_vectors::{KeptVectors, KeptVectorsError};
+use zeph_tools::kept_vectors::{EmbeddingCache, KeptVectorsError};
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -34,7 +34,7 @@ impl SqliteVectors {
 }
 
 #[async_trait]
-impl KeptVectors for SqliteVectors {
+impl EmbeddingCache for SqliteVectors {
     async fn kept(
         &self,
         model: &str,

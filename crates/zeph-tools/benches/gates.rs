@@ -12,16 +12,16 @@ use divan::{Bencher, black_box};
 use serde_json::{Value, json};
 use zeph_tools::gate::anomaly::AnomalyDetector;
 use zeph_tools::gate::policy::{
-    AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyRule,
-    Surroundings,
+    AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyEnv,
+    PolicyRule,
 };
 use zeph_tools::gate::rule::Place;
 use zeph_tools::gate::utility::{UtilityConfig, UtilityScorer};
 use zeph_tools::gate::{
-    Action, CallLimits, Circumstances, Effect, PermissionRule, Places, Rule, RuleOrigin, RuleSet,
-    ToolRules, decide, subject_of,
+    Action, CallLimits, Effect, PathResolver, PermissionContext, PermissionRule, Rule, RuleOrigin,
+    RuleSet, ToolRules, decide, subject_of,
 };
-use zeph_tools::shell::{Reads, ShellConfig, ShellExecutor, SupervisorCommand};
+use zeph_tools::shell::{ReadGuard, ShellConfig, ShellExecutor, SupervisorCommand};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
     CallContext, ExecutorResult, LayeredExecutor, Permissions, SkillEnv, ToolCall, ToolDef,
@@ -46,7 +46,7 @@ fn origin(key: &str) -> RuleOrigin {
 }
 
 /// Rules for each tool, of which the last one matches everything.
-fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
+fn rules(defs: &[ToolDef], places: &PathResolver) -> RuleSet {
     let mut tools = BTreeMap::new();
     for def in defs {
         let list = (0..RULES).map(|n| {
@@ -82,7 +82,7 @@ fn rules(defs: &[ToolDef], places: &Places) -> RuleSet {
 }
 
 /// A policy of which no rule is about the calls: paths, expressions, other tools, a third each.
-fn policy(places: &Places) -> PolicyEnforcer {
+fn policy(places: &PathResolver) -> PolicyEnforcer {
     let one = |text: &str| OneOrMore(vec![text.to_owned()]);
     let rules = (0..RULES).map(|n| {
         let rule = PolicyRule {
@@ -114,7 +114,7 @@ fn policy(places: &Places) -> PolicyEnforcer {
         default_effect: PolicyEffect::Allow,
         rules: rules.collect(),
     };
-    let around = Surroundings {
+    let around = PolicyEnv {
         origin: &origin,
         places,
         is_set: &|_| false,
@@ -127,7 +127,7 @@ fn policy(places: &Places) -> PolicyEnforcer {
 struct World {
     dir: tempfile::TempDir,
     defs: Vec<ToolDef>,
-    places: Arc<Places>,
+    places: Arc<PathResolver>,
 }
 
 impl World {
@@ -139,7 +139,7 @@ impl World {
         let mut defs = zeph_tools::file::FileExecutor::new(Arc::new(sandbox)).tool_definitions();
         defs.push(zeph_tools::shell::bash::definition());
         Self {
-            places: Arc::new(Places::new(dir.path(), None, &[])),
+            places: Arc::new(PathResolver::new(dir.path(), None, &[])),
             dir,
             defs,
         }
@@ -156,7 +156,7 @@ impl World {
             self.dir.path().to_owned(),
             Vec::new(),
             SupervisorCommand::new("/bin/true"),
-            Reads::default(),
+            ReadGuard::default(),
         );
         if gates {
             parts.blocklist = Some(Arc::new(shell.unwrap().blocklist()));
@@ -295,7 +295,7 @@ fn permissions(bencher: Bencher<'_, '_>, name: &str) {
     let def = world.defs.iter().find(|def| def.id == call.tool).unwrap();
     bencher.bench_local(|| {
         let subject = subject_of(black_box(&call), def, &world.places);
-        let decision = decide(&subject, &rules, Circumstances::default());
+        let decision = decide(&subject, &rules, PermissionContext::default());
         assert_ne!(decision.effect, Effect::Deny);
         decision.effect
     });

@@ -10,9 +10,9 @@ use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
 use crate::gate::adversarial::Decision;
-use crate::gate::command::LastRead;
+use crate::gate::command::ParsedCommandCache;
 use crate::gate::quota::BatchSeats;
-use crate::reformat::{Reformat, Reformatted};
+use crate::reformat::{ArgumentRepairer, RepairOutcome};
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
 
@@ -46,7 +46,7 @@ impl ApprovedBy {
 
 /// What is known about the user's will when the call enters the stack on the normal path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Answer {
+pub enum UserDecision {
     /// Someone can be asked: a gate that wants to ask returns `ConfirmationRequired`, and no
     /// audit entry is written until the answer is there.
     #[default]
@@ -71,7 +71,7 @@ pub enum Origin {
 
 /// What a second opinion on a call came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct JudgeResult {
     /// The tool and the arguments that were judged.
     pub of: CacheKey,
     /// What came of it.
@@ -94,7 +94,7 @@ pub struct CallTrace {
     /// What was repaired in them.
     pub repairs: Vec<String>,
     /// What came of asking for arguments that fit.
-    pub reformatted: Reformatted,
+    pub reformatted: RepairOutcome,
     /// Where what it reads comes from, as [`crate::AuditEntry::claim_source`] says.
     pub claim_source: Option<String>,
     /// The tool's own id and its validated arguments, once known.
@@ -102,7 +102,7 @@ pub struct CallTrace {
     /// Whether the quota has counted it.
     pub counted: bool,
     /// What the adversarial gate decided; `None` where it did not look.
-    pub judged: Option<Judgement>,
+    pub judged: Option<JudgeResult>,
     /// The reason why its executor requires confirmation, if an executor gives one.
     pub confirmation_reason: Option<String>,
     /// Whether what it had done was taken back.
@@ -121,7 +121,7 @@ pub struct CallContext {
     /// Cancelled when the call shall stop. Tools obey it.
     pub cancel: CancellationToken,
     /// What the user said, or whether there is a user.
-    pub answer: Answer,
+    pub answer: UserDecision,
     /// Whether whoever reads the result takes images.
     pub takes_images: bool,
     /// Whether the result may be kept: tools then say what it rests on.
@@ -129,7 +129,7 @@ pub struct CallContext {
     /// Whose idea it is.
     pub origin: Origin,
     /// Who can put arguments right that do not fit; `None` where nobody can.
-    pub reformat: Option<Arc<dyn Reformat>>,
+    pub reformat: Option<Arc<dyn ArgumentRepairer>>,
     seats: Arc<BatchSeats>,
     /// The digest of what a person agreed to, as the question said it.
     pub approved: Option<[u8; 32]>,
@@ -139,7 +139,7 @@ pub struct CallContext {
     redirects: Vec<JudgeRedirect>,
     skill_env: Option<Arc<SkillEnv>>,
     events: Arc<dyn EventSink>,
-    last_read: Arc<LastRead>,
+    last_read: Arc<ParsedCommandCache>,
     trace: Arc<Mutex<CallTrace>>,
 }
 
@@ -159,7 +159,11 @@ impl CallTrace {
 impl CallContext {
     /// A context of a model's call whose events go to `events`.
     #[must_use]
-    pub fn new(cancel: CancellationToken, events: Arc<dyn EventSink>, answer: Answer) -> Self {
+    pub fn new(
+        cancel: CancellationToken,
+        events: Arc<dyn EventSink>,
+        answer: UserDecision,
+    ) -> Self {
         Self {
             cancel,
             answer,
@@ -187,7 +191,7 @@ impl CallContext {
 
     /// The same, where arguments that do not fit may be put right.
     #[must_use]
-    pub fn reformatting(self, reformat: Option<Arc<dyn Reformat>>) -> Self {
+    pub fn reformatting(self, reformat: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         Self { reformat, ..self }
     }
 
@@ -203,12 +207,16 @@ impl CallContext {
     /// A context without events, where nobody can be asked.
     #[must_use]
     pub fn detached() -> Self {
-        Self::new(CancellationToken::new(), Arc::new(NoEvents), Answer::Nobody)
+        Self::new(
+            CancellationToken::new(),
+            Arc::new(NoEvents),
+            UserDecision::Nobody,
+        )
     }
 
     /// The same call with another answer: the notes go on.
     #[must_use]
-    pub fn with_answer(&self, answer: Answer) -> Self {
+    pub fn with_answer(&self, answer: UserDecision) -> Self {
         Self {
             answer,
             ..self.clone()
@@ -294,7 +302,7 @@ impl CallContext {
     }
 
     /// The command that a gate read last.
-    pub(crate) fn last_read(&self) -> &LastRead {
+    pub(crate) fn last_read(&self) -> &ParsedCommandCache {
         &self.last_read
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::foreign_schema::ForeignSchema;
-use crate::gate::About;
+use crate::gate::ToolTarget;
 use crate::schema;
 
 /// How the text path (models that do not call tools natively) invokes a tool.
@@ -123,7 +123,7 @@ pub struct ToolDef {
     pub foreign: Option<ForeignSchema>,
     /// Which parameters say what a call is about; rules of permissions are compared with these.
     #[serde(skip)]
-    pub about: About,
+    pub about: ToolTarget,
     /// When it is offered.
     pub offered: Offered,
 }
@@ -147,14 +147,14 @@ impl ToolDef {
             param_aliases: &[],
             content_params: &[],
             foreign: None,
-            about: About::Arguments,
+            about: ToolTarget::Arguments,
             offered: Offered::AtOnce,
         }
     }
 
     /// Says which parameters a call is about.
     #[must_use]
-    pub fn about(mut self, about: About) -> Self {
+    pub fn about(mut self, about: ToolTarget) -> Self {
         self.about = about;
         self
     }

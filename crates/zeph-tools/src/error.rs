@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::category::{ToolErrorCategory, classify_io_error};
 use crate::def::Risk;
-use crate::gate::{Offer, ShownPiece};
+use crate::gate::{ApprovalOptions, ShownPiece};
 use crate::output::ToolOutput;
 use crate::preview::Preview;
 
@@ -39,7 +39,7 @@ pub struct Confirmation {
     /// What it would change, where that can be shown.
     pub preview: Option<Preview>,
     /// What an answer for more than this call would hold for.
-    pub offer: Offer,
+    pub offer: ApprovalOptions,
 }
 
 /// The failure of a call. `Display` is the text for the model; the cause chain

@@ -14,7 +14,7 @@ pub struct KeptVectorsError(pub String);
 
 /// Keeps vectors.
 #[async_trait]
-pub trait KeptVectors: Send + Sync + fmt::Debug {
+pub trait EmbeddingCache: Send + Sync + fmt::Debug {
     /// The vectors that `model` made of `texts`, in their order; `None` for what is not kept.
     ///
     /// # Errors

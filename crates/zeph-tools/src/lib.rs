@@ -69,7 +69,7 @@ pub use audit::{AuditConfig, AuditEntry, AuditError, AuditResult, AuditSink, Aud
 pub use call::{Phase, ToolCall};
 pub use category::{ToolErrorCategory, classify_http_status, classify_io_error};
 pub use composite::{CompositeExecutor, DuplicateTool};
-pub use context::{Answer, ApprovedBy, CallContext, CallTrace, Origin};
+pub use context::{ApprovedBy, CallContext, CallTrace, Origin, UserDecision};
 pub use def::{Annotations, InvocationHint, Offered, Risk, ToolDef};
 pub use error::{Confirmation, ErrorKind, ToolError};
 pub use event::{EventSink, NoEvents, OutputStream, RolledBack, ToolEvent};

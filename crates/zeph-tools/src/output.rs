@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cache::Basis;
+use crate::cache::CacheValidity;
 use crate::overflow::Overflow;
 
 /// A place in a file that a call read or changed.
@@ -90,7 +90,7 @@ pub struct ToolOutput {
     /// The rest of a text that was too long: `summary` begins with its head and tail.
     pub overflow: Option<Overflow>,
     /// What it rests on, where the cache asked for that; it gets no further than that.
-    pub basis: Option<Basis>,
+    pub basis: Option<CacheValidity>,
     /// Age of the cached result in seconds, when it came from the cache.
     pub cached_secs: Option<u64>,
     /// Time, size, date.
@@ -130,7 +130,7 @@ impl ToolOutput {
 
     /// Says what it rests on.
     #[must_use]
-    pub fn resting_on(mut self, basis: Option<Basis>) -> Self {
+    pub fn resting_on(mut self, basis: Option<CacheValidity>) -> Self {
         self.basis = basis;
         self
     }

@@ -18,7 +18,7 @@ pub struct Preview {
 
 /// Finds out what calls would change.
 #[async_trait]
-pub trait Previews: std::fmt::Debug + Send + Sync {
+pub trait PreviewProvider: std::fmt::Debug + Send + Sync {
     /// What `call` would change; `None` where that cannot be shown.
     async fn preview(&self, call: &ToolCall) -> Option<Preview>;
 }

@@ -11,7 +11,7 @@ use crate::tafc::{Stripped, strip_tafc_fields};
 
 /// Arguments that do not fit.
 #[derive(Debug, Clone, Copy)]
-pub struct Misfit<'a> {
+pub struct InvalidArguments<'a> {
     /// The tool.
     pub def: &'a ToolDef,
     /// What was sent; a string where it was no JSON.
@@ -22,17 +22,17 @@ pub struct Misfit<'a> {
 
 /// Asks for arguments that fit: a model, once.
 #[async_trait]
-pub trait Reformat: Send + Sync {
+pub trait ArgumentRepairer: Send + Sync {
     /// Who is asked.
     fn name(&self) -> &str;
 
     /// The text of the answer; `None` when there is none. Cancellation is dropping the future.
-    async fn reformat(&self, misfit: Misfit<'_>) -> Option<String>;
+    async fn reformat(&self, misfit: InvalidArguments<'_>) -> Option<String>;
 }
 
 /// What came of asking, noted for the second way of a call that someone agreed to.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Reformatted {
+pub enum RepairOutcome {
     /// Nobody was asked.
     #[default]
     No,

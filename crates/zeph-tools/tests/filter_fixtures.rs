@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use zeph_tools::filter::{FilterPipeline, Filtered};
+use zeph_tools::filter::{FilterPipeline, FilteredOutput};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ struct Case {
 }
 
 /// `text` with the line breaks and blanks of a terminal gone, as facts are compared.
-fn filtered(case: &Case, raw: &[u8], piece: usize) -> Filtered {
+fn filtered(case: &Case, raw: &[u8], piece: usize) -> FilteredOutput {
     let text = String::from_utf8_lossy(raw);
     let mut run = FilterPipeline::default().start(&case.command, 50_000);
     let mut rest = &*text;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
-use zeph_tools::filter::{FilterPipeline, Filtered};
+use zeph_tools::filter::{FilterPipeline, FilteredOutput};
 
 /// A command of each rule for Python, Go, C, Java, Ruby, PHP, Perl and .NET.
 const COMMANDS: &[&str] = &[
@@ -135,7 +135,7 @@ fn run(
     text: &str,
     cuts: &[prop::sample::Index],
     exit_code: Option<i32>,
-) -> Filtered {
+) -> FilteredOutput {
     let mut ends: Vec<usize> = cuts
         .iter()
         .map(|cut| text.floor_char_boundary(cut.index(text.len() + 1)))

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use zeph_tools::filter::{FilterPipeline, Filtered};
+use zeph_tools::filter::{FilterPipeline, FilteredOutput};
 
 /// Lines that such tools print, in any order, besides what is told of failures.
 const LINES: &[&str] = &[
@@ -115,7 +115,12 @@ const COMMANDS: &[&str] = &[
     "kubectl apply -f x",
 ];
 
-fn filtered(command: &str, printed: &str, cuts: &[usize], exit_code: Option<i32>) -> Filtered {
+fn filtered(
+    command: &str,
+    printed: &str,
+    cuts: &[usize],
+    exit_code: Option<i32>,
+) -> FilteredOutput {
     let mut run = FilterPipeline::default().start(command, 1_000_000);
     let mut rest = printed;
     for cut in cuts {

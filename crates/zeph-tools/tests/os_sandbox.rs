@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::runner::OutputFn;
 use zeph_tools::shell::{
-    Cause, CommandRunner, CommandSpec, Ended, Exit, Reads, RunError, RunningCommand, SandboxConfig,
-    SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
+    CommandRunner, CommandSpec, EndReason, Ended, Exit, ReadGuard, RunError, RunningCommand,
+    SandboxConfig, SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
 };
 use zeph_tools::{
-    Answer, CallContext, EventSink, ToolCall, ToolError, ToolErrorCategory, ToolEvent,
-    ToolExecutor, ToolOutput, format_for_llm,
+    CallContext, EventSink, ToolCall, ToolError, ToolErrorCategory, ToolEvent, ToolExecutor,
+    ToolOutput, UserDecision, format_for_llm,
 };
 
 #[test]
@@ -85,7 +85,7 @@ impl World {
             base.join("project"),
             env,
             supervisor,
-            Reads::default(),
+            ReadGuard::default(),
         )
         .unwrap();
         Self {
@@ -449,7 +449,11 @@ impl EventSink for Notices {
 #[tokio::test]
 async fn the_user_is_warned_once_where_the_system_lacks_it() {
     let notices = Arc::new(Notices::default());
-    let cx = CallContext::new(CancellationToken::new(), notices.clone(), Answer::Nobody);
+    let cx = CallContext::new(
+        CancellationToken::new(),
+        notices.clone(),
+        UserDecision::Nobody,
+    );
     let world = World::with(cut());
     for _ in 0..3 {
         world.run_in("true", &cx).await.unwrap();
@@ -498,7 +502,7 @@ impl RunningCommand for Unconfined {
                 code: 0,
                 signal: None,
             },
-            cause: Cause::Finished,
+            cause: EndReason::Finished,
             background: Vec::new(),
             lingering: false,
             unconfined: Some("it lacks all".into()),
@@ -520,7 +524,11 @@ impl RunningCommand for Unconfined {
 async fn a_system_that_lacks_it_warns_or_refuses() {
     let run = async |required, times| {
         let notices = Arc::new(Notices::default());
-        let cx = CallContext::new(CancellationToken::new(), notices.clone(), Answer::Nobody);
+        let cx = CallContext::new(
+            CancellationToken::new(),
+            notices.clone(),
+            UserDecision::Nobody,
+        );
         let env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let runner = Arc::new(Lacking { required });
         let shell = ShellExecutor::with_runner(

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::{
-    Reads, ShellConfig, ShellEnvConfig, ShellExecutor, ShellOutputEnvelope, SupervisorCommand,
+    ReadGuard, ShellConfig, ShellEnvConfig, ShellExecutor, ShellOutputEnvelope, SupervisorCommand,
     supervisor_main,
 };
 use zeph_tools::{
-    Answer, CallContext, EventSink, OutputStream, ToolCall, ToolError, ToolErrorCategory,
-    ToolEvent, ToolExecutor, ToolOutput, format_for_llm,
+    CallContext, EventSink, OutputStream, ToolCall, ToolError, ToolErrorCategory, ToolEvent,
+    ToolExecutor, ToolOutput, UserDecision, format_for_llm,
 };
 
 #[test]
@@ -93,7 +93,8 @@ impl Shell {
         base.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
         let cwd = fs::read_link("/proc/self/cwd").unwrap().join(dir.path());
         let supervisor = SupervisorCommand { program, args };
-        let executor = ShellExecutor::new(config, cwd, base, supervisor, Reads::default()).unwrap();
+        let executor =
+            ShellExecutor::new(config, cwd, base, supervisor, ReadGuard::default()).unwrap();
         Self { executor, dir }
     }
 
@@ -288,7 +289,11 @@ async fn what_forks_all_the_time_and_is_deaf_to_sigterm_is_ended() {
 async fn cancelling_ends_the_whole_tree_and_returns_what_was_printed() {
     let shell = Shell::new();
     let cancel = CancellationToken::new();
-    let cx = CallContext::new(cancel.clone(), Arc::new(Sink::default()), Answer::Nobody);
+    let cx = CallContext::new(
+        cancel.clone(),
+        Arc::new(Sink::default()),
+        UserDecision::Nobody,
+    );
     let command = json!({"command": format!("echo before; {ESCAPES}")});
     let (error, started) = tokio::join!(shell.call_in(command, &cx), async {
         let started = pids(shell.dir.path(), &ESCAPED).await;
@@ -527,7 +532,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
         "/".into(),
         env,
         supervisor,
-        Reads::default(),
+        ReadGuard::default(),
     )
     .unwrap();
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
@@ -552,7 +557,7 @@ async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
             "/".into(),
             env,
             supervisor,
-            Reads::default(),
+            ReadGuard::default(),
         )
         .unwrap();
         shell.execute_tool_call(&call, &cx).await.unwrap_err()
@@ -634,7 +639,7 @@ impl Sink {
 async fn output_is_live_and_in_order_of_arrival() {
     let shell = Shell::new();
     let sink = Arc::new(Sink::default());
-    let cx = CallContext::new(CancellationToken::new(), sink.clone(), Answer::Nobody);
+    let cx = CallContext::new(CancellationToken::new(), sink.clone(), UserDecision::Nobody);
     // Each step waits until the one before it was shown.
     let command = "echo one; until [ -e go1 ]; do sleep 0.01; done; echo two >&2; \
                    until [ -e go2 ]; do sleep 0.01; done; echo three";
@@ -688,7 +693,7 @@ fn peak() -> u64 {
 async fn a_flood_of_output_moves_neither_memory_nor_the_channel() {
     let shell = Shell::new();
     let sink = Arc::new(Sink::default());
-    let cx = CallContext::new(CancellationToken::new(), sink.clone(), Answer::Nobody);
+    let cx = CallContext::new(CancellationToken::new(), sink.clone(), UserDecision::Nobody);
     shell.ok("true").await;
     let before = peak();
     let line = "a line of text ".repeat(8);

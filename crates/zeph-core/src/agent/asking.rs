@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use zeph_tools::gate::Proposal;
+use zeph_tools::gate::ApprovalProposal;
 use zeph_tools::gate::quota::BatchSeats;
 use zeph_tools::layers::grants::SessionGrant;
-use zeph_tools::reformat::Reformatted;
-use zeph_tools::{Answer, CallContext, Confirmation, ToolCall, ToolError, ToolResult};
+use zeph_tools::reformat::RepairOutcome;
+use zeph_tools::{CallContext, Confirmation, ToolCall, ToolError, ToolResult, UserDecision};
 
 use super::dispatch::{Dispatcher, owned};
 use crate::channel::{LoopbackEvent, UserAnswer};
@@ -31,9 +31,9 @@ impl Dispatcher {
         let cx = self.context(
             cancel,
             if can_ask {
-                Answer::CanAsk
+                UserDecision::CanAsk
             } else {
-                Answer::Nobody
+                UserDecision::Nobody
             },
         );
         let cx = cx.seated(seats).reformatting(self.reformat.clone());
@@ -62,8 +62,8 @@ impl Dispatcher {
             }
             let reformatted = cx.trace().reformatted.clone();
             let params = match &reformatted {
-                Reformatted::To(params) => params,
-                Reformatted::No | Reformatted::InVain => &call.params,
+                RepairOutcome::To(params) => params,
+                RepairOutcome::No | RepairOutcome::InVain => &call.params,
             };
             let answer = self.ask(question, call, params, cancel).await;
             drop(turn);
@@ -98,7 +98,7 @@ impl Dispatcher {
                 }
             }
             Some(UserAnswer::No(told)) => {
-                let cx = cx.with_answer(Answer::No(told));
+                let cx = cx.with_answer(UserDecision::No(told));
                 let answer = self.executor.execute_tool_call_erased(call, &cx).await;
                 return owned(call, answer);
             }
@@ -149,12 +149,14 @@ impl Dispatcher {
 /// What an answer for the session holds for: what the question offered, and no more.
 fn session_grants(question: &Confirmation) -> Vec<SessionGrant> {
     match &question.offer.proposal {
-        Proposal::Grants(grants) => grants.iter().cloned().map(SessionGrant::Grant).collect(),
-        Proposal::ThisCall { .. } => vec![SessionGrant::Call {
+        ApprovalProposal::Grants(grants) => {
+            grants.iter().cloned().map(SessionGrant::Grant).collect()
+        }
+        ApprovalProposal::ThisCall { .. } => vec![SessionGrant::Call {
             tool: question.tool.clone(),
             subject: question.subject.clone(),
             digest: question.digest,
         }],
-        Proposal::Nothing { .. } => Vec::new(),
+        ApprovalProposal::Nothing { .. } => Vec::new(),
     }
 }

@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
 use zeph_tools::gate::quota::BatchSeats;
 use zeph_tools::layers::grants::Grants;
-use zeph_tools::reformat::Reformat;
+use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{
-    Answer, CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError,
-    ToolEvent, ToolOutput, ToolRegistry, ToolResult,
+    CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError, ToolEvent,
+    ToolOutput, ToolRegistry, ToolResult, UserDecision,
 };
 
 use crate::channel::{Channel, LoopbackEvent};
@@ -29,7 +29,7 @@ use crate::reload::{ConfigNews, ConfigReload};
 
 /// Who asks for calls, and in which conversation.
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct CallerIdentity {
     /// The conversation.
     pub conversation: String,
     /// The channel's own id of the caller; `None` for the command line's user.
@@ -44,12 +44,12 @@ pub struct Caller {
 pub struct Dispatcher {
     pub(super) executor: Arc<dyn ErasedToolExecutor>,
     pub(super) channel: Arc<dyn Channel>,
-    pub(super) caller: Caller,
+    pub(super) caller: CallerIdentity,
     reload: Option<Arc<dyn ConfigReload>>,
     pub(super) grants: Arc<Grants>,
     pub(super) secrets: Arc<SecurityPatterns>,
     takes_images: bool,
-    pub(super) reformat: Option<Arc<dyn Reformat>>,
+    pub(super) reformat: Option<Arc<dyn ArgumentRepairer>>,
     /// One question at a time.
     pub(super) asking: Mutex<()>,
 }
@@ -96,7 +96,7 @@ impl Dispatcher {
     pub fn new(
         executor: Arc<dyn ErasedToolExecutor>,
         channel: Arc<dyn Channel>,
-        caller: Caller,
+        caller: CallerIdentity,
     ) -> Self {
         Self {
             executor,
@@ -142,7 +142,7 @@ impl Dispatcher {
 
     /// The same, where arguments of a model's call that do not fit are put right.
     #[must_use]
-    pub fn reformatting(mut self, reformat: Option<Arc<dyn Reformat>>) -> Self {
+    pub fn reformatting(mut self, reformat: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         self.reformat = reformat;
         self
     }
@@ -228,7 +228,9 @@ impl Dispatcher {
         self.refresh().await;
         self.tell_started(call);
         let start = Instant::now();
-        let cx = self.context(cancel, Answer::Nobody).of_origin(Origin::User);
+        let cx = self
+            .context(cancel, UserDecision::Nobody)
+            .of_origin(Origin::User);
         let answer = self
             .executor
             .execute_tool_call_confirmed_erased(call, &cx)
@@ -251,7 +253,7 @@ impl Dispatcher {
         reason: String,
     ) -> ToolResult {
         self.tell_started(call);
-        let cx = self.context(cancel, Answer::Refused(reason));
+        let cx = self.context(cancel, UserDecision::Refused(reason));
         let result = owned(
             call,
             self.executor.execute_tool_call_erased(call, &cx).await,
@@ -272,7 +274,7 @@ impl Dispatcher {
         }
     }
 
-    pub(super) fn context(&self, cancel: &CancellationToken, answer: Answer) -> CallContext {
+    pub(super) fn context(&self, cancel: &CancellationToken, answer: UserDecision) -> CallContext {
         let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
         CallContext::new(cancel.clone(), events, answer)
             .of_origin(self.caller.origin)

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use zeph_tools::ToolDef;
-use zeph_tools::gate::about::{About, PathRole};
+use zeph_tools::gate::about::{PathRole, ToolTarget};
 
 /// What a warning begins with.
 pub(super) const SUSPECT: &str = "HallucinationSuspect";
@@ -36,7 +36,7 @@ pub(super) struct Known<'a> {
 /// What is suspicious in a call of the tool `def`.
 pub(super) fn suspects(def: &ToolDef, params: &Value, known: &Known<'_>) -> Vec<String> {
     let texts: Vec<&str> = match def.about {
-        About::Paths(paths) => {
+        ToolTarget::Paths(paths) => {
             let must_exist = |name: &str, role| {
                 role == PathRole::Read || CHANGED.contains(&(def.id.as_ref(), name))
             };
@@ -51,17 +51,17 @@ pub(super) fn suspects(def: &ToolDef, params: &Value, known: &Known<'_>) -> Vec<
             });
             return told.take(MOST).collect();
         }
-        About::Command { command, .. } => params
+        ToolTarget::Command { command, .. } => params
             .get(command)
             .and_then(Value::as_str)
             .into_iter()
             .collect(),
-        About::Url(url) => params
+        ToolTarget::Url(url) => params
             .get(url)
             .and_then(Value::as_str)
             .into_iter()
             .collect(),
-        About::Arguments => strings(params),
+        ToolTarget::Arguments => strings(params),
     };
     let mut found: Vec<&str> = texts.into_iter().flat_map(entities).collect();
     found.sort_unstable();
@@ -154,15 +154,15 @@ mod tests {
 
     fn def(id: &'static str) -> ToolDef {
         let about = match id {
-            "read" => About::Paths(READ),
-            "write" | "edit" | "delete_path" => About::Paths(WRITE),
-            "move_path" => About::Paths(MOVE),
-            "fetch" => About::Url("url"),
-            "bash" => About::Command {
+            "read" => ToolTarget::Paths(READ),
+            "write" | "edit" | "delete_path" => ToolTarget::Paths(WRITE),
+            "move_path" => ToolTarget::Paths(MOVE),
+            "fetch" => ToolTarget::Url("url"),
+            "bash" => ToolTarget::Command {
                 command: "command",
                 cwd: "cwd",
             },
-            _ => About::Arguments,
+            _ => ToolTarget::Arguments,
         };
         ToolDef::new::<Any>(id, "d", Annotations::READ).about(about)
     }

@@ -32,8 +32,8 @@ use zeph_memory::{Store, StoredSummary};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
-use zeph_tools::layers::grants::Given;
-use zeph_tools::reformat::Reformat;
+use zeph_tools::layers::grants::ActiveGrant;
+use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::tafc::TafcConfig;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolCall, ToolRegistry, Undo,
@@ -43,15 +43,15 @@ use zeph_tools::{
 use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::embedding::Embedder;
-use crate::native::{self, skills::SkillBook};
+use crate::native::{self, skills::SkillCatalog};
 use crate::reload::{ConfigNews, ConfigReload};
 use crate::servers::ToolServers;
-use crate::spending::{SideUsage, Spending};
+use crate::spending::{AuxiliaryUsage, Spending};
 use commands::{Command, Input, parse};
-use compact::{Compressor, TurnRoom};
-use dispatch::{Caller, Dispatcher};
+use compact::{CompactionState, Compressor};
+use dispatch::{CallerIdentity, Dispatcher};
 use history::{History, HistoryError};
-use offer::Offer;
+use offer::ToolSelection;
 use outcome::TurnOutcome;
 
 /// A line of `/status`: what it is of, and what it says now of a session.
@@ -68,7 +68,7 @@ pub struct AgentBuilder {
     /// In which form the model reads results.
     pub result_format: ResultFormat,
     /// Who puts arguments right that do not fit; `None` where they are refused.
-    pub reformatter: Option<Arc<dyn Reformat>>,
+    pub reformatter: Option<Arc<dyn ArgumentRepairer>>,
     /// Who sums up older messages.
     pub compressor: Compressor,
     /// Who makes vectors of texts, to find the tools that are near to what was said; `None` where words
@@ -85,7 +85,7 @@ pub struct AgentBuilder {
     /// What limits the session's calls, which the stack sees to.
     pub limits: CallLimits,
     /// What is asked of models beside the conversation: it counts to the turn.
-    pub side_usage: Arc<SideUsage>,
+    pub side_usage: Arc<AuxiliaryUsage>,
     /// What the stack decides by whether calls may run.
     pub permissions: Permissions,
     /// More lines of `/status`: what they are of, and what they say.
@@ -93,7 +93,7 @@ pub struct AgentBuilder {
     /// What the project says to agents, in the system prompt; empty where it says nothing.
     pub instructions: String,
     /// The skills that it may run.
-    pub skills: SkillBook,
+    pub skills: SkillCatalog,
     /// Servers that bring tools; `None` where there are none.
     pub servers: Option<Arc<dyn ToolServers>>,
     /// Where the conversation is kept.
@@ -122,21 +122,21 @@ pub struct Agent {
     undo: Arc<dyn Undo>,
     caches: Option<Arc<ResultCaches>>,
     limits: CallLimits,
-    side_usage: Arc<SideUsage>,
+    side_usage: Arc<AuxiliaryUsage>,
     /// What the session spent, and what of it is stored.
     spending: Spending,
     result_format: ResultFormat,
     permissions: Permissions,
     /// What `/permissions` listed, by number.
-    listed: Vec<Given>,
+    listed: Vec<ActiveGrant>,
     more_status: Vec<StatusLine>,
-    skills: SkillBook,
+    skills: SkillCatalog,
     servers: Option<Arc<dyn ToolServers>>,
     /// The window that the cached results were read in.
     window: HistoryId,
     history: History,
     /// What became of room in the turn under way.
-    room: TurnRoom,
+    room: CompactionState,
     /// The rounds of calls of the last turn.
     rounds: usize,
     /// Whether the model was seen to reason before it answers.
@@ -150,7 +150,7 @@ pub struct Agent {
     knowledge: Vec<StoredSummary>,
     /// The system prompt as it is sent.
     system: String,
-    offer: Offer,
+    offer: ToolSelection,
     tools: Vec<ToolDefinition>,
     reload: Option<Arc<dyn ConfigReload>>,
     response_schema: Option<Value>,
@@ -173,7 +173,7 @@ pub enum Reply {
     /// The person's own command ran; its output went to the channel.
     Ran,
     /// The person wants to go on with something else, for which the agent is opened anew.
-    Switch(Switch),
+    Switch(SessionSwitch),
     /// The person wants to leave.
     Quit,
 }
@@ -192,7 +192,7 @@ type Told = Result<String, String>;
 
 /// What a person wants to go on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Switch {
+pub enum SessionSwitch {
     /// `/model`: nothing yet; which providers there are.
     Models,
     /// `/model NAME`: the provider of this name, or this model of the one that is asked.
@@ -229,7 +229,7 @@ impl AgentBuilder {
         let dispatcher = Dispatcher::new(
             Arc::clone(&parts.executor),
             Arc::clone(&parts.channel),
-            Caller {
+            CallerIdentity {
                 conversation: parts.session,
                 caller_id: parts.caller_id,
                 phase: parts.phase,
@@ -242,7 +242,7 @@ impl AgentBuilder {
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter);
         Ok(Agent {
-            offer: Offer::new(parts.config.tool_filter.clone(), parts.tafc, parts.embedder),
+            offer: ToolSelection::new(parts.config.tool_filter.clone(), parts.tafc, parts.embedder),
             config: parts.config,
             provider: parts.provider,
             executor: parts.executor,
@@ -261,7 +261,7 @@ impl AgentBuilder {
             servers: parts.servers,
             window: history.id(),
             history,
-            room: TurnRoom::default(),
+            room: CompactionState::default(),
             rounds: 0,
             reasons: false,
             compressor: parts.compressor,
@@ -301,15 +301,15 @@ impl Agent {
             },
             Input::Command(Command::Quit) => Reply::Quit,
             Input::Command(Command::Compact) => self.compact_as_told(cancel).await.into(),
-            Input::Command(Command::Models) => Reply::Switch(Switch::Models),
+            Input::Command(Command::Models) => Reply::Switch(SessionSwitch::Models),
             Input::Command(command) => match self.run_command(command).await {
                 Ok(told) => told.into(),
                 Err(error) => Reply::Failed(error.to_string()),
             },
             Input::Unblock(tool) => self.unblock(tool).into(),
             Input::Approve(server, yes) => self.approve(server, yes).into(),
-            Input::Model(name) => Reply::Switch(Switch::Model(name.to_owned())),
-            Input::Resume(id) => Reply::Switch(Switch::Session(id.to_owned())),
+            Input::Model(name) => Reply::Switch(SessionSwitch::Model(name.to_owned())),
+            Input::Resume(id) => Reply::Switch(SessionSwitch::Session(id.to_owned())),
             Input::Unknown { name, near } => Reply::Failed(match near {
                 Some(near) => format!("{name} is no command; did you mean {near}? /help lists all"),
                 None => format!("{name} is no command; /help lists all"),

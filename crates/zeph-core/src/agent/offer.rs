@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_EMBEDDED: usize = 1024;
 
 /// See the module.
-pub(super) struct Offer {
+pub(super) struct ToolSelection {
     filter: ToolSchemaFilter,
     tafc: TafcConfig,
     /// The vectors of texts that tools are described by.
@@ -43,7 +43,7 @@ pub(super) struct Offer {
     named: Named,
 }
 
-impl Offer {
+impl ToolSelection {
     pub(super) fn new(
         filter: ToolFilterConfig,
         tafc: TafcConfig,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use zeph_tools::gate::RuleSet;
-use zeph_tools::layers::grants::{Given, GrantScope, SessionGrant};
+use zeph_tools::layers::grants::{ActiveGrant, GrantScope, SessionGrant};
 
 use super::{Agent, Told};
 
@@ -57,7 +57,12 @@ impl Agent {
     }
 }
 
-fn listing(rules: &RuleSet, given: &[Given], place: Option<&str>, here: Option<&Path>) -> String {
+fn listing(
+    rules: &RuleSet,
+    given: &[ActiveGrant],
+    place: Option<&str>,
+    here: Option<&Path>,
+) -> String {
     let mut text = String::new();
     for (tool, rule) in rules.iter() {
         if text.is_empty() {
@@ -71,20 +76,20 @@ fn listing(rules: &RuleSet, given: &[Given], place: Option<&str>, here: Option<&
     let mut session = false;
     for (at, given) in given.iter().enumerate() {
         let heading = match given {
-            Given::Kept(_) if !std::mem::replace(&mut kept, true) => {
+            ActiveGrant::Kept(_) if !std::mem::replace(&mut kept, true) => {
                 format!("Agreed to for good ({}):\n", place.unwrap_or_default())
             }
-            Given::Session(_) if !std::mem::replace(&mut session, true) => {
+            ActiveGrant::Session(_) if !std::mem::replace(&mut session, true) => {
                 "Agreed to until /clear or the end:\n".to_owned()
             }
             _ => String::new(),
         };
         text.push_str(&heading);
         let elsewhere = match given {
-            Given::Kept(kept) => {
+            ActiveGrant::Kept(kept) => {
                 matches!(&kept.scope, GrantScope::Project(of) if Some(of.as_path()) != here)
             }
-            Given::Session(_) => false,
+            ActiveGrant::Session(_) => false,
         };
         let note = if elsewhere { " (not this one)" } else { "" };
         let _ = writeln!(text, "{:>4} {}{note}", at + 1, described(given));
@@ -98,9 +103,9 @@ fn listing(rules: &RuleSet, given: &[Given], place: Option<&str>, here: Option<&
     text
 }
 
-fn described(given: &Given) -> String {
+fn described(given: &ActiveGrant) -> String {
     match given {
-        Given::Kept(kept) => {
+        ActiveGrant::Kept(kept) => {
             let grant = &kept.grant;
             let scope = match &kept.scope {
                 GrantScope::Global => "everywhere".to_owned(),
@@ -109,10 +114,10 @@ fn described(given: &Given) -> String {
             let pattern = shown(&grant.pattern);
             format!("{} `{pattern}`  {scope}, since {}", grant.tool, kept.added)
         }
-        Given::Session(SessionGrant::Grant(grant)) => {
+        ActiveGrant::Session(SessionGrant::Grant(grant)) => {
             format!("{} `{}`", grant.tool, shown(&grant.pattern))
         }
-        Given::Session(SessionGrant::Call { tool, subject, .. }) => {
+        ActiveGrant::Session(SessionGrant::Call { tool, subject, .. }) => {
             let line = subject.lines().next().unwrap_or_default();
             format!("{tool} `{}`  this very call", shown(line))
         }
@@ -146,7 +151,7 @@ mod tests {
             pattern: pattern.to_owned(),
         };
         let kept = |pattern, scope| {
-            Given::Kept(KeptGrant {
+            ActiveGrant::Kept(KeptGrant {
                 grant: grant(pattern),
                 scope,
                 added: "2026-01-02T03:04:05Z".to_owned(),
@@ -161,8 +166,8 @@ mod tests {
             kept("cargo test *", GrantScope::Project("/here".into())),
             kept("ls", GrantScope::Project("/there".into())),
             kept("a\u{202e}\\*", GrantScope::Global),
-            Given::Session(SessionGrant::Grant(grant("touch a"))),
-            Given::Session(call),
+            ActiveGrant::Session(SessionGrant::Grant(grant("touch a"))),
+            ActiveGrant::Session(call),
         ];
         let text = listing(
             &RuleSet::default(),

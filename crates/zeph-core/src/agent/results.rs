@@ -15,10 +15,10 @@ use super::Agent;
 use super::dispatch::{Batch, Dispatcher};
 use super::hallucination::{self, Known};
 use super::reasoned::ONLY_REASONING;
-use super::turn::Stop;
+use super::turn::TurnAbort;
 
 /// What is left of a result that was stored.
-pub(super) struct Stored {
+pub(super) struct ToolResultSummary {
     /// What the model reads of it.
     pub(super) content: String,
     /// How the call failed, if it did.
@@ -39,7 +39,7 @@ impl Agent {
         registry: &ToolRegistry,
         reflecting: bool,
         cancel: &CancellationToken,
-    ) -> Result<Vec<Stored>, Stop> {
+    ) -> Result<Vec<ToolResultSummary>, TurnAbort> {
         let runs = requests.iter().filter(|one| !skipped.contains(&one.id));
         let runs: Vec<ToolUseRequest> = runs.cloned().collect();
         let mut batch = Batch::of(&runs, registry, &self.config);
@@ -126,7 +126,7 @@ impl Agent {
         request: &ToolUseRequest,
         result: ToolResult,
         took: Duration,
-    ) -> Result<Stored, Stop> {
+    ) -> Result<ToolResultSummary, TurnAbort> {
         let content = content_for_llm(&result);
         let metadata = OutputMetadata {
             execution_time_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
@@ -152,7 +152,7 @@ impl Agent {
         }));
         let role = Role::User;
         self.history.push(Message { role, parts }, None).await?;
-        Ok(Stored {
+        Ok(ToolResultSummary {
             content,
             failure,
             refused,

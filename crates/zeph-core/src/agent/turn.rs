@@ -20,7 +20,7 @@ use zeph_llm::{
 use zeph_tools::ToolRegistry;
 
 use super::Agent;
-use super::compact::TurnRoom;
+use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
@@ -34,26 +34,26 @@ use crate::spending::Spending;
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
 
 /// What stops a turn from within.
-pub(super) enum Stop {
+pub(super) enum TurnAbort {
     End(TurnEnd, String),
     Cancelled,
 }
 
-impl From<HistoryError> for Stop {
+impl From<HistoryError> for TurnAbort {
     fn from(error: HistoryError) -> Self {
         Self::End(TurnEnd::Error, error.to_string())
     }
 }
 
 /// Why a request has no answer.
-enum Unanswered {
+enum RequestFailure {
     /// It is longer than the model's window; nothing of an answer was shown.
     TooLong(String),
-    Stop(Stop),
+    Stop(TurnAbort),
 }
 
-impl From<Stop> for Unanswered {
-    fn from(stop: Stop) -> Self {
+impl From<TurnAbort> for RequestFailure {
+    fn from(stop: TurnAbort) -> Self {
         Self::Stop(stop)
     }
 }
@@ -62,19 +62,19 @@ impl Agent {
     /// Runs one turn for what the user said.
     pub async fn run_turn(&mut self, text: &str, cancel: &CancellationToken) -> TurnOutcome {
         let mut outcome = TurnOutcome::new();
-        self.room = TurnRoom::default();
+        self.room = CompactionState::default();
         // A skill runs no longer than the turn.
         self.skills.skills.end_turn(self.history.session());
         let end = self.turn(text, cancel, &mut outcome).await;
         self.skills.skills.end_turn(self.history.session());
-        self.room = TurnRoom::default();
+        self.room = CompactionState::default();
         self.rounds = outcome.iterations;
         let beside = self.side_usage.take();
         let end = end.and(self.spend(beside, &mut outcome).await);
         match end {
             Ok(()) => {}
-            Err(Stop::Cancelled) => outcome.end = TurnEnd::Cancelled,
-            Err(Stop::End(end, message)) => {
+            Err(TurnAbort::Cancelled) => outcome.end = TurnEnd::Cancelled,
+            Err(TurnAbort::End(end, message)) => {
                 if end != TurnEnd::Error {
                     self.channel.emit(LoopbackEvent::Notice(message.clone()));
                 }
@@ -90,7 +90,7 @@ impl Agent {
         text: &str,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnAbort> {
         self.dispatcher.refresh().await;
         let registry = self.refresh_tools(text, cancel).await;
         self.history.mend().await?;
@@ -108,7 +108,10 @@ impl Agent {
             match limits.before_request(self.history.estimated_tokens()) {
                 None => {}
                 Some(Limit::Context) => {
-                    return Err(Stop::End(TurnEnd::ContextBudget, self.over_budget(&limits)));
+                    return Err(TurnAbort::End(
+                        TurnEnd::ContextBudget,
+                        self.over_budget(&limits),
+                    ));
                 }
                 Some(limit) => return self.sum_up(limit, &registry, cancel, outcome).await,
             }
@@ -125,7 +128,7 @@ impl Agent {
             let (requests, skipped) = self.store_answer(response, &registry, outcome).await?;
             if requests.is_empty() {
                 if refused && outcome.text.trim().is_empty() {
-                    return Err(Stop::End(
+                    return Err(TurnAbort::End(
                         TurnEnd::Refused,
                         "the turn ended on a refused call".to_owned(),
                     ));
@@ -151,10 +154,10 @@ impl Agent {
             let doomed = limits.after_iteration(steps);
             outcome.iterations = limits.iterations();
             if cancel.is_cancelled() {
-                return Err(Stop::Cancelled);
+                return Err(TurnAbort::Cancelled);
             }
             if doomed.is_some() {
-                return Err(Stop::End(
+                return Err(TurnAbort::End(
                     TurnEnd::DoomLoop,
                     "stopped: the same calls gave the same results three times in a row. \
                      Say what to do differently."
@@ -171,7 +174,7 @@ impl Agent {
         registry: &ToolRegistry,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnAbort> {
         let (what, reason, end, told) = match limit {
             Limit::Quota { used, max } => (
                 format!("{used} of {max} tool calls of this session are used."),
@@ -208,7 +211,7 @@ impl Agent {
                 self.store_result(request, result, Duration::ZERO).await?;
             }
         }
-        Err(Stop::End(end, told))
+        Err(TurnAbort::End(end, told))
     }
 
     fn over_budget(&self, limits: &Limits) -> String {
@@ -228,14 +231,14 @@ impl Agent {
         tool_choice: ToolChoice,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<ChatResponse, Stop> {
+    ) -> Result<ChatResponse, TurnAbort> {
         let mut answer = self.send(tool_choice, cancel, outcome).await;
-        if matches!(answer, Err(Unanswered::TooLong(_))) && self.shrink(cancel, outcome).await {
+        if matches!(answer, Err(RequestFailure::TooLong(_))) && self.shrink(cancel, outcome).await {
             answer = self.send(tool_choice, cancel, outcome).await;
         }
         answer.map_err(|unanswered| match unanswered {
-            Unanswered::TooLong(message) => Stop::End(TurnEnd::Error, message),
-            Unanswered::Stop(stop) => stop,
+            RequestFailure::TooLong(message) => TurnAbort::End(TurnEnd::Error, message),
+            RequestFailure::Stop(stop) => stop,
         })
     }
 
@@ -245,7 +248,7 @@ impl Agent {
         tool_choice: ToolChoice,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
-    ) -> Result<ChatResponse, Unanswered> {
+    ) -> Result<ChatResponse, RequestFailure> {
         let request = ChatRequest {
             system: &self.system,
             messages: self.history.messages(),
@@ -258,7 +261,7 @@ impl Agent {
             history: Some(self.history.id()),
         };
         if let Some(over) = self.spending.over_budget(&self.config) {
-            return Err(Stop::End(TurnEnd::Budget, over).into());
+            return Err(TurnAbort::End(TurnEnd::Budget, over).into());
         }
         let mut shown = String::new();
         let answer = {
@@ -293,16 +296,16 @@ impl Agent {
             Some(Err(error)) => {
                 let message = self.explain(&error);
                 if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
-                    return Err(Unanswered::TooLong(message));
+                    return Err(RequestFailure::TooLong(message));
                 }
                 self.keep_shown(shown, "the answer broke off", outcome)
                     .await?;
-                Err(Stop::End(TurnEnd::Error, message).into())
+                Err(TurnAbort::End(TurnEnd::Error, message).into())
             }
             None => {
                 self.keep_shown(shown, "interrupted by the user", outcome)
                     .await?;
-                Err(Stop::Cancelled.into())
+                Err(TurnAbort::Cancelled.into())
             }
         }
     }
@@ -312,7 +315,7 @@ impl Agent {
         &mut self,
         spent: Spending,
         outcome: &mut TurnOutcome,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnAbort> {
         let total = spent.total();
         if total.requests == 0 {
             return Ok(());
@@ -337,7 +340,7 @@ impl Agent {
         shown: String,
         why: &str,
         outcome: &mut TurnOutcome,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TurnAbort> {
         if shown.is_empty() {
             return Ok(());
         }
@@ -363,7 +366,7 @@ impl Agent {
         response: ChatResponse,
         registry: &ToolRegistry,
         outcome: &mut TurnOutcome,
-    ) -> Result<(Vec<ToolUseRequest>, HashSet<String>), Stop> {
+    ) -> Result<(Vec<ToolUseRequest>, HashSet<String>), TurnAbort> {
         if let ChatResponse::Text { stop, .. } = &response {
             match stop {
                 StopReason::MaxTokens => self.channel.emit(LoopbackEvent::Notice(
@@ -391,7 +394,7 @@ impl Agent {
     }
 
     /// Notes in the store what the session is about and which model answers.
-    async fn describe_session(&self, prompt: &str) -> Result<(), Stop> {
+    async fn describe_session(&self, prompt: &str) -> Result<(), TurnAbort> {
         let line = prompt.lines().find(|line| !line.trim().is_empty());
         let line = self
             .history

@@ -9,7 +9,7 @@ use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
-use crate::agent::compact::CompressRequests;
+use crate::agent::compact::PendingCompactions;
 
 /// No parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -18,13 +18,13 @@ struct Params {}
 /// Leaves the wish; the loop fulfils it before the next request.
 pub struct CompressContext {
     def: ToolDef,
-    requests: Arc<CompressRequests>,
+    requests: Arc<PendingCompactions>,
 }
 
 impl CompressContext {
     /// The tool, which leaves wishes in `requests`.
     #[must_use]
-    pub fn new(requests: Arc<CompressRequests>) -> Self {
+    pub fn new(requests: Arc<PendingCompactions>) -> Self {
         Self {
             def: ToolDef::new::<Params>(
                 "compress_context",

@@ -27,7 +27,7 @@ pub(super) struct Engine {
 
 /// What is asked.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct CompletionRequest {
     pub(super) chat: Vec<ChatMessage>,
     pub(super) form: Form,
     /// The most tokens of the answer.
@@ -99,7 +99,7 @@ impl Engine {
     /// computed.
     pub(super) fn answer(
         &mut self,
-        question: Question,
+        question: CompletionRequest,
         choose: Choose<'_>,
         show: &mut dyn FnMut(String) -> bool,
     ) -> Result<Ended, Failure> {

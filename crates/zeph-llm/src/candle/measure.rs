@@ -15,10 +15,10 @@ use crate::tool::{ToolChoice, ToolDefinition};
 
 /// A model that is not told which tools there are, so that no grammar watches over it.
 #[derive(Debug)]
-struct Unwatched(Arc<dyn LlmProvider>);
+struct UnconstrainedModel(Arc<dyn LlmProvider>);
 
 #[async_trait]
-impl LlmProvider for Unwatched {
+impl LlmProvider for UnconstrainedModel {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -158,7 +158,7 @@ async fn calls_of_a_real_model() {
     let inner = super::provider(&config).unwrap();
     let tools = tools();
     let watched = TextTools::where_needed(Arc::clone(&inner));
-    let unwatched = TextTools::where_needed(Arc::new(Unwatched(inner)));
+    let unwatched = TextTools::where_needed(Arc::new(UnconstrainedModel(inner)));
     for (what, provider) in [("with a grammar", watched), ("without", unwatched)] {
         let mut sums = [0; 3];
         for (task, tool, word) in TASKS {

@@ -40,7 +40,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use self::cores::Cores;
-use self::engine::{Failure, Question};
+use self::engine::{CompletionRequest, Failure};
 use self::grammar::Form;
 use self::source::Source;
 use self::worker::{Job, Reply};
@@ -183,7 +183,7 @@ impl LlmProvider for CandleProvider {
             return Err(self.error(worker::no_answers()));
         }
         let most = request.max_output_tokens.unwrap_or(u32::MAX);
-        let question = Question {
+        let question = CompletionRequest {
             chat: prompt::conversation(request.system, request.messages),
             form: form(&request),
             most: most.min(self.max_output).max(1) as usize,

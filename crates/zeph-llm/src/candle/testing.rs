@@ -9,9 +9,9 @@ use super::engine::Engine;
 use super::source::{Loaded, Source};
 
 /// Numbers that only look random.
-pub(super) struct Dice(u64);
+pub(super) struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -87,7 +87,7 @@ pub(super) fn tokens() -> Vec<String> {
 /// Writes a model of the Llama architecture.
 pub(super) fn write_gguf(path: &Path, seed: u64, form: GgmlDType) {
     use gguf_file::Value;
-    let mut dice = Dice::new(seed);
+    let mut dice = SeededRng::new(seed);
     let tokens = tokens();
     let text = |text: &str| Value::String(text.to_owned());
     let number = |number: usize| Value::U32(number as u32);

@@ -7,19 +7,19 @@ use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
 use super::cores::Cores;
-use super::engine::{Ended, Engine, Failure, Question, greedy};
+use super::engine::{CompletionRequest, Ended, Engine, Failure, greedy};
 use super::gguf::Gguf;
 use super::grammar::Form;
 use super::prompt;
-use super::testing::{self, Dice};
+use super::testing::{self, SeededRng};
 use crate::config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
 use crate::error::LlmErrorKind;
 use crate::message::Message;
 use crate::provider::{ChatRequest, ChatResponse, LlmProvider, StopReason, StreamEvent};
 use crate::tool::{ToolChoice, ToolDefinition};
 
-fn question(text: &str, form: Form, most: usize) -> Question {
-    Question {
+fn question(text: &str, form: Form, most: usize) -> CompletionRequest {
+    CompletionRequest {
         chat: prompt::conversation("", &[Message::user(text)]),
         form,
         most,
@@ -27,11 +27,15 @@ fn question(text: &str, form: Form, most: usize) -> Question {
 }
 
 /// Answers, with each token as likely as the model says.
-fn ask(engine: &mut Engine, question: Question, dice: &mut Dice) -> (String, Ended) {
+fn ask(engine: &mut Engine, question: CompletionRequest, dice: &mut SeededRng) -> (String, Ended) {
     Cores::One.run(|| ask_here(engine, question, dice))
 }
 
-fn ask_here(engine: &mut Engine, question: Question, dice: &mut Dice) -> (String, Ended) {
+fn ask_here(
+    engine: &mut Engine,
+    question: CompletionRequest,
+    dice: &mut SeededRng,
+) -> (String, Ended) {
     let mut text = String::new();
     let ended = engine.answer(question, &mut |logits| dice.sample(logits), &mut |delta| {
         text.push_str(&delta);
@@ -133,7 +137,7 @@ fn every_call_that_a_model_writes_is_valid() {
         })
         .collect();
     let mut called = std::collections::BTreeMap::new();
-    let mut dice = Dice::new(7);
+    let mut dice = SeededRng::new(7);
     for seed in 0..6 {
         let mut engine = testing::engine(seed, testing::CONTEXT);
         for run in 0..30 {
@@ -165,7 +169,7 @@ fn every_call_that_a_model_writes_is_valid() {
 #[test]
 fn without_leave_to_call_no_fence_is_opened() {
     let mut engine = testing::engine(1, testing::CONTEXT);
-    let mut dice = Dice::new(1);
+    let mut dice = SeededRng::new(1);
     let mut length = 0;
     for run in 0..20 {
         let asked = question(&format!("say {run}"), Form::Calls(Vec::new()), 200);
@@ -186,7 +190,7 @@ fn a_whole_answer_follows_a_schema() {
     });
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut engine = testing::engine(2, testing::CONTEXT);
-    let mut dice = Dice::new(2);
+    let mut dice = SeededRng::new(2);
     for run in 0..20 {
         let asked = question(&format!("judge {run}"), Form::Document(schema.clone()), 200);
         let (answer, ended) = ask(&mut engine, asked, &mut dice);
@@ -306,7 +310,7 @@ fn an_answer_that_nobody_waits_for_stops_at_the_next_token() {
     let (_, ended) = ask(
         &mut engine,
         question("hi", Form::Free, 5),
-        &mut Dice::new(1),
+        &mut SeededRng::new(1),
     );
     assert!(ended.usage.output_tokens <= 5);
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::cores::Cores;
-use super::engine::{Ended, Failure, Question, greedy};
+use super::engine::{CompletionRequest, Ended, Failure, greedy};
 use super::source::{Loaded, Source};
 use crate::error::LlmErrorKind;
 
@@ -23,7 +23,7 @@ pub(super) enum Reply {
 /// What the thread is asked for.
 #[derive(Debug)]
 pub(super) enum Job {
-    Answer(Question, UnboundedSender<Reply>),
+    Answer(CompletionRequest, UnboundedSender<Reply>),
     Embed(
         Vec<String>,
         tokio::sync::oneshot::Sender<Result<Vec<Vec<f32>>, Failure>>,

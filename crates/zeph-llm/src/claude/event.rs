@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::history::{REDACTED, SIGNED};
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, StreamSink, Usage};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// The data of one event.
@@ -190,7 +190,7 @@ impl Blocks {
     pub(super) fn add(
         &mut self,
         event: Event,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -232,7 +232,13 @@ impl Blocks {
         Ok(())
     }
 
-    fn begin(&mut self, index: u64, block: Block, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn begin(
+        &mut self,
+        index: u64,
+        block: Block,
+        answer: &mut ResponseBuilder,
+        sink: StreamSink<'_>,
+    ) {
         // A server that tells no end of the block before.
         self.end(index, answer, sink);
         let open = match block {
@@ -270,7 +276,7 @@ impl Blocks {
         &mut self,
         index: u64,
         delta: Delta,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -305,7 +311,7 @@ impl Blocks {
         Ok(())
     }
 
-    fn end(&mut self, index: u64, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn end(&mut self, index: u64, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         match self.0.remove(&index) {
             Some(Open::Thinking { signature }) if !signature.is_empty() => {
                 answer.seal_reasoning(format!("{SIGNED}{signature}"));
@@ -321,7 +327,7 @@ impl Blocks {
         }
     }
 
-    fn end_all(&mut self, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn end_all(&mut self, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         let open: Vec<u64> = self.0.keys().copied().collect();
         for index in open {
             self.end(index, answer, sink);
@@ -331,7 +337,7 @@ impl Blocks {
 
 impl Document {
     /// Takes the whole answer.
-    pub(super) fn read(self, answer: &mut Answer, sink: StreamSink<'_>) {
+    pub(super) fn read(self, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         let mut blocks = Blocks::default();
         for (index, block) in (0..).zip(self.content) {
             blocks.begin(index, block, answer, sink);

@@ -22,12 +22,12 @@ pub use models::{context_window, max_output_tokens};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::{Limits, RemoteProvider};
 use wire::Messages;
 
 /// Where the Messages API lives on a server.
-pub(crate) const PLACE: Place = Place {
+pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.anthropic.com",
     prefix: "v1",
     path: "messages",

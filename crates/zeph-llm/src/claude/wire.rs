@@ -10,8 +10,8 @@ use super::event::{Blocks, Document, Event};
 use super::history::{Elements, GoOn, breakpoints};
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::Answer;
-use crate::remote::endpoint::Place;
+use crate::remote::answer::ResponseBuilder;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
 use crate::remote::wire::{Framing, Wire};
@@ -93,10 +93,10 @@ struct OutputFormat<'r> {
 }
 
 impl Wire for Messages {
-    type Reading = Blocks;
+    type StreamState = Blocks;
 
     const NAME: &'static str = "the Messages API";
-    const PLACE: Place = super::PLACE;
+    const PLACE: ApiPath = super::PLACE;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("x-api-key", "");
     const HEADERS: &'static [(&'static str, &'static str)] = &[("anthropic-version", "2023-06-01")];
@@ -177,7 +177,7 @@ impl Wire for Messages {
     fn piece(
         blocks: &mut Blocks,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -189,7 +189,7 @@ impl Wire for Messages {
 
     fn document(
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         _target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure> {

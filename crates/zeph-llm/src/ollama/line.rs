@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::history::THINKING;
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, StreamSink};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
 
 /// One line.
@@ -70,7 +70,7 @@ impl Thread {
         &mut self,
         line: Line,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -104,7 +104,12 @@ impl Thread {
         Ok(())
     }
 
-    fn message(&mut self, message: WireMessage, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn message(
+        &mut self,
+        message: WireMessage,
+        answer: &mut ResponseBuilder,
+        sink: StreamSink<'_>,
+    ) {
         if let Some(thinking) = message.thinking.filter(|text| !text.is_empty()) {
             if !std::mem::replace(&mut self.thinking, true) {
                 answer.begin_reasoning();

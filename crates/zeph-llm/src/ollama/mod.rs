@@ -26,12 +26,12 @@ use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::{Limits, RemoteProvider};
 use wire::OllamaChat;
 
 /// Where the API lives on a server.
-pub(crate) const PLACE: Place = Place {
+pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "http://127.0.0.1:11434",
     prefix: "api",
     path: "chat",

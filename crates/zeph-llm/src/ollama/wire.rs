@@ -8,9 +8,9 @@ use super::line::{Line, Thread};
 use crate::error::LlmErrorKind;
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::embeddings::EmbeddingsApi;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
 use crate::remote::wire::{Framing, Wire, output_limit};
@@ -85,10 +85,10 @@ enum Format<'r> {
 }
 
 impl Wire for OllamaChat {
-    type Reading = Thread;
+    type StreamState = Thread;
 
     const NAME: &'static str = "Ollama's API";
-    const PLACE: Place = super::PLACE;
+    const PLACE: ApiPath = super::PLACE;
     const FRAMING: Framing = Framing::Lines;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
@@ -137,7 +137,7 @@ impl Wire for OllamaChat {
     fn piece(
         thread: &mut Thread,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -150,7 +150,7 @@ impl Wire for OllamaChat {
     /// An answer that came whole is a line like any other, so the reader never asks for this.
     fn document(
         _body: &[u8],
-        _answer: &mut Answer,
+        _answer: &mut ResponseBuilder,
         target: Target<'_>,
         _sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure> {

@@ -3,7 +3,7 @@
 use super::chunk::{CallDelta, Chunk, Delta};
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, StreamSink};
-use crate::remote::answer::{Answer, arguments};
+use crate::remote::answer::{ResponseBuilder, arguments};
 use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// What is remembered from one chunk to the next.
@@ -29,7 +29,7 @@ impl Deltas {
     pub(super) fn add(
         &mut self,
         chunk: Chunk,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ impl Deltas {
     }
 
     /// The end of an answer without a `finish_reason`.
-    pub(super) fn end(&self, answer: &mut Answer) {
+    pub(super) fn end(&self, answer: &mut ResponseBuilder) {
         if !answer.is_complete() {
             answer.mark_complete(if self.refused {
                 StopReason::Refusal
@@ -80,7 +80,7 @@ impl Deltas {
         }
     }
 
-    fn add_delta(&mut self, delta: Delta, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn add_delta(&mut self, delta: Delta, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         // A server that sends both fields sends the same in both.
         let reasoning = [delta.reasoning_content.0, delta.reasoning.0];
         if let Some(reasoning) = reasoning.into_iter().find(|text| !text.is_empty()) {
@@ -94,7 +94,7 @@ impl Deltas {
         }
     }
 
-    fn add_call(&mut self, delta: CallDelta, answer: &mut Answer, sink: StreamSink<'_>) {
+    fn add_call(&mut self, delta: CallDelta, answer: &mut ResponseBuilder, sink: StreamSink<'_>) {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or_default();
         let name = function.name.unwrap_or_default();
@@ -127,7 +127,13 @@ impl Deltas {
     /// By the standard the index decides. Servers that leave it out, or send 0 for all, are told
     /// apart by a name that comes with a new id, and by a name after a call that came whole. A
     /// new id alone means nothing: some servers make one up for every delta.
-    fn call_of(&self, answer: &Answer, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn call_of(
+        &self,
+        answer: &ResponseBuilder,
+        index: Option<u64>,
+        id: &str,
+        name: &str,
+    ) -> Option<usize> {
         let calls = answer.calls();
         let at = match index {
             Some(_) => self.calls.iter().rposition(|seen| seen.index == index)?,

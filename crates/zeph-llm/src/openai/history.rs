@@ -47,9 +47,9 @@ impl Serialize for System<'_> {
 }
 
 /// What a broken stream had already delivered, and the instruction to go on.
-pub(super) struct GoOn<'a>(pub(super) &'a str);
+pub(super) struct ContinuationPrompt<'a>(pub(super) &'a str);
 
-impl Serialize for GoOn<'_> {
+impl Serialize for ContinuationPrompt<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq([
             WireMessage::Assistant {

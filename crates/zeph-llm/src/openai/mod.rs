@@ -18,12 +18,12 @@ pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::{Limits, RemoteProvider};
 use wire::ChatCompletions;
 
 /// Where Chat Completions lives on a server.
-pub(crate) const PLACE: Place = Place {
+pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.openai.com",
     prefix: "v1",
     path: "chat/completions",

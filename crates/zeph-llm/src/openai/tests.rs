@@ -11,7 +11,7 @@ use super::wire::ChatCompletions;
 use crate::error::LlmErrorKind;
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, HistoryId, StopReason, StreamEvent, Usage};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::body::BodyCache;
 use crate::remote::failure::{Failure, Purpose, Target};
 use crate::remote::reader::AnswerReader;
@@ -30,7 +30,7 @@ fn read<'a>(
 ) -> (Result<ChatResponse, Failure>, Vec<StreamEvent>) {
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
-    let mut answer = Answer::default();
+    let mut answer = ResponseBuilder::default();
     let mut reader = AnswerReader::<ChatCompletions>::new(&mut answer, TARGET);
     let outcome = chunks
         .into_iter()

@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::chunk::Chunk;
 use super::delta::Deltas;
-use super::history::{GoOn, Messages, System};
+use super::history::{ContinuationPrompt, Messages, System};
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::embeddings::EmbeddingsApi;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
 use crate::remote::wire::{Framing, Wire, output_limit};
@@ -35,10 +35,10 @@ pub(crate) struct ChatCompletions {
 }
 
 impl Wire for ChatCompletions {
-    type Reading = Deltas;
+    type StreamState = Deltas;
 
     const NAME: &'static str = "Chat Completions";
-    const PLACE: Place = super::PLACE;
+    const PLACE: ApiPath = super::PLACE;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(super::embeddings::EMBEDDINGS);
@@ -64,7 +64,7 @@ impl Wire for ChatCompletions {
     }
 
     fn go_on(&self, shown: &str) -> impl Serialize {
-        GoOn(shown)
+        ContinuationPrompt(shown)
     }
 
     fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize {
@@ -79,7 +79,7 @@ impl Wire for ChatCompletions {
     fn piece(
         deltas: &mut Deltas,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -99,7 +99,7 @@ impl Wire for ChatCompletions {
 
     fn document(
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure> {

@@ -1,6 +1,6 @@
 //! Puts the pieces of an answer together.
 //!
-//! One [`Answer`] lives through all attempts of a request: when a stream breaks off, the text
+//! One [`ResponseBuilder`] lives through all attempts of a request: when a stream breaks off, the text
 //! that was shown may stay, while calls and reasoning are thrown away. Calls come only from a
 //! stream that was complete.
 
@@ -23,7 +23,7 @@ const MAX_PARTS: usize = 1024;
 
 /// What arrived so far.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseBuilder {
     parts: Vec<Draft>,
     calls: Vec<DraftCall>,
     stop: Option<StopReason>,
@@ -55,7 +55,7 @@ pub(crate) struct DraftCall {
     pub(crate) arguments: String,
 }
 
-impl Answer {
+impl ResponseBuilder {
     /// The text so far, over all attempts.
     pub(crate) fn text(&self) -> String {
         self.texts().collect()

@@ -4,7 +4,7 @@ use reqwest::Url;
 
 /// Where an API lives.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ApiPath {
     /// The vendor's own server, which is meant without a `base_url`.
     pub(crate) vendor: &'static str,
     /// What a `base_url` may end in without meaning another place: `v1`.
@@ -25,7 +25,7 @@ impl Endpoint {
     /// Reads `base_url`: with or without the trailing prefix or `/`, all meaning the same. The
     /// full address of the path is taken as it is. A query stays. Without one it is the vendor's
     /// server.
-    pub(crate) fn parse(base_url: Option<&str>, place: Place) -> Result<Self, String> {
+    pub(crate) fn parse(base_url: Option<&str>, place: ApiPath) -> Result<Self, String> {
         let base = base_url.unwrap_or(place.vendor);
         let mut url = Url::parse(base.trim())
             .map_err(|error| format!("`base_url` = {base:?} is no URL: {error}"))?;
@@ -41,7 +41,7 @@ impl Endpoint {
             );
         }
         url.set_fragment(None);
-        let Place {
+        let ApiPath {
             prefix, path: end, ..
         } = place;
         let path = url.path().trim_end_matches('/');
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    const CHAT: Place = Place {
+    const CHAT: ApiPath = ApiPath {
         vendor: "https://api.openai.com",
         prefix: "v1",
         path: "chat/completions",

@@ -44,7 +44,7 @@ use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
 use crate::retry::{Retries, parse_retry_after};
-use answer::Answer;
+use answer::ResponseBuilder;
 use body::BodyCache;
 use endpoint::Endpoint;
 use failure::{ErrorBody, Failure, Purpose, Target};
@@ -230,7 +230,7 @@ impl<W: Wire> RemoteProvider<W> {
     async fn attempt(
         &self,
         body: Bytes,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         sink: StreamSink<'_>,
     ) -> Result<(), LlmError> {
         let (url, headers) = (self.endpoint.url().clone(), self.headers.clone());
@@ -260,7 +260,7 @@ impl<W: Wire> RemoteProvider<W> {
     async fn read(
         &self,
         mut response: Response,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         sink: StreamSink<'_>,
     ) -> Result<(), LlmError> {
         let mut reader = AnswerReader::<W>::new(answer, self.target());
@@ -354,7 +354,7 @@ impl<W: Wire> LlmProvider for RemoteProvider<W> {
             ..request
         };
         let mut retries = Retries::begin(self.retry);
-        let mut answer = Answer::default();
+        let mut answer = ResponseBuilder::default();
         let mut body = self.body(request, None)?;
         loop {
             let before = answer.text_len();

@@ -1,7 +1,7 @@
 //! The reader of answers and the writer of bodies without a network, as the tests and the fuzz
 //! targets of the wires drive them.
 
-use super::answer::Answer;
+use super::answer::ResponseBuilder;
 use super::failure::{Failure, Purpose, Target};
 use super::reader::AnswerReader;
 use super::wire::Wire;
@@ -21,7 +21,7 @@ pub(crate) fn read<'a, W: Wire>(
     };
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
-    let mut answer = Answer::default();
+    let mut answer = ResponseBuilder::default();
     let mut reader = AnswerReader::<W>::new(&mut answer, target);
     let outcome = pieces
         .into_iter()

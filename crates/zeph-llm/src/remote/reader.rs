@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::answer::Answer;
+use super::answer::ResponseBuilder;
 use super::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
 use super::lenient::without_lone_surrogates;
 use super::lines::LineDecoder;
@@ -30,8 +30,8 @@ pub(crate) struct AnswerReader<'a, W: Wire> {
 /// Where the pieces of an answer go.
 #[derive(Debug)]
 struct Pieces<'a, W: Wire> {
-    reading: W::Reading,
-    answer: &'a mut Answer,
+    reading: W::StreamState,
+    answer: &'a mut ResponseBuilder,
     target: Target<'a>,
 }
 
@@ -64,13 +64,13 @@ impl From<SseError> for Failure {
 }
 
 impl<'a, W: Wire> AnswerReader<'a, W> {
-    pub(crate) fn new(answer: &'a mut Answer, target: Target<'a>) -> Self {
+    pub(crate) fn new(answer: &'a mut ResponseBuilder, target: Target<'a>) -> Self {
         Self {
             format: Format::Unknown(Vec::new()),
             head: Vec::new(),
             events: 0,
             pieces: Pieces {
-                reading: W::Reading::default(),
+                reading: W::StreamState::default(),
                 answer,
                 target,
             },

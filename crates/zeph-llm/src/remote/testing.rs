@@ -120,22 +120,25 @@ pub(crate) fn any_message() -> impl Strategy<Value = Message> {
 
 /// A history, and how much of it each of some requests has, with what may differ in them.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct RequestSequence {
     messages: Vec<Message>,
     steps: Vec<(usize, bool, bool, u8)>,
 }
 
-pub(crate) fn any_course() -> impl Strategy<Value = Course> {
+pub(crate) fn any_course() -> impl Strategy<Value = RequestSequence> {
     let messages = proptest::collection::vec(any_message(), 0..12);
     let step = (0usize..4, any::<bool>(), any::<bool>(), 0u8..3);
     (messages, proptest::collection::vec(step, 1..8))
-        .prop_map(|(messages, steps)| Course { messages, steps })
+        .prop_map(|(messages, steps)| RequestSequence { messages, steps })
 }
 
 /// Checks that what is continued from the last request is what would be written anew, whatever
 /// comes between: a last message that is replaced, a broken stream, another tool choice, other
 /// tools.
-pub(crate) fn check_continued(wire: &impl Wire, course: &Course) -> Result<(), TestCaseError> {
+pub(crate) fn check_continued(
+    wire: &impl Wire,
+    course: &RequestSequence,
+) -> Result<(), TestCaseError> {
     let (tools, history) = (tools(), Some(HistoryId::unique()));
     let mut cache = BodyCache::default();
     let mut sent = 0;

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::ResponseBuilder;
 use super::embeddings::EmbeddingsApi;
-use super::endpoint::Place;
+use super::endpoint::ApiPath;
 use super::failure::{Failure, Target};
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
@@ -25,12 +25,12 @@ pub(crate) enum Framing {
 /// on after a broken stream.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// What is remembered from one piece of an answer to the next.
-    type Reading: fmt::Debug + Default + Send;
+    type StreamState: fmt::Debug + Default + Send;
 
     /// The API's name for people.
     const NAME: &'static str;
     /// Where the API lives on a server.
-    const PLACE: Place;
+    const PLACE: ApiPath;
     /// How its answers are cut.
     const FRAMING: Framing;
     /// The header that carries the key, and what stands before the key in it.
@@ -69,9 +69,9 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Protocol` for what is no part of an answer, or the class of the error that it tells.
     fn piece(
-        reading: &mut Self::Reading,
+        reading: &mut Self::StreamState,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure>;
@@ -82,7 +82,7 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     /// As [`Wire::piece`].
     fn document(
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure>;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::item::{Content, Item, arguments};
 use crate::error::LlmErrorKind;
 use crate::provider::{StopReason, StreamSink, Usage};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// The data of one event: the fields of all kinds.
@@ -135,7 +135,7 @@ impl Items {
     pub(super) fn add(
         &mut self,
         event: &Event<'_>,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -215,7 +215,7 @@ impl Items {
         &mut self,
         event: &Event<'_>,
         raw: &RawValue,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         sink: StreamSink<'_>,
     ) -> usize {
         let kind = match Item::of(raw) {
@@ -277,7 +277,7 @@ impl Items {
         &mut self,
         event: &Event<'_>,
         raw: &RawValue,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         sink: StreamSink<'_>,
     ) {
         let at = self
@@ -336,7 +336,7 @@ impl Items {
     pub(super) fn end(
         &mut self,
         response: &Response<'_>,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -398,7 +398,12 @@ impl Event<'_> {
 }
 
 /// The arguments of a call as a whole, for a call of which no pieces came.
-fn complete_arguments(number: usize, whole: &Value, answer: &mut Answer, sink: StreamSink<'_>) {
+fn complete_arguments(
+    number: usize,
+    whole: &Value,
+    answer: &mut ResponseBuilder,
+    sink: StreamSink<'_>,
+) {
     if answer
         .call_mut(number)
         .is_some_and(|call| call.arguments.is_empty())

@@ -20,12 +20,12 @@ use secrecy::SecretString;
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
 use crate::openai::context_window;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::{Limits, RemoteProvider};
 use wire::Responses;
 
 /// Where the Responses API lives on a server.
-pub(crate) const PLACE: Place = Place {
+pub(crate) const PLACE: ApiPath = ApiPath {
     vendor: "https://api.openai.com",
     prefix: "v1",
     path: "responses",

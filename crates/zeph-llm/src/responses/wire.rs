@@ -11,9 +11,9 @@ use super::history::{Elements, GoOn};
 use crate::message::Message;
 use crate::openai::wire::allows_strict;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::Answer;
+use crate::remote::answer::ResponseBuilder;
 use crate::remote::embeddings::EmbeddingsApi;
-use crate::remote::endpoint::Place;
+use crate::remote::endpoint::ApiPath;
 use crate::remote::failure::{Failure, Target};
 use crate::remote::reader::no_piece;
 use crate::remote::wire::{Framing, Wire, output_limit};
@@ -86,10 +86,10 @@ enum Format<'r> {
 }
 
 impl Wire for Responses {
-    type Reading = Items;
+    type StreamState = Items;
 
     const NAME: &'static str = "the Responses API";
-    const PLACE: Place = super::PLACE;
+    const PLACE: ApiPath = super::PLACE;
     const FRAMING: Framing = Framing::Events;
     const KEY_HEADER: (&'static str, &'static str) = ("authorization", "Bearer ");
     const EMBEDDINGS: Option<EmbeddingsApi> = Some(crate::openai::embeddings::EMBEDDINGS);
@@ -149,7 +149,7 @@ impl Wire for Responses {
     fn piece(
         items: &mut Items,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<(), Failure> {
@@ -165,7 +165,7 @@ impl Wire for Responses {
 
     fn document(
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         target: Target<'_>,
         sink: StreamSink<'_>,
     ) -> Result<Option<()>, Failure> {

@@ -3,12 +3,14 @@
 use sqlx::Row as _;
 use std::path::Path;
 use zeph_memory::{SqliteOverflow, Store, StoreError};
-use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, Spill, Spilled};
+use zeph_tools::overflow::{
+    NewEntry, OverflowError, OverflowRef, OverflowStore, SpillBuffer, Spilled,
+};
 
 use crate::{place, raw, store};
 
 fn spilled(text: &str, limit: u64) -> Spilled {
-    let mut spill = Spill::new(limit);
+    let mut spill = SpillBuffer::new(limit);
     spill.push(text);
     spill.finish()
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use sqlx::raw_sql;
 use zeph_memory::{SqliteUndo, Store};
 use zeph_tools::UndoJournal as _;
-use zeph_tools::undo::{Attributes, Change, Draft, Fingerprint, Image, Recorded, Standing, Step};
+use zeph_tools::undo::{
+    Attributes, Change, FileBackup, Fingerprint, PendingChange, RecordOutcome, Standing, Step,
+};
 
 use crate::{open, raw, store};
 
@@ -14,7 +16,7 @@ fn deletion(name: &str, content: Vec<u8>) -> Change {
     Change {
         steps: vec![Step::Put {
             path: PathBuf::from("/project").join(name),
-            before: Image::File {
+            before: FileBackup::File {
                 at: 0,
                 fingerprint: Fingerprint {
                     len: content.len() as u64,
@@ -33,8 +35,8 @@ fn deletion(name: &str, content: Vec<u8>) -> Change {
     }
 }
 
-async fn record(journal: &SqliteUndo, batch: &str, change: Result<&Change, &str>) -> Recorded {
-    let draft = Draft {
+async fn record(journal: &SqliteUndo, batch: &str, change: Result<&Change, &str>) -> RecordOutcome {
+    let draft = PendingChange {
         session: "s",
         batch,
         tool: "delete_path",
@@ -60,7 +62,7 @@ async fn a_change_is_kept_until_it_is_settled() {
     let journal = SqliteUndo::new(store.clone(), 1 << 20);
     let one = deletion("one", b"text\n".repeat(1000));
     let two = deletion("two", (0..=255).cycle().take(5000).collect());
-    let Recorded::Kept(first) = record(&journal, "a", Ok(&one)).await else {
+    let RecordOutcome::Kept(first) = record(&journal, "a", Ok(&one)).await else {
         panic!("not kept");
     };
     record(&journal, "b", Ok(&one)).await;
@@ -114,7 +116,7 @@ async fn the_bound_holds() {
     let (_folder, store) = store().await;
     let journal = SqliteUndo::new(store.clone(), 100);
     let of = |bytes: usize| deletion("f", vec![b'x'; bytes]);
-    let kept = |recorded| matches!(recorded, Recorded::Kept(_));
+    let kept = |recorded| matches!(recorded, RecordOutcome::Kept(_));
     assert!(kept(record(&journal, "a", Ok(&of(30))).await));
     assert!(kept(record(&journal, "a", Ok(&of(0))).await));
     assert!(kept(record(&journal, "b", Ok(&of(30))).await));
@@ -154,7 +156,7 @@ async fn an_unknown_session_is_an_error_and_damage_is_told() {
     let change = deletion("f", b"x".to_vec());
     for bytes in [1, 1000] {
         let change = deletion("f", vec![b'x'; bytes]);
-        let draft = Draft {
+        let draft = PendingChange {
             session: "nobody",
             batch: "a",
             tool: "edit",

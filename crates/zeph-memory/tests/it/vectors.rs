@@ -3,7 +3,7 @@
 use sqlx::Row;
 use zeph_memory::SqliteVectors;
 use zeph_memory::vectors::MOST;
-use zeph_tools::kept_vectors::KeptVectors;
+use zeph_tools::kept_vectors::EmbeddingCache;
 
 use crate::{open, place, raw};
 

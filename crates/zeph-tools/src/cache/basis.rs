@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 /// Knows what the files were that a result was made of, and looks whether they still are.
 #[async_trait]
-pub trait Witness: Send + Sync {
+pub trait FreshnessCheck: Send + Sync {
     /// Whether the call would yield the same if it were made now, and would be let through.
     async fn holds(&self) -> bool;
 
@@ -17,14 +17,14 @@ pub trait Witness: Send + Sync {
 
 /// What has to stay as it is for a result to hold.
 #[derive(Clone)]
-pub enum Basis {
+pub enum CacheValidity {
     /// Nothing on this machine: it holds until it is too old.
     Remote,
     /// Files: it holds while the witness says so and nothing here changed files.
-    Files(Arc<dyn Witness>),
+    Files(Arc<dyn FreshnessCheck>),
 }
 
-impl Basis {
+impl CacheValidity {
     /// Whether a change of files puts an end to it.
     #[must_use]
     pub fn is_files(&self) -> bool {
@@ -41,7 +41,7 @@ impl Basis {
     }
 }
 
-impl PartialEq for Basis {
+impl PartialEq for CacheValidity {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Remote, Self::Remote) => true,
@@ -51,7 +51,7 @@ impl PartialEq for Basis {
     }
 }
 
-impl fmt::Debug for Basis {
+impl fmt::Debug for CacheValidity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Remote => "Remote",
@@ -61,7 +61,7 @@ impl fmt::Debug for Basis {
 }
 
 /// The port to what runs beside the calls and may change files at any time.
-pub trait Background: Send + Sync {
+pub trait BackgroundActivity: Send + Sync {
     /// Whether anything does.
     fn is_running(&self) -> bool;
 }

@@ -3,7 +3,7 @@
 //! Three parts decide, none of which touches a file: [`catalog`] says which tools may be answered
 //! from the cache at all, [`key`] says which calls are the same, and [`ToolResultCache`] keeps what
 //! they yielded, for a time and within a bound. Whether an answer still holds only its tool knows:
-//! it puts a [`Basis`] beside it, and a result without one is not kept.
+//! it puts a [`CacheValidity`] beside it, and a result without one is not kept.
 //!
 //! [`ResultCaches`] has one cache a session and knows when files change below them;
 //! [`crate::layers::cache`] asks it.
@@ -16,9 +16,9 @@ pub mod note;
 mod sessions;
 mod table;
 
-pub use basis::{Background, Basis, Witness};
+pub use basis::{BackgroundActivity, CacheValidity, FreshnessCheck};
 pub use config::ResultCacheConfig;
 pub use key::CacheKey;
 pub use note::{note, split_note};
-pub use sessions::{CacheStatus, Changing, ResultCaches, Visit};
+pub use sessions::{CacheStatus, MutationGuard, ResultCaches, Visit};
 pub use table::{Kept, Moment, ToolResultCache};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::basis::{Background, Basis};
+use super::basis::{BackgroundActivity, CacheValidity};
 use super::config::ResultCacheConfig;
 use super::key::CacheKey;
 use super::table::{Kept, Moment, ToolResultCache};
@@ -48,7 +48,7 @@ struct State {
 /// The caches of a process. A session is answered from its own alone.
 pub struct ResultCaches {
     config: ResultCacheConfig,
-    background: Option<Arc<dyn Background>>,
+    background: Option<Arc<dyn BackgroundActivity>>,
     state: Mutex<State>,
 }
 
@@ -67,9 +67,9 @@ pub struct Visit {
 
 /// For as long as it stands, files may be changing. Its end is the end of every result that rests
 /// on files, however the call ended.
-pub struct Changing<'a>(&'a ResultCaches);
+pub struct MutationGuard<'a>(&'a ResultCaches);
 
-impl Changing<'_> {
+impl MutationGuard<'_> {
     /// Ends it. The call of `visit`, which it was, is not one of those that it puts an end to,
     /// unless another was changing files beside it.
     pub fn end_of(self, visit: &mut Visit) {
@@ -82,7 +82,7 @@ impl Changing<'_> {
     }
 }
 
-impl Drop for Changing<'_> {
+impl Drop for MutationGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.changing -= 1;
@@ -96,7 +96,10 @@ impl Drop for Changing<'_> {
 impl ResultCaches {
     /// Empty ones. What `background` runs may change files at any time.
     #[must_use]
-    pub fn new(config: &ResultCacheConfig, background: Option<Arc<dyn Background>>) -> Self {
+    pub fn new(
+        config: &ResultCacheConfig,
+        background: Option<Arc<dyn BackgroundActivity>>,
+    ) -> Self {
         Self {
             config: config.clone(),
             background,
@@ -118,9 +121,9 @@ impl ResultCaches {
 
     /// To be held while files may be changing.
     #[must_use]
-    pub fn changing(&self) -> Changing<'_> {
+    pub fn changing(&self) -> MutationGuard<'_> {
         self.state().changing += 1;
-        Changing(self)
+        MutationGuard(self)
     }
 
     /// Notes a call that comes in, before anything of it is done, and looks for its result.
@@ -177,7 +180,7 @@ impl ResultCaches {
     }
 
     /// Whether what held when `visit` came in holds now, as far as `basis` is concerned.
-    fn is_good(&self, state: &State, visit: &Visit, basis: &Basis) -> bool {
+    fn is_good(&self, state: &State, visit: &Visit, basis: &CacheValidity) -> bool {
         let own = state.sessions.get(&visit.session);
         let same = state.forgotten == visit.forgotten
             && own.is_some_and(|session| session.turn == visit.turn);

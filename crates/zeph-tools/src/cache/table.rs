@@ -7,7 +7,7 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::basis::Basis;
+use super::basis::CacheValidity;
 use super::config::ResultCacheConfig;
 use super::key::CacheKey;
 use crate::output::ToolOutput;
@@ -54,7 +54,7 @@ pub struct Kept {
     /// What the call yielded, without its basis.
     pub output: ToolOutput,
     /// What it rests on.
-    pub basis: Basis,
+    pub basis: CacheValidity,
     /// Where what it says comes from, as audit entries name it.
     pub claim_source: Option<String>,
 }

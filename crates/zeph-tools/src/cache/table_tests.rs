@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::cache::basis::Witness;
+use crate::cache::basis::FreshnessCheck;
 
 /// Proves OUT-40 in part: this does not compile when the cache is `Sync`, since the function is then
 /// not the only one of its name.
@@ -25,7 +25,7 @@ fn it_is_not_sync() {
 struct Holds;
 
 #[async_trait]
-impl Witness for Holds {
+impl FreshnessCheck for Holds {
     async fn holds(&self) -> bool {
         true
     }
@@ -50,14 +50,14 @@ fn key(n: usize) -> CacheKey {
 fn text(text: &str) -> Kept {
     Kept {
         output: ToolOutput::text(text),
-        basis: Basis::Remote,
+        basis: CacheValidity::Remote,
         claim_source: None,
     }
 }
 
 fn of_files(words: &str) -> Kept {
     Kept {
-        basis: Basis::Files(Arc::new(Holds)),
+        basis: CacheValidity::Files(Arc::new(Holds)),
         ..text(words)
     }
 }

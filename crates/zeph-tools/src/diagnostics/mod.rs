@@ -27,7 +27,7 @@ use crate::error::ToolError;
 use crate::event::OutputStream;
 use crate::output::ToolOutput;
 use crate::shell::capture::{HeadTail, Limits};
-use crate::shell::runner::{Cause, CommandRunner, CommandSpec, Ended};
+use crate::shell::runner::{CommandRunner, CommandSpec, EndReason, Ended};
 use crate::shell::{ShellConfig, env, program};
 use crate::toolset::{Tool, ToolGroup, ToolSet};
 pub use config::DiagnosticsConfig;
@@ -224,18 +224,18 @@ fn conclude(
         output: Box::new(output.clone()),
     };
     match ended.cause {
-        Cause::TimedOut => Err(stopped(
+        EndReason::TimedOut => Err(stopped(
             ToolErrorCategory::Timeout,
             format!(
                 "cargo took longer than {} s (`[tools.shell] timeout`); what it said until then follows",
                 config.timeout
             ),
         )),
-        Cause::Cancelled => Err(stopped(
+        EndReason::Cancelled => Err(stopped(
             ToolErrorCategory::Cancelled,
             "the call was cancelled".to_owned(),
         )),
-        Cause::Finished if ended.exit.code != 0 && errors == 0 => {
+        EndReason::Finished if ended.exit.code != 0 && errors == 0 => {
             if said.contains("could not find `Cargo.toml`") {
                 return Err(ToolError::Missing {
                     message: "this is no Cargo project: there is no Cargo.toml in the working \
@@ -253,7 +253,7 @@ fn conclude(
                 output: Box::new(ToolOutput::text(said.trim())),
             })
         }
-        Cause::Finished => Ok(output),
+        EndReason::Finished => Ok(output),
     }
 }
 

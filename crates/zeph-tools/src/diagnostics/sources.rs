@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rustix::fs::{AtFlags, CWD, statat};
 
-use crate::cache::{Basis, Moment, Witness};
-use crate::file::marks::{Marks, Stood, is_local};
+use crate::cache::{CacheValidity, FreshnessCheck, Moment};
+use crate::file::marks::{Marks, PathState, is_local};
 
 /// Files and directories that are looked at; diagnostics of a larger project are not kept.
 const MOST: usize = 8192;
@@ -48,7 +48,7 @@ pub(super) struct Sources {
     began: SystemTime,
     moment: Moment,
     /// What people write.
-    files: Vec<(PathBuf, Stood)>,
+    files: Vec<(PathBuf, PathState)>,
     /// What cargo may write: its lock file, and directories, into which it puts others.
     changing: Vec<(PathBuf, Marks)>,
 }
@@ -82,7 +82,7 @@ impl Sources {
         let own = sources.home.iter();
         let own = own.flat_map(|home| OWN_SETTINGS.map(|name| home.join(name)));
         for path in above.chain(own).collect::<Vec<_>>() {
-            let stood = marks(&path).map_or(Stood::Absent, Stood::As);
+            let stood = marks(&path).map_or(PathState::Absent, PathState::As);
             sources.files.push((path, stood));
         }
         Some(sources)
@@ -110,7 +110,7 @@ impl Sources {
             } else if name == LOCK {
                 self.changing.push((path, marks));
             } else {
-                self.files.push((path, Stood::As(marks)));
+                self.files.push((path, PathState::As(marks)));
             }
         }
         Some(())
@@ -118,20 +118,23 @@ impl Sources {
 
     /// What the diagnostics that cargo has yielded since rest on. `manifests` are those of the
     /// packages that have no version but that on the disk. `None` when something changed meanwhile.
-    pub(super) fn basis<'m>(self, mut manifests: impl Iterator<Item = &'m Path>) -> Option<Basis> {
+    pub(super) fn basis<'m>(
+        self,
+        mut manifests: impl Iterator<Item = &'m Path>,
+    ) -> Option<CacheValidity> {
         if !manifests.all(|manifest| manifest.starts_with(&self.root)) {
             return None;
         }
-        let settled = |(_, stood): &(PathBuf, Stood)| match stood {
-            Stood::As(marks) => marks.are_settled(self.began),
-            Stood::Same { .. } | Stood::Absent => true,
+        let settled = |(_, stood): &(PathBuf, PathState)| match stood {
+            PathState::As(marks) => marks.are_settled(self.began),
+            PathState::Same { .. } | PathState::Absent => true,
         };
         let mut before = self.files;
         if !before.iter().all(settled) {
             return None;
         }
         let mut now = Self::list(self.root, self.home)?;
-        let by_path = |a: &(PathBuf, Stood), b: &(PathBuf, Stood)| a.0.cmp(&b.0);
+        let by_path = |a: &(PathBuf, PathState), b: &(PathBuf, PathState)| a.0.cmp(&b.0);
         before.sort_by(by_path);
         now.files.sort_by(by_path);
         let written = now.changing.iter();
@@ -141,8 +144,8 @@ impl Sources {
         }
         let mut stood = now.files;
         let changing = now.changing.into_iter();
-        stood.extend(changing.map(|(path, marks)| (path, Stood::As(marks))));
-        Some(Basis::Files(Arc::new(Evidence {
+        stood.extend(changing.map(|(path, marks)| (path, PathState::As(marks))));
+        Some(CacheValidity::Files(Arc::new(Evidence {
             since: self.moment,
             stood: stood.into(),
         })))
@@ -155,11 +158,11 @@ fn marks(path: &Path) -> io::Result<Marks> {
 
 struct Evidence {
     since: Moment,
-    stood: Arc<[(PathBuf, Stood)]>,
+    stood: Arc<[(PathBuf, PathState)]>,
 }
 
 #[async_trait]
-impl Witness for Evidence {
+impl FreshnessCheck for Evidence {
     async fn holds(&self) -> bool {
         if Moment::now().since(self.since) >= LIFE {
             return false;
@@ -191,10 +194,10 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    async fn holds(basis: &Basis) -> bool {
+    async fn holds(basis: &CacheValidity) -> bool {
         match basis {
-            Basis::Files(witness) => witness.holds().await,
-            Basis::Remote => true,
+            CacheValidity::Files(witness) => witness.holds().await,
+            CacheValidity::Remote => true,
         }
     }
 

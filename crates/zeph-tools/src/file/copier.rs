@@ -79,7 +79,7 @@ struct Link {
 }
 
 /// Makes one copy.
-pub(super) struct Copier<'a> {
+pub(super) struct TreeCopier<'a> {
     sandbox: &'a Sandbox,
     cancel: &'a CancellationToken,
     /// Whether the copy takes the place of what is copied: owner, mode and times are kept.
@@ -116,7 +116,7 @@ impl Drop for Temporary {
     }
 }
 
-impl<'a> Copier<'a> {
+impl<'a> TreeCopier<'a> {
     /// A copier; with `moves` one whose copy takes the place of the source.
     pub(super) fn new(sandbox: &'a Sandbox, cancel: &'a CancellationToken, moves: bool) -> Self {
         Self {

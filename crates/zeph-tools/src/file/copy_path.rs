@@ -13,12 +13,12 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
-use crate::file::copier::{Copier, into_itself, taken};
+use crate::file::copier::{TreeCopier, into_itself, taken};
 use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::Ledger;
-use crate::gate::{About, PathParam};
+use crate::file::seen::FileReadGuard;
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -59,7 +59,7 @@ impl CopyPathTool {
                 },
             )
             .with_param_aliases(ENDS)
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const {
                     &[
                         PathParam::read("source").itself().with_contents(),
@@ -82,7 +82,7 @@ impl Tool for CopyPathTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = FileReadGuard::of(call, &sandbox);
         blocking(move || copy(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -120,7 +120,7 @@ fn copy(
     recorder: &Recorder,
     params: &CopyPathParams,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("source", &params.source)?;
     if place.is_root() {
@@ -141,7 +141,7 @@ fn copy(
         return Err(place.missing(sandbox));
     };
     let destination = destination(sandbox, recorder, &source, &params.destination)?;
-    let mut copier = Copier::new(sandbox, cancel, false);
+    let mut copier = TreeCopier::new(sandbox, cancel, false);
     let mut mark = None;
     let copied = copier.copy(&source, &destination, &mut |made| {
         mark = Some(recorder.copy(made, &destination.path, cancel)?);

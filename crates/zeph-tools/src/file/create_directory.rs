@@ -14,7 +14,7 @@ use crate::file::blocking;
 use crate::file::journal::Recorder;
 use crate::file::place::Place;
 use crate::file::sandbox::Sandbox;
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -46,7 +46,7 @@ impl CreateDirectoryTool {
             )
             .with_aliases(&["mkdir"])
             .with_param_aliases(&[("directory", "path"), ("dir", "path")])
-            .about(About::Paths(const { &[PathParam::write("path")] })),
+            .about(ToolTarget::Paths(const { &[PathParam::write("path")] })),
         }
     }
 }

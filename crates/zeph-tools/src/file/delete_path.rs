@@ -15,10 +15,10 @@ use crate::error::ToolError;
 use crate::file::journal::Recorder;
 use crate::file::place::{Place, Target};
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::Ledger;
+use crate::file::seen::FileReadGuard;
 use crate::file::tree::{self, Node};
 use crate::file::{blocking, locks};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -48,7 +48,7 @@ impl DeletePathTool {
                 },
             )
             .with_param_aliases(&[("file_path", "path"), ("directory", "path")])
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const { &[PathParam::write("path").itself().with_contents()] },
             )),
         }
@@ -66,7 +66,7 @@ impl Tool for DeletePathTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = FileReadGuard::of(call, &sandbox);
         blocking(move || delete(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -130,7 +130,7 @@ fn delete(
     recorder: &Recorder,
     params: &DeletePathParams,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("path", &params.path)?;
     let _guard = sandbox.locks().hold(place.path());

@@ -17,12 +17,12 @@ use crate::error::ToolError;
 use crate::file::closest::{Closest, closest, is_too_long};
 use crate::file::journal::Recorder;
 use crate::file::lines::cut;
-use crate::file::retry::Ignored;
+use crate::file::retry::ToleratedDifference;
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{Ledger, Standing};
-use crate::file::splice::{Refusal, Replacement, Spliced, splice};
+use crate::file::seen::{FileReadGuard, Standing};
+use crate::file::splice::{EditOutcome, Refusal, Replacement, splice};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
@@ -69,7 +69,7 @@ impl EditTool {
                 ("new_text", "new_string"),
             ])
             .with_content_params(&["old_string", "new_string"])
-            .about(About::Paths(const { &[PathParam::write("path")] })),
+            .about(ToolTarget::Paths(const { &[PathParam::write("path")] })),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Tool for EditTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox).agreed(cx.shown);
+        let ledger = FileReadGuard::of(call, &sandbox).agreed(cx.shown);
         blocking(move || edit(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -95,7 +95,7 @@ fn edit(
     recorder: &Recorder,
     params: &EditParams,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
     sandbox.check_read(place.path())?;
@@ -135,7 +135,7 @@ fn edit(
         new: &params.new_string,
         all: params.replace_all.unwrap_or(false),
     };
-    let Spliced {
+    let EditOutcome {
         bytes,
         lines,
         ignored,
@@ -151,7 +151,7 @@ fn edit(
     };
     let matched = ignored.map_or_else(String::new, |ignored| {
         let again = match ignored {
-            Ignored::Indentation => ", new lines indented as there",
+            ToleratedDifference::Indentation => ", new lines indented as there",
             _ => "",
         };
         format!("; matched ignoring {}{again}", ignored.said())

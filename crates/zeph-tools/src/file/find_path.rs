@@ -19,9 +19,9 @@ use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, walk};
-use crate::file::witness::{May, Stamps};
+use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::file::{blocking, glob};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -56,7 +56,7 @@ impl FindPathTool {
             .with_aliases(&["glob"])
             .with_alias_defaults(&[("glob", "path", ".")])
             .with_param_aliases(&[("glob", "pattern"), ("directory", "path")])
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const { &[PathParam::read("path").with_contents()] },
             )),
             time,
@@ -74,7 +74,7 @@ impl Tool for FindPathTool {
         let params: FindPathParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        let stamps = Stamps::new(cx.may_be_kept);
+        let stamps = DependencyTracker::new(cx.may_be_kept);
         blocking(move || find(&sandbox, &params, &budget, stamps)).await
     }
 }
@@ -102,7 +102,7 @@ struct Worker<'a> {
     /// Whether files are no results.
     dirs_only: bool,
     kept: &'a Mutex<Kept>,
-    stamps: &'a Stamps,
+    stamps: &'a DependencyTracker,
 }
 
 impl Visitor for Worker<'_> {
@@ -146,7 +146,7 @@ fn find(
     sandbox: &Arc<Sandbox>,
     params: &FindPathParams,
     budget: &Budget,
-    stamps: Stamps,
+    stamps: DependencyTracker,
 ) -> Result<ToolOutput, ToolError> {
     let pattern = params.pattern.trim_start_matches("./");
     if pattern.is_empty() {
@@ -213,7 +213,7 @@ fn find(
     if walked.stopped.is_some() {
         lines.push("(partial: the time was up; narrow `path`)".to_owned());
     }
-    let basis = stamps.basis(sandbox, &params.path, place.path(), May::Search);
+    let basis = stamps.basis(sandbox, &params.path, place.path(), PermittedBy::Search);
     Ok(ToolOutput::text(lines.join("\n")).resting_on(basis))
 }
 

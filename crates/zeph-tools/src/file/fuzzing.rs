@@ -1,6 +1,6 @@
 //! The edit engine as the fuzz targets drive it; no part of the public interface.
 
-use crate::file::retry::Ignored;
+use crate::file::retry::ToleratedDifference;
 use crate::file::splice::{Replacement, splice};
 
 /// A content after an edit.
@@ -24,6 +24,6 @@ pub fn edit(content: &[u8], old: &str, new: &str, all: bool) -> Option<Edited> {
         bytes: spliced.bytes,
         lines: spliced.lines,
         exact: spliced.ignored.is_none(),
-        typography: spliced.ignored == Some(Ignored::Typography),
+        typography: spliced.ignored == Some(ToleratedDifference::Typography),
     })
 }

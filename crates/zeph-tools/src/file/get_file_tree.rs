@@ -18,8 +18,8 @@ use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::walk::{Entry, Visitor, walk};
-use crate::file::witness::{May, Stamps};
-use crate::gate::{About, PathParam};
+use crate::file::witness::{DependencyTracker, PermittedBy};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -53,7 +53,7 @@ impl GetFileTreeTool {
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("max_depth", "depth")])
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const { &[PathParam::read("path").or(".").with_contents()] },
             )),
             time,
@@ -71,7 +71,7 @@ impl Tool for GetFileTreeTool {
         let params: GetFileTreeParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        let stamps = Stamps::new(cx.may_be_kept);
+        let stamps = DependencyTracker::new(cx.may_be_kept);
         blocking(move || tree(&sandbox, &params, &budget, stamps)).await
     }
 }
@@ -123,7 +123,7 @@ fn tree(
     sandbox: &Arc<Sandbox>,
     params: &GetFileTreeParams,
     budget: &Budget,
-    stamps: Stamps,
+    stamps: DependencyTracker,
 ) -> Result<ToolOutput, ToolError> {
     let depth = params.depth.unwrap_or(usize::MAX);
     if depth == 0 {
@@ -163,7 +163,7 @@ fn tree(
     if walked.stopped.is_some() {
         text.push_str("\n(partial: the time was up; narrow `path` or set `depth`)");
     }
-    let basis = stamps.basis(sandbox, given, place.path(), May::Search);
+    let basis = stamps.basis(sandbox, given, place.path(), PermittedBy::Search);
     Ok(ToolOutput::text(text)
         .at(place.path(), None)
         .resting_on(basis))

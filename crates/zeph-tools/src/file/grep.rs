@@ -25,9 +25,9 @@ use crate::file::grep_sink::{Found, matcher, search, searcher};
 use crate::file::place::{self, READ};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
-use crate::file::witness::{May, Stamps};
+use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::file::{blocking, glob};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -78,7 +78,7 @@ impl GrepTool {
                 ("include", "glob"),
                 ("limit", "max_results"),
             ])
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const { &[PathParam::read("path").or(".").with_contents()] },
             )),
             time,
@@ -96,7 +96,7 @@ impl Tool for GrepTool {
         let params: GrepParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), self.time);
-        let stamps = Stamps::new(cx.may_be_kept);
+        let stamps = DependencyTracker::new(cx.may_be_kept);
         blocking(move || grep(&sandbox, &params, &budget, stamps)).await
     }
 }
@@ -135,7 +135,7 @@ struct Search<'a> {
     matcher: &'a RegexMatcher,
     globs: Option<Override>,
     budget: &'a Budget,
-    stamps: &'a Stamps,
+    stamps: &'a DependencyTracker,
     most: usize,
     kept: Mutex<Kept>,
     searched: AtomicUsize,
@@ -146,7 +146,12 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(matcher: &'a RegexMatcher, budget: &'a Budget, stamps: &'a Stamps, most: usize) -> Self {
+    fn new(
+        matcher: &'a RegexMatcher,
+        budget: &'a Budget,
+        stamps: &'a DependencyTracker,
+        most: usize,
+    ) -> Self {
         Self {
             matcher,
             globs: None,
@@ -218,7 +223,7 @@ impl Visitor for Worker<'_> {
 /// Opens what its directory lists as a regular file, without asking what it is once more before:
 /// a search opens many. What came in its place meanwhile is refused behind the opening, which
 /// neither waits nor follows a link.
-fn open_listed(entry: &Entry<'_>, stamps: &Stamps) -> Result<File, Errno> {
+fn open_listed(entry: &Entry<'_>, stamps: &DependencyTracker) -> Result<File, Errno> {
     let file = openat(entry.dir, entry.name, READ, Mode::empty())?;
     let stat = fstat(&file)?;
     match FileType::from_raw_mode(stat.st_mode) {
@@ -234,7 +239,7 @@ fn grep(
     sandbox: &Arc<Sandbox>,
     params: &GrepParams,
     budget: &Budget,
-    stamps: Stamps,
+    stamps: DependencyTracker,
 ) -> Result<ToolOutput, ToolError> {
     let most = params
         .max_results
@@ -256,7 +261,7 @@ fn grep(
         .transpose()?;
     let mut state = Search::new(&matcher, budget, &stamps, most);
     state.globs = globs;
-    let mut may = May::Search;
+    let mut may = PermittedBy::Search;
     let mut walked = match start.open(sandbox)? {
         place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, &stamps, || Worker {
             search: &state,
@@ -264,7 +269,7 @@ fn grep(
         }),
         place::Found::File(file, stat) => {
             sandbox.check_read(start.path())?;
-            may = May::Read;
+            may = PermittedBy::Read;
             stamps.content(&file, start.path(), &stat);
             state.file(&mut searcher(context), start.path(), file);
             Walked::default()
@@ -315,7 +320,7 @@ pub(super) fn lines_with(
     text: &str,
     most: usize,
     budget: &Budget,
-    stamps: &Stamps,
+    stamps: &DependencyTracker,
 ) -> Result<(Vec<Line>, Option<Stop>, bool), ToolError> {
     let sensitive = text.contains(char::is_uppercase);
     let matcher = matcher(&regex::escape(text), sensitive)?;

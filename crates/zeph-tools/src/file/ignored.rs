@@ -17,7 +17,7 @@ use rustix::fs::{Mode, openat};
 use crate::file::glob;
 use crate::file::place::open_regular;
 use crate::file::sandbox::PASS;
-use crate::file::witness::Stamps;
+use crate::file::witness::DependencyTracker;
 
 /// Bytes of one ignore file that are read.
 const MAX_READ_BYTES: u64 = 1 << 20;
@@ -90,7 +90,7 @@ impl Rules {
         dir: &OwnedFd,
         path: &Path,
         names: impl Iterator<Item = &'a OsStr>,
-        stamps: &Stamps,
+        stamps: &DependencyTracker,
     ) -> Arc<Self> {
         let (mut ignore, mut gitignore, mut work_tree) = (false, false, false);
         for name in names {
@@ -172,7 +172,7 @@ fn parse(
     name: &str,
     path: &Path,
     file: &Path,
-    stamps: &Stamps,
+    stamps: &DependencyTracker,
     held: &mut Held,
 ) -> Gitignore {
     let mut text = Vec::new();
@@ -209,7 +209,7 @@ fn parse(
 }
 
 /// The rules of `.git/info/exclude` of the work tree `dir`.
-fn exclude(dir: &OwnedFd, path: &Path, stamps: &Stamps, held: &mut Held) -> Gitignore {
+fn exclude(dir: &OwnedFd, path: &Path, stamps: &DependencyTracker, held: &mut Held) -> Gitignore {
     let git = path.join(".git");
     let info = git.join("info");
     for place in [&git, &info] {
@@ -241,7 +241,7 @@ mod tests {
             &opened,
             directory,
             names.into_iter(),
-            &Stamps::new(false),
+            &DependencyTracker::new(false),
         )
     }
 

@@ -6,7 +6,7 @@
 
 /// What is otherwise about the indentation of lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shift<'a> {
+pub(super) enum IndentDelta<'a> {
     /// The lines of the file have this in front of what was asked for.
     More(&'a [u8]),
     /// What was asked for has this in front of the lines of the file.
@@ -20,7 +20,7 @@ pub(super) enum Shift<'a> {
     },
 }
 
-impl<'a> Shift<'a> {
+impl<'a> IndentDelta<'a> {
     /// What is otherwise between the indentations of the file and those that were asked for, line by
     /// line; `None` when it is not the same on every line, or nothing is.
     pub(super) fn between(lines: &[(&'a [u8], &'a [u8])]) -> Option<Self> {
@@ -115,7 +115,7 @@ mod tests {
                 .iter()
                 .map(|(here, asked)| (here.as_bytes(), asked.as_bytes()))
                 .collect();
-            let shift = Shift::between(&lines);
+            let shift = IndentDelta::between(&lines);
             let applied = shift.and_then(|shift| shift.applied(new.as_bytes()));
             let applied = applied.map(|line| String::from_utf8(line).unwrap());
             assert_eq!(applied.as_deref(), expect, "{lines:?} {new:?}");

@@ -13,8 +13,10 @@ use crate::call::ToolCall;
 use crate::error::ToolError;
 use crate::file::place::{Place, Target};
 use crate::file::sandbox::Sandbox;
-use crate::file::standing::{self, Unfit};
-use crate::undo::{Change, Draft, Image, Recorded, Standing, Step, UndoJournal, too_large};
+use crate::file::standing::{self, RecordError};
+use crate::undo::{
+    Change, FileBackup, PendingChange, RecordOutcome, Standing, Step, UndoJournal, too_large,
+};
 
 /// Records the changes of one call.
 #[derive(Debug, Clone)]
@@ -68,7 +70,12 @@ impl Recorder {
     /// A new directory at `path`.
     pub(super) fn directory(&self, path: &Path) -> Result<Mark, ToolError> {
         self.record(path, || {
-            Ok(put(path, Image::Absent, Standing::Directory, Vec::new()))
+            Ok(put(
+                path,
+                FileBackup::Absent,
+                Standing::Directory,
+                Vec::new(),
+            ))
         })
     }
 
@@ -76,7 +83,7 @@ impl Recorder {
     pub(super) fn new_file(&self, path: &Path, content: &[u8]) -> Result<Mark, ToolError> {
         self.record(path, || {
             let after = Standing::File(standing::of_bytes(content));
-            Ok(put(path, Image::Absent, after, Vec::new()))
+            Ok(put(path, FileBackup::Absent, after, Vec::new()))
         })
     }
 
@@ -94,12 +101,14 @@ impl Recorder {
         self.record(path, || {
             let size = u64::try_from(stat.st_size).unwrap_or_default();
             if size > self.max_bytes() {
-                return Err(Unfit::Lost(too_large(self.max_bytes())));
+                return Err(RecordError::Lost(too_large(self.max_bytes())));
             }
             let Some(old) = old else {
-                return Err(Unfit::Lost("its old content cannot be read".to_owned()));
+                return Err(RecordError::Lost(
+                    "its old content cannot be read".to_owned(),
+                ));
             };
-            let before = Image::File {
+            let before = FileBackup::File {
                 at: 0,
                 fingerprint: standing::of_bytes(old),
                 attributes: standing::attributes(stat),
@@ -156,7 +165,7 @@ impl Recorder {
             let listed = standing::listing(made, cancel)?;
             let steps = listed.into_iter().map(|entry| Step::Put {
                 path: below(path, &entry.path),
-                before: Image::Absent,
+                before: FileBackup::Absent,
                 after: entry.standing,
             });
             Ok(Change {
@@ -169,7 +178,7 @@ impl Recorder {
     fn record(
         &self,
         path: &Path,
-        change: impl FnOnce() -> Result<Change, Unfit>,
+        change: impl FnOnce() -> Result<Change, RecordError>,
     ) -> Result<Mark, ToolError> {
         self.record_as(&self.sandbox.shown(path), change)
     }
@@ -177,7 +186,7 @@ impl Recorder {
     fn record_as(
         &self,
         what: &str,
-        change: impl FnOnce() -> Result<Change, Unfit>,
+        change: impl FnOnce() -> Result<Change, RecordError>,
     ) -> Result<Mark, ToolError> {
         let max_bytes = self.max_bytes();
         if max_bytes == 0 {
@@ -186,10 +195,10 @@ impl Recorder {
         let change = match change() {
             Ok(change) if change.bytes() > max_bytes => Err(too_large(max_bytes)),
             Ok(change) => Ok(change),
-            Err(Unfit::Lost(reason)) => Err(reason),
-            Err(Unfit::Failed(error)) => return Err(error),
+            Err(RecordError::Lost(reason)) => Err(reason),
+            Err(RecordError::Failed(error)) => return Err(error),
         };
-        let draft = Draft {
+        let draft = PendingChange {
             session: &self.session,
             batch: &self.batch,
             tool: &self.tool,
@@ -205,8 +214,8 @@ impl Recorder {
                 ))
             })?;
         let (number, lost) = match recorded {
-            Recorded::Kept(number) => (number, None),
-            Recorded::Lost(number, reason) => (number, Some(reason)),
+            RecordOutcome::Kept(number) => (number, None),
+            RecordOutcome::Lost(number, reason) => (number, Some(reason)),
         };
         Ok(Mark {
             number: Some(number),
@@ -256,7 +265,7 @@ impl Mark {
     }
 }
 
-fn put(path: &Path, before: Image, after: Standing, images: Vec<u8>) -> Change {
+fn put(path: &Path, before: FileBackup, after: Standing, images: Vec<u8>) -> Change {
     Change {
         steps: vec![Step::Put {
             path: path.to_owned(),

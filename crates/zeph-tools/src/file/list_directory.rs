@@ -20,8 +20,8 @@ use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
 use crate::file::place::entries_with_types;
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::witness::{May, Stamps};
-use crate::gate::{About, PathParam};
+use crate::file::witness::{DependencyTracker, PermittedBy};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -53,7 +53,7 @@ impl ListDirectoryTool {
                 Annotations::READ,
             )
             .with_param_aliases(&[("directory", "path"), ("dir", "path")])
-            .about(About::Paths(const { &[PathParam::read("path")] })),
+            .about(ToolTarget::Paths(const { &[PathParam::read("path")] })),
         }
     }
 }
@@ -68,12 +68,12 @@ impl Tool for ListDirectoryTool {
         let params: ListDirectoryParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        let stamps = Stamps::new(cx.may_be_kept);
+        let stamps = DependencyTracker::new(cx.may_be_kept);
         blocking(move || {
             let mut output = list(&sandbox, &params.path, &budget, &stamps)?;
             if let Some(place) = output.locations.first() {
                 let path = place.path.clone();
-                output.basis = stamps.basis(&sandbox, &params.path, &path, May::Read);
+                output.basis = stamps.basis(&sandbox, &params.path, &path, PermittedBy::Read);
             }
             Ok(output)
         })
@@ -85,7 +85,7 @@ fn list(
     sandbox: &Sandbox,
     path: &str,
     budget: &Budget,
-    stamps: &Stamps,
+    stamps: &DependencyTracker,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(path)?;
     sandbox.check_read(place.path())?;
@@ -149,7 +149,7 @@ fn list(
 }
 
 /// The line of one entry, by what it is itself: no link is followed.
-fn line(dir: &OwnedFd, name: &OsString, path: &Path, stamps: &Stamps) -> String {
+fn line(dir: &OwnedFd, name: &OsString, path: &Path, stamps: &DependencyTracker) -> String {
     let shown = printable(name);
     let Ok(stat) = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
         stamps.spoil();

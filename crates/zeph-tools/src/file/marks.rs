@@ -85,7 +85,7 @@ impl Marks {
 
 /// How something stood at a path; links are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stood {
+pub(crate) enum PathState {
     /// With these marks.
     As(Marks),
     /// The same entry, whatever its times.
@@ -94,7 +94,7 @@ pub(crate) enum Stood {
     Absent,
 }
 
-impl Stood {
+impl PathState {
     /// The same entry as that with these marks.
     pub(crate) fn same(marks: Marks) -> Self {
         Self::Same {

@@ -13,15 +13,15 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::copier::{Copier, into_itself, rename_new, sync_dir, taken};
+use crate::file::copier::{TreeCopier, into_itself, rename_new, sync_dir, taken};
 use crate::file::copy_path::{ENDS, destination};
 use crate::file::delete_path::movable;
 use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::seen::Ledger;
+use crate::file::seen::FileReadGuard;
 use crate::file::{blocking, locks, tree};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -50,7 +50,7 @@ impl MovePathTool {
             )
             .with_aliases(&["rename_path"])
             .with_param_aliases(ENDS)
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const {
                     &[
                         PathParam::write("source").itself().with_contents(),
@@ -73,7 +73,7 @@ impl Tool for MovePathTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = FileReadGuard::of(call, &sandbox);
         blocking(move || relocate(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -83,7 +83,7 @@ fn relocate(
     recorder: &Recorder,
     params: &MovePathParams,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve_entry("source", &params.source)?;
     // An edit of the file at the same time is done before it, or finds nothing.
@@ -149,7 +149,7 @@ fn across(
     to: &Target,
     cancel: &CancellationToken,
 ) -> Result<(), ToolError> {
-    let mut copier = Copier::new(sandbox, cancel, true);
+    let mut copier = TreeCopier::new(sandbox, cancel, true);
     copier.copy(source, to, &mut |_| Ok(()))?;
     clear(sandbox, source, to, &copier)
 }
@@ -159,7 +159,7 @@ fn clear(
     sandbox: &Sandbox,
     source: &Target,
     to: &Target,
-    copier: &Copier<'_>,
+    copier: &TreeCopier<'_>,
 ) -> Result<(), ToolError> {
     // The copy is there: what is left to do is done, cancelled or not.
     let go_on = CancellationToken::new();
@@ -229,7 +229,7 @@ mod tests {
         fs::write(root.join("tree/a"), "old").expect("a file");
         let (from, to) = (target(&sandbox, "tree"), target(&sandbox, "moved"));
         let go_on = CancellationToken::new();
-        let mut copier = Copier::new(&sandbox, &go_on, true);
+        let mut copier = TreeCopier::new(&sandbox, &go_on, true);
         copier.copy(&from, &to, &mut |_| Ok(())).expect("copied");
         fs::write(root.join("tree/a"), "newer").expect("a file");
         let error = clear(&sandbox, &from, &to, &copier).expect_err("changed");

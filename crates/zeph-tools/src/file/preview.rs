@@ -14,7 +14,7 @@ use crate::file::edit::decoded;
 use crate::file::place::Found;
 use crate::file::sandbox::Sandbox;
 use crate::file::splice::{Replacement, splice};
-use crate::preview::{Preview, Previews, basis};
+use crate::preview::{Preview, PreviewProvider, basis};
 
 /// Bytes of a file from which on no diff is made.
 const LARGE: u64 = 1 << 20;
@@ -39,7 +39,7 @@ impl std::fmt::Debug for FilePreviews {
 }
 
 #[async_trait]
-impl Previews for FilePreviews {
+impl PreviewProvider for FilePreviews {
     async fn preview(&self, call: &ToolCall) -> Option<Preview> {
         let text = |name: &str| call.params.get(name)?.as_str().map(str::to_owned);
         let all = call.params.get("replace_all").and_then(Value::as_bool);

@@ -21,9 +21,9 @@ use crate::file::content::{Content, SNIFF, sniff};
 use crate::file::image;
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{Hashing, Ledger};
-use crate::file::witness::{May, Stamps};
-use crate::gate::{About, PathParam};
+use crate::file::seen::{FileReadGuard, HashingReader};
+use crate::file::witness::{DependencyTracker, PermittedBy};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -66,7 +66,7 @@ impl ReadTool {
                 ("filename", "path"),
                 ("file", "path"),
             ])
-            .about(About::Paths(const { &[PathParam::read("path")] })),
+            .about(ToolTarget::Paths(const { &[PathParam::read("path")] })),
         }
     }
 }
@@ -81,14 +81,14 @@ impl Tool for ReadTool {
         let params: ReadParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        let ledger = Ledger::of(call, &sandbox);
+        let ledger = FileReadGuard::of(call, &sandbox);
         let takes_images = cx.takes_images;
-        let stamps = Stamps::new(cx.may_be_kept);
+        let stamps = DependencyTracker::new(cx.may_be_kept);
         blocking(move || {
             let mut output = read(&sandbox, &params, takes_images, &budget, &ledger, &stamps)?;
             if let Some(place) = output.locations.first() {
                 let path = place.path.clone();
-                output.basis = stamps.basis(&sandbox, &params.path, &path, May::Read);
+                output.basis = stamps.basis(&sandbox, &params.path, &path, PermittedBy::Read);
             }
             Ok(output)
         })
@@ -101,8 +101,8 @@ fn read(
     params: &ReadParams,
     takes_images: bool,
     budget: &Budget,
-    ledger: &Ledger,
-    stamps: &Stamps,
+    ledger: &FileReadGuard,
+    stamps: &DependencyTracker,
 ) -> Result<ToolOutput, ToolError> {
     let offset = params.offset.unwrap_or(1);
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
@@ -130,7 +130,7 @@ fn read(
         Content::Image(media) => {
             // Of a content that is no text there is no difference to show: none is kept.
             let whole = Cursor::new(head).chain(file);
-            let mut whole = Hashing::new(whole, u64::MAX, ledger.is_on());
+            let mut whole = HashingReader::new(whole, u64::MAX, ledger.is_on());
             let output =
                 image::answer(place.path(), &shown, media, size, takes_images, &mut whole)?;
             ledger.read(sandbox, &place.target(sandbox)?, &stat, whole);
@@ -151,7 +151,7 @@ fn read(
     }
     let on = ledger.is_on() || stamps.is_on();
     let handle = &file;
-    let mut file = Hashing::new(Cursor::new(head).chain(handle), size, on);
+    let mut file = HashingReader::new(Cursor::new(head).chain(handle), size, on);
     let stream = DecodeReaderBytesBuilder::new()
         .utf8_passthru(true)
         .strip_bom(true)

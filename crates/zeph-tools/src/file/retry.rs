@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use memchr::memmem;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-use crate::file::indentation::Shift;
+use crate::file::indentation::IndentDelta;
 use crate::file::signs::{
     Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs,
 };
@@ -24,7 +24,7 @@ const TIME: Duration = Duration::from_millis(200);
 
 /// What was ignored to find the place; from the first that is tried to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ignored {
+pub(super) enum ToleratedDifference {
     /// How lines end.
     LineEndings,
     /// White space before the end of lines.
@@ -35,7 +35,7 @@ pub(super) enum Ignored {
     Typography,
 }
 
-impl Ignored {
+impl ToleratedDifference {
     /// What a result says of it.
     pub(super) fn said(self) -> &'static str {
         match self {
@@ -57,10 +57,10 @@ pub(super) enum Retried {
         text: Vec<u8>,
         /// The line that it begins on, from 1.
         line: usize,
-        ignored: Ignored,
+        ignored: ToleratedDifference,
     },
     /// Several places, on these lines.
-    Several(Ignored, Vec<usize>),
+    Several(ToleratedDifference, Vec<usize>),
     /// The edit has been made already, at this line.
     Applied(usize),
     /// None.
@@ -139,15 +139,15 @@ fn search(content: &[u8], old: &str, new: &str) -> Retried {
     let flat = |text: &str| plain(solid(text).as_bytes()).into_owned();
     let about_signs = flat(old) == flat(new);
     for ignored in [
-        Ignored::LineEndings,
-        Ignored::TrailingSpace,
-        Ignored::Indentation,
-        Ignored::Typography,
+        ToleratedDifference::LineEndings,
+        ToleratedDifference::TrailingSpace,
+        ToleratedDifference::Indentation,
+        ToleratedDifference::Typography,
     ] {
         match ignored {
-            Ignored::LineEndings => {}
+            ToleratedDifference::LineEndings => {}
             _ if about_space => break,
-            Ignored::Typography if about_signs => break,
+            ToleratedDifference::Typography if about_signs => break,
             _ => {}
         }
         match search.places(ignored).as_slice() {
@@ -169,17 +169,19 @@ impl<'a> Search<'a> {
     }
 
     /// The first places that match when `ignored` is.
-    fn places(&self, ignored: Ignored) -> Vec<Place> {
+    fn places(&self, ignored: ToleratedDifference) -> Vec<Place> {
         let mut places = Vec::new();
         let room = self.old.len() - 1;
         for line in 0..self.lines.len().saturating_sub(room) {
             match (ignored, self.old.as_slice()) {
-                (Ignored::Indentation, _) => {
+                (ToleratedDifference::Indentation, _) => {
                     places.extend(self.shift(line).map(|(_, place)| place));
                 }
-                (Ignored::LineEndings, [_]) => return places,
-                (Ignored::TrailingSpace, [only]) => places.extend(self.before_end(line, only)),
-                (Ignored::Typography, [only]) => self.within(line, only, &mut places),
+                (ToleratedDifference::LineEndings, [_]) => return places,
+                (ToleratedDifference::TrailingSpace, [only]) => {
+                    places.extend(self.before_end(line, only))
+                }
+                (ToleratedDifference::Typography, [only]) => self.within(line, only, &mut places),
                 _ => places.extend(self.across(line, ignored)),
             }
             if places.len() >= MOST_NAMED {
@@ -218,12 +220,14 @@ impl<'a> Search<'a> {
     }
 
     /// Text across several lines: the end of `line`, whole lines, the start of the last one.
-    fn across(&self, line: usize, ignored: Ignored) -> Option<Place> {
+    fn across(&self, line: usize, ignored: ToleratedDifference) -> Option<Place> {
         let seen = |text: &'a [u8]| -> Cow<'a, [u8]> {
             match ignored {
-                Ignored::LineEndings => text.into(),
-                Ignored::TrailingSpace | Ignored::Indentation => trimmed(text).into(),
-                Ignored::Typography => plain(trimmed(text)),
+                ToleratedDifference::LineEndings => text.into(),
+                ToleratedDifference::TrailingSpace | ToleratedDifference::Indentation => {
+                    trimmed(text).into()
+                }
+                ToleratedDifference::Typography => plain(trimmed(text)),
             }
         };
         let (first, rest) = self.old.split_first()?;
@@ -250,12 +254,12 @@ impl<'a> Search<'a> {
         let body = self.body(at);
         let last = last.as_bytes();
         let begins = match ignored {
-            Ignored::Typography => plain(body).starts_with(&plain(last)),
+            ToleratedDifference::Typography => plain(body).starts_with(&plain(last)),
             _ => body.starts_with(last),
         };
         let end = if begins {
             at.start + offset(body, widths(last).count())
-        } else if ignored != Ignored::LineEndings && seen(body) == seen(last) {
+        } else if ignored != ToleratedDifference::LineEndings && seen(body) == seen(last) {
             at.start + trimmed(body).len()
         } else {
             return None;
@@ -264,7 +268,7 @@ impl<'a> Search<'a> {
     }
 
     /// How the lines from `line` on are indented otherwise, if they are the same but for that.
-    fn shift(&self, line: usize) -> Option<(Shift<'a>, Place)> {
+    fn shift(&self, line: usize) -> Option<(IndentDelta<'a>, Place)> {
         let whole = match self.old.as_slice() {
             [whole @ .., ""] if !whole.is_empty() => whole,
             whole => whole,
@@ -281,7 +285,7 @@ impl<'a> Search<'a> {
                 indents.push((here, asked));
             }
         }
-        let shift = Shift::between(&indents)?;
+        let shift = IndentDelta::between(&indents)?;
         let last = lines[whole.len() - 1];
         let end = if whole.len() < self.old.len() {
             lines[whole.len()].start
@@ -294,9 +298,9 @@ impl<'a> Search<'a> {
 
     /// The text that takes the place of `place`; `None` when lines cannot be indented as in the
     /// file.
-    fn replaced(&self, place: Place, ignored: Ignored) -> Option<Retried> {
+    fn replaced(&self, place: Place, ignored: ToleratedDifference) -> Option<Retried> {
         let shift = match ignored {
-            Ignored::Indentation => self.shift(place.line).map(|(shift, _)| shift),
+            ToleratedDifference::Indentation => self.shift(place.line).map(|(shift, _)| shift),
             _ => None,
         };
         let deadline = Some(Instant::now() + TIME);
@@ -325,7 +329,7 @@ impl<'a> Search<'a> {
                 text.extend_from_slice(line);
             } else {
                 match &shift {
-                    None if ignored == Ignored::Typography => {
+                    None if ignored == ToleratedDifference::Typography => {
                         text.extend_from_slice(&with_signs(there, self.old[old], self.new[new]));
                     }
                     None => text.extend_from_slice(line),

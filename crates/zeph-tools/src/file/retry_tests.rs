@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// The content after the edit, and what was ignored.
-fn edited(content: &str, old: &str, new: &str) -> (String, Ignored) {
+fn edited(content: &str, old: &str, new: &str) -> (String, ToleratedDifference) {
     match retry(content.as_bytes(), old, new) {
         Retried::One {
             start,
@@ -25,7 +25,7 @@ fn edited(content: &str, old: &str, new: &str) -> (String, Ignored) {
 /// Proves FILE-22: the retries in their order, and the endings that inserted lines take.
 #[test]
 fn differences_are_ignored_one_after_another() {
-    use Ignored::{Indentation, LineEndings, TrailingSpace, Typography};
+    use ToleratedDifference::{Indentation, LineEndings, TrailingSpace, Typography};
     let check = |content: &str, old: &str, new: &str, expect: &str, ignored| {
         assert_eq!(
             edited(content, old, new),
@@ -140,7 +140,7 @@ fn differences_are_ignored_one_after_another() {
 /// Proves FILE-22: a line of nothing but white space behind what is asked for stays as it is, where it is.
 #[test]
 fn a_blank_line_behind_is_left_alone() {
-    use Ignored::{Indentation, LineEndings, TrailingSpace, Typography};
+    use ToleratedDifference::{Indentation, LineEndings, TrailingSpace, Typography};
     let check = |content: &str, old: &str, new: &str, expect: &str, ignored| {
         assert_eq!(
             edited(content, old, new),
@@ -182,26 +182,26 @@ fn what_is_not_one_place_is_refused() {
         "a\r\nb\r\na\r\nb\r\n",
         "a\nb",
         "x",
-        &several(Ignored::LineEndings, &[1, 3]),
+        &several(ToleratedDifference::LineEndings, &[1, 3]),
     );
     // What comes first decides, also when it says that there are several.
     check(
         "  a\n  b \n  a\n  b\t\n a\n b\n",
         "  a\n  b\n",
         "x",
-        &several(Ignored::TrailingSpace, &[1, 3]),
+        &several(ToleratedDifference::TrailingSpace, &[1, 3]),
     );
     check(
         " a\n  a\n",
         "    a\n",
         "x\n",
-        &several(Ignored::Indentation, &[1, 2]),
+        &several(ToleratedDifference::Indentation, &[1, 2]),
     );
     check(
         "“x” and “x”\n",
         "\"x\"",
         "y",
-        &several(Ignored::Typography, &[1]),
+        &several(ToleratedDifference::Typography, &[1]),
     );
     for (content, old, new) in [
         // Not the same by which the lines are indented.
@@ -287,12 +287,12 @@ fn file(rows: &[Row]) -> String {
 }
 
 /// The lines as a model gives them back.
-fn asked(rows: &[Row], kind: Ignored) -> String {
+fn asked(rows: &[Row], kind: ToleratedDifference) -> String {
     let lines = rows.iter().map(|row| match kind {
-        Ignored::LineEndings => format!("{}{}\n", row.body, row.space),
-        Ignored::TrailingSpace => format!("{}\n", row.body),
-        Ignored::Indentation => format!("    {}\n", row.body),
-        Ignored::Typography => {
+        ToleratedDifference::LineEndings => format!("{}{}\n", row.body, row.space),
+        ToleratedDifference::TrailingSpace => format!("{}\n", row.body),
+        ToleratedDifference::Indentation => format!("    {}\n", row.body),
+        ToleratedDifference::Typography => {
             let plain = plain(row.body.as_bytes()).into_owned();
             format!("{}\n", String::from_utf8(plain).expect("UTF-8"))
         }
@@ -300,12 +300,12 @@ fn asked(rows: &[Row], kind: Ignored) -> String {
     lines.collect()
 }
 
-fn kinds() -> impl Strategy<Value = Ignored> {
+fn kinds() -> impl Strategy<Value = ToleratedDifference> {
     prop_oneof![
-        Just(Ignored::LineEndings),
-        Just(Ignored::TrailingSpace),
-        Just(Ignored::Indentation),
-        Just(Ignored::Typography),
+        Just(ToleratedDifference::LineEndings),
+        Just(ToleratedDifference::TrailingSpace),
+        Just(ToleratedDifference::Indentation),
+        Just(ToleratedDifference::Typography),
     ]
 }
 
@@ -332,7 +332,7 @@ proptest! {
         let content = file(&rows);
         let old = asked(&rows[from..to], kind);
         // Another line in the place of one.
-        let indent = if kind == Ignored::Indentation { "    " } else { "" };
+        let indent = if kind == ToleratedDifference::Indentation { "    " } else { "" };
         let new = [
             asked(&rows[from..at], kind),
             format!("{indent}NEW\n"),

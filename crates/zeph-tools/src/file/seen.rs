@@ -37,7 +37,7 @@ const PORTION: u64 = 8 << 20;
 const MOST_DIFFERENCES: usize = 256;
 
 /// What the conversation of one call has seen. Its methods block.
-pub(super) struct Ledger {
+pub(super) struct FileReadGuard {
     /// `None` where it does not matter what was seen.
     files: Option<Arc<dyn SeenFiles>>,
     conversation: String,
@@ -77,7 +77,7 @@ pub(super) struct Standing<'a> {
 }
 
 /// Reads on behalf of another, and hashes what comes by.
-pub(super) struct Hashing<R> {
+pub(super) struct HashingReader<R> {
     inner: R,
     hash: Sha256,
     kept: Option<Vec<u8>>,
@@ -85,14 +85,14 @@ pub(super) struct Hashing<R> {
     ended: bool,
 }
 
-impl<R> Hashing<R> {
+impl<R> HashingReader<R> {
     /// The digest of all that was read, when that was all and was hashed.
     pub(super) fn digest(&self) -> Option<ContentDigest> {
         (self.on && self.ended).then(|| self.hash.clone().finalize().into())
     }
 }
 
-impl<R: Read> Hashing<R> {
+impl<R: Read> HashingReader<R> {
     /// Hashes what is read from `inner`, if `on`; keeps it when there are no more than about
     /// `size` bytes and these are not too many.
     pub(super) fn new(inner: R, size: u64, on: bool) -> Self {
@@ -107,7 +107,7 @@ impl<R: Read> Hashing<R> {
     }
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.ended |= count == 0 && !buffer.is_empty();
@@ -144,7 +144,7 @@ fn marks(stat: &Stat) -> ContentDigest {
     hash.finalize().into()
 }
 
-impl Ledger {
+impl FileReadGuard {
     /// The ledger of the conversation that `call` belongs to.
     pub(super) fn of(call: &ToolCall, sandbox: &Sandbox) -> Self {
         Self {
@@ -189,7 +189,7 @@ impl Ledger {
         sandbox: &Sandbox,
         target: &Target,
         stat: &Stat,
-        read: Hashing<R>,
+        read: HashingReader<R>,
     ) {
         let Some(files) = &self.files else { return };
         let (digest, content) = if read.ended {
@@ -341,7 +341,7 @@ pub(super) fn digest_of_file(
     path: &Path,
     cancel: &CancellationToken,
 ) -> Result<ContentDigest, ToolError> {
-    let mut file = Hashing::new(file, u64::MAX, true);
+    let mut file = HashingReader::new(file, u64::MAX, true);
     loop {
         let read = io::copy(&mut (&mut file).take(PORTION), &mut io::sink())
             .map_err(|error| ToolError::io("read", path, error))?;

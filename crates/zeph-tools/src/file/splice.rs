@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memmem::Finder;
 
-use crate::file::retry::{Ignored, Retried, retry};
+use crate::file::retry::{Retried, ToleratedDifference, retry};
 
 /// Places that are named when there are several.
 const MOST_NAMED: usize = 20;
@@ -22,13 +22,13 @@ pub(super) struct Replacement<'a> {
 
 /// The new content.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Spliced {
+pub(super) struct EditOutcome {
     /// All of it.
     pub(super) bytes: Vec<u8>,
     /// Where in it the replacements stand: first and last line, from 1, in order.
     pub(super) lines: Vec<(usize, usize)>,
     /// What was ignored to find the place; `None` when the text occurs as it was given.
-    pub(super) ignored: Option<Ignored>,
+    pub(super) ignored: Option<ToleratedDifference>,
 }
 
 /// Why nothing was replaced.
@@ -41,7 +41,7 @@ pub(super) enum Refusal {
     /// `old` occurs on these lines; the first twenty places are named.
     Several(Vec<usize>),
     /// `old` does not occur, and on several lines when that is ignored.
-    Alike(Ignored, Vec<usize>),
+    Alike(ToleratedDifference, Vec<usize>),
     /// `new` stands on this line already, and `old` nowhere besides.
     Applied(usize),
     /// `old` does not occur.
@@ -181,7 +181,7 @@ impl Encoding {
 ///
 /// # Errors
 /// [`Refusal`]; `content` is as it was.
-pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced, Refusal> {
+pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutcome, Refusal> {
     let Replacement { old, new, all } = change;
     if old == new {
         return Err(Refusal::Equal);
@@ -191,7 +191,7 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced,
         if !content.is_empty() {
             return Err(Refusal::EmptyOld);
         }
-        return Ok(Spliced {
+        return Ok(EditOutcome {
             bytes: new.as_bytes().to_vec(),
             lines: vec![(1, last_line(1, new))],
             ignored: None,
@@ -236,7 +236,7 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<Spliced,
         line += inserted.matches('\n').count();
     }
     bytes.extend_from_slice(&content[from..]);
-    Ok(Spliced {
+    Ok(EditOutcome {
         bytes,
         lines,
         ignored: None,
@@ -248,7 +248,7 @@ fn splice_alike(
     content: &[u8],
     encoding: Encoding,
     change: Replacement<'_>,
-) -> Result<Spliced, Refusal> {
+) -> Result<EditOutcome, Refusal> {
     let text = encoding.decode(content).ok_or(Refusal::Absent)?;
     match retry(&text, change.old, change.new) {
         Retried::One {
@@ -261,7 +261,7 @@ fn splice_alike(
             let last = inserted.strip_suffix(b"\n").unwrap_or(&inserted);
             let last = line + memchr::memchr_iter(b'\n', last).count();
             let bytes = [&text[..start], &inserted, &text[end..]].concat();
-            Ok(Spliced {
+            Ok(EditOutcome {
                 bytes: encoding.encode_all(bytes).ok_or(Refusal::Absent)?,
                 lines: vec![(line, last)],
                 ignored: Some(ignored),
@@ -388,7 +388,7 @@ mod tests {
         type Expect = Result<(&'static str, &'static [(usize, usize)]), Refusal>;
         let check = |content: &str, change, expect: Expect| {
             let got = splice(content.as_bytes(), change);
-            let expect = expect.map(|(text, lines)| Spliced {
+            let expect = expect.map(|(text, lines)| EditOutcome {
                 bytes: text.as_bytes().to_vec(),
                 lines: lines.to_vec(),
                 ignored: None,

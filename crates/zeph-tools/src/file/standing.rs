@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::file::place::{Target, open_regular};
 use crate::file::sandbox::Sandbox;
 use crate::file::tree::{self, Node};
-use crate::undo::{Attributes, Change, Fingerprint, Image, Listed, Standing, Step};
+use crate::undo::{Attributes, Change, FileBackup, Fingerprint, Standing, Step, TreeEntry};
 
 /// Bytes of contents that are read to recognize a tree; what is beyond is recognized by size and
 /// time.
@@ -23,14 +23,14 @@ const MOST_DIGESTED: u64 = 64 << 20;
 const MOST_ENTRIES: usize = 20_000;
 
 /// Why something cannot be put on record, or what went wrong.
-pub(super) enum Unfit {
+pub(super) enum RecordError {
     /// It can be done, and not undone.
     Lost(String),
     /// It cannot be done.
     Failed(ToolError),
 }
 
-impl From<ToolError> for Unfit {
+impl From<ToolError> for RecordError {
     fn from(error: ToolError) -> Self {
         Self::Failed(error)
     }
@@ -133,14 +133,19 @@ pub(super) fn stands(target: &Target, expected: &Standing) -> Result<bool, ToolE
 /// The tree at `top`, to recognize it.
 ///
 /// # Errors
-/// [`Unfit::Lost`] for what cannot be recognized again; [`Unfit::Failed`] when cancelled, or the
+/// [`RecordError::Lost`] for what cannot be recognized again; [`RecordError::Failed`] when cancelled, or the
 /// tree cannot be read.
-pub(super) fn listing(top: &Target, cancel: &CancellationToken) -> Result<Vec<Listed>, Unfit> {
+pub(super) fn listing(
+    top: &Target,
+    cancel: &CancellationToken,
+) -> Result<Vec<TreeEntry>, RecordError> {
     let mut listed = Vec::new();
     let mut room = MOST_DIGESTED;
     walk(top, cancel, &mut |node| {
         if listed.len() == MOST_ENTRIES {
-            return Err(Unfit::Lost(format!("more than {MOST_ENTRIES} entries")));
+            return Err(RecordError::Lost(format!(
+                "more than {MOST_ENTRIES} entries"
+            )));
         }
         let standing = match node.kind {
             FileType::Directory => Standing::Directory,
@@ -149,7 +154,7 @@ pub(super) fn listing(top: &Target, cancel: &CancellationToken) -> Result<Vec<Li
             _ => return Err(special(node)),
         };
         let path = node.path.strip_prefix(&top.path).unwrap_or(node.path);
-        listed.push(Listed {
+        listed.push(TreeEntry {
             path: path.to_owned(),
             standing,
         });
@@ -187,28 +192,30 @@ pub(super) fn deletion(
     top: &Target,
     max_bytes: u64,
     cancel: &CancellationToken,
-) -> Result<Change, Unfit> {
+) -> Result<Change, RecordError> {
     let mut total = 0;
     let mut entries = 0;
     // Nothing is read before it is known that all fits.
     walk(top, cancel, &mut |node| {
         entries += 1;
         if entries > MOST_ENTRIES {
-            return Err(Unfit::Lost(format!("more than {MOST_ENTRIES} entries")));
+            return Err(RecordError::Lost(format!(
+                "more than {MOST_ENTRIES} entries"
+            )));
         }
         if node.kind == FileType::RegularFile {
             total += len(node.stat);
         }
         if total > max_bytes {
-            return Err(Unfit::Lost(crate::undo::too_large(max_bytes)));
+            return Err(RecordError::Lost(crate::undo::too_large(max_bytes)));
         }
         Ok(())
     })?;
     let mut change = Change::default();
     walk(top, cancel, &mut |node| {
         let before = match node.kind {
-            FileType::Directory => Image::Directory(attributes(node.stat)),
-            FileType::Symlink => Image::Link(link_text(node.dir, node.name, node.path)?),
+            FileType::Directory => FileBackup::Directory(attributes(node.stat)),
+            FileType::Symlink => FileBackup::Link(link_text(node.dir, node.name, node.path)?),
             FileType::RegularFile => file(node, &mut change.images, max_bytes, sandbox)?,
             _ => return Err(special(node)),
         };
@@ -230,9 +237,9 @@ fn file(
     images: &mut Vec<u8>,
     max_bytes: u64,
     sandbox: &Sandbox,
-) -> Result<Image, Unfit> {
+) -> Result<FileBackup, RecordError> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Unfit::Lost(format!(
+        RecordError::Lost(format!(
             "{} cannot be read: {error}",
             sandbox.shown(node.path)
         ))
@@ -246,17 +253,17 @@ fn file(
         .read_to_end(images)
         .map_err(|error| unreadable(&error))?;
     if images.len() as u64 > max_bytes {
-        return Err(Unfit::Lost(crate::undo::too_large(max_bytes)));
+        return Err(RecordError::Lost(crate::undo::too_large(max_bytes)));
     }
-    Ok(Image::File {
+    Ok(FileBackup::File {
         at,
         fingerprint: of_bytes(&images[at..]),
         attributes: attributes(&stat),
     })
 }
 
-fn special(node: &Node<'_>) -> Unfit {
-    Unfit::Lost(format!(
+fn special(node: &Node<'_>) -> RecordError {
+    RecordError::Lost(format!(
         "{} is no file, link or directory",
         crate::file::sandbox::printable(node.path)
     ))
@@ -266,19 +273,19 @@ fn special(node: &Node<'_>) -> Unfit {
 fn walk(
     top: &Target,
     cancel: &CancellationToken,
-    visit: &mut dyn FnMut(&Node<'_>) -> Result<(), Unfit>,
-) -> Result<(), Unfit> {
+    visit: &mut dyn FnMut(&Node<'_>) -> Result<(), RecordError>,
+) -> Result<(), RecordError> {
     let mut lost = None;
     let scanned = tree::scan(top, cancel, &mut |node| match visit(node) {
         Ok(()) => Ok(()),
-        Err(Unfit::Failed(error)) => Err(error),
-        Err(Unfit::Lost(reason)) => {
+        Err(RecordError::Failed(error)) => Err(error),
+        Err(RecordError::Lost(reason)) => {
             lost = Some(reason);
             Err(ToolError::cancelled())
         }
     });
     match (lost, scanned) {
-        (Some(reason), _) => Err(Unfit::Lost(reason)),
-        (None, scanned) => scanned.map_err(Unfit::Failed),
+        (Some(reason), _) => Err(RecordError::Lost(reason)),
+        (None, scanned) => scanned.map_err(RecordError::Failed),
     }
 }

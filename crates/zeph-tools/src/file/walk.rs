@@ -17,7 +17,7 @@ use crate::file::ignored::{Rules, Verdict};
 use crate::file::place::{LIST, entries_with_types};
 use crate::file::rules;
 use crate::file::sandbox::Sandbox;
-use crate::file::witness::Stamps;
+use crate::file::witness::DependencyTracker;
 
 /// Entries of one directory that a thread takes on at a time.
 const SHARE: usize = 64;
@@ -149,7 +149,7 @@ pub(super) fn walk<V: Visitor>(
     dir: OwnedFd,
     path: &Path,
     budget: &Budget,
-    stamps: &Stamps,
+    stamps: &DependencyTracker,
     visitor: impl Fn() -> V + Sync,
 ) -> Walked {
     let walk = Walk {
@@ -194,7 +194,7 @@ pub(super) fn walk<V: Visitor>(
 struct Walk<'a> {
     sandbox: &'a Sandbox,
     budget: &'a Budget,
-    stamps: &'a Stamps,
+    stamps: &'a DependencyTracker,
     queue: Queue,
 }
 

@@ -16,8 +16,8 @@ use rustix::fs::{AtFlags, CWD, Stat, statat};
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Basis, Witness};
-use crate::file::marks::{Marks, Stood, is_local};
+use crate::cache::{CacheValidity, FreshnessCheck};
+use crate::file::marks::{Marks, PathState, is_local};
 use crate::file::place::Found;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::digest_of_file;
@@ -30,7 +30,7 @@ const MOST_DIGESTED: u64 = 1 << 20;
 
 #[derive(Default)]
 struct State {
-    stood: Vec<(PathBuf, Stood)>,
+    stood: Vec<(PathBuf, PathState)>,
     /// Devices whose file systems are known to be local.
     local: Vec<u64>,
     /// What a single file held, where its marks are not to be trusted.
@@ -40,11 +40,11 @@ struct State {
 }
 
 /// Notes what a tool looks at, while it does. Of no cost where nobody asks for it.
-pub(super) struct Stamps {
+pub(super) struct DependencyTracker {
     notes: Option<(SystemTime, Mutex<State>)>,
 }
 
-impl Stamps {
+impl DependencyTracker {
     /// To be made before anything is looked at.
     pub(super) fn new(on: bool) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Stamps {
             if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
                 state.spoiled = true;
             }
-            state.note(path, Stood::As(marks));
+            state.note(path, PathState::As(marks));
         });
     }
 
@@ -91,21 +91,21 @@ impl Stamps {
                 state.content = digest.filter(|_| small);
                 state.spoiled |= state.content.is_none();
             }
-            state.note(path, Stood::As(marks));
+            state.note(path, PathState::As(marks));
         });
     }
 
     /// The marks of the entry at `path` are shown or compared, not its content; `stat` holds them.
     pub(super) fn entry(&self, path: &Path, stat: &Stat) {
-        self.with(|_, state| state.note(path, Stood::As(Marks::from(stat))));
+        self.with(|_, state| state.note(path, PathState::As(Marks::from(stat))));
     }
 
     /// It matters which entry stands at `path`, or that none does.
     pub(super) fn identity(&self, path: &Path) {
         self.with(
             |_, state| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => state.note(path, Stood::same(Marks::from(&stat))),
-                Err(Errno::NOENT) => state.note(path, Stood::Absent),
+                Ok(stat) => state.note(path, PathState::same(Marks::from(&stat))),
+                Err(Errno::NOENT) => state.note(path, PathState::Absent),
                 Err(_) => state.spoiled = true,
             },
         );
@@ -123,14 +123,14 @@ impl Stamps {
         sandbox: &Arc<Sandbox>,
         given: &str,
         path: &Path,
-        may: May,
-    ) -> Option<Basis> {
+        may: PermittedBy,
+    ) -> Option<CacheValidity> {
         let (_, state) = self.notes?;
         let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if state.spoiled {
             return None;
         }
-        Some(Basis::Files(Arc::new(Evidence {
+        Some(CacheValidity::Files(Arc::new(Evidence {
             sandbox: Arc::clone(sandbox),
             given: given.to_owned(),
             path: path.to_owned(),
@@ -146,7 +146,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
-    fn note(&mut self, path: &Path, stood: Stood) {
+    fn note(&mut self, path: &Path, stood: PathState) {
         if self.stood.len() == MOST {
             self.spoiled = true;
         }
@@ -169,7 +169,7 @@ impl State {
 
 /// Which rule lets a call through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum May {
+pub(super) enum PermittedBy {
     /// The path may be read.
     Read,
     /// The path may be searched.
@@ -181,8 +181,8 @@ struct Evidence {
     sandbox: Arc<Sandbox>,
     given: String,
     path: PathBuf,
-    may: May,
-    stood: Arc<[(PathBuf, Stood)]>,
+    may: PermittedBy,
+    stood: Arc<[(PathBuf, PathState)]>,
     content: Option<ContentDigest>,
 }
 
@@ -196,8 +196,8 @@ impl Evidence {
             return false;
         }
         let may = match self.may {
-            May::Read => self.sandbox.check_read(&self.path),
-            May::Search => self.sandbox.check_search(&self.path),
+            PermittedBy::Read => self.sandbox.check_read(&self.path),
+            PermittedBy::Search => self.sandbox.check_search(&self.path),
         };
         // Opened as a call would: what it refuses is not answered either, and a file system over a
         // network asks its server.
@@ -221,7 +221,7 @@ impl Evidence {
 }
 
 #[async_trait]
-impl Witness for Evidence {
+impl FreshnessCheck for Evidence {
     async fn holds(&self) -> bool {
         let own = Self {
             sandbox: Arc::clone(&self.sandbox),

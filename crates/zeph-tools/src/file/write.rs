@@ -17,9 +17,9 @@ use crate::file::edit::marked;
 use crate::file::journal::Recorder;
 use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{Ledger, Standing};
+use crate::file::seen::{FileReadGuard, Standing};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
@@ -64,7 +64,7 @@ impl WriteTool {
                 ("text", "content"),
                 ("contents", "content"),
             ])
-            .about(About::Paths(const { &[PathParam::write("path")] }))
+            .about(ToolTarget::Paths(const { &[PathParam::write("path")] }))
             .with_content_params(&["content"]),
         }
     }
@@ -81,7 +81,7 @@ impl Tool for WriteTool {
         let sandbox = Arc::clone(&self.sandbox);
         let recorder = Recorder::new(&sandbox, call);
         let cancel = cx.cancel.clone();
-        let ledger = Ledger::of(call, &sandbox).agreed(cx.shown);
+        let ledger = FileReadGuard::of(call, &sandbox).agreed(cx.shown);
         blocking(move || write(&sandbox, &recorder, &params, &cancel, &ledger)).await
     }
 }
@@ -91,7 +91,7 @@ fn write(
     recorder: &Recorder,
     params: &WriteParams,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let place = sandbox.resolve(&params.path)?;
     if params.path.ends_with('/') {
@@ -125,7 +125,7 @@ fn put(
     target: &Target,
     content: &str,
     cancel: &CancellationToken,
-    ledger: &Ledger,
+    ledger: &FileReadGuard,
 ) -> Result<ToolOutput, ToolError> {
     let _held = locks::hold_file(target, cancel)?;
     let existing = target.existing()?;

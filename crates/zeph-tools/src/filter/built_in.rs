@@ -14,13 +14,13 @@ use super::rule::{MatchSpec, Rule};
 pub(super) struct BuiltIn {
     name: &'static str,
     text: &'static str,
-    begins: OnceLock<Begins>,
+    begins: OnceLock<PrefixHint>,
     rule: OnceLock<Option<Arc<Rule>>>,
 }
 
 /// How the commands begin for which a rule is.
 #[derive(Debug)]
-enum Begins {
+enum PrefixHint {
     /// With one of these.
     With(Seq),
     /// That cannot be told by literals.
@@ -58,8 +58,8 @@ impl BuiltIn {
     /// Whether it may be for `command`; what it says no to it is not for.
     pub(super) fn may_be_for(&self, command: &str) -> bool {
         match self.begins.get_or_init(|| begins(self.text)) {
-            Begins::Anyhow => true,
-            Begins::With(literals) => literals.literals().is_none_or(|literals| {
+            PrefixHint::Anyhow => true,
+            PrefixHint::With(literals) => literals.literals().is_none_or(|literals| {
                 literals
                     .iter()
                     .any(|literal| command.as_bytes().starts_with(literal.as_bytes()))
@@ -81,19 +81,19 @@ impl BuiltIn {
 }
 
 /// How commands begin that the rule in `text` is for, as far as its `match` line says.
-fn begins(text: &str) -> Begins {
+fn begins(text: &str) -> PrefixHint {
     let line = text.lines().find(|line| line.starts_with("match ="));
     let matches = line.and_then(|line| toml::from_str::<MatchLine>(line).ok());
     let Some(pattern) = matches.and_then(|line| line.matches.pattern()) else {
-        return Begins::Anyhow;
+        return PrefixHint::Anyhow;
     };
     let Ok(hir) = Parser::new().parse(&pattern) else {
-        return Begins::Anyhow;
+        return PrefixHint::Anyhow;
     };
     if !hir.properties().look_set_prefix().contains(Look::Start) {
-        return Begins::Anyhow;
+        return PrefixHint::Anyhow;
     }
-    Begins::With(Extractor::new().extract(&hir))
+    PrefixHint::With(Extractor::new().extract(&hir))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Command output filter pipeline.
 //!
-//! [`FilterPipeline::start`] finds the rule by the command. [`FilterRun::push`] takes the text piece by piece:
-//! sanitize → lines → strategies and fact guard. [`FilterRun::finish`] takes the exit
+//! [`FilterPipeline::start`] finds the rule by the command. [`FilterStream::push`] takes the text piece by piece:
+//! sanitize → lines → strategies and fact guard. [`FilterStream::finish`] takes the exit
 //! code, selects one of the rule's two chains, restores missing facts, and measures. Memory is bounded
 //! regardless of the length of the output.
 
@@ -9,18 +9,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::command::Subject;
-use super::habits::Habits;
+use super::habits::RuleFeedback;
 use super::metrics::FilterMetrics;
 use super::rule::Rule;
 use super::rulebook::RuleBook;
-use super::run::{FilterRun, NO_RULE};
+use super::run::{FilterStream, NO_RULE};
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
 pub struct FilterPipeline {
     book: RuleBook,
     metrics: Arc<FilterMetrics>,
-    habits: Mutex<Habits>,
+    habits: Mutex<RuleFeedback>,
     off: bool,
 }
 
@@ -121,21 +121,21 @@ impl FilterPipeline {
         }
     }
 
-    fn habits(&self) -> MutexGuard<'_, Habits> {
+    fn habits(&self) -> MutexGuard<'_, RuleFeedback> {
         self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins with the output of `command`, of which at most `max_chars` characters are read.
     #[must_use]
-    pub fn start(&self, command: &str, max_chars: usize) -> FilterRun {
-        FilterRun::new(self.plan(command), max_chars, Arc::clone(&self.metrics))
+    pub fn start(&self, command: &str, max_chars: usize) -> FilterStream {
+        FilterStream::new(self.plan(command), max_chars, Arc::clone(&self.metrics))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::confidence::FilterConfidence;
-    use super::super::filtered::Filtered;
+    use super::super::filtered::FilteredOutput;
     use super::super::load::parse_rules;
     use super::*;
 
@@ -145,7 +145,7 @@ mod tests {
         FilterPipeline::new(RuleBook::new(rules))
     }
 
-    fn run(filters: &FilterPipeline, printed: &str, exit_code: i32) -> Filtered {
+    fn run(filters: &FilterPipeline, printed: &str, exit_code: i32) -> FilteredOutput {
         let mut run = filters.start("build", 50_000);
         run.push(printed);
         run.finish(Some(exit_code))
@@ -157,7 +157,7 @@ mod tests {
         max_chars: usize,
         printed: &str,
         bytes: usize,
-    ) -> Filtered {
+    ) -> FilteredOutput {
         let mut run = filters.start("unheard-of", max_chars);
         let mut rest = printed;
         while !rest.is_empty() {

@@ -5,7 +5,7 @@ use super::notice::LeftOut;
 
 /// The filtered output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filtered {
+pub struct FilteredOutput {
     /// The text, without the notice; no line break at its end.
     pub text: String,
     /// The rule that was used.
@@ -24,7 +24,7 @@ pub struct Filtered {
     pub max_bytes: u64,
 }
 
-impl Filtered {
+impl FilteredOutput {
     /// Makes the text with its notice no longer than the output.
     pub(super) fn shorten(&mut self) {
         let notice = self.left_out.as_ref();

@@ -2,7 +2,7 @@
 
 use super::confidence::FilterConfidence;
 use super::kept::Kept;
-use super::line::{Block, End, Line, Sink, Whole};
+use super::line::{Block, ExitInfo, Line, RawLines, Sink};
 use super::strategy::{Strategy as _, Template};
 
 /// When lines are grouped.
@@ -55,7 +55,7 @@ impl Fit {
     }
 
     /// Adds whole lines, if it does not group.
-    pub(super) fn keep_whole(&mut self, whole: Whole<'_>) {
+    pub(super) fn keep_whole(&mut self, whole: RawLines<'_>) {
         self.kept.keep_whole(whole);
     }
 
@@ -74,7 +74,7 @@ impl Fit {
     }
 
     /// The lines, grouped if they are too many and enough of them are alike.
-    pub(super) fn choose(mut self, end: End, grouping: Grouping) -> Fitted {
+    pub(super) fn choose(mut self, end: ExitInfo, grouping: Grouping) -> Fitted {
         let cut = self.is_cut();
         let wanted = cut || grouping.from.is_some_and(|from| self.lines >= from);
         let grouped = self.grouped.take().filter(|_| wanted);

@@ -13,7 +13,7 @@ const MOST: usize = 1_000;
 
 /// What a session did with filtered outputs.
 #[derive(Debug, Default)]
-pub(super) struct Habits {
+pub(super) struct RuleFeedback {
     last: Option<Last>,
     /// The rules whose raw outputs are stored, by reference.
     stored: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ struct Last {
     at: Instant,
 }
 
-impl Habits {
+impl RuleFeedback {
     /// A command is about to run. The rule that it is the second run for, if it is one.
     pub(super) fn run(&mut self, command: &str, now: Instant) -> Option<String> {
         let last = self.last.take()?;
@@ -87,7 +87,7 @@ mod tests {
     fn a_second_run_within_a_minute_counts() {
         let start = Instant::now();
         let check = |command: &str, seconds, acted, expect: Option<&str>| {
-            let mut habits = Habits::default();
+            let mut habits = RuleFeedback::default();
             habits.filtered("cargo test", "cargo-test", None, start);
             if acted {
                 habits.acted();
@@ -105,7 +105,7 @@ mod tests {
     /// Proves OUT-12.
     #[test]
     fn asking_for_the_raw_output_counts_once() {
-        let mut habits = Habits::default();
+        let mut habits = RuleFeedback::default();
         habits.filtered(
             "cargo test",
             "cargo-test",

@@ -6,11 +6,11 @@ use memchr::{memchr_iter, memrchr};
 
 use crate::blocks::is_ascii;
 
-use super::line::{Block, Line, Sink, Span, Whole};
+use super::line::{Block, Line, RawLines, Sink, Span};
 
 /// A line of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KeptLine {
+pub(super) struct OutputLine {
     /// The line of the raw text that it is, or where it belongs.
     pub(super) number: u64,
     pub(super) text: String,
@@ -23,23 +23,23 @@ pub(super) struct KeptLine {
 pub(super) struct Kept {
     /// The most characters, line breaks included.
     budget: usize,
-    head: Zone,
+    head: Segment,
     head_full: bool,
-    tail: Zone,
+    tail: Segment,
     /// Whether lines between head and tail are gone, or a part of one.
     cut: bool,
-    late: Late,
+    late: TailBacklog,
 }
 
 /// Whole lines behind those of the tail: only the last ones of them will be read.
 #[derive(Debug, Default)]
-struct Late {
+struct TailBacklog {
     text: String,
     /// Where runs of lines end whose numbers follow one another, and the number behind each.
     ends: Vec<(usize, u64)>,
 }
 
-impl Late {
+impl TailBacklog {
     /// Adds so many whole lines, each with its line break but the last one.
     fn push(&mut self, text: &str, first: u64, lines: u64) {
         self.text.push_str(text);
@@ -70,7 +70,7 @@ const MOST_RUNS: usize = 4096;
 
 /// Lines that follow one another.
 #[derive(Debug, Default)]
-struct Zone {
+struct Segment {
     /// Their texts; what is before `start` is gone.
     text: String,
     start: usize,
@@ -86,7 +86,7 @@ struct Meta {
     ours: bool,
 }
 
-impl Zone {
+impl Segment {
     fn push(&mut self, number: u64, text: &str, chars: usize, ours: bool) {
         self.text.push_str(text);
         self.chars += chars + 1;
@@ -121,11 +121,11 @@ impl Zone {
         shrunk
     }
 
-    fn drain_into(self, lines: &mut Vec<KeptLine>) {
+    fn drain_into(self, lines: &mut Vec<OutputLine>) {
         let mut at = self.start;
         for line in self.lines {
             let end = at + line.bytes as usize;
-            lines.push(KeptLine {
+            lines.push(OutputLine {
                 number: line.number,
                 text: self.text[at..end].to_owned(),
                 ours: line.ours,
@@ -140,11 +140,11 @@ impl Kept {
     pub(super) fn new(budget: usize) -> Self {
         Self {
             budget,
-            head: Zone::default(),
+            head: Segment::default(),
             head_full: false,
-            tail: Zone::default(),
+            tail: Segment::default(),
             cut: false,
-            late: Late::default(),
+            late: TailBacklog::default(),
         }
     }
 
@@ -194,7 +194,7 @@ impl Kept {
     }
 
     /// Adds whole lines, in the same way as others.
-    pub(super) fn keep_whole(&mut self, whole: Whole<'_>) {
+    pub(super) fn keep_whole(&mut self, whole: RawLines<'_>) {
         if self.cut && self.head_full {
             let text = whole.text.strip_suffix('\n').unwrap_or(whole.text);
             self.late.push(text, whole.first, whole.lines);
@@ -247,7 +247,7 @@ impl Kept {
         self.keep_last(Block::new(&text, &spans));
         text.clear();
         ends.clear();
-        self.late = Late { text, ends };
+        self.late = TailBacklog { text, ends };
     }
 
     /// Keeps the last ones of many lines, where something is cut already.
@@ -289,7 +289,7 @@ impl Kept {
     }
 
     /// The lines, in the order in which they were handed on.
-    pub(super) fn into_lines(mut self) -> Vec<KeptLine> {
+    pub(super) fn into_lines(mut self) -> Vec<OutputLine> {
         self.look_at_late();
         let mut lines = Vec::with_capacity(self.head.lines.len() + self.tail.lines.len());
         self.head.drain_into(&mut lines);
@@ -368,7 +368,7 @@ fn clip(text: &str, chars: usize, longest: usize) -> String {
 }
 
 /// Puts the lines `back` (ascending) where they belong: each after the last line that precedes it.
-pub(super) fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
+pub(super) fn insert(lines: &mut Vec<OutputLine>, back: Vec<OutputLine>) {
     let old = std::mem::take(lines);
     let mut back = back.into_iter().peekable();
     for line in old {
@@ -381,7 +381,7 @@ pub(super) fn insert(lines: &mut Vec<KeptLine>, back: Vec<KeptLine>) {
 }
 
 /// The text of the lines.
-pub(super) fn joined(lines: &[KeptLine]) -> String {
+pub(super) fn joined(lines: &[OutputLine]) -> String {
     let length = lines.iter().map(|line| line.text.len() + 1).sum();
     let mut text = String::with_capacity(length);
     for (index, line) in lines.iter().enumerate() {
@@ -465,7 +465,7 @@ mod tests {
                 }
                 let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
                 if *way == 1 {
-                    kept.keep_whole(Whole {
+                    kept.keep_whole(RawLines {
                         text: &text,
                         first,
                         lines: lines.len() as u64,

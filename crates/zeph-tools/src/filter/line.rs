@@ -12,12 +12,12 @@ pub struct Line<'t> {
 }
 
 /// What takes lines as they come.
-pub(super) trait Take {
+pub(super) trait LineSink {
     /// The next lines.
     fn block(&mut self, block: Block<'_>);
 
     /// The next lines, if it needs not look at each; returns whether it took them.
-    fn whole(&mut self, whole: Whole<'_>) -> bool {
+    fn whole(&mut self, whole: RawLines<'_>) -> bool {
         let _ = whole;
         false
     }
@@ -29,9 +29,9 @@ pub(super) trait Take {
 }
 
 /// Takes them one by one.
-pub(super) struct OneByOne<'f, F>(pub(super) &'f mut F);
+pub(super) struct LineAdapter<'f, F>(pub(super) &'f mut F);
 
-impl<F: FnMut(Line<'_>)> Take for OneByOne<'_, F> {
+impl<F: FnMut(Line<'_>)> LineSink for LineAdapter<'_, F> {
     fn block(&mut self, block: Block<'_>) {
         block.lines().for_each(&mut self.0);
     }
@@ -48,7 +48,7 @@ pub(super) struct Block<'t> {
 
 /// Whole lines of which no blank ones follow one another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Whole<'t> {
+pub(super) struct RawLines<'t> {
     /// Each of them ends with a line break.
     pub(super) text: &'t str,
     /// The number of the first one.
@@ -133,14 +133,14 @@ pub trait Sink {
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct End {
+pub struct ExitInfo {
     /// Its exit code; `None` where it is not known, or a signal ended the command.
     pub exit_code: Option<i32>,
     /// The lines that it printed.
     pub lines: u64,
 }
 
-impl End {
+impl ExitInfo {
     /// Whether it is known to have failed.
     #[must_use]
     pub fn failed(self) -> bool {

@@ -1,6 +1,6 @@
 //! The line that says what was left out, and how to read it.
 
-use super::kept::KeptLine;
+use super::kept::OutputLine;
 use crate::overflow::{OverflowRef, elided};
 
 /// What was left out of an output.
@@ -19,7 +19,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// What is missing of an output of `of` lines, of which those `kept` (by number, in any order) are read;
     /// the last one is number `last`.
-    pub(super) fn new(lines: &[KeptLine], of: u64, last: u64) -> Option<Self> {
+    pub(super) fn new(lines: &[OutputLine], of: u64, last: u64) -> Option<Self> {
         let mut numbers: Vec<u64> = lines
             .iter()
             .filter(|line| !line.ours)
@@ -70,7 +70,7 @@ impl LeftOut {
 }
 
 /// The byte of the text at which the line begins that follows the gap before line `after`.
-fn place(lines: &[KeptLine], after: u64) -> usize {
+fn place(lines: &[OutputLine], after: u64) -> usize {
     let mut bytes = 0;
     for line in lines {
         if !line.ours && line.number > after {
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn the_longest_gap_is_named() {
         let check = |kept: &[u64], of, expect: Option<(u64, (u64, u64))>| {
-            let lines: Vec<KeptLine> = kept
+            let lines: Vec<OutputLine> = kept
                 .iter()
-                .map(|number| KeptLine {
+                .map(|number| OutputLine {
                     number: *number,
                     text: String::new(),
                     ours: false,

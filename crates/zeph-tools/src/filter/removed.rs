@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kept::KeptLine;
+use super::kept::OutputLine;
 use super::line::{Held, Line};
 use super::strategy::{Mask, shape as form_of};
 
@@ -55,8 +55,8 @@ impl Removed {
     }
 
     /// The first line of each form with its count, in order.
-    pub(super) fn report(&self) -> Vec<KeptLine> {
-        let line = |form: &Form| KeptLine {
+    pub(super) fn report(&self) -> Vec<OutputLine> {
+        let line = |form: &Form| OutputLine {
             number: form.first.number,
             text: match form.count {
                 1 => form.first.text.clone(),
@@ -64,10 +64,10 @@ impl Removed {
             },
             ours: form.count > 1,
         };
-        let mut lines: Vec<KeptLine> = self.forms.values().map(line).collect();
+        let mut lines: Vec<OutputLine> = self.forms.values().map(line).collect();
         lines.sort_by_key(|line| line.number);
         if self.others > 0 {
-            lines.push(KeptLine {
+            lines.push(OutputLine {
                 number: self.last,
                 text: format!("[{} lines of other forms]", self.others),
                 ours: true,

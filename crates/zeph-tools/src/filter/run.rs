@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::binary::{self, Sniffer};
 use super::confidence::FilterConfidence;
 use super::engine::Plan;
-use super::facts::Guard;
-use super::filtered::{Filtered, no_longer_than};
+use super::facts::FactGuard;
+use super::filtered::{FilteredOutput, no_longer_than};
 use super::fit::{Fit, Fitted, Grouping};
-use super::kept::{Kept, KeptLine, insert, joined};
-use super::line::{Block, End, Line, Sink as _, Take, Whole};
+use super::kept::{Kept, OutputLine, insert, joined};
+use super::line::{Block, ExitInfo, Line, LineSink, RawLines, Sink as _};
 use super::metrics::FilterMetrics;
 use super::notice::LeftOut;
 use super::removed::Removed;
@@ -18,7 +18,7 @@ use super::strategy::Chain;
 use crate::secrets::Piece;
 
 /// A run of the filter pipeline over the output of one command.
-pub struct FilterRun {
+pub struct FilterStream {
     sanitizer: Sanitizer,
     sniffer: Sniffer,
     lines: Lines,
@@ -32,7 +32,7 @@ struct Lines {
     main: Option<Branch>,
     on_failure: Option<Branch>,
     plain: Fit,
-    guard: Guard,
+    guard: FactGuard,
     /// The forms of the lines, for a rule that removes all of them.
     removed: Removed,
     count: u64,
@@ -69,7 +69,7 @@ enum Source {
     Chosen(Chosen),
 }
 
-impl FilterRun {
+impl FilterStream {
     /// Follows `plan`; the result has at most `max_chars` characters.
     #[must_use]
     pub fn new(plan: Plan, max_chars: usize, metrics: Arc<FilterMetrics>) -> Self {
@@ -99,7 +99,7 @@ impl FilterRun {
                 main,
                 on_failure,
                 plain: Fit::new(max_chars, edge),
-                guard: Guard::default(),
+                guard: FactGuard::default(),
                 removed: Removed::default(),
                 count: 0,
                 blank: 0,
@@ -136,7 +136,7 @@ impl FilterRun {
 
     /// Ends the output. `exit_code`: the exit code of the command, if it is known.
     #[must_use]
-    pub fn finish(mut self, exit_code: Option<i32>) -> Filtered {
+    pub fn finish(mut self, exit_code: Option<i32>) -> FilteredOutput {
         let Self {
             sanitizer,
             sniffer,
@@ -156,7 +156,7 @@ impl FilterRun {
     }
 }
 
-impl Take for Lines {
+impl LineSink for Lines {
     fn block(&mut self, block: Block<'_>) {
         self.count += block.spans().len() as u64;
         self.last = block.spans().last().map_or(self.last, |span| span.number);
@@ -174,7 +174,7 @@ impl Take for Lines {
         }
     }
 
-    fn whole(&mut self, whole: Whole<'_>) -> bool {
+    fn whole(&mut self, whole: RawLines<'_>) -> bool {
         self.count += whole.lines;
         self.blank += whole.blank;
         self.last = whole.first + whole.lines - 1;
@@ -221,18 +221,18 @@ impl Lines {
     }
 
     /// The result for binary output: a report instead of the data, and the text around it.
-    fn binary(mut self, report: &str) -> Filtered {
+    fn binary(mut self, report: &str) -> FilteredOutput {
         let plain = std::mem::replace(&mut self.plain, Fit::new(0, None));
         let lines = plain.verbatim().kept.into_lines();
-        let is_text = |line: &&KeptLine| binary::is_text(&line.text);
+        let is_text = |line: &&OutputLine| binary::is_text(&line.text);
         let before = lines.iter().take_while(is_text).take(MAX_AROUND).count();
-        let words = |line: &&KeptLine| line.text.len() >= MIN_AROUND || line.text.is_empty();
+        let words = |line: &&OutputLine| line.text.len() >= MIN_AROUND || line.text.is_empty();
         let rest = lines[before..].iter().rev();
         let after = rest.take_while(is_text).take_while(words);
         let after = after.take(MAX_AROUND).count();
         let mut kept = Kept::new(self.max_chars);
-        let keep = |kept: &mut Kept, lines: &[KeptLine]| {
-            for KeptLine { number, text, .. } in lines {
+        let keep = |kept: &mut Kept, lines: &[OutputLine]| {
+            for OutputLine { number, text, .. } in lines {
                 let number = *number;
                 kept.keep(Line { number, text });
             }
@@ -257,8 +257,8 @@ impl Lines {
         filtered
     }
 
-    fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> Filtered {
-        let end = End {
+    fn finish(mut self, exit_code: Option<i32>, overwritten: bool) -> FilteredOutput {
+        let end = ExitInfo {
             exit_code,
             lines: self.count,
         };
@@ -316,7 +316,7 @@ impl Lines {
 
     /// The lines of `kept` with the missing facts, and whether facts were restored or could not be noted. If a rule
     /// removed every line, the lines state the forms of the removed ones. `is_cut`: the whole text is too long to be shown.
-    fn guarded(&self, mut kept: Kept, is_cut: bool) -> (bool, Vec<KeptLine>) {
+    fn guarded(&self, mut kept: Kept, is_cut: bool) -> (bool, Vec<OutputLine>) {
         let chars = kept.chars();
         let mut lines = kept.into_lines();
         let is_report = lines.iter().all(|line| is_blank(&line.text)) && !self.removed.is_empty();
@@ -331,7 +331,7 @@ impl Lines {
         };
         if is_cut {
             // Head and tail contain parts of long lines that the guard adds whole.
-            let length = |lines: &[KeptLine]| -> usize {
+            let length = |lines: &[OutputLine]| -> usize {
                 lines.iter().map(|line| line.text.len() + 1).sum()
             };
             let mut total = length(&lines) + length(&back) + SHORT_NOTICE;
@@ -349,10 +349,10 @@ impl Lines {
     fn ended(
         self,
         confidence: FilterConfidence,
-        lines: Vec<KeptLine>,
+        lines: Vec<OutputLine>,
         source: Source,
         overwritten: bool,
-    ) -> Filtered {
+    ) -> FilteredOutput {
         let mut text = joined(&lines);
         let mut lines = lines;
         let mut confidence = confidence;
@@ -386,7 +386,7 @@ impl Lines {
             true => None,
             false => LeftOut::new(&lines, of, self.last),
         };
-        let filtered = Filtered {
+        let filtered = FilteredOutput {
             rule: match &self.plan {
                 Plan::Rule(rule) => Some(rule.name.clone()),
                 Plan::Unknown | Plan::InFull if grouped => Some(NO_RULE.to_owned()),

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::{FilterConfidence, FilterPipeline, Filtered, RuleBook};
+use super::{FilterConfidence, FilterPipeline, FilteredOutput, RuleBook};
 
 /// The result for `printed` by `command`.
-fn filter(command: &str, printed: &str, max_chars: usize) -> Filtered {
+fn filter(command: &str, printed: &str, max_chars: usize) -> FilteredOutput {
     let mut run = FilterPipeline::default().start(command, max_chars);
     run.push(printed);
     run.finish(Some(0))
@@ -285,7 +285,7 @@ fn of_bytes(
     bytes: &[u8],
     max_chars: usize,
     code: Option<i32>,
-) -> (Filtered, usize) {
+) -> (FilteredOutput, usize) {
     let mut run = filters.start(command, max_chars);
     let mut decoder = crate::shell::capture::Decoder::default();
     for piece in bytes.chunks(1000) {

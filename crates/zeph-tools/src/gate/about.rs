@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Which parameters of a tool say what a call is about; rules are compared with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum About {
+pub enum ToolTarget {
     /// A command for the shell.
     Command {
         /// The parameter with the command.

@@ -55,7 +55,7 @@ pub struct CommandPart {
 
 /// What a command says by its text alone, wherever links lead.
 #[derive(Debug, Default)]
-pub struct ReadCommand {
+pub struct ParsedCommand {
     /// The text.
     pub text: String,
     /// Where it starts; absolute.
@@ -75,13 +75,13 @@ pub struct ReadCommand {
     pub(super) whole: Text,
     /// Every word that it names.
     #[cfg(feature = "shell")]
-    pub(crate) named: Vec<crate::shell::policy::Named>,
+    pub(crate) named: Vec<crate::shell::policy::NamedWord>,
 }
 
 /// A command of a call, for one decision.
 #[derive(Debug)]
 pub struct CommandSubject {
-    read: Arc<ReadCommand>,
+    read: Arc<ParsedCommand>,
     /// Where it starts as it was given, where it was.
     pub cwd: Option<String>,
     /// What redirections write to, wherever that may be.
@@ -89,7 +89,7 @@ pub struct CommandSubject {
 }
 
 impl CommandSubject {
-    pub(super) fn new(read: Arc<ReadCommand>, cwd: Option<&str>) -> Self {
+    pub(super) fn new(read: Arc<ParsedCommand>, cwd: Option<&str>) -> Self {
         let write = |(given, path): &(String, PathBuf)| {
             SubjectPath::new(given, PathRole::Write, path.clone())
         };
@@ -102,15 +102,15 @@ impl CommandSubject {
 }
 
 impl Deref for CommandSubject {
-    type Target = ReadCommand;
+    type Target = ParsedCommand;
 
-    fn deref(&self) -> &ReadCommand {
+    fn deref(&self) -> &ParsedCommand {
         &self.read
     }
 }
 
-impl ReadCommand {
-    fn new(text: &str, start: PathBuf, home: Option<&Path>, last: &LastRead) -> Self {
+impl ParsedCommand {
+    fn new(text: &str, start: PathBuf, home: Option<&Path>, last: &ParsedCommandCache) -> Self {
         let mut read = Self {
             text: text.to_owned(),
             whole: Text::of(text.trim()),
@@ -123,14 +123,14 @@ impl ReadCommand {
     }
 
     #[cfg(feature = "shell")]
-    fn fill(&mut self, last: &LastRead) {
+    fn fill(&mut self, last: &ParsedCommandCache) {
         let parsed = last.parsed(&self.text);
         crate::shell::parts::read(self, &parsed, self.home.clone());
     }
 
     /// Without the shell there is no parser: nothing is known of a command.
     #[cfg(not(feature = "shell"))]
-    fn fill(&mut self, _last: &LastRead) {
+    fn fill(&mut self, _last: &ParsedCommandCache) {
         self.unknown = Some("commands are not read in this build".to_owned());
     }
 }
@@ -138,15 +138,20 @@ impl ReadCommand {
 /// The command that was read last on the way of a call: several gates look at the same, and what it says
 /// depends on nothing but what is compared here. Where its paths lead each gate asks for itself.
 #[derive(Debug, Default)]
-pub(crate) struct LastRead {
-    read: Mutex<Option<Arc<ReadCommand>>>,
+pub(crate) struct ParsedCommandCache {
+    read: Mutex<Option<Arc<ParsedCommand>>>,
     #[cfg(feature = "shell")]
     parsed: Mutex<Option<Arc<Parsed>>>,
 }
 
-impl LastRead {
+impl ParsedCommandCache {
     /// The command `text` that starts in `start`, read now or before.
-    pub(super) fn read(&self, text: &str, start: PathBuf, home: Option<&Path>) -> Arc<ReadCommand> {
+    pub(super) fn read(
+        &self,
+        text: &str,
+        start: PathBuf,
+        home: Option<&Path>,
+    ) -> Arc<ParsedCommand> {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = &*last
             && read.text == text
@@ -155,7 +160,7 @@ impl LastRead {
         {
             return Arc::clone(read);
         }
-        let read = Arc::new(ReadCommand::new(text, start, home, self));
+        let read = Arc::new(ParsedCommand::new(text, start, home, self));
         *last = Some(Arc::clone(&read));
         read
     }
@@ -190,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_command_is_read_again_unless_it_is_the_very_same() {
-        let last = LastRead::default();
+        let last = ParsedCommandCache::default();
         let read = |text: &str, start: &str, home: Option<&str>| {
             last.read(text, start.into(), home.map(Path::new))
         };

@@ -36,7 +36,7 @@ pub enum Piece {
 
 /// What decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By<'r> {
+pub enum DecidedBy<'r> {
     /// A rule that matches.
     Rule(&'r Rule),
     /// A rule of which it cannot be known whether it matches.
@@ -59,13 +59,13 @@ pub enum By<'r> {
 
 /// What was decided about a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judged<'r> {
+pub struct PieceDecision<'r> {
     /// The piece.
     pub piece: Piece,
     /// What becomes of it.
     pub effect: Effect,
     /// What decided.
-    pub by: By<'r>,
+    pub by: DecidedBy<'r>,
 }
 
 /// What was decided about a call.
@@ -74,19 +74,19 @@ pub struct Decision<'r> {
     /// What becomes of it.
     pub effect: Effect,
     /// What decided.
-    pub by: By<'r>,
+    pub by: DecidedBy<'r>,
     /// The piece that decided, when one did.
     pub piece: Piece,
     /// What was decided about each piece, in the order of the call.
-    pub pieces: Vec<Judged<'r>>,
+    pub pieces: Vec<PieceDecision<'r>>,
 }
 
 impl<'r> Decision<'r> {
     /// The rule that decided, or the first one that allowed something.
     #[must_use]
     pub fn rule(&self) -> Option<&'r Rule> {
-        let of = |by: By<'r>| match by {
-            By::Rule(rule) | By::Perhaps(rule) => Some(rule),
+        let of = |by: DecidedBy<'r>| match by {
+            DecidedBy::Rule(rule) | DecidedBy::Perhaps(rule) => Some(rule),
             _ => None,
         };
         of(self.by).or_else(|| {
@@ -119,36 +119,36 @@ impl<'r> Decision<'r> {
             _ => format!(" (`{what}`)"),
         };
         match self.by {
-            By::Rule(rule) => format!(
+            DecidedBy::Rule(rule) => format!(
                 "the rule `{}` of {} ({}) says {}{about}",
                 rule.written.pattern,
                 rule.origin.key,
                 rule.origin,
                 rule.action().as_str()
             ),
-            By::Perhaps(rule) => format!(
+            DecidedBy::Perhaps(rule) => format!(
                 "whether the rule `{}` of {} ({}), which says {}, is about it cannot be known before it runs{about}",
                 rule.written.pattern,
                 rule.origin.key,
                 rule.origin,
                 rule.action().as_str()
             ),
-            By::NoRule => format!("no rule of tools.permissions is about it{about}"),
-            By::Unknown => {
+            DecidedBy::NoRule => format!("no rule of tools.permissions is about it{about}"),
+            DecidedBy::Unknown => {
                 let unknown = subject.command.as_ref().and_then(|command| command.unknown.as_deref());
                 match unknown {
                     Some(unknown) => format!("it cannot all be known before it runs: {unknown}"),
                     None => "where it writes cannot be known before it runs".to_owned(),
                 }
             }
-            By::Trust(TrustLevel::Untrusted) => {
+            DecidedBy::Trust(TrustLevel::Untrusted) => {
                 "it is made for something that is not trusted, and is no safe look at this machine".to_owned()
             }
-            By::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
-            By::Mode(Mode::Plan) if self.effect == Effect::Deny => {
+            DecidedBy::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
+            DecidedBy::Mode(Mode::Plan) if self.effect == Effect::Deny => {
                 "the session is in plan mode, where only read-only tools run; the user can switch with --mode ask".to_owned()
             }
-            By::Mode(_) | By::Nature | By::Autonomous | By::Remembered => {
+            DecidedBy::Mode(_) | DecidedBy::Nature | DecidedBy::Autonomous | DecidedBy::Remembered => {
                 let nature = &subject.nature;
                 match self.piece {
                     Piece::Redirection(_) | Piece::UnknownWrite => format!("it writes{about}"),
@@ -167,19 +167,19 @@ impl<'r> Decision<'r> {
     #[must_use]
     pub fn would_allow(&self, subject: &CallSubject<'_>) -> Vec<(String, String)> {
         if self.effect != Effect::Ask
-            || matches!(self.by, By::Trust(_))
+            || matches!(self.by, DecidedBy::Trust(_))
             || self.pieces.iter().any(no_rule_allows)
         {
             return Vec::new();
         }
         // A rule about the whole command yields to rules in front of it that decide every part.
-        let whole = |judged: &Judged<'_>| {
+        let whole = |judged: &PieceDecision<'_>| {
             judged.piece == Piece::Whole
                 && judged.effect == Effect::Ask
                 && subject.command.is_some()
         };
         let all_parts = self.pieces.iter().any(whole);
-        let is_part = |judged: &Judged<'_>| matches!(judged.piece, Piece::Part(_));
+        let is_part = |judged: &PieceDecision<'_>| matches!(judged.piece, Piece::Part(_));
         let asked = self.pieces.iter().filter(|judged| {
             !whole(judged) && (judged.effect == Effect::Ask || (all_parts && is_part(judged)))
         });
@@ -197,8 +197,8 @@ impl<'r> Decision<'r> {
 }
 
 /// Whether a piece is asked about whatever rules there are.
-fn no_rule_allows(judged: &Judged<'_>) -> bool {
-    judged.effect == Effect::Ask && matches!(judged.by, By::Perhaps(_) | By::Unknown)
+fn no_rule_allows(judged: &PieceDecision<'_>) -> bool {
+    judged.effect == Effect::Ask && matches!(judged.by, DecidedBy::Perhaps(_) | DecidedBy::Unknown)
 }
 
 impl Piece {

@@ -5,29 +5,29 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
-use super::places::{Entry, Places};
+use super::places::{Entry, PathResolver};
 
 /// Places that remember where they led. Made anew for each decision: links may change between two.
 #[derive(Debug)]
-pub struct Followed<'p> {
-    places: &'p Places,
-    known: RefCell<HashMap<PathBuf, Option<Lead>>>,
+pub struct CachedPathResolver<'p> {
+    places: &'p PathResolver,
+    known: RefCell<HashMap<PathBuf, Option<ResolvedPath>>>,
     /// The first path, where no link is on the way to it.
     plain: OnceCell<Option<PathBuf>>,
 }
 
 /// Where a path leads.
 #[derive(Debug, Clone)]
-struct Lead {
+struct ResolvedPath {
     path: PathBuf,
     /// Whether nothing is there for sure, so that nothing is below it either.
     missing: bool,
 }
 
-impl<'p> Followed<'p> {
+impl<'p> CachedPathResolver<'p> {
     /// Nothing has been looked up yet.
     #[must_use]
-    pub fn new(places: &'p Places) -> Self {
+    pub fn new(places: &'p PathResolver) -> Self {
         Self {
             places,
             known: RefCell::default(),
@@ -35,15 +35,15 @@ impl<'p> Followed<'p> {
         }
     }
 
-    /// What [`Places::leads_to`] says.
+    /// What [`PathResolver::leads_to`] says.
     pub(super) fn leads_to(&self, path: &Path) -> Option<PathBuf> {
-        if Places::is_too_long(path) {
+        if PathResolver::is_too_long(path) {
             return None;
         }
         Some(self.lead(path)?.path)
     }
 
-    /// What [`Places::lies_at`] says.
+    /// What [`PathResolver::lies_at`] says.
     pub(super) fn lies_at(&self, path: &Path) -> Option<PathBuf> {
         match (path.parent(), path.components().next_back()) {
             (Some(parent), Some(Component::Normal(name))) => {
@@ -53,14 +53,14 @@ impl<'p> Followed<'p> {
         }
     }
 
-    fn lead(&self, path: &Path) -> Option<Lead> {
+    fn lead(&self, path: &Path) -> Option<ResolvedPath> {
         let Some(plain) = self.plain.get() else {
             // One path alone is best followed as a whole; what several share is worth remembering.
             let real = self.places.existing(path);
             let plain = real.clone().filter(|real| real == path);
             self.plain.get_or_init(|| plain);
             return match real {
-                Some(path) => Some(Lead {
+                Some(path) => Some(ResolvedPath {
                     path,
                     missing: false,
                 }),
@@ -71,7 +71,7 @@ impl<'p> Followed<'p> {
             .as_deref()
             .is_some_and(|plain| plain.starts_with(path))
         {
-            return Some(Lead {
+            return Some(ResolvedPath {
                 path: path.components().collect(),
                 missing: false,
             });
@@ -87,7 +87,7 @@ impl<'p> Followed<'p> {
     }
 
     /// A name in a directory that is known takes one look; everything else is followed as a whole.
-    fn look(&self, path: &Path) -> Option<Lead> {
+    fn look(&self, path: &Path) -> Option<ResolvedPath> {
         let (Some(above), Some(Component::Normal(name))) =
             (path.parent(), path.components().next_back())
         else {
@@ -101,25 +101,25 @@ impl<'p> Followed<'p> {
         };
         match entry {
             Entry::Link => self.follow(path),
-            entry => Some(Lead {
+            entry => Some(ResolvedPath {
                 path: path_there,
                 missing: entry == Entry::Missing,
             }),
         }
     }
 
-    fn follow(&self, path: &Path) -> Option<Lead> {
-        Some(Lead {
+    fn follow(&self, path: &Path) -> Option<ResolvedPath> {
+        Some(ResolvedPath {
             path: self.places.leads_to(path)?,
             missing: false,
         })
     }
 }
 
-impl Deref for Followed<'_> {
-    type Target = Places;
+impl Deref for CachedPathResolver<'_> {
+    type Target = PathResolver;
 
-    fn deref(&self) -> &Places {
+    fn deref(&self) -> &PathResolver {
         self.places
     }
 }
@@ -164,7 +164,7 @@ mod tests {
             ),
         ) {
             let places = places(TREE);
-            let followed = Followed::new(&places);
+            let followed = CachedPathResolver::new(&places);
             for path in paths {
                 let path = Path::new("/w/p").join(path.join("/"));
                 prop_assert_eq!(followed.leads_to(&path), places.leads_to(&path), "{:?}", path);
@@ -189,8 +189,8 @@ mod tests {
         symlink("loop", root.join("loop")).unwrap();
         symlink("/", root.join("root")).unwrap();
         std::fs::set_permissions(root.join("shut"), PermissionsExt::from_mode(0o000)).unwrap();
-        let places = Places::new(root, None, &[]);
-        let followed = Followed::new(&places);
+        let places = PathResolver::new(root, None, &[]);
+        let followed = CachedPathResolver::new(&places);
         let paths = [
             "",
             "a",

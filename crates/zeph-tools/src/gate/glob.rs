@@ -139,7 +139,7 @@ pub(super) struct Glob {
 
 /// How a [`HOLE`] in the text counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holes {
+enum GapMode {
     /// The glob must match whatever comes in its place.
     Whatever,
     /// It is enough if something could come in its place.
@@ -199,16 +199,16 @@ impl Glob {
         match (self.last, text.symbols.last()) {
             (Some(_), None) => false,
             (Some(wanted), Some(last)) if *last != wanted => false,
-            _ => self.run(&text.symbols, Holes::Whatever),
+            _ => self.run(&text.symbols, GapMode::Whatever),
         }
     }
 
     /// Whether it could match the text once its holes are filled.
     pub(super) fn may_match(&self, text: &Text) -> bool {
-        self.needs & !text.could_hold == 0 && self.run(&text.symbols, Holes::Something)
+        self.needs & !text.could_hold == 0 && self.run(&text.symbols, GapMode::Something)
     }
 
-    fn run(&self, text: &[Symbol], holes: Holes) -> bool {
+    fn run(&self, text: &[Symbol], holes: GapMode) -> bool {
         let end = self.tokens.len();
         let words = end / 64 + 1;
         let mut here = Places::NONE;
@@ -221,14 +221,14 @@ impl Glob {
                 while word != 0 {
                     let at = number * 64 + word.trailing_zeros() as usize;
                     word &= word - 1;
-                    if *symbol == HOLE && holes == Holes::Something {
+                    if *symbol == HOLE && holes == GapMode::Something {
                         self.anywhere_from(&mut next, at);
                         any = true;
                         break;
                     }
                     any |= self.step(&mut next, at, *symbol);
                 }
-                if any && *symbol == HOLE && holes == Holes::Something {
+                if any && *symbol == HOLE && holes == GapMode::Something {
                     break;
                 }
             }

@@ -43,17 +43,17 @@ pub(crate) mod symbols {
     pub(crate) use super::glob::{BLANK, HOLE, Symbol, Text, fold};
 }
 
-pub use about::{About, PathParam, PathRole};
-pub use command::{CommandPart, CommandSubject, PartKind, ReadCommand};
-pub use decision::{By, Decision, Effect, Judged, Piece};
-pub use followed::Followed;
+pub use about::{PathParam, PathRole, ToolTarget};
+pub use command::{CommandPart, CommandSubject, ParsedCommand, PartKind};
+pub use decision::{DecidedBy, Decision, Effect, Piece, PieceDecision};
+pub use followed::CachedPathResolver;
 pub use limits::CallLimits;
-pub use offer::{Offer, ShownPiece};
+pub use offer::{ApprovalOptions, ShownPiece};
 pub use pattern::{PatternError, PatternKind};
-pub use permissions::{Circumstances, decide};
-pub use places::{Disk, Places};
+pub use permissions::{PermissionContext, decide};
+pub use places::{FileSystem, PathResolver};
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
-pub(crate) use policy::{Mention, Mentions};
-pub use remembered::{Grant, Proposal, propose};
+pub(crate) use policy::{Mention, ReferencedPaths};
+pub use remembered::{ApprovalProposal, Grant, propose};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
 pub use subject::{CallSubject, SubjectPath, subject_of};

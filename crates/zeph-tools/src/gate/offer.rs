@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::command::PartKind;
-use super::decision::{By, Decision, Effect, Piece};
+use super::decision::{DecidedBy, Decision, Effect, Piece};
 use super::path_pattern::{escape, rooted};
-use super::pattern::{Pattern, PatternKind, Reach};
-use super::places::Places;
-use super::remembered::{Grant, Proposal, covers, propose};
+use super::pattern::{Pattern, PatternKind, PatternScope};
+use super::places::PathResolver;
+use super::remembered::{ApprovalProposal, Grant, covers, propose};
 use super::subject::{CallSubject, subject_of};
 use crate::call::ToolCall;
 use crate::def::ToolDef;
@@ -63,59 +63,59 @@ pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<S
         .collect()
 }
 
-fn said(effect: Effect, by: By<'_>) -> String {
+fn said(effect: Effect, by: DecidedBy<'_>) -> String {
     let verdict = match effect {
         Effect::Allow => "allowed",
         Effect::Ask => "asked",
         Effect::Deny => "denied",
     };
     match by {
-        By::Rule(rule) => format!(
+        DecidedBy::Rule(rule) => format!(
             "{verdict} by the rule `{}` ({})",
             rule.written.pattern, rule.origin
         ),
-        By::Perhaps(rule) => format!(
+        DecidedBy::Perhaps(rule) => format!(
             "{verdict}: the rule `{}` ({}) may be about it",
             rule.written.pattern, rule.origin
         ),
-        By::Remembered => "allowed before".to_owned(),
-        By::Mode(_) if effect == Effect::Allow => format!("{verdict} by the mode"),
+        DecidedBy::Remembered => "allowed before".to_owned(),
+        DecidedBy::Mode(_) if effect == Effect::Allow => format!("{verdict} by the mode"),
         _ => verdict.to_owned(),
     }
 }
 
 /// What a question offers beside "once", and the means to change it.
 #[derive(Clone, Default)]
-pub struct Offer {
+pub struct ApprovalOptions {
     /// What it is.
-    pub proposal: Proposal,
+    pub proposal: ApprovalProposal,
     /// The directory of the project that rules can be kept for; `None` where none can be kept.
     pub project: Option<PathBuf>,
-    about: Option<Arc<AskedCall>>,
+    about: Option<Arc<PendingCall>>,
 }
 
 /// A call that is asked about.
-struct AskedCall {
+struct PendingCall {
     call: ToolCall,
     def: ToolDef,
-    places: Arc<Places>,
+    places: Arc<PathResolver>,
     asked: Vec<Piece>,
 }
 
-impl Offer {
+impl ApprovalOptions {
     /// What to offer for `call`, about which `decision` was made.
     #[must_use]
     pub fn new(
         subject: &CallSubject<'_>,
         decision: &Decision<'_>,
         (call, def): (&ToolCall, &ToolDef),
-        places: &Arc<Places>,
+        places: &Arc<PathResolver>,
     ) -> Self {
         let proposal = propose(subject, decision);
-        let about = matches!(proposal, Proposal::Grants(_)).then(|| {
+        let about = matches!(proposal, ApprovalProposal::Grants(_)).then(|| {
             let asked = decision.pieces.iter();
             let asked = asked.filter(|judged| judged.effect == Effect::Ask);
-            Arc::new(AskedCall {
+            Arc::new(PendingCall {
                 call: call.clone(),
                 def: def.clone(),
                 places: Arc::clone(places),
@@ -133,7 +133,7 @@ impl Offer {
     #[must_use]
     pub fn nothing(why: &str) -> Self {
         Self {
-            proposal: Proposal::Nothing {
+            proposal: ApprovalProposal::Nothing {
                 why: why.to_owned(),
             },
             ..Self::default()
@@ -153,7 +153,7 @@ impl Offer {
     /// Why it cannot be: it is no pattern, or leaves out what the call does.
     pub fn edited(&self, at: usize, pattern: &str) -> Result<Grant, String> {
         let none = || "there is nothing to edit".to_owned();
-        let (Some(about), Proposal::Grants(grants)) = (&self.about, &self.proposal) else {
+        let (Some(about), ApprovalProposal::Grants(grants)) = (&self.about, &self.proposal) else {
             return Err(none());
         };
         let offered = grants.get(at).ok_or_else(none)?;
@@ -185,13 +185,13 @@ impl Offer {
 }
 
 /// A pattern that means the same wherever the program is started.
-fn settled(kind: PatternKind, pattern: &str, places: &Places) -> Result<String, String> {
+fn settled(kind: PatternKind, pattern: &str, places: &PathResolver) -> Result<String, String> {
     let compiled = Pattern::new(kind, pattern, places).map_err(|error| error.to_string())?;
     if kind != PatternKind::Path || compiled.is_catch_all() {
         return Ok(pattern.to_owned());
     }
     let (whole, reach) = rooted(pattern, places).map_err(|error| error.to_string())?;
-    if reach != Reach::Relative {
+    if reach != PatternScope::Relative {
         return Ok(whole);
     }
     let Some(cwd) = places.real_cwd().to_str() else {
@@ -200,16 +200,16 @@ fn settled(kind: PatternKind, pattern: &str, places: &Places) -> Result<String, 
     Ok(format!("{}/{whole}", escape(cwd.trim_end_matches('/'))))
 }
 
-impl fmt::Debug for Offer {
+impl fmt::Debug for ApprovalOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Offer").field(&self.proposal).finish()
     }
 }
 
-impl PartialEq for Offer {
+impl PartialEq for ApprovalOptions {
     fn eq(&self, other: &Self) -> bool {
         (&self.proposal, &self.project) == (&other.proposal, &other.project)
     }
 }
 
-impl Eq for Offer {}
+impl Eq for ApprovalOptions {}

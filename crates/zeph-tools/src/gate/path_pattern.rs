@@ -3,14 +3,17 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::glob::{Bound, Class, Glob, Token};
-use super::pattern::{PatternError, Reach, escaped, fault, finished, literal};
-use super::places::Places;
+use super::pattern::{PatternError, PatternScope, escaped, fault, finished, literal};
+use super::places::PathResolver;
 
 /// The most alternatives that the braces of a pattern make.
 const MOST_ALTERNATIVES: usize = 64;
 
 /// The globs of a pattern, and what they are about.
-pub(super) fn compile(text: &str, places: &Places) -> Result<(Vec<Glob>, Reach), PatternError> {
+pub(super) fn compile(
+    text: &str,
+    places: &PathResolver,
+) -> Result<(Vec<Glob>, PatternScope), PatternError> {
     let (whole, reach) = rooted(text, places)?;
     // A directory with all that is in it.
     let whole = match whole.strip_suffix('/') {
@@ -20,7 +23,7 @@ pub(super) fn compile(text: &str, places: &Places) -> Result<(Vec<Glob>, Reach),
         _ => whole,
     };
     let mut forms = vec![whole];
-    if reach == Reach::Absolute
+    if reach == PatternScope::Absolute
         && let Some(real) = real_form(&forms[0], places)
     {
         forms.push(real);
@@ -36,7 +39,10 @@ pub(super) fn compile(text: &str, places: &Places) -> Result<(Vec<Glob>, Reach),
 }
 
 /// The pattern without what it begins with, and what it is about then.
-pub(super) fn rooted(text: &str, places: &Places) -> Result<(String, Reach), PatternError> {
+pub(super) fn rooted(
+    text: &str,
+    places: &PathResolver,
+) -> Result<(String, PatternScope), PatternError> {
     if let Some(rest) = text.strip_prefix('~') {
         if !rest.is_empty() && !rest.starts_with('/') {
             return fault("`~` stands for your own home alone");
@@ -45,13 +51,13 @@ pub(super) fn rooted(text: &str, places: &Places) -> Result<(String, Reach), Pat
             return fault("there is no home directory for `~`");
         };
         let home = escape(home.trim_end_matches('/'));
-        return Ok((format!("{home}{rest}"), Reach::Absolute));
+        return Ok((format!("{home}{rest}"), PatternScope::Absolute));
     }
     if text.starts_with('/') {
-        return Ok((text.to_owned(), Reach::Absolute));
+        return Ok((text.to_owned(), PatternScope::Absolute));
     }
     if text.starts_with("**") {
-        return Ok((text.to_owned(), Reach::Any));
+        return Ok((text.to_owned(), PatternScope::Any));
     }
     let mut rest = text;
     let mut above = places.real_cwd();
@@ -71,13 +77,13 @@ pub(super) fn rooted(text: &str, places: &Places) -> Result<(String, Reach), Pat
         return fault("it has a `..` behind a name, which no real path has");
     }
     if !climbed {
-        return Ok((rest.to_owned(), Reach::Relative));
+        return Ok((rest.to_owned(), PatternScope::Relative));
     }
     let Some(above) = above.to_str() else {
         return fault("the directory above is no UTF-8");
     };
     let above = escape(above.trim_end_matches('/'));
-    Ok((format!("{above}/{rest}"), Reach::Absolute))
+    Ok((format!("{above}/{rest}"), PatternScope::Absolute))
 }
 
 /// A path as a pattern that matches it alone.
@@ -94,7 +100,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// The pattern with the directory that it begins with as it really lies, where that is another.
-fn real_form(text: &str, places: &Places) -> Option<String> {
+fn real_form(text: &str, places: &PathResolver) -> Option<String> {
     let plain = |part: &Component<'_>| match part {
         Component::Normal(name) => name
             .to_str()

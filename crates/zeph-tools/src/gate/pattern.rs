@@ -11,7 +11,7 @@
 
 use super::glob::{BLANK, Bound, Glob, Symbol, Text, Token, fold};
 use super::path_pattern;
-use super::places::Places;
+use super::places::PathResolver;
 
 /// The most characters of a pattern.
 pub const MOST_CHARACTERS: usize = 512;
@@ -42,12 +42,12 @@ pub enum PatternKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     globs: Vec<Glob>,
-    reach: Reach,
+    reach: PatternScope,
 }
 
 /// Which texts the globs are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum PatternScope {
     /// All there are: the pattern matches them without being looked at.
     Everything,
     /// The text of a command, the arguments, a URL; a path of whatever form.
@@ -63,7 +63,7 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn new(kind: PatternKind, text: &str, places: &Places) -> Result<Self, PatternError> {
+    pub fn new(kind: PatternKind, text: &str, places: &PathResolver) -> Result<Self, PatternError> {
         if text.trim().is_empty() {
             return fault("it is empty; `*` matches everything");
         }
@@ -85,17 +85,17 @@ impl Pattern {
         if matches!(text, "*" | "**") || (kind == PatternKind::Path && text == "**/*") {
             return Ok(Self {
                 globs: Vec::new(),
-                reach: Reach::Everything,
+                reach: PatternScope::Everything,
             });
         }
         match kind {
             PatternKind::Command | PatternKind::Text => Ok(Self {
                 globs: vec![command(text, u32::from(' '))?],
-                reach: Reach::Any,
+                reach: PatternScope::Any,
             }),
             PatternKind::Url => Ok(Self {
                 globs: url(text)?,
-                reach: Reach::Any,
+                reach: PatternScope::Any,
             }),
             PatternKind::Path => {
                 let (globs, reach) = path_pattern::compile(text, places)?;
@@ -109,7 +109,7 @@ impl Pattern {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn of_words(text: &str, places: &Places) -> Result<Self, PatternError> {
+    pub(super) fn of_words(text: &str, places: &PathResolver) -> Result<Self, PatternError> {
         let mut pattern = Self::new(PatternKind::Command, text, places)?;
         if !pattern.is_catch_all() {
             pattern.globs = vec![command(text, BLANK)?];
@@ -120,11 +120,11 @@ impl Pattern {
     /// Whether it matches everything without being looked at.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
-        self.reach == Reach::Everything
+        self.reach == PatternScope::Everything
     }
 
     /// What it is about.
-    pub(super) fn reach(&self) -> Reach {
+    pub(super) fn reach(&self) -> PatternScope {
         self.reach
     }
 

@@ -12,7 +12,7 @@
 
 use super::about::PathRole;
 use super::command::CommandSubject;
-use super::decision::{By, Decision, Effect, Judged, Piece};
+use super::decision::{DecidedBy, Decision, Effect, Piece, PieceDecision};
 use super::rule::{Action, Fit, Rule, RuleSet, ToolRules};
 use super::subject::CallSubject;
 use crate::call::Phase;
@@ -25,7 +25,7 @@ const WRITE: &str = "write";
 
 /// What holds when a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Circumstances {
+pub struct PermissionContext {
     /// How freely the agent acts.
     pub mode: Mode,
     /// How far the origin of the call is trusted.
@@ -39,7 +39,7 @@ pub struct Circumstances {
 pub fn decide<'r>(
     subject: &CallSubject<'_>,
     rules: &'r RuleSet,
-    given: Circumstances,
+    given: PermissionContext,
 ) -> Decision<'r> {
     let own = rules.of(subject.tool);
     let judge = Judge {
@@ -55,12 +55,13 @@ pub fn decide<'r>(
         piece,
         pieces: pieces.clone(),
     };
-    let find = |wanted: &dyn Fn(&Judged<'_>) -> bool| pieces.iter().find(|judged| wanted(judged));
+    let find =
+        |wanted: &dyn Fn(&PieceDecision<'_>) -> bool| pieces.iter().find(|judged| wanted(judged));
     if let Some(judged) = find(&|judged| judged.effect == Effect::Deny) {
         return decided(Effect::Deny, judged.by, judged.piece);
     }
     if given.mode == Mode::Plan && !subject.nature.read_only && !is_own_state(&subject.nature) {
-        return decided(Effect::Deny, By::Mode(Mode::Plan), Piece::Whole);
+        return decided(Effect::Deny, DecidedBy::Mode(Mode::Plan), Piece::Whole);
     }
     if let Some(judged) = find(&is_perhaps_denied) {
         // Nobody is there who could say that it is not denied.
@@ -71,28 +72,30 @@ pub fn decide<'r>(
         return decided(effect, judged.by, judged.piece);
     }
     let asked = if !given.trust.allows(&subject.nature) {
-        Some((By::Trust(given.trust), Piece::Whole))
+        Some((DecidedBy::Trust(given.trust), Piece::Whole))
     } else {
         // What a rule says is told before what only no rule allows.
-        let by_rule = |judged: &Judged<'_>| matches!(judged.by, By::Rule(_) | By::Perhaps(_));
+        let by_rule = |judged: &PieceDecision<'_>| {
+            matches!(judged.by, DecidedBy::Rule(_) | DecidedBy::Perhaps(_))
+        };
         find(&|judged| judged.effect == Effect::Ask && by_rule(judged))
             .or_else(|| find(&|judged| judged.effect == Effect::Ask))
             .map(|judged| (judged.by, judged.piece))
     };
     match asked {
         Some(_) if given.phase == Phase::Autonomous => {
-            decided(Effect::Allow, By::Autonomous, Piece::Whole)
+            decided(Effect::Allow, DecidedBy::Autonomous, Piece::Whole)
         }
         Some((by, piece)) => decided(Effect::Ask, by, piece),
         None => {
-            let first = pieces.first().map_or(By::Nature, |judged| judged.by);
+            let first = pieces.first().map_or(DecidedBy::Nature, |judged| judged.by);
             decided(Effect::Allow, first, Piece::Whole)
         }
     }
 }
 
-fn is_perhaps_denied(judged: &Judged<'_>) -> bool {
-    matches!(judged.by, By::Perhaps(rule) if rule.action() == Action::Deny)
+fn is_perhaps_denied(judged: &PieceDecision<'_>) -> bool {
+    matches!(judged.by, DecidedBy::Perhaps(rule) if rule.action() == Action::Deny)
 }
 
 /// Whether a tool changes nothing but the session's own state.
@@ -104,7 +107,7 @@ struct Judge<'a, 'r> {
     subject: &'a CallSubject<'a>,
     own: Option<&'r ToolRules>,
     write: Option<&'r ToolRules>,
-    given: Circumstances,
+    given: PermissionContext,
 }
 
 /// What the rules of a tool say about a piece, and at which place in the list.
@@ -113,7 +116,7 @@ struct Found<'r> {
 }
 
 impl<'r> Judge<'_, 'r> {
-    fn pieces(&self) -> Vec<Judged<'r>> {
+    fn pieces(&self) -> Vec<PieceDecision<'r>> {
         let subject = self.subject;
         if let Some(command) = &subject.command {
             return self.command(command);
@@ -132,7 +135,7 @@ impl<'r> Judge<'_, 'r> {
         vec![self.judged(Piece::Whole, found)]
     }
 
-    fn paths(&self) -> Vec<Judged<'r>> {
+    fn paths(&self) -> Vec<PieceDecision<'r>> {
         let places = self.subject.places();
         let paths = self.subject.paths.iter().enumerate();
         paths
@@ -146,7 +149,7 @@ impl<'r> Judge<'_, 'r> {
             .collect()
     }
 
-    fn command(&self, command: &CommandSubject) -> Vec<Judged<'r>> {
+    fn command(&self, command: &CommandSubject) -> Vec<PieceDecision<'r>> {
         let mut pieces = Vec::with_capacity(command.parts.len() + command.writes.len() + 1);
         // The first place in the list that no part was decided before.
         let mut open = Some(0);
@@ -179,10 +182,10 @@ impl<'r> Judge<'_, 'r> {
             pieces.push(self.written(Piece::UnknownWrite, found, || false));
         }
         if command.unknown.is_some() && self.given.mode != Mode::Full {
-            pieces.push(Judged {
+            pieces.push(PieceDecision {
                 piece: Piece::Whole,
                 effect: Effect::Ask,
-                by: By::Unknown,
+                by: DecidedBy::Unknown,
             });
         } else if pieces.is_empty() {
             pieces.push(self.judged(Piece::Whole, Found { rule: None }));
@@ -192,7 +195,11 @@ impl<'r> Judge<'_, 'r> {
 
     /// What deny and ask rules say about the command as it is written. They yield to rules that
     /// stand before them and decided every part; an allow rule is about parts alone.
-    fn whole(&self, command: &CommandSubject, decided_by: Option<usize>) -> Option<Judged<'r>> {
+    fn whole(
+        &self,
+        command: &CommandSubject,
+        decided_by: Option<usize>,
+    ) -> Option<PieceDecision<'r>> {
         let mut held = None;
         for (at, rule) in self.own?.rules.iter().enumerate() {
             if rule.action() == Action::Allow || rule.fits_text(&command.whole) != Fit::Yes {
@@ -217,36 +224,41 @@ impl<'r> Judge<'_, 'r> {
             _ if self.given.mode == Mode::Full => return None,
             _ => Effect::Ask,
         };
-        Some(Judged {
+        Some(PieceDecision {
             piece: Piece::Whole,
             effect,
-            by: By::Rule(rule),
+            by: DecidedBy::Rule(rule),
         })
     }
 
-    fn judged(&self, piece: Piece, found: Found<'r>) -> Judged<'r> {
+    fn judged(&self, piece: Piece, found: Found<'r>) -> PieceDecision<'r> {
         let (effect, by) = match found.by_rule(self.given.mode) {
             Some(decided) => decided,
             None => self.unmatched(),
         };
-        Judged { piece, effect, by }
+        PieceDecision { piece, effect, by }
     }
 
-    fn written(&self, piece: Piece, found: Found<'r>, inside: impl Fn() -> bool) -> Judged<'r> {
+    fn written(
+        &self,
+        piece: Piece,
+        found: Found<'r>,
+        inside: impl Fn() -> bool,
+    ) -> PieceDecision<'r> {
         let mode = self.given.mode;
         let (effect, by) = match found.by_rule(mode) {
             Some(decided) => decided,
             None if mode == Mode::Full || (mode == Mode::AutoEdit && inside()) => {
-                (Effect::Allow, By::Mode(mode))
+                (Effect::Allow, DecidedBy::Mode(mode))
             }
-            None if piece == Piece::UnknownWrite => (Effect::Ask, By::Unknown),
-            None => (Effect::Ask, By::Mode(mode)),
+            None if piece == Piece::UnknownWrite => (Effect::Ask, DecidedBy::Unknown),
+            None => (Effect::Ask, DecidedBy::Mode(mode)),
         };
-        Judged { piece, effect, by }
+        PieceDecision { piece, effect, by }
     }
 
     /// By the nature of the tool and the mode, where no rule matches.
-    fn unmatched(&self) -> (Effect, By<'r>) {
+    fn unmatched(&self) -> (Effect, DecidedBy<'r>) {
         let nature = &self.subject.nature;
         let mode = self.given.mode;
         // A tool that says of itself that it only reads, and is not believed, has a high risk.
@@ -255,26 +267,26 @@ impl<'r> Judge<'_, 'r> {
         let listed = self.own.is_some_and(|own| own.listed);
         let edits_files = !nature.open_world && nature.risk <= Risk::Medium;
         match mode {
-            Mode::Full => (Effect::Allow, By::Mode(mode)),
-            Mode::AutoEdit if harmless => (Effect::Allow, By::Nature),
-            Mode::AutoEdit if edits_files => (Effect::Allow, By::Mode(mode)),
-            _ if listed => (Effect::Ask, By::NoRule),
-            _ if harmless => (Effect::Allow, By::Nature),
-            _ => (Effect::Ask, By::Mode(mode)),
+            Mode::Full => (Effect::Allow, DecidedBy::Mode(mode)),
+            Mode::AutoEdit if harmless => (Effect::Allow, DecidedBy::Nature),
+            Mode::AutoEdit if edits_files => (Effect::Allow, DecidedBy::Mode(mode)),
+            _ if listed => (Effect::Ask, DecidedBy::NoRule),
+            _ if harmless => (Effect::Allow, DecidedBy::Nature),
+            _ => (Effect::Ask, DecidedBy::Mode(mode)),
         }
     }
 }
 
 impl<'r> Found<'r> {
-    fn by_rule(&self, mode: Mode) -> Option<(Effect, By<'r>)> {
+    fn by_rule(&self, mode: Mode) -> Option<(Effect, DecidedBy<'r>)> {
         let (_, rule, fit) = self.rule?;
         Some(match (rule.action(), fit) {
-            (Action::Allow, _) => (Effect::Allow, By::Rule(rule)),
-            (Action::Deny, Fit::Yes) => (Effect::Deny, By::Rule(rule)),
-            (Action::Deny, _) => (Effect::Ask, By::Perhaps(rule)),
-            (Action::Ask, _) if mode == Mode::Full => (Effect::Allow, By::Mode(mode)),
-            (Action::Ask, Fit::Yes) => (Effect::Ask, By::Rule(rule)),
-            (Action::Ask, _) => (Effect::Ask, By::Perhaps(rule)),
+            (Action::Allow, _) => (Effect::Allow, DecidedBy::Rule(rule)),
+            (Action::Deny, Fit::Yes) => (Effect::Deny, DecidedBy::Rule(rule)),
+            (Action::Deny, _) => (Effect::Ask, DecidedBy::Perhaps(rule)),
+            (Action::Ask, _) if mode == Mode::Full => (Effect::Allow, DecidedBy::Mode(mode)),
+            (Action::Ask, Fit::Yes) => (Effect::Ask, DecidedBy::Rule(rule)),
+            (Action::Ask, _) => (Effect::Ask, DecidedBy::Perhaps(rule)),
         })
     }
 }

@@ -9,7 +9,7 @@ const MOST_LINKS: u32 = 40;
 const LONGEST_PATH: usize = 4096;
 
 /// What is asked of the file system; a table in tests.
-pub trait Disk: Send + Sync {
+pub trait FileSystem: Send + Sync {
     /// The real path of what exists at `path` (absolute).
     fn real(&self, path: &Path) -> Option<PathBuf>;
     /// The text of the link at `path`, if it is one.
@@ -20,15 +20,15 @@ pub trait Disk: Send + Sync {
     fn entry(&self, path: &Path) -> Entry;
     /// Whether a directory is there.
     fn is_directory(&self, path: &Path) -> bool;
-    /// Whether something is at a path relative to `directory`, as [`Disk::is_there`] says, to be asked often.
-    fn inside<'d>(&'d self, directory: &Path) -> Inside<'d> {
+    /// Whether something is at a path relative to `directory`, as [`FileSystem::is_there`] says, to be asked often.
+    fn inside<'d>(&'d self, directory: &Path) -> ExistsFn<'d> {
         let directory = directory.to_owned();
         Box::new(move |name| self.is_there(&directory.join(name)))
     }
 }
 
 /// Whether something is at a path relative to a directory.
-pub type Inside<'d> = Box<dyn Fn(&str) -> bool + 'd>;
+pub type ExistsFn<'d> = Box<dyn Fn(&str) -> bool + 'd>;
 
 /// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum Entry {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-impl Disk for RealDisk {
+impl FileSystem for RealDisk {
     #[allow(
         clippy::disallowed_methods,
         reason = "rules are about real paths; nothing is opened by them, the sandbox walks anew"
@@ -76,7 +76,7 @@ impl Disk for RealDisk {
 
     /// Through a handle: the way to the directory is walked once.
     #[cfg(all(target_os = "linux", feature = "file"))]
-    fn inside<'d>(&'d self, directory: &Path) -> Inside<'d> {
+    fn inside<'d>(&'d self, directory: &Path) -> ExistsFn<'d> {
         use rustix::fs::{AtFlags, Mode, OFlags, open, statat};
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match open(directory, flags, Mode::empty()) {
@@ -92,7 +92,7 @@ impl Disk for RealDisk {
 }
 
 /// Where paths begin, and what lies inside the sandbox.
-pub struct Places {
+pub struct PathResolver {
     /// The working directory; absolute.
     cwd: PathBuf,
     /// The same as it really lies.
@@ -100,10 +100,10 @@ pub struct Places {
     home: Option<PathBuf>,
     /// The directories that file tools may touch; canonical.
     roots: Vec<PathBuf>,
-    disk: Box<dyn Disk>,
+    disk: Box<dyn FileSystem>,
 }
 
-impl Places {
+impl PathResolver {
     /// Paths that begin at `cwd` (absolute) on this machine; `roots` (relative to it) are what file
     /// tools may touch, `cwd` alone when there are none.
     #[must_use]
@@ -122,7 +122,12 @@ impl Places {
 
     /// The same on another disk.
     #[must_use]
-    pub fn on(disk: Box<dyn Disk>, cwd: &Path, home: Option<PathBuf>, roots: &[PathBuf]) -> Self {
+    pub fn on(
+        disk: Box<dyn FileSystem>,
+        cwd: &Path,
+        home: Option<PathBuf>,
+        roots: &[PathBuf],
+    ) -> Self {
         let real_cwd = disk.real(cwd).unwrap_or_else(|| normal(cwd));
         let own = [cwd.to_owned()];
         let roots = if roots.is_empty() { &own } else { roots };
@@ -185,7 +190,7 @@ impl Places {
 
     /// Whether something is at a relative path in `directory`, to be asked often.
     #[must_use]
-    pub fn inside<'p>(&'p self, directory: &Path) -> Inside<'p> {
+    pub fn inside<'p>(&'p self, directory: &Path) -> ExistsFn<'p> {
         self.disk.inside(directory)
     }
 
@@ -235,7 +240,7 @@ impl Places {
     }
 }
 
-impl std::fmt::Debug for Places {
+impl std::fmt::Debug for PathResolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Places")
             .field("cwd", &self.cwd)
@@ -323,7 +328,7 @@ pub(crate) mod tests {
         }
     }
 
-    impl Disk for Table {
+    impl FileSystem for Table {
         fn real(&self, path: &Path) -> Option<PathBuf> {
             self.walk(path, 40)
         }
@@ -356,11 +361,11 @@ pub(crate) mod tests {
     }
 
     /// `/w/p` with what is in it; `/h` is the home.
-    pub(crate) fn places(entries: &[&str]) -> Places {
+    pub(crate) fn places(entries: &[&str]) -> PathResolver {
         let mut all = vec!["/w/p/", "/h/"];
         all.extend(entries);
         let table = Table::of(&all);
-        Places::on(Box::new(table), Path::new("/w/p"), Some("/h".into()), &[])
+        PathResolver::on(Box::new(table), Path::new("/w/p"), Some("/h".into()), &[])
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 
 /// What taking calls from a session's quota came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum QuotaResult {
     /// They fit, and are counted.
     Fits {
         /// Calls of the session, these included.
@@ -40,7 +40,12 @@ pub trait CallCounter: Send + Sync {
     ///
     /// # Errors
     /// [`CountError`]; then nothing is counted.
-    async fn take(&self, conversation: &str, calls: u64, max: u64) -> Result<Taken, CountError>;
+    async fn take(
+        &self,
+        conversation: &str,
+        calls: u64,
+        max: u64,
+    ) -> Result<QuotaResult, CountError>;
 
     /// The calls of the conversation since it began or was cleared.
     ///
@@ -110,13 +115,13 @@ impl Seats {
     }
 
     /// What came of [`Claim::Take`] of `calls`, for the call that claimed.
-    pub fn took(&mut self, calls: u64, taken: Taken) -> Claim {
+    pub fn took(&mut self, calls: u64, taken: QuotaResult) -> Claim {
         match taken {
-            Taken::Fits { .. } => {
+            QuotaResult::Fits { .. } => {
                 *self = Self::Left(calls.saturating_sub(1));
                 Claim::Seated
             }
-            Taken::Exceeds { used } => {
+            QuotaResult::Exceeds { used } => {
                 *self = Self::Blocked { used, asked: calls };
                 Claim::Blocked { used, asked: calls }
             }
@@ -173,12 +178,12 @@ mod tests {
     use super::*;
 
     /// A counter as it has to be.
-    fn count(used: &mut u64, calls: u64, max: u64) -> Taken {
+    fn count(used: &mut u64, calls: u64, max: u64) -> QuotaResult {
         if used.saturating_add(calls) > max {
-            return Taken::Exceeds { used: *used };
+            return QuotaResult::Exceeds { used: *used };
         }
         *used += calls;
-        Taken::Fits { used: *used }
+        QuotaResult::Fits { used: *used }
     }
 
     /// How many calls of an answer that announces `calls` and brings `come` run.

@@ -12,14 +12,16 @@
 
 use std::path::Path;
 
-use super::decision::{By, Decision, Effect, Judged, Piece, escape_text, escape_word};
+use super::decision::{
+    DecidedBy, Decision, Effect, Piece, PieceDecision, escape_text, escape_word,
+};
 use super::glob::Text;
 use super::path_pattern::escape;
 use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
-use super::places::Places;
+use super::places::PathResolver;
 use super::rule::{Action, Fit, PermissionRule, Place, Rule, RuleOrigin};
 use super::subject::{CallSubject, SubjectPath, canonical_json};
-use super::{CommandPart, Followed, PartKind};
+use super::{CachedPathResolver, CommandPart, PartKind};
 
 /// The tool whose grants hold for what redirections write to.
 const WRITE: &str = "write";
@@ -35,7 +37,7 @@ pub struct Grant {
 
 /// What can be offered beside "once".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proposal {
+pub enum ApprovalProposal {
     /// One grant for each piece that is asked about, for the session or for good.
     Grants(Vec<Grant>),
     /// The very same call, for the session.
@@ -50,7 +52,7 @@ pub enum Proposal {
     },
 }
 
-impl Default for Proposal {
+impl Default for ApprovalProposal {
     fn default() -> Self {
         Self::Nothing { why: String::new() }
     }
@@ -58,13 +60,13 @@ impl Default for Proposal {
 
 /// What to offer for a call that is asked about.
 #[must_use]
-pub fn propose(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Proposal {
+pub fn propose(subject: &CallSubject<'_>, decision: &Decision<'_>) -> ApprovalProposal {
     if let Some(why) = always_asks(decision) {
-        return Proposal::Nothing { why };
+        return ApprovalProposal::Nothing { why };
     }
     match grants(subject, decision) {
-        Ok(grants) => Proposal::Grants(grants),
-        Err(why) => Proposal::ThisCall { why },
+        Ok(grants) => ApprovalProposal::Grants(grants),
+        Err(why) => ApprovalProposal::ThisCall { why },
     }
 }
 
@@ -82,8 +84,8 @@ pub fn apply<'r>(
         return (decision, used);
     }
     // A rule that asks about a part asks about the whole as well, if it begins with the part.
-    let mut settled: Vec<By<'_>> = Vec::new();
-    let whole = |judged: &Judged<'_>| judged.piece == Piece::Whole;
+    let mut settled: Vec<DecidedBy<'_>> = Vec::new();
+    let whole = |judged: &PieceDecision<'_>| judged.piece == Piece::Whole;
     let (parts, wholes): (Vec<_>, Vec<_>) = decision
         .pieces
         .iter_mut()
@@ -92,18 +94,19 @@ pub fn apply<'r>(
         if judged.effect != Effect::Ask {
             continue;
         }
-        let perhaps = matches!(judged.by, By::Perhaps(_));
+        let perhaps = matches!(judged.by, DecidedBy::Perhaps(_));
         let grant = grants
             .iter()
             .find(|grant| !perhaps && covers(grant, subject, judged.piece));
-        let with_a_part =
-            whole(judged) && matches!(judged.by, By::Rule(_)) && settled.contains(&judged.by);
+        let with_a_part = whole(judged)
+            && matches!(judged.by, DecidedBy::Rule(_))
+            && settled.contains(&judged.by);
         if grant.is_none() && !this_call && !with_a_part {
             continue;
         }
         settled.push(judged.by);
         judged.effect = Effect::Allow;
-        judged.by = By::Remembered;
+        judged.by = DecidedBy::Remembered;
         used.extend(grant.filter(|grant| !used.contains(grant)).cloned());
     }
     let asked = decision
@@ -114,7 +117,7 @@ pub fn apply<'r>(
         Some(judged) => (decision.by, decision.piece) = (judged.by, judged.piece),
         None => {
             decision.effect = Effect::Allow;
-            decision.by = By::Remembered;
+            decision.by = DecidedBy::Remembered;
             decision.piece = Piece::Whole;
         }
     }
@@ -125,10 +128,10 @@ pub fn apply<'r>(
 fn always_asks(decision: &Decision<'_>) -> Option<String> {
     let why = match decision.by {
         _ if decision.effect != Effect::Ask => "there is no question",
-        By::Trust(_) => {
+        DecidedBy::Trust(_) => {
             "what is made for something that is not fully trusted is asked about each time"
         }
-        By::Perhaps(rule) if rule.action() == Action::Deny => {
+        DecidedBy::Perhaps(rule) if rule.action() == Action::Deny => {
             "whether a rule denies it turns out when it runs"
         }
         _ => return None,
@@ -146,10 +149,10 @@ fn grants(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Result<Vec<Gran
             && decision.pieces.iter().any(|part| {
                 part.piece != Piece::Whole && part.by == judged.by && part.effect == Effect::Ask
             });
-        if with_a_part && matches!(judged.by, By::Rule(_)) {
+        if with_a_part && matches!(judged.by, DecidedBy::Rule(_)) {
             continue;
         }
-        if matches!(judged.by, By::Perhaps(_)) {
+        if matches!(judged.by, DecidedBy::Perhaps(_)) {
             return Err("whether a rule is about it turns out when it runs".to_owned());
         }
         let grant = grant_for(subject, judged.piece)?;
@@ -282,7 +285,7 @@ fn literal_words(pattern: &str) -> usize {
     words + usize::from(inside)
 }
 
-fn path_pattern(path: &SubjectPath, places: &Followed<'_>) -> Result<String, String> {
+fn path_pattern(path: &SubjectPath, places: &CachedPathResolver<'_>) -> Result<String, String> {
     let canonical = path.forms(places).canonical.as_deref();
     let text = canonical.and_then(Path::to_str);
     text.map(escape)
@@ -337,11 +340,11 @@ pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
     }
 }
 
-fn matches(kind: PatternKind, grant: &Grant, text: &Text, places: &Places) -> bool {
+fn matches(kind: PatternKind, grant: &Grant, text: &Text, places: &PathResolver) -> bool {
     Pattern::new(kind, &grant.pattern, places).is_ok_and(|pattern| pattern.matches(text))
 }
 
-fn covers_path(grant: &Grant, path: &SubjectPath, places: &Followed<'_>) -> bool {
+fn covers_path(grant: &Grant, path: &SubjectPath, places: &CachedPathResolver<'_>) -> bool {
     let canonical = path.forms(places).canonical.as_deref();
     let Some(text) = canonical.and_then(Path::to_str) else {
         return false;

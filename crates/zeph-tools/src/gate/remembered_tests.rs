@@ -9,7 +9,7 @@ use crate::gate::places::tests::places;
 use crate::gate::rule::{RuleSet, ToolRules};
 use crate::gate::subject::subject_of;
 use crate::gate::tests::tools::def;
-use crate::gate::{Circumstances, Offer, decide};
+use crate::gate::{ApprovalOptions, PermissionContext, decide};
 use crate::mode::Mode;
 use crate::trust::TrustLevel;
 
@@ -20,7 +20,7 @@ fn grant(tool: &str, pattern: &str) -> Grant {
     }
 }
 
-fn disk() -> Places {
+fn disk() -> PathResolver {
     places(&["/w/p/src/a.rs", "/w/p/link -> src", "/etc/hosts"])
 }
 
@@ -28,11 +28,11 @@ fn call(tool: &'static str, params: Value) -> ToolCall {
     ToolCall::new("1", tool, params, "s")
 }
 
-fn proposed(tool: &'static str, params: Value) -> Proposal {
+fn proposed(tool: &'static str, params: Value) -> ApprovalProposal {
     let (call, def, places) = (call(tool, params), def(tool), disk());
     let subject = subject_of(&call, &def, &places);
     let rules = RuleSet::default();
-    let decision = decide(&subject, &rules, Circumstances::default());
+    let decision = decide(&subject, &rules, PermissionContext::default());
     propose(&subject, &decision)
 }
 
@@ -41,7 +41,7 @@ fn effect(tool: &'static str, params: Value, grants: &[Grant]) -> Effect {
     let (call, def, places) = (call(tool, params), def(tool), disk());
     let subject = subject_of(&call, &def, &places);
     let rules = RuleSet::default();
-    let decision = decide(&subject, &rules, Circumstances::default());
+    let decision = decide(&subject, &rules, PermissionContext::default());
     apply(&subject, decision, grants, false).0.effect
 }
 
@@ -59,7 +59,11 @@ fn what_is_proposed() {
             .map(|(tool, text)| grant(tool, text))
             .collect();
         let shown = params.to_string();
-        assert_eq!(proposed(tool, params), Proposal::Grants(expect), "{shown}");
+        assert_eq!(
+            proposed(tool, params),
+            ApprovalProposal::Grants(expect),
+            "{shown}"
+        );
     };
     let one = |command, pattern| check("bash", bash(command), &[("bash", pattern)]);
     one("cargo test", "cargo test *");
@@ -132,7 +136,9 @@ fn what_is_not_proposed() {
     let check = |tool, params: Value, why: &str| {
         let shown = params.to_string();
         match proposed(tool, params) {
-            Proposal::ThisCall { why: found } => assert!(found.contains(why), "{shown}: {found}"),
+            ApprovalProposal::ThisCall { why: found } => {
+                assert!(found.contains(why), "{shown}: {found}")
+            }
             other => panic!("{shown}: {other:?}"),
         }
     };
@@ -308,7 +314,7 @@ fn what_is_covered() {
     check(&same, "another", json!({"a": 1}), Effect::Ask);
 }
 
-fn rule(action: Action, pattern: &str, places: &Places) -> RuleSet {
+fn rule(action: Action, pattern: &str, places: &PathResolver) -> RuleSet {
     let written = PermissionRule {
         pattern: pattern.to_owned(),
         action,
@@ -331,7 +337,7 @@ fn rule(action: Action, pattern: &str, places: &Places) -> RuleSet {
 #[test]
 fn a_grant_overrides_nothing() {
     let places = disk();
-    let check = |action, pattern, command: &str, given: Circumstances, expect| {
+    let check = |action, pattern, command: &str, given: PermissionContext, expect| {
         let rules = rule(action, pattern, &places);
         let (call, def) = (call("bash", bash(command)), def("bash"));
         let subject = subject_of(&call, &def, &places);
@@ -342,12 +348,12 @@ fn a_grant_overrides_nothing() {
             assert_eq!(decision.effect, expect, "{command} {given:?} {this_call}");
         }
     };
-    let usual = Circumstances::default();
-    let untrusted = Circumstances {
+    let usual = PermissionContext::default();
+    let untrusted = PermissionContext {
         trust: TrustLevel::Provisional,
         ..usual
     };
-    let plan = Circumstances {
+    let plan = PermissionContext {
         mode: Mode::Plan,
         ..usual
     };
@@ -357,7 +363,7 @@ fn a_grant_overrides_nothing() {
     check(Action::Deny, "rm y", "rm $X", usual, Effect::Ask);
     check(Action::Allow, "ls", "touch x", plan, Effect::Deny);
     check(Action::Allow, "ls", "touch x", untrusted, Effect::Ask);
-    let autonomous = Circumstances {
+    let autonomous = PermissionContext {
         phase: Phase::Autonomous,
         ..usual
     };
@@ -372,14 +378,14 @@ fn the_same_call_in_a_session() {
     for command in ["sudo rm x", "bash -c 'rm x'", "rm $X > $Y", "A=1 make"] {
         let (call, def) = (call("bash", bash(command)), def("bash"));
         let subject = subject_of(&call, &def, &places);
-        let decision = decide(&subject, &rules, Circumstances::default());
+        let decision = decide(&subject, &rules, PermissionContext::default());
         let (decision, used) = apply(&subject, decision, &[], true);
         assert_eq!(
             (decision.effect, used.len()),
             (Effect::Allow, 0),
             "{command}"
         );
-        assert_eq!(decision.by, By::Remembered);
+        assert_eq!(decision.by, DecidedBy::Remembered);
     }
 }
 
@@ -393,20 +399,20 @@ fn what_is_left_is_proposed() {
     );
     let subject = subject_of(&call, &def, &places);
     let rules = RuleSet::default();
-    let decision = decide(&subject, &rules, Circumstances::default());
+    let decision = decide(&subject, &rules, PermissionContext::default());
     let (decision, used) = apply(&subject, decision, &[grant("bash", "cargo *")], false);
     assert_eq!(used, [grant("bash", "cargo *")]);
     assert_eq!(decision.piece, Piece::Part(1));
-    let left = Proposal::Grants(vec![grant("bash", "touch a")]);
+    let left = ApprovalProposal::Grants(vec![grant("bash", "touch a")]);
     assert_eq!(propose(&subject, &decision), left);
 }
 
-fn offer(tool: &'static str, params: Value) -> Offer {
+fn offer(tool: &'static str, params: Value) -> ApprovalOptions {
     let (call, def, places) = (call(tool, params), def(tool), std::sync::Arc::new(disk()));
     let subject = subject_of(&call, &def, &places);
     let rules = RuleSet::default();
-    let decision = decide(&subject, &rules, Circumstances::default());
-    Offer::new(&subject, &decision, (&call, &def), &places)
+    let decision = decide(&subject, &rules, PermissionContext::default());
+    ApprovalOptions::new(&subject, &decision, (&call, &def), &places)
 }
 
 /// Proves PERM-7 for editing: what does not compile, or covers less than was asked, is refused.
@@ -463,7 +469,7 @@ proptest! {
         ]),
     ) {
         let command = words.join(" ");
-        if let Proposal::Grants(grants) = proposed("bash", bash(&command)) {
+        if let ApprovalProposal::Grants(grants) = proposed("bash", bash(&command)) {
             prop_assert_eq!(effect("bash", bash(&command), &grants), Effect::Allow);
             let longer = format!("{command}{more}");
             prop_assert_eq!(effect("bash", bash(&longer), &grants), Effect::Ask, "{}", longer);
@@ -473,7 +479,7 @@ proptest! {
     #[test]
     fn a_proposal_for_a_path_is_for_it_alone(name in "[a-zA-Z*?\\[\\]{},\\\\ é]{1,8}", other in "[a-zA-Z*]{1,8}") {
         prop_assume!(name != other);
-        if let Proposal::Grants(grants) = proposed("write", json!({ "path": name })) {
+        if let ApprovalProposal::Grants(grants) = proposed("write", json!({ "path": name })) {
             prop_assert_eq!(effect("write", json!({ "path": name }), &grants), Effect::Allow);
             prop_assert_eq!(effect("write", json!({ "path": other }), &grants), Effect::Ask);
         }

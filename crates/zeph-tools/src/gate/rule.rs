@@ -8,10 +8,10 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::about::About;
+use super::about::ToolTarget;
 use super::command::CommandPart;
-use super::pattern::{Pattern, PatternError, PatternKind, Reach};
-use super::places::Places;
+use super::pattern::{Pattern, PatternError, PatternKind, PatternScope};
+use super::places::PathResolver;
 use super::subject::{CallSubject, PathForms, SubjectUrl};
 use crate::gate::glob::Text;
 
@@ -119,7 +119,7 @@ pub(super) enum Fit {
     Yes,
 }
 
-impl About {
+impl ToolTarget {
     /// What its patterns are compared with.
     #[must_use]
     pub fn pattern_kind(&self) -> PatternKind {
@@ -141,7 +141,7 @@ impl Rule {
         kind: PatternKind,
         written: PermissionRule,
         origin: RuleOrigin,
-        places: &Places,
+        places: &PathResolver,
     ) -> Result<Self, RuleError> {
         let pattern = match (kind, written.action) {
             (PatternKind::Command, Action::Allow) => Pattern::of_words(&written.pattern, places),
@@ -268,9 +268,9 @@ pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> Fit
     let mut fit = Fit::No;
     for form in &path.texts {
         let comparable = match reach {
-            Reach::Absolute => !form.relative,
-            Reach::Relative => form.relative,
-            Reach::Any | Reach::Everything => true,
+            PatternScope::Absolute => !form.relative,
+            PatternScope::Relative => form.relative,
+            PatternScope::Any | PatternScope::Everything => true,
         };
         if !comparable || (allows && !form.real) {
             continue;

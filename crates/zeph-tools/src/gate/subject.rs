@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::about::{About, PathRole};
-use super::command::{CommandSubject, LastRead};
-use super::followed::Followed;
+use super::about::{PathRole, ToolTarget};
+use super::command::{CommandSubject, ParsedCommandCache};
+use super::followed::CachedPathResolver;
 use super::glob::{HOLE, Text, fold};
-use super::places::{Places, normal};
+use super::places::{PathResolver, normal};
 use crate::call::ToolCall;
 use crate::def::{Annotations, ToolDef};
 
@@ -29,7 +29,7 @@ pub struct CallSubject<'c> {
     pub command: Option<CommandSubject>,
     /// The URL, of a tool that asks for one.
     pub url: Option<SubjectUrl>,
-    places: Followed<'c>,
+    places: CachedPathResolver<'c>,
     arguments: OnceCell<Text>,
 }
 
@@ -85,8 +85,12 @@ pub struct SubjectUrl {
 
 /// What `call`, whose arguments fit the schema of `def`, is about.
 #[must_use]
-pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) -> CallSubject<'c> {
-    subject_after(call, def, places, &LastRead::default())
+pub fn subject_of<'c>(
+    call: &'c ToolCall,
+    def: &'c ToolDef,
+    places: &'c PathResolver,
+) -> CallSubject<'c> {
+    subject_after(call, def, places, &ParsedCommandCache::default())
 }
 
 /// The same where the command may have been read before.
@@ -94,8 +98,8 @@ pub fn subject_of<'c>(call: &'c ToolCall, def: &'c ToolDef, places: &'c Places) 
 pub(crate) fn subject_after<'c>(
     call: &'c ToolCall,
     def: &'c ToolDef,
-    places: &'c Places,
-    last: &LastRead,
+    places: &'c PathResolver,
+    last: &ParsedCommandCache,
 ) -> CallSubject<'c> {
     let text = |name: &str| call.params.get(name).and_then(Value::as_str);
     let mut subject = CallSubject {
@@ -105,13 +109,15 @@ pub(crate) fn subject_after<'c>(
         paths: Vec::new(),
         command: None,
         url: None,
-        places: Followed::new(places),
+        places: CachedPathResolver::new(places),
         arguments: OnceCell::new(),
     };
     match def.about {
-        About::Arguments => {}
-        About::Url(name) => subject.url = Some(SubjectUrl::new(text(name).unwrap_or_default())),
-        About::Paths(params) => {
+        ToolTarget::Arguments => {}
+        ToolTarget::Url(name) => {
+            subject.url = Some(SubjectUrl::new(text(name).unwrap_or_default()))
+        }
+        ToolTarget::Paths(params) => {
             for param in params {
                 let Some(given) = text(param.name).or(param.default) else {
                     continue;
@@ -123,7 +129,7 @@ pub(crate) fn subject_after<'c>(
                 });
             }
         }
-        About::Command { command, cwd } => {
+        ToolTarget::Command { command, cwd } => {
             let start = match text(cwd) {
                 Some(cwd) => places.cwd().join(cwd),
                 None => places.cwd().to_owned(),
@@ -138,7 +144,7 @@ pub(crate) fn subject_after<'c>(
 /// A call for a URL (of what `def` says) as if it were for `url`; `None` of one that is not for a URL.
 #[must_use]
 pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<ToolCall> {
-    let About::Url(name) = def.about else {
+    let ToolTarget::Url(name) = def.about else {
         return None;
     };
     let mut call = call.clone();
@@ -151,7 +157,7 @@ pub(crate) fn redirected(call: &ToolCall, def: &ToolDef, url: &str) -> Option<To
 impl CallSubject<'_> {
     /// Where its paths begin.
     #[must_use]
-    pub fn places(&self) -> &Followed<'_> {
+    pub fn places(&self) -> &CachedPathResolver<'_> {
         &self.places
     }
 
@@ -241,11 +247,11 @@ impl SubjectPath {
     }
 
     /// What it is called and where it really lies; the first call asks the disk.
-    pub fn forms(&self, places: &Followed<'_>) -> &PathForms {
+    pub fn forms(&self, places: &CachedPathResolver<'_>) -> &PathForms {
         self.forms.get_or_init(|| self.resolve(places))
     }
 
-    fn resolve(&self, places: &Followed<'_>) -> PathForms {
+    fn resolve(&self, places: &CachedPathResolver<'_>) -> PathForms {
         let named = normal(&self.absolute);
         let leads = places.leads_to(&self.absolute);
         let canonical = if self.entry {

@@ -142,7 +142,7 @@ pub fn score(known: &Evidence) -> Result<Score, ScoreError> {
 
 /// What a tool was like in a session.
 #[derive(Debug, Clone, Copy, Default)]
-struct Habit {
+struct ToolStats {
     uses: u64,
     ms: f64,
     bytes: f64,
@@ -150,7 +150,7 @@ struct Habit {
 
 /// A call that was made.
 #[derive(Debug)]
-struct Made {
+struct PastCall {
     key: CacheKey,
     output: [u8; 32],
     times: u32,
@@ -159,8 +159,8 @@ struct Made {
 
 #[derive(Debug, Default)]
 struct Session {
-    habits: HashMap<String, Habit>,
-    made: VecDeque<Made>,
+    habits: HashMap<String, ToolStats>,
+    made: VecDeque<PastCall>,
 }
 
 /// What was called in all sessions of this process, and what is worth calling again.
@@ -286,7 +286,7 @@ impl UtilityScorer {
         if session.made.len() >= MOST_CALLS {
             session.made.pop_front();
         }
-        session.made.push_back(Made {
+        session.made.push_back(PastCall {
             key,
             output: digest,
             times,

@@ -13,12 +13,12 @@ use tokio_util::future::FutureExt as _;
 use super::{Next, SharedRegistry, ToolLayer};
 use crate::cache::CacheKey;
 use crate::call::ToolCall;
-use crate::context::{CallContext, Judgement};
+use crate::context::{CallContext, JudgeResult};
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::adversarial::{
-    AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, Unjudged, Verdict,
+    AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, JudgeFailure, Verdict,
     claim, question,
 };
 use crate::secrets::SecurityPatterns;
@@ -33,7 +33,7 @@ pub struct AdversarialLayer {
 }
 
 /// What asking came to, with a reason for the person where there is no verdict.
-type Outcome = Result<Verdict, (Unjudged, String)>;
+type Outcome = Result<Verdict, (JudgeFailure, String)>;
 
 impl AdversarialLayer {
     /// A layer that has calls judged by `gate`, without the values that `secrets` knows.
@@ -58,7 +58,7 @@ impl AdversarialLayer {
     async fn ask(&self, call: &ToolCall, cx: &CallContext, claim_source: Option<&str>) -> Outcome {
         let judge = match &self.gate.judge {
             Ok(judge) => judge,
-            Err(why) => return Err((Unjudged::Unavailable, why.clone())),
+            Err(why) => return Err((JudgeFailure::Unavailable, why.clone())),
         };
         let asked = Asked {
             call,
@@ -70,8 +70,8 @@ impl AdversarialLayer {
             let mark = uuid::Uuid::new_v4().simple().to_string();
             let question = question(policies, asked, &self.secrets, &mark);
             let answer = judge.judge(&question).await.map_err(|error| match error {
-                JudgeError::Failed(why) => (Unjudged::Error, why),
-                JudgeError::NoAnswer(why) => (Unjudged::NoAnswer, why),
+                JudgeError::Failed(why) => (JudgeFailure::Error, why),
+                JudgeError::NoAnswer(why) => (JudgeFailure::NoAnswer, why),
             })?;
             match Verdict::of(&answer) {
                 Some(Verdict::Allow) => {}
@@ -79,13 +79,16 @@ impl AdversarialLayer {
                 None => {
                     let said = shown(&self.secrets.redact_known(&answer));
                     let why = format!("it answered {said} instead of ALLOW or DENY");
-                    return Err((Unjudged::NoAnswer, why));
+                    return Err((JudgeFailure::NoAnswer, why));
                 }
             }
         }
         // Without any policy nothing was judged.
         match self.gate.groups.is_empty() {
-            true => Err((Unjudged::Unavailable, "there are no policies".to_owned())),
+            true => Err((
+                JudgeFailure::Unavailable,
+                "there are no policies".to_owned(),
+            )),
             false => Ok(Verdict::Allow),
         }
     }
@@ -104,7 +107,7 @@ impl AdversarialLayer {
             let limit = config.timeout_ms;
             let key = "`[tools.adversarial_policy] timeout_ms`";
             let why = format!("there was no answer within {limit} ms ({key})");
-            Err((Unjudged::Timeout, why))
+            Err((JudgeFailure::Timeout, why))
         });
         cx.trace().claim_source = claim_source;
         Some(self.conclude(call, cx, outcome))
@@ -172,7 +175,7 @@ impl ToolLayer for AdversarialLayer {
                 let Some(decision) = self.decide(call, cx).await else {
                     return Err(ToolError::cancelled());
                 };
-                cx.trace().judged = Some(Judgement { of: key, decision });
+                cx.trace().judged = Some(JudgeResult { of: key, decision });
                 decision
             }
         };

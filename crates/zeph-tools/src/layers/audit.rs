@@ -17,7 +17,7 @@ use super::{Next, ToolLayer, millis, now_ms};
 use crate::audit::{AuditEntry, AuditError, AuditResult, AuditTrail, Intent, chain};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory as Category;
-use crate::context::{Answer, CallContext};
+use crate::context::{CallContext, UserDecision};
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, format_for_llm};
@@ -94,7 +94,7 @@ impl ToolLayer for AuditLayer {
             }
         };
         let pending = matches!(result, Err(ToolError::ConfirmationRequired(_)))
-            && cx.answer == Answer::CanAsk;
+            && cx.answer == UserDecision::CanAsk;
         if pending {
             return result;
         }

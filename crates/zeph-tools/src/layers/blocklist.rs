@@ -11,18 +11,18 @@ use super::{Next, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::feedback::ToolResult;
-use crate::shell::admit::Admission;
+use crate::shell::admit::CommandGate;
 use crate::shell::bash::BASH;
 use crate::shell::policy::Verdict;
 
 /// See the module.
 pub struct BlocklistLayer {
-    admission: Arc<Admission>,
+    admission: Arc<CommandGate>,
 }
 
 impl BlocklistLayer {
     /// A layer that refuses what `admission` blocks.
-    pub(crate) fn new(admission: Arc<Admission>) -> Self {
+    pub(crate) fn new(admission: Arc<CommandGate>) -> Self {
         Self { admission }
     }
 }

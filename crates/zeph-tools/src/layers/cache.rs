@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use super::{Next, ToolLayer};
 use crate::cache::catalog::{changes_files, is_cacheable};
-use crate::cache::{Basis, CacheKey, Kept, ResultCaches, note};
+use crate::cache::{CacheKey, CacheValidity, Kept, ResultCaches, note};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::feedback::ToolResult;
@@ -80,8 +80,8 @@ impl CacheLayer {
             }
         }
         match &kept.basis {
-            Basis::Remote => true,
-            Basis::Files(witness) => witness.holds().await,
+            CacheValidity::Remote => true,
+            CacheValidity::Files(witness) => witness.holds().await,
         }
     }
 }

@@ -79,7 +79,7 @@ pub enum SessionGrant {
 
 /// Something that was agreed to, as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum ActiveGrant {
     /// For good.
     Kept(KeptGrant),
     /// For the session.
@@ -167,31 +167,33 @@ impl Grants {
     ///
     /// # Errors
     /// When what is kept cannot be read.
-    pub async fn all(&self, conversation: &str) -> io::Result<Vec<Given>> {
+    pub async fn all(&self, conversation: &str) -> io::Result<Vec<ActiveGrant>> {
         let kept = match self.store.clone() {
             Some(store) => blocking(move || store.all()).await?,
             None => Vec::new(),
         };
         let sessions = self.sessions();
         let held = sessions.get(conversation).into_iter().flatten();
-        let kept = kept.into_iter().map(Given::Kept);
-        Ok(kept.chain(held.cloned().map(Given::Session)).collect())
+        let kept = kept.into_iter().map(ActiveGrant::Kept);
+        Ok(kept
+            .chain(held.cloned().map(ActiveGrant::Session))
+            .collect())
     }
 
     /// Takes back what was given; whether it still held.
     ///
     /// # Errors
     /// When it cannot be taken back.
-    pub async fn remove(&self, conversation: &str, given: &Given) -> io::Result<bool> {
+    pub async fn remove(&self, conversation: &str, given: &ActiveGrant) -> io::Result<bool> {
         match given {
-            Given::Session(given) => {
+            ActiveGrant::Session(given) => {
                 let mut sessions = self.sessions();
                 let held = sessions.entry(conversation.to_owned()).or_default();
                 let before = held.len();
                 held.retain(|held| held != given);
                 Ok(held.len() < before)
             }
-            Given::Kept(kept) => {
+            ActiveGrant::Kept(kept) => {
                 let (store, kept) = (self.store.clone(), kept.clone());
                 blocking(move || store.map_or(Ok(false), |store| store.remove(&kept))).await
             }

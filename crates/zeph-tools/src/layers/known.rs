@@ -11,23 +11,23 @@ use serde_json::Value;
 use super::{Next, SharedRegistry, ToolLayer};
 use crate::cache::split_note;
 use crate::call::ToolCall;
-use crate::context::{Answer, CallContext};
+use crate::context::{CallContext, UserDecision};
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::{ToolResult, brief};
 use crate::params::{self, Prepared};
-use crate::reformat::{Misfit, Reformatted, arguments};
+use crate::reformat::{InvalidArguments, RepairOutcome, arguments};
 
 /// Strings longer than this stay out of the notes on a call that was not understood.
 const NOTED_BYTES: usize = 256;
 
 /// See the module.
-pub struct KnownLayer {
+pub struct ValidationLayer {
     registry: SharedRegistry,
 }
 
-impl KnownLayer {
+impl ValidationLayer {
     /// A layer that knows the tools of `registry`.
     #[must_use]
     pub fn new(registry: SharedRegistry) -> Self {
@@ -36,7 +36,7 @@ impl KnownLayer {
 }
 
 #[async_trait]
-impl ToolLayer for KnownLayer {
+impl ToolLayer for ValidationLayer {
     fn name(&self) -> &'static str {
         "known"
     }
@@ -54,7 +54,7 @@ impl ToolLayer for KnownLayer {
             def.id.to_string(),
             shortened(&without_contents(def, &call.params)),
         ));
-        if let Answer::Refused(reason) = &cx.answer {
+        if let UserDecision::Refused(reason) = &cx.answer {
             return Err(ToolError::blocked(reason.clone()));
         }
         if cx.cancel.is_cancelled() {
@@ -139,10 +139,10 @@ async fn reformat(
     let note = format!("reformatted by {}: {}", reformat.name(), brief(&fault));
     let said = fault.to_string();
     let params = match asked {
-        Reformatted::To(params) => params,
-        Reformatted::InVain => return Err(fault),
-        Reformatted::No => {
-            let misfit = Misfit {
+        RepairOutcome::To(params) => params,
+        RepairOutcome::InVain => return Err(fault),
+        RepairOutcome::No => {
+            let misfit = InvalidArguments {
                 def,
                 sent: &call.params,
                 fault: &said,
@@ -150,7 +150,7 @@ async fn reformat(
             let answer = cx.cancel.run_until_cancelled(reformat.reformat(misfit));
             let answer = answer.await.ok_or_else(ToolError::cancelled)?;
             let Some(params) = answer.as_deref().and_then(arguments) else {
-                cx.trace().reformatted = Reformatted::InVain;
+                cx.trace().reformatted = RepairOutcome::InVain;
                 return Err(fault);
             };
             params
@@ -158,13 +158,13 @@ async fn reformat(
     };
     match params::prepare_as(def, &call.tool, &params) {
         Ok(mut prepared) => {
-            cx.trace().reformatted = Reformatted::To(params.clone());
+            cx.trace().reformatted = RepairOutcome::To(params.clone());
             prepared.params.get_or_insert(params);
             Ok((prepared, note))
         }
         Err(error) => {
             tracing::debug!(tool = %def.id, %error, "the reformatted arguments do not fit either");
-            cx.trace().reformatted = Reformatted::InVain;
+            cx.trace().reformatted = RepairOutcome::InVain;
             Err(fault)
         }
     }

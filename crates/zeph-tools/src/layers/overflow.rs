@@ -16,8 +16,8 @@ use crate::output::ToolOutput;
 use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::summary::{Excerpt, OutputSummarizer};
 use crate::overflow::{
-    Elided, LongText, NewEntry, Overflow, OverflowConfig, OverflowRef, OverflowStore, Shortened,
-    Spilled,
+    Elided, NewEntry, OutputCollector, Overflow, OverflowConfig, OverflowRef, OverflowStore,
+    Spilled, TruncatedText,
 };
 
 /// See the module.
@@ -150,12 +150,12 @@ impl OverflowLayer {
     }
 
     /// Cuts `text` to head and tail if it is too long.
-    fn shorten(&self, text: &mut String) -> Option<Shortened> {
+    fn shorten(&self, text: &mut String) -> Option<TruncatedText> {
         // A character has at least one byte.
         if text.len() <= self.config.threshold {
             return None;
         }
-        let mut long = LongText::new(&self.config);
+        let mut long = OutputCollector::new(&self.config);
         long.push(text);
         let ended = long.finish();
         let shortened = ended.shortened?;
@@ -165,7 +165,7 @@ impl OverflowLayer {
 }
 
 /// What is said between head and tail.
-fn stored_note(shortened: &Shortened, omitted: &str, reference: OverflowRef) -> String {
+fn stored_note(shortened: &TruncatedText, omitted: &str, reference: OverflowRef) -> String {
     let spilled = &shortened.spilled;
     let kept = if spilled.bytes() < spilled.total_bytes() {
         format!(

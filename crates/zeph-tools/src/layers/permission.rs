@@ -11,7 +11,7 @@ use super::grants::Grants;
 use super::trust::EffectiveTrust;
 use super::{CallPath, Next, SharedRegistry, ToolLayer};
 use crate::call::{Phase, ToolCall};
-use crate::context::{Answer, ApprovedBy, CallContext, Origin};
+use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
 use crate::def::{Risk, ToolDef};
 use crate::error::{Confirmation, ToolError};
 use crate::feedback::ToolResult;
@@ -20,11 +20,11 @@ use crate::gate::offer::shown_pieces;
 use crate::gate::remembered::apply;
 use crate::gate::subject::{SubjectUrl, redirected, subject_after};
 use crate::gate::{
-    About, Action, By, CallSubject, Circumstances, Decision, Effect, Grant, Offer, Places, RuleSet,
-    decide, subject_of,
+    Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, PathResolver,
+    PermissionContext, RuleSet, ToolTarget, decide, subject_of,
 };
 use crate::mode::Mode;
-use crate::preview::Previews;
+use crate::preview::PreviewProvider;
 use crate::trust::TrustLevel;
 
 /// What decides about calls.
@@ -35,7 +35,7 @@ pub struct Permissions {
     /// The rules of `[tools.permissions]`.
     pub rules: Arc<RuleSet>,
     /// Where paths begin, and what lies inside the sandbox.
-    pub places: Arc<Places>,
+    pub places: Arc<PathResolver>,
     /// The file where the user writes rules.
     pub file: Option<PathBuf>,
     /// What persons agreed to for more than one call.
@@ -44,7 +44,7 @@ pub struct Permissions {
     /// runs.
     pub refuses_unattended: bool,
     /// Shows what a call would change.
-    pub previews: Option<Arc<dyn Previews>>,
+    pub previews: Option<Arc<dyn PreviewProvider>>,
 }
 
 impl Permissions {
@@ -54,7 +54,7 @@ impl Permissions {
         Self {
             mode,
             rules: Arc::default(),
-            places: Arc::new(Places::without_sandbox(Path::new("/"))),
+            places: Arc::new(PathResolver::without_sandbox(Path::new("/"))),
             file: None,
             grants: Arc::default(),
             refuses_unattended: false,
@@ -97,13 +97,13 @@ impl PermissionLayer {
         }
     }
 
-    fn given(&self, call: &ToolCall, trust: TrustLevel) -> Circumstances {
+    fn given(&self, call: &ToolCall, trust: TrustLevel) -> PermissionContext {
         // It asks as in any other phase, and nobody answers.
         let phase = match call.phase {
             Phase::Autonomous if self.permissions.refuses_unattended => Phase::Executor,
             phase => phase,
         };
-        Circumstances {
+        PermissionContext {
             mode: self.permissions.mode,
             trust,
             phase,
@@ -163,7 +163,7 @@ impl PermissionLayer {
                 Ok(Pass::AsItCame)
             }
             Effect::Ask => {
-                if let Answer::No(told) = &cx.answer {
+                if let UserDecision::No(told) = &cx.answer {
                     return Err(ToolError::blocked(refusal(told.as_deref())));
                 }
                 let (decision, used) = self.remembering(&subject, decision, call);
@@ -180,7 +180,7 @@ impl PermissionLayer {
                     };
                 }
                 let hint = match cx.answer {
-                    Answer::Nobody => self.hint(call.phase, &decision, &subject),
+                    UserDecision::Nobody => self.hint(call.phase, &decision, &subject),
                     _ => String::new(),
                 };
                 Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
@@ -211,12 +211,12 @@ impl PermissionLayer {
         if self.given(call, cx.trace().trust).phase == Phase::Autonomous {
             return Ok(Pass::Agreed);
         }
-        if let Answer::No(told) = &cx.answer {
+        if let UserDecision::No(told) = &cx.answer {
             return Err(ToolError::blocked(refusal(told.as_deref())));
         }
         let reason = cx.trace().confirmation_reason.clone();
         let hint = match cx.answer {
-            Answer::CanAsk => String::new(),
+            UserDecision::CanAsk => String::new(),
             _ => format!("{}.", call.phase.without_questions()),
         };
         Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
@@ -229,7 +229,7 @@ impl PermissionLayer {
             },
             hint,
             digest: subject_of(call, def, &self.permissions.places).digest(),
-            offer: Offer::nothing("the tool requires confirmation each time"),
+            offer: ApprovalOptions::nothing("the tool requires confirmation each time"),
             ..Confirmation::default()
         })))
     }
@@ -284,13 +284,14 @@ impl PermissionLayer {
         of: (&ToolCall, &ToolDef),
         cx: &CallContext,
     ) -> Confirmation {
-        if cx.answer != Answer::CanAsk {
+        if cx.answer != UserDecision::CanAsk {
             return Confirmation::default();
         }
         let Permissions { places, grants, .. } = &self.permissions;
         Confirmation {
             pieces: shown_pieces(subject, decision),
-            offer: Offer::new(subject, decision, of, places).for_project(grants.project()),
+            offer: ApprovalOptions::new(subject, decision, of, places)
+                .for_project(grants.project()),
             ..Confirmation::default()
         }
     }
@@ -300,7 +301,7 @@ impl PermissionLayer {
         let mut hint = phase.without_questions().to_owned();
         let nature = &subject.nature;
         let edits = !nature.read_only && !nature.open_world && nature.risk <= Risk::Medium;
-        let by_mode = matches!(decision.by, By::NoRule | By::Mode(_));
+        let by_mode = matches!(decision.by, DecidedBy::NoRule | DecidedBy::Mode(_));
         if edits && by_mode {
             hint.push_str(match phase {
                 Phase::Autonomous => ", `zeph scheduler run --mode auto-edit` changes of files",
@@ -317,7 +318,7 @@ impl PermissionLayer {
             None => "in the configuration".to_owned(),
         };
         let before = match decision.by {
-            By::Rule(rule) => format!(" before the rule at {}", rule.origin),
+            DecidedBy::Rule(rule) => format!(" before the rule at {}", rule.origin),
             _ => String::new(),
         };
         format!(
@@ -355,7 +356,7 @@ impl ToolLayer for PermissionLayer {
             Ok(Pass::AsItCame) => next,
             Ok(Pass::Agreed) => next.confirmed(),
             Err(ToolError::ConfirmationRequired(mut question)) => {
-                if cx.answer == Answer::CanAsk
+                if cx.answer == UserDecision::CanAsk
                     && let Some(previews) = &self.permissions.previews
                 {
                     question.preview = previews.preview(call).await;
@@ -364,7 +365,7 @@ impl ToolLayer for PermissionLayer {
             }
             Err(error) => return Err(error),
         };
-        if !matches!(def.about, About::Url(_)) {
+        if !matches!(def.about, ToolTarget::Url(_)) {
             return next.run(call, cx).await;
         }
         let (layer, of, path) = (self.clone(), call.clone(), next.path());

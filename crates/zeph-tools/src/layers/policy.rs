@@ -13,7 +13,7 @@ use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
 use crate::gate::policy::{PolicyEffect, PolicyEnforcer};
 use crate::gate::subject::{redirected, subject_after};
-use crate::gate::{About, Places};
+use crate::gate::{PathResolver, ToolTarget};
 
 /// What the model reads of a denied call.
 pub const DENIED: &str = "policy denied this call";
@@ -22,14 +22,18 @@ pub const DENIED: &str = "policy denied this call";
 #[derive(Clone)]
 pub struct PolicyLayer {
     policy: Arc<PolicyEnforcer>,
-    places: Arc<Places>,
+    places: Arc<PathResolver>,
     registry: SharedRegistry,
 }
 
 impl PolicyLayer {
     /// A layer that decides by `policy`; paths begin at `places`.
     #[must_use]
-    pub fn new(policy: Arc<PolicyEnforcer>, places: Arc<Places>, registry: SharedRegistry) -> Self {
+    pub fn new(
+        policy: Arc<PolicyEnforcer>,
+        places: Arc<PathResolver>,
+        registry: SharedRegistry,
+    ) -> Self {
         Self {
             policy,
             places,
@@ -69,7 +73,7 @@ impl ToolLayer for PolicyLayer {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
         self.judge(call, cx)?;
         let about = self.registry.load().get(&call.tool).map(|def| def.about);
-        if !matches!(about, Some(About::Url(_))) {
+        if !matches!(about, Some(ToolTarget::Url(_))) {
             return next.run(call, cx).await;
         }
         let (layer, of) = (self.clone(), call.clone());

@@ -12,7 +12,7 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
-use crate::skill::{Held, Skills};
+use crate::skill::{ActiveSkills, Skills};
 use crate::trust::TrustLevel;
 
 /// See the module.
@@ -30,7 +30,7 @@ impl SkillLayer {
 
     /// The level of trust for a call: the lowest of what holds in its session and of the skill that
     /// declares its tool.
-    fn trust(&self, call: &ToolCall, held: &Held) -> TrustLevel {
+    fn trust(&self, call: &ToolCall, held: &ActiveSkills) -> TrustLevel {
         let own = self.skills.tool(&call.tool);
         own.map_or(held.trust, |(skill, _)| held.trust.min(skill.trust))
     }

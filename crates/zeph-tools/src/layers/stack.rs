@@ -34,7 +34,7 @@ use super::anomaly::AnomalyLayer;
 use super::audit::AuditLayer;
 use super::cache::CacheLayer;
 use super::dependencies::DependencyLayer;
-use super::known::KnownLayer;
+use super::known::ValidationLayer;
 use super::overflow::OverflowLayer;
 use super::permission::{PermissionLayer, Permissions};
 use super::policy::PolicyLayer;
@@ -108,7 +108,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![
         Arc::new(AuditLayer::new(parts.audit, Arc::clone(&parts.secrets))),
         Arc::new(ReputationLayer::new(Arc::clone(&limits.reputations))),
-        Arc::new(KnownLayer::new(Arc::clone(&registry))),
+        Arc::new(ValidationLayer::new(Arc::clone(&registry))),
     ];
     if let Some(quota) = limits.quota {
         layers.push(Arc::new(QuotaLayer::new(quota)));

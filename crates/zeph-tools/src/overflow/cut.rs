@@ -42,7 +42,7 @@ impl Omitted {
 
 /// A text of which head and tail are left, where all of it is, and where the line between them is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shortened {
+pub struct TruncatedText {
     /// What was left out.
     pub omitted: Omitted,
     /// All of it.
@@ -51,7 +51,7 @@ pub struct Shortened {
     pub(super) note: Range<usize>,
 }
 
-impl Shortened {
+impl TruncatedText {
     /// Puts the line that says what was left out into `text`, where the line at byte `at` begins.
     #[must_use]
     pub fn at(text: &mut String, at: usize, omitted: Omitted, spilled: Spilled) -> Self {
@@ -116,7 +116,7 @@ pub(super) fn cut(
     size: Size,
     half: usize,
     spilled: Spilled,
-) -> (String, Shortened) {
+) -> (String, TruncatedText) {
     let head = whole_lines_at_start(chars_at_start(first, half));
     let tail = chars_at_end(last, half);
     let begins_a_line = |tail: &str| last[..last.len() - tail.len()].ends_with('\n');
@@ -143,7 +143,7 @@ pub(super) fn cut(
     let note = start..text.len();
     text.push('\n');
     text.push_str(tail);
-    let shortened = Shortened {
+    let shortened = TruncatedText {
         omitted,
         spilled,
         note,

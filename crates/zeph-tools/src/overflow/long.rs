@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use super::config::OverflowConfig;
-use super::cut::{self, Shortened, Size, half};
-use super::spill::Spill;
+use super::cut::{self, Size, TruncatedText, half};
+use super::spill::SpillBuffer;
 
 /// Takes in a text piece by piece. Up to the threshold it is kept as it is; beyond that head and
 /// tail are, and all of it is spilled.
 #[derive(Debug)]
-pub struct LongText {
+pub struct OutputCollector {
     threshold: usize,
     most_bytes: u64,
     frugal: bool,
@@ -25,19 +25,19 @@ struct Rest {
     /// The last bytes: enough for the tail's characters, whichever they are.
     last: VecDeque<u8>,
     size: Size,
-    spill: Spill,
+    spill: SpillBuffer,
 }
 
 /// A text that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct CollectedText {
     /// The text; of one that was too long, head and tail with a line between them.
     pub text: String,
     /// What else there is of a text that was too long.
-    pub shortened: Option<Shortened>,
+    pub shortened: Option<TruncatedText>,
 }
 
-impl LongText {
+impl OutputCollector {
     /// An empty text.
     #[must_use]
     pub fn new(config: &OverflowConfig) -> Self {
@@ -73,7 +73,7 @@ impl LongText {
             self.first.push_str(text);
             return;
         }
-        let spill = Spill::new(self.most_bytes);
+        let spill = SpillBuffer::new(self.most_bytes);
         let mut rest = Rest {
             last: VecDeque::new(),
             size: Size::default(),
@@ -91,9 +91,9 @@ impl LongText {
 
     /// The text.
     #[must_use]
-    pub fn finish(self) -> Finished {
+    pub fn finish(self) -> CollectedText {
         let Some(rest) = self.rest else {
-            return Finished {
+            return CollectedText {
                 text: self.first,
                 shortened: None,
             };
@@ -105,7 +105,7 @@ impl LongText {
         let last = String::from_utf8_lossy(&last[start.unwrap_or(last.len())..]);
         let half = half(self.threshold);
         let (text, shortened) = cut::cut(&self.first, &last, size, half, spill.finish());
-        Finished {
+        CollectedText {
             text,
             shortened: Some(shortened),
         }
@@ -133,8 +133,8 @@ mod tests {
     use super::super::spill::tests::whole;
     use super::*;
 
-    fn take(pieces: &[&str], threshold: usize) -> Finished {
-        let mut text = LongText::new(&OverflowConfig {
+    fn take(pieces: &[&str], threshold: usize) -> CollectedText {
+        let mut text = OutputCollector::new(&OverflowConfig {
             threshold,
             ..OverflowConfig::default()
         });
@@ -181,7 +181,7 @@ mod tests {
     /// Proves SH-4.
     #[test]
     fn memory_is_bounded_whatever_comes() {
-        let mut text = LongText::new(&OverflowConfig {
+        let mut text = OutputCollector::new(&OverflowConfig {
             threshold: 1000,
             max_overflow_bytes: 100_000,
             ..OverflowConfig::default()

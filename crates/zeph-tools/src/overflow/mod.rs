@@ -24,19 +24,19 @@ pub mod summary;
 mod select;
 
 pub use config::OverflowConfig;
-pub use cut::{Omitted, Shortened};
+pub use cut::{Omitted, TruncatedText};
 pub use elided::Elided;
-pub use long::{Finished, LongText};
+pub use long::{CollectedText, OutputCollector};
 pub use read::ReadOverflow;
 pub use reference::OverflowRef;
-pub use spill::{Spill, Spilled};
+pub use spill::{SpillBuffer, Spilled};
 pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlock};
 
 /// What a result carries of a text that was too long.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overflow {
     /// On its way to the store; the overflow layer takes it.
-    Spilled(Shortened),
+    Spilled(TruncatedText),
     /// The same of a text of which a filter left something out.
     Elided(Elided),
     /// In the store.

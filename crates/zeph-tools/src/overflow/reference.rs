@@ -36,13 +36,13 @@ impl fmt::Display for OverflowRef {
 /// What is no reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected overflow:UUID or the UUID alone, got {0:?}")]
-pub struct NoReference(String);
+pub struct InvalidReference(String);
 
 impl FromStr for OverflowRef {
-    type Err = NoReference;
+    type Err = InvalidReference;
 
     /// Takes `overflow:UUID` and the UUID alone, in its form with hyphens.
-    fn from_str(text: &str) -> Result<Self, NoReference> {
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
         let bare = text.trim();
         let bare = bare.strip_prefix(PREFIX).unwrap_or(bare);
         // `Uuid` reads other forms as well: without hyphens, in braces, as a URN.
@@ -51,7 +51,7 @@ impl FromStr for OverflowRef {
         {
             return Ok(Self(uuid));
         }
-        Err(NoReference(text.chars().take(100).collect()))
+        Err(InvalidReference(text.chars().take(100).collect()))
     }
 }
 

@@ -19,7 +19,7 @@ const LITTLE: usize = 128 * 1024;
 
 /// Takes in a text piece by piece and keeps its beginning, up to a limit.
 #[derive(Debug)]
-pub struct Spill {
+pub struct SpillBuffer {
     limit: u64,
     /// Nothing more is taken.
     full: bool,
@@ -53,7 +53,7 @@ pub struct SpilledBlock {
     packed: usize,
 }
 
-impl Spill {
+impl SpillBuffer {
     /// Takes in at most `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
@@ -232,7 +232,7 @@ pub(crate) mod tests {
     }
 
     fn spill(pieces: &[&str], limit: u64) -> Spilled {
-        let mut spill = Spill::new(limit);
+        let mut spill = SpillBuffer::new(limit);
         for piece in pieces {
             spill.push(piece);
         }

@@ -77,11 +77,11 @@ impl Excerpt {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spill::Spill;
+    use super::super::spill::SpillBuffer;
     use super::*;
 
     fn read(text: &str, max_bytes: usize) -> String {
-        let mut spill = Spill::new(u64::MAX);
+        let mut spill = SpillBuffer::new(u64::MAX);
         spill.push(text);
         let excerpt = Excerpt::read("bash", &spill.finish(), max_bytes).unwrap();
         assert_eq!(excerpt.total_bytes, text.len() as u64);

@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 
 use super::scan::{self, Candidates};
 use super::stream::StreamRedactor;
-use super::view::{self, Hidden};
+use super::view::{self, HiddenKind};
 
 /// A piece of text whose values were replaced, and what parts of it are without colours.
 #[derive(Debug)]
@@ -124,11 +124,11 @@ impl StreamRedactor {
             *copied = line.end;
             return line.end - range.start;
         };
-        let keeps = all.wanted && hidden == Hidden::Colours && !has_c1(as_shown);
+        let keeps = all.wanted && hidden == HiddenKind::Colours && !has_c1(as_shown);
         let mut candidates = Candidates::new(&secrets, as_shown);
         let printed = &text[..range.end];
         let mut as_printed = Candidates::new(&secrets, printed);
-        let is_plain = hidden <= Hidden::Controls;
+        let is_plain = hidden <= HiddenKind::Controls;
         let mut suspect = match is_plain {
             true => None,
             false => as_printed.suspect(range.start),

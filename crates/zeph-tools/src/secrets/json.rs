@@ -129,12 +129,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::secrets::{KnownValues, SecurityConfig};
+    use crate::secrets::{KnownSecrets, SecurityConfig};
 
     const KEY: &str = "sk-known-0123456789abcdef";
 
     fn secrets() -> Arc<SecurityPatterns> {
-        let known = KnownValues {
+        let known = KnownSecrets {
             keys: vec![KEY.to_owned()],
             likely: Vec::new(),
         };

@@ -48,12 +48,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::secrets::{KnownValues, SecurityConfig};
+    use crate::secrets::{KnownSecrets, SecurityConfig};
 
     const KEY: &str = "sk-known-0123456789abcdef";
 
     fn stream() -> KnownStream {
-        let known = KnownValues {
+        let known = KnownSecrets {
             keys: vec![KEY.to_owned()],
             likely: Vec::new(),
         };

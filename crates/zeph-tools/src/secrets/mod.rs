@@ -52,7 +52,7 @@ pub struct SecurityPatterns {
 
 /// Values that are secret, whatever they look like.
 #[derive(Debug, Clone, Default)]
-pub struct KnownValues {
+pub struct KnownSecrets {
     /// Keys of providers.
     pub keys: Vec<String>,
     /// What else is likely one; words and paths among them are left alone.
@@ -71,7 +71,7 @@ pub struct Redacted<'t> {
 impl SecurityPatterns {
     /// What `config` says, and those of its patterns that cannot be used.
     #[must_use]
-    pub fn new(config: &SecurityConfig, known: &KnownValues) -> (Self, Vec<Skipped>) {
+    pub fn new(config: &SecurityConfig, known: &KnownSecrets) -> (Self, Vec<Skipped>) {
         let (extras, skipped) = extra::compile(&config.extra_patterns);
         let secrets = Self {
             shows: !config.redact,

@@ -10,7 +10,7 @@ use super::kind::Kind;
 use super::line::{LOOK_BACK, Line};
 use super::marker::MARK;
 use super::private_key::{self, Beginning};
-use super::view::{self, View};
+use super::view::{self, VisibleLine};
 use super::{assignment, path, token, url};
 use crate::grams::Grams;
 
@@ -25,7 +25,7 @@ pub(super) struct Finding {
 
 /// A key that goes on behind the line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct KeyBegins {
+pub(super) struct PrivateKeyStart {
     /// Where.
     pub(super) at: usize,
     /// Whether its first part is on this line.
@@ -38,7 +38,7 @@ pub(super) struct Scanned {
     /// In order, without overlaps.
     pub(super) findings: Vec<Finding>,
     /// What begins here is a key; nothing behind it was looked at.
-    pub(super) key: Option<KeyBegins>,
+    pub(super) key: Option<PrivateKeyStart>,
     /// Up to here more text changes nothing.
     pub(super) decided: usize,
 }
@@ -191,7 +191,7 @@ pub(super) fn is_clean(secrets: &SecurityPatterns, line: &str) -> bool {
 /// What a literal announced.
 enum Found {
     Value(Range<usize>, Kind),
-    Key(KeyBegins),
+    Key(PrivateKeyStart),
 }
 
 /// What the literal at a place announces, if it is there.
@@ -204,13 +204,13 @@ fn found(line: &Line<'_>, at: usize, family: Family) -> Option<Found> {
         Family::PrivateKey => match private_key::find(line, at)? {
             Beginning::Whole(range) => (range, Kind::PRIVATE_KEY),
             Beginning::Part(at) => {
-                return Some(Found::Key(KeyBegins {
+                return Some(Found::Key(PrivateKeyStart {
                     at,
                     is_certain: true,
                 }));
             }
             Beginning::Header(at) => {
-                return Some(Found::Key(KeyBegins {
+                return Some(Found::Key(PrivateKeyStart {
                     at,
                     is_certain: false,
                 }));
@@ -270,7 +270,7 @@ pub(super) fn scan(
         }
     }
     if complete && view::is_needed(text) {
-        let view = View::new(text);
+        let view = VisibleLine::new(text);
         let shown = literal_findings(secrets, &view.text, 0, true, r#use);
         let mapped = |finding: Finding| Finding {
             range: view.range(finding.range),
@@ -282,7 +282,7 @@ pub(super) fn scan(
         if let Some(key) = shown.key {
             let at = view.range(key.at..key.at + 1).start;
             if scanned.key.as_ref().is_none_or(|raw| at < raw.at) {
-                scanned.key = Some(KeyBegins { at, ..key });
+                scanned.key = Some(PrivateKeyStart { at, ..key });
             }
         }
         for (number, extra) in secrets.extras.iter().enumerate() {

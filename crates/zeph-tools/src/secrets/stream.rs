@@ -15,8 +15,8 @@ use super::coloured::{Piece, Shown};
 use super::kind::{Kind, Kinds};
 use super::line::LOOK_BACK;
 use super::private_key::{Key, Part};
-use super::scan::{Candidates, KeyBegins, Scanned, Use, scan};
-use super::view::{self, View};
+use super::scan::{Candidates, PrivateKeyStart, Scanned, Use, scan};
+use super::view::{self, VisibleLine};
 use crate::bytes::{controls, find};
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
@@ -341,7 +341,7 @@ impl StreamRedactor {
                 }
                 Part::End(end) => {
                     let end = if view::is_needed(line) {
-                        View::new(line).range(end - 1..end).end
+                        VisibleLine::new(line).range(end - 1..end).end
                     } else {
                         end
                     };
@@ -383,7 +383,7 @@ impl StreamRedactor {
     /// Takes a line outside of keys.
     fn plain(&mut self, line: &str, done: usize) {
         let scanned = scan(&self.secrets, line, done, true, Use::All);
-        let Some(KeyBegins { at, is_certain }) = scanned.key else {
+        let Some(PrivateKeyStart { at, is_certain }) = scanned.key else {
             return self.emit(line, done, line.len(), &scanned);
         };
         let at = at.max(done);
@@ -428,7 +428,7 @@ impl StreamRedactor {
 /// A line as it is shown.
 fn shown(line: &str) -> Cow<'_, str> {
     if view::is_needed(line) {
-        Cow::Owned(View::new(line).text)
+        Cow::Owned(VisibleLine::new(line).text)
     } else {
         Cow::Borrowed(line)
     }

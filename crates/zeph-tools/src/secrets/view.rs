@@ -9,7 +9,7 @@ use crate::bytes::{add_short, controls, find};
 use crate::colour::colour;
 
 /// A line without what a terminal does not show, and where each byte of it was.
-pub(super) struct View {
+pub(super) struct VisibleLine {
     pub(super) text: String,
     /// Where each run of `text` begins, and where in the line it was.
     runs: Vec<(usize, usize)>,
@@ -34,7 +34,7 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
 
 /// What a terminal does not show of a text; the more it is, the later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hidden {
+pub(super) enum HiddenKind {
     /// Nothing but sequences that set colours.
     Colours,
     /// Also erasing, and control characters. No literal is in these, nor begins in them.
@@ -49,8 +49,8 @@ pub(super) fn add_shown(
     text: &str,
     shown: &mut Vec<u8>,
     mut ended: impl FnMut(usize, usize),
-) -> Hidden {
-    let mut hidden = Hidden::Colours;
+) -> HiddenKind {
+    let mut hidden = HiddenKind::Colours;
     let bytes = text.as_bytes();
     let mut start = shown.len();
     let mut endless = false;
@@ -71,16 +71,16 @@ pub(super) fn add_shown(
                     continue;
                 }
                 None => {
-                    hidden = Hidden::Other;
+                    hidden = HiddenKind::Other;
                     let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
                     at = place + escape(&text[place..end], &mut endless);
                 }
             },
             BACKSPACE => {
-                hidden = Hidden::Other;
+                hidden = HiddenKind::Other;
                 while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
-            _ => hidden = hidden.max(Hidden::Controls),
+            _ => hidden = hidden.max(HiddenKind::Controls),
         }
         // The line break may be a part of an escape.
         if bytes[at - 1] == b'\n' {
@@ -96,16 +96,16 @@ pub(super) fn add_shown(
 
 /// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
 /// these is not told from the beginning of `Key`.
-fn idle(text: &[u8]) -> Option<(usize, Hidden)> {
+fn idle(text: &[u8]) -> Option<(usize, HiddenKind)> {
     let erasing = || {
         let [ESC, b'[', body @ ..] = text else {
             return None;
         };
         let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
         let length = body.iter().position(is_end)?;
-        (body[length] == b'K').then_some((2 + length + 1, Hidden::Controls))
+        (body[length] == b'K').then_some((2 + length + 1, HiddenKind::Controls))
     };
-    let colour = colour(text).map(|length| (length, Hidden::Colours));
+    let colour = colour(text).map(|length| (length, HiddenKind::Colours));
     let (length, hidden) = colour.or_else(erasing)?;
     (!text[length..].starts_with(b"ey")).then_some((length, hidden))
 }
@@ -160,7 +160,7 @@ impl<'t> Iterator for Parts<'t> {
     }
 }
 
-impl View {
+impl VisibleLine {
     pub(super) fn new(line: &str) -> Self {
         let mut view = Self {
             text: String::with_capacity(line.len()),
@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_gone() {
-        let check = |line: &str, expect: &str| assert_eq!(View::new(line).text, expect, "{line:?}");
+        let check =
+            |line: &str, expect: &str| assert_eq!(VisibleLine::new(line).text, expect, "{line:?}");
         check("plain\n", "plain\n");
         check("\x1b[1;31mred\x1b[m\x1b[K!", "red!");
         check("\x1b]8;;http://x\x1b\\link\x1b]8;;\x07.", "link.");
@@ -267,22 +268,22 @@ mod tests {
 
     #[test]
     fn colours_are_told_from_other_escapes() {
-        let check = |line: &str, expect: Hidden| {
+        let check = |line: &str, expect: HiddenKind| {
             assert_eq!(
                 add_shown(line, &mut Vec::new(), |_, _| {}),
                 expect,
                 "{line:?}"
             );
         };
-        check("plain\n", Hidden::Colours);
-        check("\x1b[1;31mred\x1b[m!", Hidden::Colours);
-        check("plain\r\n", Hidden::Controls);
-        check("\x1b[1;31mred\x1b[m\x1b[K!", Hidden::Controls);
-        check("\x1b[K\x1b[Key", Hidden::Other);
-        check("\x1b]8;;http://x\x1b\\link", Hidden::Other);
-        check("bo\x08ld", Hidden::Other);
-        check("\x1b[://m", Hidden::Other);
-        check("\x1b[2Aup", Hidden::Other);
+        check("plain\n", HiddenKind::Colours);
+        check("\x1b[1;31mred\x1b[m!", HiddenKind::Colours);
+        check("plain\r\n", HiddenKind::Controls);
+        check("\x1b[1;31mred\x1b[m\x1b[K!", HiddenKind::Controls);
+        check("\x1b[K\x1b[Key", HiddenKind::Other);
+        check("\x1b]8;;http://x\x1b\\link", HiddenKind::Other);
+        check("bo\x08ld", HiddenKind::Other);
+        check("\x1b[://m", HiddenKind::Other);
+        check("\x1b[2Aup", HiddenKind::Other);
     }
 
     proptest! {
@@ -301,14 +302,14 @@ mod tests {
                 prop_assert_eq!(&text[ends[0].1..ends[1].1], format!("{line}\n"));
                 let found = str::from_utf8(&shown[ends[0].0..ends[1].0]).unwrap();
                 // An escape may have taken the line break.
-                let expect = View::new(&format!("{line}\n")).text;
+                let expect = VisibleLine::new(&format!("{line}\n")).text;
                 prop_assert_eq!(found.trim_end_matches('\n'), expect.trim_end_matches('\n'));
             }
         }
 
         #[test]
         fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
-            let view = View::new(&line);
+            let view = VisibleLine::new(&line);
             for (at, c) in view.text.char_indices() {
                 let range = view.range(at..at + c.len_utf8());
                 prop_assert_eq!(&line[range], c.to_string());

@@ -8,27 +8,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::call::ToolCall;
 use crate::claim;
-use crate::context::{Answer, ApprovedBy, CallContext, Origin};
+use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
 use crate::def::Risk;
 use crate::error::{Confirmation, ToolError};
-use crate::gate::Offer;
+use crate::gate::ApprovalOptions;
 use crate::gate::subject::digest;
 use crate::layers::CallPath;
 
 use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
-use super::policy::{Parsed, PolicyError, ShellPolicyHandle, Start, Verdict};
-use super::reads::Reads;
+use super::policy::{Parsed, PolicyError, ShellPolicyHandle, Verdict, WorkingDirState};
+use super::reads::ReadGuard;
 use super::version_control;
 
 /// The gate before every command, on both paths.
-pub(crate) struct Admission {
+pub(crate) struct CommandGate {
     policy: ShellPolicyHandle,
     /// What must not be destroyed, wherever a command starts.
-    start: Start,
+    start: WorkingDirState,
     /// What commands may not read.
-    reads: Arc<Reads>,
+    reads: Arc<ReadGuard>,
     /// Whether that is hidden from them.
     hidden: AtomicBool,
     /// How much a command can harm.
@@ -37,7 +37,7 @@ pub(crate) struct Admission {
     sh: bool,
 }
 
-impl Admission {
+impl CommandGate {
     /// The gate of commands that start in `project` (absolute).
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Admission {
     ) -> Result<Self, Vec<PolicyError>> {
         Ok(Self {
             policy: ShellPolicyHandle::new(config)?,
-            start: Start {
+            start: WorkingDirState {
                 cwd: project.to_owned(),
                 home: home.map(PathBuf::from),
                 roots: cwd::protected(project, &config.allowed_paths),
@@ -69,12 +69,12 @@ impl Admission {
     }
 
     /// The gate that also refuses commands that name what may not be read.
-    pub(super) fn guarding(self, reads: Arc<Reads>) -> Self {
+    pub(super) fn guarding(self, reads: Arc<ReadGuard>) -> Self {
         Self { reads, ..self }
     }
 
     /// What commands may not read.
-    pub(super) fn reads(&self) -> &Reads {
+    pub(super) fn reads(&self) -> &ReadGuard {
         &self.reads
     }
 
@@ -163,10 +163,10 @@ impl Admission {
                 Ok(text)
             }
             Verdict::Ask { why } => match &cx.answer {
-                Answer::No(Some(told)) => Err(ToolError::blocked(format!(
+                UserDecision::No(Some(told)) => Err(ToolError::blocked(format!(
                     "the user refused this call and says: {told}"
                 ))),
-                Answer::No(None) => Err(ToolError::blocked("the user refused this call")),
+                UserDecision::No(None) => Err(ToolError::blocked("the user refused this call")),
                 answer => Err(ToolError::ConfirmationRequired(Box::new(Confirmation {
                     tool: BASH.to_owned(),
                     subject: params.command.clone(),
@@ -175,13 +175,13 @@ impl Admission {
                         None => format!("{why}."),
                         Some(text) => format!("{why}. {}", runs(text)),
                     },
-                    hint: if *answer == Answer::CanAsk {
+                    hint: if *answer == UserDecision::CanAsk {
                         String::new()
                     } else {
                         format!("{}.", call.phase.without_questions())
                     },
                     digest: digest(BASH, &call.params),
-                    offer: Offer::nothing("the shell's own lists ask about it each time"),
+                    offer: ApprovalOptions::nothing("the shell's own lists ask about it each time"),
                     ..Confirmation::default()
                 }))),
             },
@@ -195,7 +195,7 @@ impl Admission {
         self.judge(&parsed, &start)
     }
 
-    fn judge(&self, parsed: &Parsed, start: &Start) -> Verdict {
+    fn judge(&self, parsed: &Parsed, start: &WorkingDirState) -> Verdict {
         let policy = self.policy.load();
         match policy.decide_parsed(parsed, start) {
             Verdict::Block { what } => Verdict::Block { what },
@@ -229,10 +229,10 @@ impl Admission {
     }
 
     /// Where a command starts.
-    fn start_of(&self, params: &BashParams) -> Cow<'_, Start> {
+    fn start_of(&self, params: &BashParams) -> Cow<'_, WorkingDirState> {
         match &params.cwd {
             None => Cow::Borrowed(&self.start),
-            Some(cwd) => Cow::Owned(Start {
+            Some(cwd) => Cow::Owned(WorkingDirState {
                 cwd: self.start.cwd.join(cwd),
                 ..self.start.clone()
             }),

@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::category::ToolErrorCategory;
 use crate::def::{Annotations, ToolDef};
-use crate::gate::About;
+use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
 
 use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
-use super::reduced::Reduced;
-use super::runner::{Cause, Ended, Exit};
+use super::reduced::ModelOutput;
+use super::runner::{EndReason, Ended, Exit};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
@@ -46,7 +46,7 @@ pub fn definition() -> ToolDef {
     )
     .with_fence(BASH)
     .with_param_aliases(&[("cmd", "command"), ("timeout", "timeout_secs")])
-    .about(About::Command {
+    .about(ToolTarget::Command {
         command: "command",
         cwd: "cwd",
     })
@@ -57,7 +57,7 @@ pub fn definition() -> ToolDef {
 /// is that job.
 pub(super) fn output(
     captured: Captured,
-    reduced: Reduced,
+    reduced: ModelOutput,
     ended: &Ended,
     job: Option<&str>,
     duration_ms: u64,
@@ -147,18 +147,18 @@ pub fn failure(
 ) -> Option<(ToolErrorCategory, String)> {
     let code = ended.exit.code;
     match ended.cause {
-        Cause::Cancelled => Some((
+        EndReason::Cancelled => Some((
             ToolErrorCategory::Cancelled,
             "the command was cancelled and all its processes were ended".to_owned(),
         )),
-        Cause::TimedOut => Some((
+        EndReason::TimedOut => Some((
             ToolErrorCategory::Timeout,
             format!(
                 "the command ran longer than {timeout_secs} s and was ended; timeout_secs allows \
                  up to {max_timeout} s"
             ),
         )),
-        Cause::Finished => class.map(|class| {
+        EndReason::Finished => class.map(|class| {
             let message = match code {
                 126 => "the command was found but could not be executed (exit code 126)".to_owned(),
                 127 => "the command was not found (exit code 127)".to_owned(),
@@ -196,7 +196,7 @@ mod tests {
     fn ended(code: i32) -> Ended {
         Ended {
             exit: Exit { code, signal: None },
-            cause: Cause::Finished,
+            cause: EndReason::Finished,
             background: Vec::new(),
             lingering: false,
             unconfined: None,
@@ -214,7 +214,7 @@ mod tests {
         let mut filter = FilterPipeline::off().start("", budget(&config));
         filter.push(stdout);
         let captured = capture.finish();
-        let reduced = Reduced::new(captured.merged.clone(), filter.finish(None), &config);
+        let reduced = ModelOutput::new(captured.merged.clone(), filter.finish(None), &config);
         output(captured, reduced, ended, Some("job-3"), 1).summary
     }
 

@@ -8,7 +8,7 @@ use memchr::memchr_iter;
 
 use crate::event::OutputStream;
 use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
-use crate::overflow::{Finished, LongText, OverflowConfig};
+use crate::overflow::{CollectedText, OutputCollector, OverflowConfig};
 use crate::secrets::{Kinds, Piece, SecurityPatterns, StreamRedactor};
 
 pub use super::decode::Decoder;
@@ -130,7 +130,7 @@ fn count_newlines(bytes: &[u8]) -> u64 {
 pub struct Capture {
     decoders: [Decoder; 2],
     redactors: [StreamRedactor; 2],
-    merged: LongText,
+    merged: OutputCollector,
     streams: [HeadTail; 2],
 }
 
@@ -138,7 +138,7 @@ pub struct Capture {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Captured {
     /// Both streams in order of arrival.
-    pub merged: Finished,
+    pub merged: CollectedText,
     /// Standard output.
     pub stdout: Kept,
     /// Standard error.
@@ -169,7 +169,7 @@ impl Capture {
         Self {
             decoders: Default::default(),
             redactors: [(); 2].map(|()| StreamRedactor::new(Arc::clone(secrets))),
-            merged: LongText::new(config),
+            merged: OutputCollector::new(config),
             streams: [HeadTail::new(limits), HeadTail::new(limits)],
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::cache::Background;
+use crate::cache::BackgroundActivity;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
@@ -25,7 +25,7 @@ use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::trust::TrustLevel;
 
-use super::admit::Admission;
+use super::admit::CommandGate;
 use super::bash::{self, BASH, BashParams};
 use super::capture::Capture;
 use super::classify::classify;
@@ -35,22 +35,22 @@ use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::local::LocalRunner;
 use super::os_sandbox::plan::{Plan, resolve};
-use super::os_sandbox::told::Told;
+use super::os_sandbox::told::SandboxNotices;
 use super::policy::{PolicyError, ShellPolicyHandle, Verdict};
-use super::reads::Reads;
+use super::reads::ReadGuard;
 use super::recorder::Recorder;
-use super::reduced::{self, Reduced};
-use super::runner::{Cause, CommandRunner, Ended, RunError};
+use super::reduced::{self, ModelOutput};
+use super::runner::{CommandRunner, EndReason, Ended, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
 
 /// Runs commands, and keeps the jobs that they become.
 pub struct ShellExecutor {
-    admission: Arc<Admission>,
+    admission: Arc<CommandGate>,
     commands: Commands,
     pub(super) runner: Arc<dyn CommandRunner>,
     transactions: Transactions,
-    sandbox: Told,
+    sandbox: SandboxNotices,
     trust: EffectiveTrust,
     definitions: Vec<ToolDef>,
     pub(super) overflow: OverflowConfig,
@@ -71,7 +71,7 @@ impl ShellExecutor {
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         supervisor: SupervisorCommand,
-        reads: Reads,
+        reads: ReadGuard,
     ) -> Result<Self, Vec<PolicyError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
         let env = env::select(&base_env, &config.env, None);
@@ -81,7 +81,7 @@ impl ShellExecutor {
         let runner = LocalRunner::new(supervisor, tag)
             .confined(sandbox.clone())
             .hiding(Arc::clone(&reads));
-        let told = Told::new(sandbox, Arc::clone(&reads));
+        let told = SandboxNotices::new(sandbox, Arc::clone(&reads));
         Ok(Self {
             sandbox: told,
             ..Self::with_runner(config, cwd, base_env, Arc::new(runner), reads)?
@@ -97,12 +97,12 @@ impl ShellExecutor {
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         runner: Arc<dyn CommandRunner>,
-        reads: Arc<Reads>,
+        reads: Arc<ReadGuard>,
     ) -> Result<Self, Vec<PolicyError>> {
         let definition = bash::definition();
         let home = variable(&base_env, "HOME").map(OsString::as_os_str);
         let risk = definition.annotations.risk;
-        let admission = Admission::new(&config, &cwd, home, risk)?.guarding(reads);
+        let admission = CommandGate::new(&config, &cwd, home, risk)?.guarding(reads);
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         let transactions = Transactions::new(&config, cwd.clone(), temporary)?;
         let commands = Commands::new(config, cwd, base_env);
@@ -111,7 +111,7 @@ impl ShellExecutor {
             admission: Arc::new(admission.run_by_sh(commands.run_by_sh())),
             commands,
             runner,
-            sandbox: Told::default(),
+            sandbox: SandboxNotices::default(),
             trust: EffectiveTrust::default(),
             definitions: std::iter::once(definition)
                 .chain(jobs::definitions())
@@ -273,7 +273,7 @@ impl ShellExecutor {
         let run = run.await;
         let exit_code = run.as_ref().ok().and_then(|(_, ended)| exit_code(ended));
         let (captured, filtered) = recorder.finish(exit_code);
-        let reduced = Reduced::new(captured.merged.clone(), filtered, &self.overflow);
+        let reduced = ModelOutput::new(captured.merged.clone(), filtered, &self.overflow);
         let (running, ended) = match run {
             Ok(run) => run,
             Err(error) => {
@@ -345,7 +345,7 @@ impl ShellExecutor {
 
 /// The exit code of a command that ended by itself.
 fn exit_code(ended: &Ended) -> Option<i32> {
-    let by_itself = ended.cause == Cause::Finished && ended.exit.signal.is_none();
+    let by_itself = ended.cause == EndReason::Finished && ended.exit.signal.is_none();
     by_itself.then_some(ended.exit.code)
 }
 
@@ -365,7 +365,7 @@ pub(super) fn run_failed(error: RunError, printed: ToolOutput) -> ToolError {
 }
 
 /// Jobs change files whenever they like.
-impl Background for ShellExecutor {
+impl BackgroundActivity for ShellExecutor {
     fn is_running(&self) -> bool {
         self.jobs.are_running()
     }

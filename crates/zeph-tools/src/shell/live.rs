@@ -13,7 +13,7 @@ const PER_WINDOW: usize = 32 * 1024;
 
 /// Lets output through at a bounded rate and counts what it holds back.
 #[derive(Debug)]
-pub struct LiveLimit {
+pub struct OutputThrottle {
     window: Instant,
     shown: usize,
     skipped: u64,
@@ -31,7 +31,7 @@ pub struct Shown<'t> {
     pub skipped_lines: u64,
 }
 
-impl LiveLimit {
+impl OutputThrottle {
     /// A limit whose first window starts at `now`.
     #[must_use]
     pub fn new(now: Instant) -> Self {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_flood_is_shown_at_a_bounded_rate_and_says_so() {
         let start = Instant::now();
-        let mut limit = LiveLimit::new(start);
+        let mut limit = OutputThrottle::new(start);
         let chunk = "x".repeat(PER_WINDOW);
         let shown = |shown: Option<Shown<'_>>| {
             shown.map(|shown| (shown.text.into_owned(), shown.skipped_lines))

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::os_sandbox::{Plan, seatbelt};
 use super::pipes::Pipes;
-use super::reads::Reads;
+use super::reads::ReadGuard;
 use super::runner::{
-    BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, OutputFn, RunError,
+    BackgroundProcess, CommandRunner, CommandSpec, EndReason, Ended, Exit, OutputFn, RunError,
     RunningCommand,
 };
 use super::supervisor::SupervisorCommand;
@@ -40,7 +40,7 @@ pub struct LocalRunner {
     supervisor: SupervisorCommand,
     tag: Option<OsString>,
     plan: Option<Plan>,
-    reads: Arc<Reads>,
+    reads: Arc<ReadGuard>,
     next: AtomicU64,
     connection: Mutex<Option<Arc<Connection>>>,
     /// Whether a supervisor had died and no command has told of it yet.
@@ -72,7 +72,7 @@ impl LocalRunner {
 
     /// The same with what `reads` denies hidden from commands, where there is a sandbox around them.
     #[must_use]
-    pub fn hiding(mut self, reads: Arc<Reads>) -> Self {
+    pub fn hiding(mut self, reads: Arc<ReadGuard>) -> Self {
         self.reads = reads;
         self
     }
@@ -276,7 +276,7 @@ impl RunningCommand for Running {
 #[derive(Default)]
 struct Progress {
     exit: Option<(Exit, Vec<BackgroundProcess>)>,
-    stopped: Option<Cause>,
+    stopped: Option<EndReason>,
     gone: Option<bool>,
     unconfined: Option<String>,
 }
@@ -310,10 +310,10 @@ impl Running {
                     }
                 },
                 () = cancel.cancelled(), if !stopped => {
-                    progress.stopped = Some(Cause::Cancelled);
+                    progress.stopped = Some(EndReason::Cancelled);
                 }
                 () = at(limit) => match progress.stopped {
-                    None => progress.stopped = Some(Cause::TimedOut),
+                    None => progress.stopped = Some(EndReason::TimedOut),
                     Some(_) => progress.gone = Some(false),
                 },
                 () = self.pipes.read(output) => {
@@ -364,7 +364,7 @@ impl Progress {
     /// stopped command that was given up counts as killed.
     fn end(&mut self) -> Option<Ended> {
         let (cause, lingering) = match self.stopped {
-            None => (Cause::Finished, false),
+            None => (EndReason::Finished, false),
             Some(cause) => (cause, !self.gone?),
         };
         let killed = || (Exit::by_signal(SIGKILL), Vec::new());
@@ -376,7 +376,7 @@ impl Progress {
         Some(Ended {
             exit,
             cause,
-            background: if cause == Cause::Finished {
+            background: if cause == EndReason::Finished {
                 background
             } else {
                 Vec::new()

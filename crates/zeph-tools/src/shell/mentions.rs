@@ -7,19 +7,19 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::parts::{FREE, STREAMS};
-use super::policy::{Named, Role, extract_paths};
+use super::policy::{NamedWord, Role, extract_paths};
 use super::words::{expand, parts, tokens};
 use crate::file::rules::plain_base;
-use crate::gate::places::Inside;
+use crate::gate::places::ExistsFn;
 use crate::gate::subject::SubjectPath;
-use crate::gate::{Mention, Mentions, PathRole, Places, ReadCommand};
+use crate::gate::{Mention, ParsedCommand, PathResolver, PathRole, ReferencedPaths};
 
 /// How many directories are kept open while a command is looked at.
 const MOST_OPEN: usize = 16;
 
 /// What `command` names.
-pub(crate) fn read(command: &ReadCommand, places: &Places) -> Mentions {
-    let mut mentions = Mentions::default();
+pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> ReferencedPaths {
+    let mut mentions = ReferencedPaths::default();
     if let Some(why) = &command.unknown {
         mentions.unknown = Some(why.clone());
     }
@@ -38,7 +38,7 @@ pub(crate) fn read(command: &ReadCommand, places: &Places) -> Mentions {
     // The same word from the same directories says nothing new.
     let mut seen = HashSet::new();
     for named in named {
-        let Named { word, role, places } = named;
+        let NamedWord { word, role, places } = named;
         let known = word
             .known()
             .map(|text| (text, *role, Arc::as_ptr(places).addr()));
@@ -50,10 +50,10 @@ pub(crate) fn read(command: &ReadCommand, places: &Places) -> Mentions {
 }
 
 struct Reader<'p, 'c> {
-    places: &'p Places,
+    places: &'p PathResolver,
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
-    mentions: Mentions,
+    mentions: ReferencedPaths,
     /// The places of what was noted.
     noted: HashMap<PathBuf, usize>,
     /// What was asked of the disk, by directory.
@@ -63,12 +63,12 @@ struct Reader<'p, 'c> {
 /// What was asked about a directory.
 struct Asked<'p, 'c> {
     /// The way to ask; `None` where too many are open.
-    inside: Option<Inside<'p>>,
+    inside: Option<ExistsFn<'p>>,
     names: HashMap<&'c str, bool>,
 }
 
 impl<'c> Reader<'_, 'c> {
-    fn named(&mut self, named: &'c Named) {
+    fn named(&mut self, named: &'c NamedWord) {
         let word = &named.word;
         match (word.known(), word.pattern()) {
             (Some(text), _) => self.text(text, named),
@@ -86,7 +86,7 @@ impl<'c> Reader<'_, 'c> {
         }
     }
 
-    fn text(&mut self, text: &'c str, named: &'c Named) {
+    fn text(&mut self, text: &'c str, named: &'c NamedWord) {
         // What is written is a path, whatever it looks like.
         if named.role == Role::Target {
             self.path(text, named, true);
@@ -114,7 +114,7 @@ impl<'c> Reader<'_, 'c> {
     }
 
     /// Notes `text` as a path, from everywhere that it may count from.
-    fn path(&mut self, text: &str, named: &Named, certain: bool) {
+    fn path(&mut self, text: &str, named: &NamedWord, certain: bool) {
         let given = self.at_home(text);
         for place in named.places.iter() {
             let absolute = match place {
@@ -146,7 +146,7 @@ impl<'c> Reader<'_, 'c> {
     }
 
     /// Notes the files that a pattern stands for; another set may be there when it runs.
-    fn pattern(&mut self, pattern: &'c str, named: &'c Named) {
+    fn pattern(&mut self, pattern: &'c str, named: &'c NamedWord) {
         if !pattern.contains(['*', '?', '[']) {
             return self.text(pattern, named);
         }
@@ -192,7 +192,7 @@ impl<'c> Reader<'_, 'c> {
     }
 
     /// Whether something is, or may be, at `text`, from one of the directories that it may count from.
-    fn is_there(&mut self, text: &'c str, named: &'c Named) -> bool {
+    fn is_there(&mut self, text: &'c str, named: &'c NamedWord) -> bool {
         let given = self.at_home(text);
         if given.is_absolute() {
             return self.places.is_there(&given);

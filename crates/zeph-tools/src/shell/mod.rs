@@ -47,9 +47,9 @@ pub use executor::ShellExecutor;
 pub use local::LocalRunner;
 pub use os_sandbox::{SandboxConfig, SandboxMode};
 pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
-pub use reads::Reads;
+pub use reads::ReadGuard;
 pub use runner::{
-    BackgroundProcess, Cause, CommandRunner, CommandSpec, Ended, Exit, RunError, RunningCommand,
+    BackgroundProcess, CommandRunner, CommandSpec, EndReason, Ended, Exit, RunError, RunningCommand,
 };
-pub use served::{ServedProcess, ServedProgram, ServedPrograms};
+pub use served::{ServedProcess, ServedPrograms, StdioProcess};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

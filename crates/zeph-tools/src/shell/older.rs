@@ -4,11 +4,11 @@ use super::config::ShellConfig;
 use crate::gate::{Action, PermissionRule};
 
 /// A rule with the list that it stands in and its place there.
-pub type Older = (&'static str, usize, PermissionRule);
+pub type LegacyRule = (&'static str, usize, PermissionRule);
 
 /// `blocked_commands` as rules that deny, and `confirm_patterns` as rules that ask.
 #[must_use]
-pub fn rules(config: &ShellConfig) -> Vec<Older> {
+pub fn rules(config: &ShellConfig) -> Vec<LegacyRule> {
     let blocked = config.blocked_commands.iter().enumerate();
     let blocked = blocked.map(|(at, words)| {
         let words: Vec<&str> = words.split_whitespace().collect();

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use foldhash::fast::RandomState;
 
 use super::policy::{
-    Parsed, Part, Start, Verdict, Word, kind_of, name_of, normal, options, runs_any,
+    Parsed, Part, Verdict, Word, WorkingDirState, kind_of, name_of, normal, options, runs_any,
     tree::Assignment, visit_from,
 };
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
-use crate::gate::{CommandPart, PartKind, ReadCommand};
+use crate::gate::{CommandPart, ParsedCommand, PartKind};
 
 /// Files that take what is written to them nowhere.
 pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
@@ -23,8 +23,8 @@ pub(super) const STREAMS: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd/1",
 const MOST_OPTIONS: usize = 32;
 
 /// Fills in what `command` is made of, and what it names.
-pub(crate) fn read(command: &mut ReadCommand, parsed: &Parsed, home: Option<PathBuf>) {
-    let start = Start {
+pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<PathBuf>) {
+    let start = WorkingDirState {
         cwd: command.start.clone(),
         home,
         roots: Vec::new(),

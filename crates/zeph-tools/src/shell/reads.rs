@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use globset::GlobMatcher;
 
 use super::os_sandbox::plan::resolve;
-use super::policy::{Named, Role, extract_paths, normal};
+use super::policy::{NamedWord, Role, extract_paths, normal};
 use super::words::{
     any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
 };
@@ -26,7 +26,7 @@ const WILD: &[char] = &['*', '?', '['];
 
 /// What commands may not read.
 #[derive(Debug, Clone, Default)]
-pub struct Reads {
+pub struct ReadGuard {
     rules: ReadRules,
     /// Where rules that begin with `**` are looked up, real paths.
     roots: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Reads {
     shared: Vec<PathBuf>,
 }
 
-impl Reads {
+impl ReadGuard {
     /// The rules for commands. What is there of what they deny is searched for below `roots`; `~` is
     /// `home`.
     #[must_use]
@@ -138,7 +138,7 @@ impl Reads {
 
     /// Why a command must not run that names this and starts in `cwd`. `hidden` says whether what is
     /// denied is hidden from commands.
-    pub(super) fn refusal(&self, cwd: &Path, named: &[Named], hidden: bool) -> Option<String> {
+    pub(super) fn refusal(&self, cwd: &Path, named: &[NamedWord], hidden: bool) -> Option<String> {
         if self.is_empty() {
             return None;
         }
@@ -163,7 +163,7 @@ impl Reads {
 
 /// Which rule it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum DenyRule {
     /// `deny_read`; what it denies can be hidden.
     Denied,
     /// `allow_read`.
@@ -176,7 +176,7 @@ fn refused(what: impl std::fmt::Display, rule: &str) -> String {
 
 /// One check of a command.
 struct Check<'r> {
-    reads: &'r Reads,
+    reads: &'r ReadGuard,
     hidden: bool,
     /// Whether `*` may match names that begin with a dot.
     dots: bool,
@@ -185,7 +185,7 @@ struct Check<'r> {
 }
 
 impl Check<'_> {
-    fn named(&self, named: &Named) -> Option<String> {
+    fn named(&self, named: &NamedWord) -> Option<String> {
         let word = &named.word;
         if let Some(text) = word.known() {
             return self.text(text, named);
@@ -209,7 +209,7 @@ impl Check<'_> {
             .find_map(|part| self.pattern(&format!("{}*", literal(part)), named))
     }
 
-    fn text(&self, text: &str, named: &Named) -> Option<String> {
+    fn text(&self, text: &str, named: &NamedWord) -> Option<String> {
         let is_text = text.contains([' ', '\t', '\n', '"', '\'', '(', ';']);
         let inside = if is_text {
             extract_paths(text)
@@ -246,7 +246,7 @@ impl Check<'_> {
     }
 
     /// A part of a word that may be a path.
-    fn part(&self, part: &str, named: &Named) -> Option<String> {
+    fn part(&self, part: &str, named: &NamedWord) -> Option<String> {
         let given = self.at_home(part);
         let refusal = self.meanings(&given, named).find_map(|path| {
             let (_, rule) = self.path(&path, part, named.role)?;
@@ -266,7 +266,7 @@ impl Check<'_> {
     fn meanings<'n>(
         &self,
         given: &'n Path,
-        named: &'n Named,
+        named: &'n NamedWord,
     ) -> impl Iterator<Item = PathBuf> + 'n {
         let places = named.places.iter();
         places.filter_map(move |place| match place {
@@ -276,7 +276,7 @@ impl Check<'_> {
     }
 
     /// Why `path` (absolute) may not be named as `part`.
-    fn path(&self, path: &Path, part: &str, role: Role) -> Option<(Why, String)> {
+    fn path(&self, path: &Path, part: &str, role: Role) -> Option<(DenyRule, String)> {
         let rules = &self.reads.rules;
         // Whatever links there are: as it is written, and as the kernel walks it.
         let written = normal(path);
@@ -288,20 +288,22 @@ impl Check<'_> {
             let denied = self.reads.denied(&written);
             let denied = denied.or_else(|| self.reads.denied(&real));
             if let Some(rule) = denied {
-                return Some((Why::Denied, rule));
+                return Some((DenyRule::Denied, rule));
             }
         }
         // What is not among the only ones to be read: an existing file that is neither run nor
         // written.
         let is_read = matches!(role, Role::Argument | Role::Program);
         if is_read && there && fs::metadata(&real).is_ok_and(|found| found.is_file()) {
-            return rules.refusal(&real).map(|rule| (Why::NotAllowed, rule));
+            return rules
+                .refusal(&real)
+                .map(|rule| (DenyRule::NotAllowed, rule));
         }
         None
     }
 
     /// A pattern that the shell replaces by the names of files.
-    fn pattern(&self, pattern: &str, named: &Named) -> Option<String> {
+    fn pattern(&self, pattern: &str, named: &NamedWord) -> Option<String> {
         let base = plain_base(Path::new(pattern));
         let rest = Path::new(pattern).strip_prefix(&base).ok()?;
         let base = self.at_home(base.to_str()?);
@@ -311,8 +313,10 @@ impl Check<'_> {
             for path in expand(&normal(&base), rest, self.dots).paths {
                 match self.path(&path, "/", named.role) {
                     None => permitted = true,
-                    Some((Why::Denied, rule)) => denied = denied.or(Some((path, rule))),
-                    Some((Why::NotAllowed, rule)) => return Some(refused(path.display(), &rule)),
+                    Some((DenyRule::Denied, rule)) => denied = denied.or(Some((path, rule))),
+                    Some((DenyRule::NotAllowed, rule)) => {
+                        return Some(refused(path.display(), &rule));
+                    }
                 }
             }
         }
@@ -362,7 +366,7 @@ mod tests {
 
     use super::*;
     use crate::shell::ShellConfig;
-    use crate::shell::policy::{ShellPolicy, Start};
+    use crate::shell::policy::{ShellPolicy, WorkingDirState};
 
     /// A project with `.env`, `sub/.env`, `sub/readme`, `readme`, `secrets/key`, `link` to `.env`,
     /// `out` to the directory `../elsewhere`, in which there is `id.pem`.
@@ -406,7 +410,7 @@ mod tests {
             }
         }
 
-        fn reads(&self, deny: &[&str], allow: &[&str]) -> Reads {
+        fn reads(&self, deny: &[&str], allow: &[&str]) -> ReadGuard {
             let globs = |globs: &[&str]| -> Vec<String> {
                 let base = self.base.display().to_string();
                 globs
@@ -416,12 +420,12 @@ mod tests {
             };
             let home = self.base.join("home");
             let rules = ReadRules::new(&globs(deny), &globs(allow), Some(&home)).expect("globs");
-            Reads::new(rules, [self.project.clone()], Some(home))
+            ReadGuard::new(rules, [self.project.clone()], Some(home))
         }
 
-        fn refusal(&self, reads: &Reads, command: &str, hidden: bool) -> Option<String> {
+        fn refusal(&self, reads: &ReadGuard, command: &str, hidden: bool) -> Option<String> {
             let command = command.replace("BASE", &self.base.display().to_string());
-            let start = Start {
+            let start = WorkingDirState {
                 cwd: self.project.clone(),
                 home: Some(self.base.join("home")),
                 roots: Vec::new(),
@@ -732,7 +736,7 @@ mod tests {
         let world = World::new();
         let reads = world.reads(&["BASE/project"], &[]);
         assert!(world.refusal(&reads, "true", true).is_some());
-        let none = Reads::default();
+        let none = ReadGuard::default();
         assert_eq!(world.refusal(&none, "cat .env", false), None);
     }
 

@@ -5,16 +5,16 @@ use std::time::Instant;
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::event::{OutputStream, ToolEvent};
-use crate::filter::{FilterRun, Filtered};
+use crate::filter::{FilterStream, FilteredOutput};
 
 use super::capture::{Capture, Captured};
-use super::live::{LiveLimit, Shown};
+use super::live::{OutputThrottle, Shown};
 
 /// Keeps what is printed, filters it, and shows it live.
 pub(super) struct Recorder<'c> {
     capture: Capture,
-    filter: FilterRun,
-    live: LiveLimit,
+    filter: FilterStream,
+    live: OutputThrottle,
     call: &'c ToolCall,
     cx: &'c CallContext,
     last: OutputStream,
@@ -25,12 +25,12 @@ impl<'c> Recorder<'c> {
         call: &'c ToolCall,
         cx: &'c CallContext,
         capture: Capture,
-        filter: FilterRun,
+        filter: FilterStream,
     ) -> Self {
         Self {
             capture,
             filter,
-            live: LiveLimit::new(Instant::now()),
+            live: OutputThrottle::new(Instant::now()),
             call,
             cx,
             last: OutputStream::Stdout,
@@ -54,7 +54,7 @@ impl<'c> Recorder<'c> {
     }
 
     /// What was kept, and what is read of it when the command has ended with this exit code.
-    pub(super) fn finish(mut self, exit_code: Option<i32>) -> (Captured, Filtered) {
+    pub(super) fn finish(mut self, exit_code: Option<i32>) -> (Captured, FilteredOutput) {
         for (stream, rest) in self.capture.end() {
             self.filter.push(&rest);
             self.show_live(stream, &rest);

@@ -1,9 +1,9 @@
 //! What the model reads of an output that went through the filters, and where all of it is.
 
-use crate::filter::{FilterConfidence, Filtered, no_longer_than, sanitize_output};
+use crate::filter::{FilterConfidence, FilteredOutput, no_longer_than, sanitize_output};
 use crate::output::FilterStats;
 use crate::overflow::{
-    Elided, Finished, Omitted, Overflow, OverflowConfig, Shortened, Spill, Spilled,
+    CollectedText, Elided, Omitted, Overflow, OverflowConfig, SpillBuffer, Spilled, TruncatedText,
 };
 
 /// The characters of an output that are read at most; a line break at its end is none of them.
@@ -13,7 +13,7 @@ pub(super) fn budget(config: &OverflowConfig) -> usize {
 
 /// An output as it is read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reduced {
+pub(super) struct ModelOutput {
     /// The text; no line break at its end.
     pub(super) text: String,
     /// All of it, on its way to the store, when some of it is not in the text.
@@ -22,9 +22,13 @@ pub(super) struct Reduced {
     pub(super) filter: Option<FilterStats>,
 }
 
-impl Reduced {
+impl ModelOutput {
     /// `printed`: what the command printed, `filtered`: what is read of that.
-    pub(super) fn new(printed: Finished, filtered: Filtered, config: &OverflowConfig) -> Self {
+    pub(super) fn new(
+        printed: CollectedText,
+        filtered: FilteredOutput,
+        config: &OverflowConfig,
+    ) -> Self {
         let filter = stats(&filtered);
         let (text, overflow) = if filtered.rule.is_some() {
             elided(printed, filtered, config)
@@ -40,7 +44,7 @@ impl Reduced {
                     let left_out = None;
                     elided(
                         printed,
-                        Filtered {
+                        FilteredOutput {
                             text,
                             left_out,
                             ..filtered
@@ -61,8 +65,8 @@ impl Reduced {
 
 /// A text from which a rule took something: that is said at its end.
 fn elided(
-    printed: Finished,
-    filtered: Filtered,
+    printed: CollectedText,
+    filtered: FilteredOutput,
     config: &OverflowConfig,
 ) -> (String, Option<Overflow>) {
     let mut text = filtered.text;
@@ -82,8 +86,8 @@ fn elided(
 /// there. `printed` has head and tail as they were printed.
 fn middle(
     mut printed: String,
-    mut shortened: Shortened,
-    filtered: Filtered,
+    mut shortened: TruncatedText,
+    filtered: FilteredOutput,
 ) -> (String, Option<Overflow>) {
     let mut text = filtered.text;
     if let Some(left_out) = filtered.left_out {
@@ -94,7 +98,7 @@ fn middle(
             bytes: filtered.bytes.0.saturating_sub(text.len() as u64),
         };
         let place = left_out.place.min(text.len());
-        let shortened = Shortened::at(&mut text, place, omitted, shortened.spilled);
+        let shortened = TruncatedText::at(&mut text, place, omitted, shortened.spilled);
         return (text, Some(Overflow::Spilled(shortened)));
     }
     // All lines are there: the text was longer for its escapes, or some line is too long.
@@ -112,11 +116,11 @@ fn middle(
 }
 
 /// All that was printed.
-fn whole(printed: Finished, config: &OverflowConfig) -> Spilled {
+fn whole(printed: CollectedText, config: &OverflowConfig) -> Spilled {
     match printed.shortened {
         Some(shortened) => shortened.spilled,
         None => {
-            let mut spill = Spill::new(config.most_bytes());
+            let mut spill = SpillBuffer::new(config.most_bytes());
             spill.push(&printed.text);
             spill.finish()
         }
@@ -124,7 +128,7 @@ fn whole(printed: Finished, config: &OverflowConfig) -> Spilled {
 }
 
 /// The numbers of an output for which there was a rule.
-fn stats(filtered: &Filtered) -> Option<FilterStats> {
+fn stats(filtered: &FilteredOutput) -> Option<FilterStats> {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     filtered.rule.as_ref().map(|rule| FilterStats {
         rule: rule.clone(),

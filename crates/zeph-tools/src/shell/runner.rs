@@ -48,7 +48,7 @@ impl Exit {
 
 /// Why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum EndReason {
     /// By itself.
     Finished,
     /// Its time was up.
@@ -72,7 +72,7 @@ pub struct Ended {
     /// How the shell exited.
     pub exit: Exit,
     /// Why.
-    pub cause: Cause,
+    pub cause: EndReason,
     /// What goes on running. Empty unless it finished by itself.
     pub background: Vec<BackgroundProcess>,
     /// Whether something of a stopped command could not be ended.

@@ -29,7 +29,7 @@ pub struct ServedPrograms {
 }
 
 /// A program that runs.
-pub struct ServedProgram {
+pub struct StdioProcess {
     /// Its standard input.
     pub input: Sender,
     /// Its standard output.
@@ -73,7 +73,7 @@ impl ServedPrograms {
     ///
     /// # Errors
     /// [`RunError`] when it cannot be started.
-    pub async fn start(&self, command: &CommandSpec) -> Result<ServedProgram, RunError> {
+    pub async fn start(&self, command: &CommandSpec) -> Result<StdioProcess, RunError> {
         let connection = self.connect().await.map_err(RunError::Unavailable)?;
         let (stdin, input) = io::pipe().map_err(RunError::Spawn)?;
         let (output, stdout) = io::pipe().map_err(RunError::Spawn)?;
@@ -90,7 +90,7 @@ impl ServedPrograms {
             id,
         };
         process.started().await?;
-        Ok(ServedProgram {
+        Ok(StdioProcess {
             input: Sender::from_owned_fd(input.into()).map_err(RunError::Spawn)?,
             output: Receiver::from_owned_fd(output.into()).map_err(RunError::Spawn)?,
             errors: Receiver::from_owned_fd(errors.into()).map_err(RunError::Spawn)?,

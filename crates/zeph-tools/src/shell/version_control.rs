@@ -5,7 +5,7 @@
 //! it, since the parser refuses the denied path among their arguments. Any other program in the
 //! command ends the exception.
 
-use super::policy::{Parsed, Part, Start, Verdict, Word, visit_from};
+use super::policy::{Parsed, Part, Verdict, Word, WorkingDirState, visit_from};
 
 /// A version-control program.
 struct VersionControl {
@@ -169,7 +169,7 @@ const PASSIVE: &[&str] = &[
 ];
 
 /// The folders that stay readable for `command`, which starts at `start`.
-pub(super) fn folders(command: &Parsed, start: &Start) -> Vec<String> {
+pub(super) fn folders(command: &Parsed, start: &WorkingDirState) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut alone = true;
     let (verdict, _) = visit_from(command, start, &mut |part| match part {
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn folder_stays_readable_for_the_program_alone() {
         let check = |command: &str, expect: &[&str]| {
-            let start = Start {
+            let start = WorkingDirState {
                 cwd: "/p".into(),
                 home: Some("/h".into()),
                 roots: vec!["/p".into()],

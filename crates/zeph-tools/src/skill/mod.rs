@@ -122,14 +122,14 @@ impl Skill {
 
 /// What holds for the calls of a session because of its skills.
 #[derive(Debug, Clone, Default)]
-pub struct Held {
+pub struct ActiveSkills {
     /// Those that run.
     pub running: Vec<Arc<Skill>>,
     /// The lowest level of what was read.
     pub trust: TrustLevel,
 }
 
-impl Held {
+impl ActiveSkills {
     /// What the skills that run add to the environment.
     #[must_use]
     pub fn env(&self) -> SkillEnv {
@@ -234,13 +234,13 @@ impl Skills {
 
     /// What holds in a session.
     #[must_use]
-    pub fn held(&self, session: &str) -> Held {
+    pub fn held(&self, session: &str) -> ActiveSkills {
         match self.sessions().get(session) {
-            Some(held) => Held {
+            Some(held) => ActiveSkills {
                 running: held.running.clone(),
                 trust: held.trust,
             },
-            None => Held::default(),
+            None => ActiveSkills::default(),
         }
     }
 }

@@ -57,7 +57,7 @@ pub enum Standing {
 /// What stood at a path, as far as it can be put back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Image {
+pub enum FileBackup {
     /// Nothing.
     Absent,
     /// A directory.
@@ -75,7 +75,7 @@ pub enum Image {
     Link(#[serde(with = "raw_path")] PathBuf),
 }
 
-impl Image {
+impl FileBackup {
     /// What is compared of it.
     #[must_use]
     pub fn standing(&self) -> Standing {
@@ -90,7 +90,7 @@ impl Image {
 
 /// An entry of a tree that was moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct TreeEntry {
     /// Below the top of the tree; empty for the top itself.
     #[serde(with = "raw_path")]
     pub path: PathBuf,
@@ -114,7 +114,7 @@ pub enum Step {
         #[serde(with = "raw_path")]
         path: PathBuf,
         /// What stood there.
-        before: Image,
+        before: FileBackup,
         /// What stands there then.
         after: Standing,
     },
@@ -127,7 +127,7 @@ pub enum Step {
         #[serde(with = "raw_path")]
         to: PathBuf,
         /// The tree, directories before what is in them.
-        tree: Vec<Listed>,
+        tree: Vec<TreeEntry>,
     },
 }
 
@@ -230,7 +230,7 @@ mod tests {
             let change = Change {
                 steps: vec![Step::Put {
                     path: path.clone(),
-                    before: Image::Link(path),
+                    before: FileBackup::Link(path),
                     after: Standing::Absent,
                 }],
                 images: Vec::new(),

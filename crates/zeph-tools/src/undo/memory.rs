@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Batch, Draft, Entry, JournalError, Recorded, UndoJournal};
+use super::{Batch, Entry, JournalError, PendingChange, RecordOutcome, UndoJournal};
 
 /// The reason of changes that were dropped to make room.
 const DROPPED: &str = "dropped from the journal to make room for later changes";
@@ -49,7 +49,7 @@ impl UndoJournal for MemoryJournal {
         self.max_bytes
     }
 
-    async fn record(&self, draft: Draft<'_>) -> Result<Recorded, JournalError> {
+    async fn record(&self, draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError> {
         let mut inner = self.inner();
         inner.last += 1;
         let number = inner.last;
@@ -74,8 +74,8 @@ impl UndoJournal for MemoryJournal {
             }
         }
         let recorded = match &change {
-            Ok(_) => Recorded::Kept(number),
-            Err(reason) => Recorded::Lost(number, reason.clone()),
+            Ok(_) => RecordOutcome::Kept(number),
+            Err(reason) => RecordOutcome::Lost(number, reason.clone()),
         };
         let entry = Entry {
             number,

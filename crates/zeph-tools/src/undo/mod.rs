@@ -11,7 +11,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 
-pub use change::{Attributes, Change, Fingerprint, Image, Listed, Standing, Step};
+pub use change::{Attributes, Change, FileBackup, Fingerprint, Standing, Step, TreeEntry};
 pub use config::UndoConfig;
 pub use memory::MemoryJournal;
 
@@ -22,7 +22,7 @@ pub struct JournalError(pub String);
 
 /// A change that is about to be made.
 #[derive(Debug, Clone, Copy)]
-pub struct Draft<'a> {
+pub struct PendingChange<'a> {
     /// The conversation.
     pub session: &'a str,
     /// What is undone together.
@@ -35,9 +35,9 @@ pub struct Draft<'a> {
     pub change: Result<&'a Change, &'a str>,
 }
 
-/// What became of a [`Draft`].
+/// What became of a [`PendingChange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordOutcome {
     /// It is on record under this number, and can be undone.
     Kept(i64),
     /// It is on record that it cannot be undone: the number, and why.
@@ -78,7 +78,7 @@ pub trait UndoJournal: Send + Sync + Debug {
     ///
     /// # Errors
     /// [`JournalError`]; then the change must not be made.
-    async fn record(&self, draft: Draft<'_>) -> Result<Recorded, JournalError>;
+    async fn record(&self, draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError>;
 
     /// Takes the records of changes back that were not made or are undone: they and their images
     /// are gone from the journal.
@@ -110,7 +110,7 @@ impl UndoJournal for NoJournal {
         0
     }
 
-    async fn record(&self, _draft: Draft<'_>) -> Result<Recorded, JournalError> {
+    async fn record(&self, _draft: PendingChange<'_>) -> Result<RecordOutcome, JournalError> {
         Err(JournalError("there is none".to_owned()))
     }
 

@@ -20,7 +20,7 @@ use super::body::essence;
 use super::config::ScrapeConfig;
 use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
 use super::url_guard::{DomainError, LONGEST_NAME, Refusal, Target, TargetHost, UrlGuard};
-use crate::cache::Basis;
+use crate::cache::CacheValidity;
 use crate::category::{ToolErrorCategory, classify_http_status};
 use crate::claim::of_host;
 use crate::context::CallContext;
@@ -54,8 +54,8 @@ impl Page {
     }
 
     /// What an answer made of it rests on; `None` where the server forbids to keep it.
-    pub(super) fn basis(&self) -> Option<Basis> {
-        self.may_be_kept.then_some(Basis::Remote)
+    pub(super) fn basis(&self) -> Option<CacheValidity> {
+        self.may_be_kept.then_some(CacheValidity::Remote)
     }
 
     /// Says that the body went on, if it did.
@@ -81,7 +81,7 @@ impl Page {
 
 /// Which certificates servers are checked against.
 #[derive(Clone)]
-enum Roots {
+enum TlsRoots {
     /// Those of the machine.
     Platform,
     /// One, of a server that a test runs.
@@ -93,7 +93,7 @@ enum Roots {
 pub(super) struct WebClient {
     guard: UrlGuard,
     resolver: Arc<dyn HostResolver>,
-    roots: Roots,
+    roots: TlsRoots,
     timeout: Duration,
     max_body: usize,
 }
@@ -104,7 +104,7 @@ impl WebClient {
         Ok(Self {
             guard: UrlGuard::new(config, AddressRule::Public)?,
             resolver: Arc::new(HickoryResolver::default()),
-            roots: Roots::Platform,
+            roots: TlsRoots::Platform,
             timeout: Duration::from_secs(config.timeout.max(1)),
             max_body: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
         })
@@ -121,7 +121,7 @@ impl WebClient {
         Ok(Self {
             guard: UrlGuard::new(config, rule)?,
             resolver,
-            roots: Roots::Only(root),
+            roots: TlsRoots::Only(root),
             ..Self::new(config)?
         })
     }
@@ -220,9 +220,9 @@ impl WebClient {
             .dns_resolver(NoOtherName)
             .connect_timeout(CONNECT_TIME.min(self.timeout));
         match &self.roots {
-            Roots::Platform => builder,
+            TlsRoots::Platform => builder,
             #[cfg(test)]
-            Roots::Only(root) => builder.tls_certs_only([root.clone()]),
+            TlsRoots::Only(root) => builder.tls_certs_only([root.clone()]),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
-use crate::gate::About;
+use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -54,7 +54,7 @@ impl FetchTool {
                 LOOKS_OUT,
             )
             .with_param_aliases(&[("uri", "url"), ("link", "url")])
-            .about(About::Url("url")),
+            .about(ToolTarget::Url("url")),
             time,
         }
     }

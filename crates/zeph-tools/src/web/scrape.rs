@@ -24,7 +24,7 @@ use crate::context::CallContext;
 use crate::counted::counted_as;
 use crate::def::ToolDef;
 use crate::error::ToolError;
-use crate::gate::About;
+use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -88,7 +88,7 @@ impl ScrapeTool {
             )
             .with_fence("scrape")
             .with_param_aliases(&[("selector", "select"), ("css", "select"), ("uri", "url")])
-            .about(About::Url("url")),
+            .about(ToolTarget::Url("url")),
             time,
         }
     }

@@ -2,7 +2,7 @@
 
 /// What stands between the last word and the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-enum Gap {
+enum Separator {
     #[default]
     None,
     Space,
@@ -28,7 +28,7 @@ struct Mark {
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
-    gap: Gap,
+    gap: Separator,
     indents: Vec<Indent>,
     marks: Vec<Mark>,
     /// How many open elements have to stay on one line.
@@ -51,21 +51,25 @@ impl Writer {
 
     /// A space comes next, unless a line ends anyway.
     pub(super) fn space(&mut self) {
-        self.gap = self.gap.max(Gap::Space);
+        self.gap = self.gap.max(Separator::Space);
     }
 
     /// A new line comes next.
     pub(super) fn line(&mut self) {
-        self.widen(Gap::Line);
+        self.widen(Separator::Line);
     }
 
     /// An empty line comes next.
     pub(super) fn paragraph(&mut self) {
-        self.widen(Gap::Paragraph);
+        self.widen(Separator::Paragraph);
     }
 
-    fn widen(&mut self, gap: Gap) {
-        let gap = if self.one_line > 0 { Gap::Space } else { gap };
+    fn widen(&mut self, gap: Separator) {
+        let gap = if self.one_line > 0 {
+            Separator::Space
+        } else {
+            gap
+        };
         self.gap = self.gap.max(gap);
     }
 
@@ -173,11 +177,11 @@ impl Writer {
             self.begin_line();
         } else {
             match gap {
-                Gap::None => {}
-                Gap::Space if self.out.ends_with([' ', '\n']) => {}
-                Gap::Space => self.out.push(' '),
-                Gap::Line => self.break_line(),
-                Gap::Paragraph => {
+                Separator::None => {}
+                Separator::Space if self.out.ends_with([' ', '\n']) => {}
+                Separator::Space => self.out.push(' '),
+                Separator::Line => self.break_line(),
+                Separator::Paragraph => {
                     self.out.push('\n');
                     self.break_line();
                 }

@@ -11,8 +11,8 @@ use zeph_tools::gate::adversarial::{
 };
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, AuditTrail, CallContext, LayeredExecutor, NoEvents, Origin, ToolError,
-    ToolErrorCategory as Category, ToolExecutor,
+    Annotations, AuditTrail, CallContext, LayeredExecutor, NoEvents, Origin, ToolError,
+    ToolErrorCategory as Category, ToolExecutor, UserDecision,
 };
 
 use crate::fakes::{Audit, Recorder, call};
@@ -99,8 +99,12 @@ impl World {
 
 fn asking() -> CallContext {
     // A person typed it: the confirmed path needs no approval.
-    CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
-        .of_origin(Origin::User)
+    CallContext::new(
+        CancellationToken::new(),
+        Arc::new(NoEvents),
+        UserDecision::CanAsk,
+    )
+    .of_origin(Origin::User)
 }
 
 /// Proves EXE-20.

@@ -8,13 +8,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::{AnomalyConfig, AnomalyDetector};
-use zeph_tools::gate::quota::{BatchSeats, CallCounter, CountError, Quota, Taken};
+use zeph_tools::gate::quota::{BatchSeats, CallCounter, CountError, Quota, QuotaResult};
 use zeph_tools::gate::utility::{UtilityConfig, UtilityScorer};
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, AuditTrail, CallContext, ErasedToolExecutor, LayeredExecutor, NoEvents,
-    ToolError, ToolExecutor,
+    Annotations, AuditTrail, CallContext, ErasedToolExecutor, LayeredExecutor, NoEvents, ToolError,
+    ToolExecutor, UserDecision,
 };
 
 use crate::fakes::{Audit, Recorder, call};
@@ -26,13 +26,13 @@ struct Counter(AtomicU64);
 
 #[async_trait]
 impl CallCounter for Counter {
-    async fn take(&self, _: &str, calls: u64, max: u64) -> Result<Taken, CountError> {
+    async fn take(&self, _: &str, calls: u64, max: u64) -> Result<QuotaResult, CountError> {
         let used = self.0.load(Ordering::Relaxed);
         if used + calls > max {
-            return Ok(Taken::Exceeds { used });
+            return Ok(QuotaResult::Exceeds { used });
         }
         self.0.store(used + calls, Ordering::Relaxed);
-        Ok(Taken::Fits { used: used + calls })
+        Ok(QuotaResult::Fits { used: used + calls })
     }
 
     async fn used(&self, _: &str) -> Result<u64, CountError> {
@@ -103,8 +103,12 @@ async fn a_call_that_is_asked_about_is_counted_once() {
     let seats = Arc::new(BatchSeats::of(2));
     for _ in 0..2 {
         let call = call("edit", json!({"path": "p"}));
-        let cx = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
-            .seated(Arc::clone(&seats));
+        let cx = CallContext::new(
+            CancellationToken::new(),
+            Arc::new(NoEvents),
+            UserDecision::CanAsk,
+        )
+        .seated(Arc::clone(&seats));
         let asked = stack.execute_tool_call(&call, &cx).await.unwrap_err();
         let ToolError::ConfirmationRequired(question) = asked else {
             panic!("{asked}")

@@ -11,9 +11,9 @@ use zeph_tools::overflow::summary::{Excerpt, OutputSummarizer};
 use zeph_tools::overflow::{Overflow, OverflowConfig, OverflowRef, ReadOverflow};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, CallContext, EventSink, LayeredExecutor, Mode, Permissions, Tool,
-    ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolEvent, ToolExecutor as _, ToolOutput,
-    ToolResult, ToolSet, content_for_llm,
+    Annotations, CallContext, EventSink, LayeredExecutor, Mode, Permissions, Tool, ToolCall,
+    ToolDef, ToolError, ToolErrorCategory, ToolEvent, ToolExecutor as _, ToolOutput, ToolResult,
+    ToolSet, UserDecision, content_for_llm,
 };
 
 use crate::fakes::{Audit, Kept};
@@ -132,7 +132,7 @@ impl World {
 
     async fn call_in(&self, conversation: &str, tool: &str, params: Value) -> ToolResult {
         let events = Arc::clone(&self.notices) as _;
-        let cx = CallContext::new(CancellationToken::new(), events, Answer::Nobody);
+        let cx = CallContext::new(CancellationToken::new(), events, UserDecision::Nobody);
         let call = ToolCall::new("call_1", tool, params, conversation);
         let answer = self.stack.execute_tool_call(&call, &cx).await;
         answer.map(|output| output.unwrap())

@@ -11,9 +11,10 @@ use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, AuditResult, AuditTrail, CallContext, EventSink, ExecutorResult,
-    LayeredExecutor, Mode, NoEvents, Permissions, SkillEnv, ToolCall, ToolDef, ToolError,
-    ToolErrorCategory as Category, ToolEvent, ToolExecutor, ToolOutput, TrustLevel, format_for_llm,
+    Annotations, AuditResult, AuditTrail, CallContext, EventSink, ExecutorResult, LayeredExecutor,
+    Mode, NoEvents, Permissions, SkillEnv, ToolCall, ToolDef, ToolError,
+    ToolErrorCategory as Category, ToolEvent, ToolExecutor, ToolOutput, TrustLevel, UserDecision,
+    format_for_llm,
 };
 
 use crate::fakes::{Audit, Recorder, call};
@@ -123,7 +124,7 @@ async fn a_call_that_fails_for_a_while_is_made_again() {
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
     let notices = Arc::new(Notices::default());
     let told = Arc::clone(&notices) as _;
-    let cx = CallContext::new(CancellationToken::new(), told, Answer::Nobody);
+    let cx = CallContext::new(CancellationToken::new(), told, UserDecision::Nobody);
     let start = Instant::now();
     let output = stack
         .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
@@ -238,7 +239,7 @@ async fn a_cancel_ends_the_wait() {
     let audit = Arc::new(Audit::default());
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
     let cancel = CancellationToken::new();
-    let cx = CallContext::new(cancel.clone(), Arc::new(NoEvents), Answer::Nobody);
+    let cx = CallContext::new(cancel.clone(), Arc::new(NoEvents), UserDecision::Nobody);
     let start = Instant::now();
     let call = call("read", json!({"path": "p"}));
     let stop = async {
@@ -265,7 +266,11 @@ async fn a_retry_asks_nothing() {
     let faulty = Faulty::new("read", open, vec![server(), server()]);
     let audit = Arc::new(Audit::default());
     let stack = stack_of(&faulty, &audit, ToolRetryConfig::default());
-    let cx = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk);
+    let cx = CallContext::new(
+        CancellationToken::new(),
+        Arc::new(NoEvents),
+        UserDecision::CanAsk,
+    );
     let call = call("read", json!({"path": "p"}));
     let error = stack.execute_tool_call(&call, &cx).await.unwrap_err();
     let ToolError::ConfirmationRequired(question) = error else {

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::cache::{ResultCacheConfig, ResultCaches};
 use zeph_tools::gate::rule::Place;
 use zeph_tools::gate::{
-    Action, PatternKind, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
+    Action, PathResolver, PatternKind, PermissionRule, Rule, RuleOrigin, RuleSet, ToolRules,
 };
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
-    Annotations, Answer, ApprovedBy, AuditResult, AuditTrail, CallContext, DynExecutor,
-    ErasedToolExecutor, EventSink, LayeredExecutor, Mode, NoEvents, Origin, Permissions, Phase,
-    ToolCall, ToolError, ToolErrorCategory as Category, ToolEvent, ToolExecutor, TrustLevel,
+    Annotations, ApprovedBy, AuditResult, AuditTrail, CallContext, DynExecutor, ErasedToolExecutor,
+    EventSink, LayeredExecutor, Mode, NoEvents, Origin, Permissions, Phase, ToolCall, ToolError,
+    ToolErrorCategory as Category, ToolEvent, ToolExecutor, TrustLevel, UserDecision,
 };
 
 use zeph_tools::overflow::OverflowConfig;
@@ -49,7 +49,11 @@ fn audited(executor: &Recorder, audit: AuditTrail, mode: Mode) -> LayeredExecuto
 }
 
 fn asking() -> CallContext {
-    CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::CanAsk)
+    CallContext::new(
+        CancellationToken::new(),
+        Arc::new(NoEvents),
+        UserDecision::CanAsk,
+    )
 }
 
 /// Proves EXE-20.
@@ -202,7 +206,7 @@ async fn asking_and_answering_are_two_paths_and_one_entry() {
     }
 
     let cx = asking();
-    let no = cx.with_answer(Answer::No(Some("use the other file".to_owned())));
+    let no = cx.with_answer(UserDecision::No(Some("use the other file".to_owned())));
     let error = stack.execute_tool_call(&call, &no).await.unwrap_err();
     assert_eq!(error.category(), Category::PolicyBlocked);
     assert!(error.to_string().contains("use the other file"));
@@ -260,7 +264,7 @@ async fn a_call_cancelled_before_it_began_does_not_run_and_is_audited() {
         .unwrap_err();
     assert_eq!(error.category(), Category::Cancelled);
     assert!(recorder.log().is_empty());
-    let cx = asking().with_answer(Answer::Refused("too many".to_owned()));
+    let cx = asking().with_answer(UserDecision::Refused("too many".to_owned()));
     let error = stack
         .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
         .await
@@ -299,7 +303,7 @@ async fn an_audit_log_that_cannot_be_written_is_told() {
     let cx = CallContext::new(
         CancellationToken::new(),
         Arc::clone(&notices) as _,
-        Answer::Nobody,
+        UserDecision::Nobody,
     );
     stack
         .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
@@ -323,7 +327,7 @@ async fn required_entries_come_before_the_call() {
         let cx = CallContext::new(
             CancellationToken::new(),
             Arc::clone(&notices) as _,
-            Answer::Nobody,
+            UserDecision::Nobody,
         );
         let result = stack
             .execute_tool_call(&call("read", json!({"path": "p"})), &cx)
@@ -420,7 +424,7 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
 /// the confirmed path runs, and only that one.
 #[tokio::test]
 async fn executor_demand_is_honoured_by_the_permission_gate() {
-    let places = Places::without_sandbox(Path::new("/"));
+    let places = PathResolver::without_sandbox(Path::new("/"));
     let written = PermissionRule {
         pattern: "*".to_owned(),
         action: Action::Allow,
@@ -481,11 +485,15 @@ async fn executor_demand_is_honoured_by_the_permission_gate() {
         let entry = audit.entries.lock().unwrap().pop().unwrap();
         assert_eq!(entry.result, AuditResult::Success, "{what}");
         // No user can be prompted: the call is refused, and the hint names the flag.
-        let alone = CallContext::new(CancellationToken::new(), Arc::new(NoEvents), Answer::Nobody);
+        let alone = CallContext::new(
+            CancellationToken::new(),
+            Arc::new(NoEvents),
+            UserDecision::Nobody,
+        );
         let refused = stack.execute_tool_call(&call, &alone).await.unwrap_err();
         assert!(refused.to_string().contains("--yes"), "{what}: {refused}");
         // The user says no.
-        let no = cx.with_answer(Answer::No(None));
+        let no = cx.with_answer(UserDecision::No(None));
         let refused = stack.execute_tool_call(&call, &no).await.unwrap_err();
         assert_eq!(refused.category(), Category::PolicyBlocked, "{what}");
         assert_eq!((ran("normal"), ran("confirmed")), (0, 1), "{what}");

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use zeph_tools::audit::Intent;
-use zeph_tools::cache::{Background, ResultCacheConfig, ResultCaches, split_note};
+use zeph_tools::cache::{BackgroundActivity, ResultCacheConfig, ResultCaches, split_note};
 use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
 use zeph_tools::stack::{self, StackParts};
 use zeph_tools::{
@@ -37,7 +37,7 @@ impl AuditSink for Audit {
 #[derive(Default)]
 struct Jobs(AtomicBool);
 
-impl Background for Jobs {
+impl BackgroundActivity for Jobs {
     fn is_running(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }

@@ -4,7 +4,7 @@ use serde_json::json;
 use zeph_tools::ToolDef;
 use zeph_tools::executor::ToolExecutor as _;
 
-use crate::world::World;
+use crate::world::TestDir;
 
 fn sent(def: &ToolDef) -> String {
     json!({"name": def.id, "description": def.description, "input_schema": *def.parameters})
@@ -13,7 +13,7 @@ fn sent(def: &ToolDef) -> String {
 
 #[test]
 fn definitions_are_small() {
-    let definitions = World::new().tools.tool_definitions();
+    let definitions = TestDir::new().tools.tool_definitions();
     let ids: Vec<_> = definitions.iter().map(|def| def.id.to_string()).collect();
     assert_eq!(
         ids,
@@ -43,7 +43,7 @@ fn definitions_are_small() {
 
 #[test]
 fn what_changes_files_says_so_and_keeps_contents_out_of_the_audit() {
-    for def in World::new().tools.tool_definitions() {
+    for def in TestDir::new().tools.tool_definitions() {
         let contents = matches!(&*def.id, "write" | "edit");
         let entries = matches!(
             &*def.id,

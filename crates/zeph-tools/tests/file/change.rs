@@ -7,12 +7,12 @@ use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::file::{FileExecutor, Sandbox};
 use zeph_tools::{CallContext, ToolCall, ToolErrorCategory as Category};
 
-use crate::world::World;
+use crate::world::TestDir;
 
 /// Proves FILE-20 and FILE-24 for `write`.
 #[tokio::test]
 async fn write_creates_and_overwrites() {
-    let world = World::new();
+    let world = TestDir::new();
     let output = world
         .call(
             "write",
@@ -61,7 +61,7 @@ async fn write_creates_and_overwrites() {
 /// Proves FILE-20 in part: mode and link survive.
 #[tokio::test]
 async fn mode_owner_and_link_survive() {
-    let world = World::new();
+    let world = TestDir::new();
     let path = world.put("script", "#!/bin/sh\necho 1\n");
     for mode in [0o755, 0o600, 0o640, 0o444 | 0o200] {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("a mode");
@@ -102,7 +102,7 @@ async fn mode_owner_and_link_survive() {
 /// Proves FILE-20 in part: a write that fails leaves the old content and nothing else.
 #[tokio::test]
 async fn a_write_that_fails_changes_nothing() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("dir/f", "old");
     world.put("file", "old");
     for path in ["dir", ".", "file/below"] {
@@ -119,7 +119,7 @@ async fn a_write_that_fails_changes_nothing() {
 /// Proves FILE-20 in part: a reader sees the old content or the new, never a mix.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_never_sees_a_mix() {
-    let world = World::new();
+    let world = TestDir::new();
     let content = |byte: &str| byte.repeat(300_000);
     let path = world.put("f", content("a"));
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -148,7 +148,7 @@ async fn a_reader_never_sees_a_mix() {
 
 #[tokio::test]
 async fn a_directory_that_vanishes_is_an_error() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("gone/f", "x");
     std::fs::remove_dir_all(world.root.join("gone")).expect("removed");
     let (category, _) = world
@@ -163,7 +163,7 @@ async fn a_directory_that_vanishes_is_an_error() {
 /// Proves FILE-21, ERR-6 for edits, and FILE-24 for `edit`.
 #[tokio::test]
 async fn edit_replaces_exactly_one_place() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put(
         "f.rs",
         "fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n}\n",
@@ -257,7 +257,7 @@ async fn edit_replaces_exactly_one_place() {
 /// Proves FILE-21: a miss says what went wrong in taking the text over from what `read` showed.
 #[tokio::test]
 async fn a_slip_in_taking_text_over_is_named() {
-    let world = World::new();
+    let world = TestDir::new();
     let check = async |content: &[u8], old: &str, said: &str| {
         world.put("f", content);
         let params = json!({"path": "f", "old_string": old, "new_string": "x"});
@@ -291,7 +291,7 @@ async fn a_slip_in_taking_text_over_is_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_of_several_processes_lose_nothing() {
     const EACH: usize = 25;
-    let world = World::new();
+    let world = TestDir::new();
     let slots: String = (0..4 * EACH)
         .map(|slot| format!("open {slot};\n"))
         .collect();
@@ -324,7 +324,7 @@ async fn edits_of_several_processes_lose_nothing() {
 
 #[tokio::test]
 async fn a_miss_is_told_in_bounds_however_much_was_asked_for() {
-    let world = World::new();
+    let world = TestDir::new();
     let lines = |word: &str| {
         (0..5000)
             .map(|n| format!("{word} {n}\n"))
@@ -339,7 +339,7 @@ async fn a_miss_is_told_in_bounds_however_much_was_asked_for() {
 
 #[tokio::test]
 async fn a_path_that_ends_with_a_slash_is_no_file() {
-    let world = World::new();
+    let world = TestDir::new();
     let (category, _) = world
         .fail("write", json!({"path": "new/", "content": "x"}))
         .await;
@@ -349,7 +349,7 @@ async fn a_path_that_ends_with_a_slash_is_no_file() {
 
 #[tokio::test]
 async fn an_edit_keeps_every_other_byte() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("f", b"\xef\xbb\xbfcaf\xe9\r\nold \t\nlast");
     world
         .text(
@@ -385,7 +385,7 @@ async fn an_edit_keeps_every_other_byte() {
 /// Proves FILE-22: the result says what was ignored to find the place, whatever the encoding.
 #[tokio::test]
 async fn the_result_says_what_was_ignored() {
-    let world = World::new();
+    let world = TestDir::new();
     let edit = |path: &str, old: &str, new: &str| json!({"path": path, "old_string": old, "new_string": new});
     world.put("f", b"caf\xe9\r\n    if x {  \r\n        y();\r\n    }\r\n");
     let text = world

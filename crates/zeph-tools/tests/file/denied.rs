@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
 use zeph_tools::{ToolErrorCategory as Category, format_for_llm};
 
-use crate::world::{SECRET, World};
+use crate::world::{SECRET, TestDir};
 
 /// A world with secrets in `vault/`, `.env` and `src/key.pem`, and the rules that `of` makes of
 /// its root.
-fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> World {
-    let mut world = World::new();
+fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> TestDir {
+    let mut world = TestDir::new();
     world.put("vault/deep/f", SECRET);
     world.put("conf/app.env", SECRET);
     world.put("src/key.pem", SECRET);
@@ -26,7 +26,7 @@ fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> World {
     world
 }
 
-fn denying() -> World {
+fn denying() -> TestDir {
     world(|root| {
         let deny = [
             format!("{root}/vault"),

@@ -7,24 +7,24 @@ use std::path::Path;
 use serde_json::{Value, json};
 use zeph_tools::ToolErrorCategory as Category;
 
-use crate::world::{World, fifo};
+use crate::world::{TestDir, fifo};
 
 fn ends(source: &str, destination: &str) -> Value {
     json!({"source": source, "destination": destination})
 }
 
-fn is_link(world: &World, path: &str) -> bool {
+fn is_link(world: &TestDir, path: &str) -> bool {
     world.root.join(path).is_symlink()
 }
 
-fn exists(world: &World, path: &str) -> bool {
+fn exists(world: &TestDir, path: &str) -> bool {
     world.root.join(path).symlink_metadata().is_ok()
 }
 
 /// Proves FILE-25.
 #[tokio::test]
 async fn directories_are_made_with_their_parents() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("file", "x");
     world.link("later/there", "dangling");
     let make = async |path: &str| world.text("create_directory", json!({"path": path})).await;
@@ -44,7 +44,7 @@ async fn directories_are_made_with_their_parents() {
 /// Proves FILE-26.
 #[tokio::test]
 async fn files_links_and_trees_are_deleted() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("file", "x");
     world.put("kept/f", "kept");
     world.put("tree/a/b/.hidden", "x");
@@ -79,7 +79,7 @@ async fn files_links_and_trees_are_deleted() {
 /// Proves FILE-26: what is never deleted.
 #[tokio::test]
 async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
-    let world = World::with_roots(&[".", "../other"]);
+    let world = TestDir::with_roots(&[".", "../other"]);
     world.put("repo/.git/objects/x", "x");
     world.put("repo/src/f", "x");
     world.put("sub/f", "x");
@@ -112,7 +112,7 @@ async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
 /// Proves FILE-26 in part: a tree too deep to be gone through is refused before anything is gone.
 #[tokio::test]
 async fn a_tree_that_is_too_deep_is_left_alone() {
-    let world = World::new();
+    let world = TestDir::new();
     let deep = vec!["d"; 140].join("/");
     world.put(&format!("tree/{deep}/f"), "x");
     world.put("tree/e", "x");
@@ -126,7 +126,7 @@ async fn a_tree_that_is_too_deep_is_left_alone() {
 }
 
 /// A tree with files of several modes, links and an empty directory, at `path`.
-fn plant(world: &World, path: &str) {
+fn plant(world: &TestDir, path: &str) {
     world.put(&format!("{path}/f"), "one");
     world.put(&format!("{path}/.hidden/bin"), b"\0\x01\xff");
     std::fs::create_dir(world.root.join(path).join("empty")).expect("a directory");
@@ -141,7 +141,7 @@ fn plant(world: &World, path: &str) {
     mode("empty", 0o711);
 }
 
-fn assert_planted(world: &World, path: &str) {
+fn assert_planted(world: &TestDir, path: &str) {
     assert_eq!(world.bytes(&format!("{path}/f")), b"one");
     assert_eq!(world.bytes(&format!("{path}/.hidden/bin")), b"\0\x01\xff");
     let link = |name: &str| std::fs::read_link(world.root.join(path).join(name)).expect("a link");
@@ -159,7 +159,7 @@ fn assert_planted(world: &World, path: &str) {
 /// Proves FILE-27 for `copy_path`.
 #[tokio::test]
 async fn trees_are_copied_links_as_links() {
-    let world = World::new();
+    let world = TestDir::new();
     plant(&world, "tree");
     let text = world.text("copy_path", ends("tree", "new/copy")).await;
     assert_eq!(
@@ -180,7 +180,7 @@ async fn trees_are_copied_links_as_links() {
 /// Proves FILE-27: a link that leads outside is refused, wherever it lies and however it does.
 #[tokio::test]
 async fn links_that_lead_outside_are_not_copied() {
-    let world = World::new();
+    let world = TestDir::new();
     world.link(&world.outside, "absolute");
     world.put("tree/deep/f", "x");
     world.link("../../../outside/secret.txt", "tree/deep/relative");
@@ -208,7 +208,7 @@ async fn links_that_lead_outside_are_not_copied() {
 /// Proves FILE-27: a destination that exists, of whatever kind, and a directory into itself.
 #[tokio::test]
 async fn what_is_there_is_never_replaced() {
-    let world = World::new();
+    let world = TestDir::new();
     plant(&world, "tree");
     world.put("file", "old");
     std::fs::create_dir(world.root.join("empty")).expect("a directory");
@@ -254,7 +254,7 @@ async fn what_is_there_is_never_replaced() {
 /// Proves FILE-27 for `move_path` within one file system.
 #[tokio::test]
 async fn entries_are_moved() {
-    let world = World::new();
+    let world = TestDir::new();
     plant(&world, "tree");
     let inode = |path: &str| {
         let metadata = world.root.join(path).symlink_metadata();
@@ -286,7 +286,7 @@ async fn a_move_to_another_file_system_keeps_everything() {
         return;
     };
     let other = second.path();
-    let world = World::with_roots(&[".", &other.display().to_string()]);
+    let world = TestDir::with_roots(&[".", &other.display().to_string()]);
     plant(&world, "tree");
     world.put("file", "x");
     let to = other.join("moved").display().to_string();
@@ -306,7 +306,7 @@ async fn a_move_to_another_file_system_keeps_everything() {
 /// Proves FILE-16.
 #[tokio::test]
 async fn a_tree_is_a_json_array_of_paths() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("src/lib.rs", "");
     world.put("src/deep/mod.rs", "");
     world.put("target/debug/zeph", "");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use zeph_tools::ToolErrorCategory as Category;
 use zeph_tools::file::Sandbox;
 
-use crate::world::{SECRET, World, fifo};
+use crate::world::{SECRET, TestDir, fifo};
 
 /// A call of every tool on `path`.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
@@ -43,7 +43,7 @@ fn entry_calls(path: &str) -> Vec<(&'static str, Value)> {
 /// Proves FILE-1, FILE-2, FILE-5.
 #[tokio::test]
 async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
-    let world = World::new();
+    let world = TestDir::new();
     let outside = world.outside.display().to_string();
     world.put("sub/f", "x");
     world.link(&world.outside, "out");
@@ -100,7 +100,7 @@ async fn every_tool_refuses_what_lies_outside_and_names_the_roots() {
 /// Proves FILE-2.
 #[tokio::test]
 async fn what_is_no_path_is_refused() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("f", "x");
     for path in ["", "a\0b", &"x/".repeat(4000)] {
         for (tool, params) in calls(path).into_iter().chain(entry_calls(path)) {
@@ -119,7 +119,7 @@ async fn what_is_no_path_is_refused() {
 /// Proves FILE-1, FILE-2.
 #[tokio::test]
 async fn links_that_stay_inside_work() {
-    let world = World::with_roots(&["a", "b"]);
+    let world = TestDir::with_roots(&["a", "b"]);
     world.put("a/deep/f", "in a");
     world.put("b/f", "in b");
     world.link(world.root.join("b/f"), "a/absolute");
@@ -149,7 +149,7 @@ async fn links_that_stay_inside_work() {
 
 #[tokio::test]
 async fn a_loop_of_links_ends() {
-    let world = World::new();
+    let world = TestDir::new();
     world.link("two", "one");
     world.link("one", "two");
     for (tool, params) in calls("one") {
@@ -161,7 +161,7 @@ async fn a_loop_of_links_ends() {
 /// Proves FILE-6.
 #[tokio::test]
 async fn devices_and_fifos_are_refused_without_blocking() {
-    let world = World::with_roots(&[".", "/dev"]);
+    let world = TestDir::with_roots(&[".", "/dev"]);
     fifo(&world.root.join("fifo"));
     let _socket = std::os::unix::net::UnixListener::bind(world.root.join("socket"));
     for path in ["/dev/zero", "/dev/null", "fifo", "socket"] {
@@ -212,7 +212,7 @@ proptest! {
         ),
         absolute: bool,
     ) {
-        let world = World::new();
+        let world = TestDir::new();
         world.put("a/b/f", "inside");
         world.link("a/b", "in");
         world.link("..", "a/up");
@@ -240,7 +240,7 @@ proptest! {
 /// Two calls at once on one file lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_at_once_lose_nothing() {
-    let world = Arc::new(World::new());
+    let world = Arc::new(TestDir::new());
     let lines: String = (0..40).map(|line| format!("<{line}>\n")).collect();
     world.put("f", &lines);
     let edits: Vec<_> = (0..40)
@@ -265,7 +265,7 @@ async fn edits_at_once_lose_nothing() {
 
 #[tokio::test]
 async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
-    let mut world = World::new();
+    let mut world = TestDir::new();
     for name in ["zeph.db", "zeph.db-wal", "zeph.db-locks/1", "zeph.dbx"] {
         world.put(name, "found");
     }

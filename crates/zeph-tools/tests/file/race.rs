@@ -9,7 +9,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use zeph_tools::format_for_llm;
 
-use crate::world::{SECRET, World};
+use crate::world::{SECRET, TestDir};
 
 /// Calls of each tool.
 const ROUNDS: usize = 1500;
@@ -63,8 +63,8 @@ impl Drop for Swapper {
 
 /// A world in which `data` is now a directory, now a link to `outside`, and `data/secret.txt`,
 /// `file` now a file, now a link to the secret.
-fn world() -> (World, Vec<Pair>) {
-    let world = World::new();
+fn world() -> (TestDir, Vec<Pair>) {
+    let world = TestDir::new();
     world.put("data/secret.txt", "harmless\n");
     world.put("data/sub/secret.txt", "harmless\n");
     world.link(&world.outside, "other");

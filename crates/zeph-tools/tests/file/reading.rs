@@ -5,12 +5,12 @@ use std::fs::File;
 use serde_json::json;
 use zeph_tools::{CallContext, ToolErrorCategory as Category};
 
-use crate::world::{World, fifo};
+use crate::world::{TestDir, fifo};
 
 /// Proves FILE-10.
 #[tokio::test]
 async fn a_file_is_read_in_windows() {
-    let world = World::new();
+    let world = TestDir::new();
     let path = world.put(
         "f",
         (1..=5000)
@@ -71,7 +71,7 @@ async fn a_file_is_read_in_windows() {
 /// Proves FILE-10.
 #[tokio::test]
 async fn a_large_file_needs_a_window() {
-    let world = World::new();
+    let world = TestDir::new();
     let path = world.put("big", "a line\n".repeat(2000));
     File::options()
         .append(true)
@@ -97,7 +97,7 @@ async fn a_large_file_needs_a_window() {
 /// Proves FILE-11 but for images to providers.
 #[tokio::test]
 async fn what_is_no_text_is_refused_and_what_can_be_decoded_is() {
-    let world = World::new();
+    let world = TestDir::new();
     for (name, content, words) in [
         (
             "a.png",
@@ -146,7 +146,7 @@ async fn what_is_no_text_is_refused_and_what_can_be_decoded_is() {
 /// Proves FILE-12.
 #[tokio::test]
 async fn what_is_missing_or_a_directory_says_what_to_do() {
-    let world = World::new();
+    let world = TestDir::new();
     for name in ["src/main.rs", "src/lib.rs", "src/mail.rs", "src/other.txt"] {
         world.put(name, "x");
     }
@@ -171,7 +171,7 @@ async fn what_is_missing_or_a_directory_says_what_to_do() {
 
 #[tokio::test]
 async fn a_cancelled_read_stops() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("f", "x");
     let cx = CallContext::detached();
     cx.cancel.cancel();
@@ -195,7 +195,7 @@ async fn a_cancelled_read_stops() {
 /// Proves FILE-15.
 #[tokio::test]
 async fn a_directory_is_listed_without_following_links() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("b/f", "x");
     world.put("a.txt", "12345");
     world.put(".hidden", "");
@@ -227,7 +227,7 @@ async fn a_directory_is_listed_without_following_links() {
 
 #[tokio::test]
 async fn a_long_listing_is_capped_and_says_so() {
-    let world = World::new();
+    let world = TestDir::new();
     for number in 0..1005 {
         world.put(&format!("d/{number:04}"), "");
     }

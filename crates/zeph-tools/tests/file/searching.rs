@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use zeph_tools::ToolErrorCategory as Category;
 
-use crate::world::{SECRET, World};
+use crate::world::{SECRET, TestDir};
 
 /// Proves FILE-13.
 #[tokio::test]
 async fn grep_finds_lines_in_order() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("b/two.rs", "fn two() {}\nno\nfn three() {}\r\n");
     world.put("a.rs", "fn one() {}\n");
     world.put("notes.txt", "a fn\nFN\n");
@@ -73,7 +73,7 @@ async fn grep_finds_lines_in_order() {
 /// Proves FILE-13.
 #[tokio::test]
 async fn grep_says_its_caps_and_what_is_wrong_with_a_pattern() {
-    let world = World::new();
+    let world = TestDir::new();
     for file in ["a", "b", "c/d", "e"] {
         world.put(file, "x\n".repeat(400));
     }
@@ -123,7 +123,7 @@ async fn grep_says_its_caps_and_what_is_wrong_with_a_pattern() {
 /// Proves FILE-13, FILE-14 and FILE-15a in part.
 #[tokio::test]
 async fn ignored_and_hidden_files_are_left_out_and_counted() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put(".git/config", "needle");
     world.put(".git/info/exclude", "excluded\n");
     world.put(".gitignore", "target/\n*.log\n!keep.log\n");
@@ -196,7 +196,7 @@ async fn ignored_and_hidden_files_are_left_out_and_counted() {
 /// Proves FILE-14.
 #[tokio::test]
 async fn paths_are_found_newest_first() {
-    let world = World::new();
+    let world = TestDir::new();
     for (age, name) in [
         (30, "src/old.rs"),
         (10, "new.rs"),
@@ -248,7 +248,7 @@ async fn paths_are_found_newest_first() {
 /// Proves FILE-14.
 #[tokio::test]
 async fn many_paths_are_capped() {
-    let world = World::new();
+    let world = TestDir::new();
     for number in 0..1010 {
         world.put(&format!("d/{number}"), "");
     }
@@ -265,7 +265,7 @@ async fn many_paths_are_capped() {
 /// Proves FILE-13, FILE-14.
 #[tokio::test]
 async fn searches_follow_no_link() {
-    let world = World::new();
+    let world = TestDir::new();
     world.link(&world.outside, "out");
     world.link(world.outside.join("secret.txt"), "out.txt");
     world.put("in/f", "nothing");
@@ -285,7 +285,7 @@ async fn searches_follow_no_link() {
 /// left out of ignore files.
 #[tokio::test]
 async fn globs_that_nest_without_end_harm_nobody() {
-    let world = World::new();
+    let world = TestDir::new();
     world.put("f", "x\n");
     let deep = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
     let calls = [

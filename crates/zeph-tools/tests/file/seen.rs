@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::{CallContext, ToolCall, ToolErrorCategory as Category};
 
-use crate::world::{SECRET, World};
+use crate::world::{SECRET, TestDir};
 
 fn edit(old: &str, new: &str) -> Value {
     json!({"path": "f", "old_string": old, "new_string": new})
 }
 
-async fn refused(world: &World, tool: &str, params: Value) -> String {
+async fn refused(world: &TestDir, tool: &str, params: Value) -> String {
     let (category, text) = world.fail(tool, params).await;
     assert_eq!(category, Category::InvalidParameters, "{text}");
     text
@@ -19,7 +19,7 @@ async fn refused(world: &World, tool: &str, params: Value) -> String {
 /// Proves FILE-23: never read, for both tools; a window of the file is enough.
 #[tokio::test]
 async fn what_was_never_read_is_not_changed() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     world.put("f", "one\ntwo\n");
     let text = refused(&world, "edit", edit("one", "1")).await;
     assert!(
@@ -60,7 +60,7 @@ async fn what_was_never_read_is_not_changed() {
 /// Proves FILE-23: a file of one's own is known, and another conversation does not know it.
 #[tokio::test]
 async fn what_a_conversation_created_is_known_to_it_alone() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     world
         .text("write", json!({"path": "f", "content": "one\n"}))
         .await;
@@ -75,7 +75,7 @@ async fn what_a_conversation_created_is_known_to_it_alone() {
 /// Proves FILE-23: the refusal carries the difference, and is all that has to be read.
 #[tokio::test]
 async fn what_changed_since_is_refused_with_the_difference() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     world.put("f", "one\ntwo\nthree\n");
     world.text("read", json!({"path": "f"})).await;
     world.put("f", "one\n2\nthree\n");
@@ -96,7 +96,7 @@ async fn what_changed_since_is_refused_with_the_difference() {
 /// Proves FILE-23: contents are compared, not times.
 #[tokio::test]
 async fn a_touch_is_no_alarm_and_a_kept_time_no_cover() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     let path = world.put("f", "one\n");
     world.text("read", json!({"path": "f"})).await;
     let time = std::fs::metadata(&path)
@@ -127,7 +127,7 @@ async fn a_touch_is_no_alarm_and_a_kept_time_no_cover() {
 /// Proves FILE-23: links lead to what was seen.
 #[tokio::test]
 async fn a_file_is_known_by_its_real_path() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     world.put("d/f", "one\n");
     world.link("d", "e");
     world.link("d/f", "l");
@@ -140,7 +140,7 @@ async fn a_file_is_known_by_its_real_path() {
 /// Proves FILE-23: what is known goes with the file.
 #[tokio::test]
 async fn moves_and_copies_carry_it_and_deletion_ends_it() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     world.put("d/f", "one\n");
     world.put("d/unread", "one\n");
     world.text("read", json!({"path": "d/f"})).await;
@@ -163,7 +163,7 @@ async fn moves_and_copies_carry_it_and_deletion_ends_it() {
 /// Proves FILE-23: what cannot be shown has to be read, and what cannot be read is told.
 #[tokio::test]
 async fn a_difference_is_bounded_and_text() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     let see = async |content: &[u8]| {
         world.put("f", content);
         world.text("read", json!({"path": "f"})).await;
@@ -216,7 +216,7 @@ async fn a_difference_is_bounded_and_text() {
 /// Proves FILE-23: also where the content is not kept, and is not read for the difference.
 #[tokio::test]
 async fn long_files_are_compared_too() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     let long = "line\n".repeat(300_000);
     let path = world.put("f", &long);
     world.text("read", json!({"path": "f", "limit": 1})).await;
@@ -233,7 +233,7 @@ async fn long_files_are_compared_too() {
 /// Proves FILE-23: edits of one conversation at the same time all pass, and lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_at_once_lose_nothing_and_know_of_each_other() {
-    let world = World::seeing();
+    let world = TestDir::seeing();
     let slots: String = (0..60).map(|slot| format!("open {slot};\n")).collect();
     world.put("f", slots);
     world.text("read", json!({"path": "f"})).await;
@@ -263,7 +263,7 @@ async fn edits_at_once_lose_nothing_and_know_of_each_other() {
 async fn a_difference_never_shows_what_is_denied() {
     use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
     use zeph_tools::{SeenFiles, SeenInMemory};
-    let mut world = World::new();
+    let mut world = TestDir::new();
     let seen: std::sync::Arc<dyn SeenFiles> = std::sync::Arc::new(SeenInMemory::default());
     world.put("f", format!("{SECRET} 1\n"));
     let tools = |deny: &[String]| {

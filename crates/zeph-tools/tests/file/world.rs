@@ -13,14 +13,14 @@ use zeph_tools::{CallContext, ToolCall, ToolError, ToolErrorCategory, ToolOutput
 pub(crate) const SECRET: &str = "the-secret-outside";
 
 /// A temporary directory with `root`, which is allowed, and `outside`, which is not.
-pub(crate) struct World {
+pub(crate) struct TestDir {
     pub(crate) dir: TempDir,
     pub(crate) root: PathBuf,
     pub(crate) outside: PathBuf,
     pub(crate) tools: FileExecutor,
 }
 
-impl World {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self::with_roots(&[])
     }

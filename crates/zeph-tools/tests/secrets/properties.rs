@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use zeph_tools::secrets::{
-    ExtraPattern, KnownValues, SecurityConfig, SecurityPatterns, StreamRedactor,
+    ExtraPattern, KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor,
 };
 
 use crate::generate::samples;
@@ -134,7 +134,7 @@ proptest! {
             extra_patterns: vec![ExtraPattern { name: "any".to_owned(), pattern: "[a-z]{2}[0-9]".to_owned() }],
             ..SecurityConfig::default()
         };
-        let known = KnownValues { keys: vec!["k3Vq9Zt1".to_owned()], likely: Vec::new() };
+        let known = KnownSecrets { keys: vec!["k3Vq9Zt1".to_owned()], likely: Vec::new() };
         let secrets = Arc::new(SecurityPatterns::new(&config, &known).0);
         prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
     }
@@ -154,7 +154,7 @@ fn what_holds_no_secret_is_not_changed() {
         redact: false,
         ..SecurityConfig::default()
     };
-    let shown = Arc::new(SecurityPatterns::new(&config, &KnownValues::default()).0);
+    let shown = Arc::new(SecurityPatterns::new(&config, &KnownSecrets::default()).0);
     for sample in samples(5) {
         assert_eq!(in_pieces(&shown, &sample.text, &[3, 17, 40]), sample.text);
     }

@@ -12,7 +12,7 @@ use super::Assembly;
 
 /// Whose the calls of a conversation are.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct CalledBy {
+pub(crate) struct ConversationCaller {
     /// The phase of the work.
     pub(crate) phase: Phase,
     /// The caller; `None` for the person at the command line.
@@ -32,7 +32,7 @@ impl Assembly {
         session: &str,
         schema: Option<Value>,
     ) -> Result<Agent, HistoryError> {
-        let by = CalledBy::default();
+        let by = ConversationCaller::default();
         self.open_agent_for(by, provider, channel, session, schema)
             .await
     }
@@ -43,7 +43,7 @@ impl Assembly {
     /// As [`Assembly::open_agent`].
     pub(crate) async fn open_agent_for(
         &self,
-        by: CalledBy,
+        by: ConversationCaller,
         provider: &Arc<dyn LlmProvider>,
         channel: Arc<dyn Channel>,
         session: &str,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::bail;
-use zeph_core::{Embedder, SideUsage};
+use zeph_core::{AuxiliaryUsage, Embedder};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteVectors, Store};
 
@@ -60,7 +60,7 @@ pub(super) fn embedder(
     env: &Environment,
     conversation: Option<&Arc<dyn LlmProvider>>,
     store: &Store,
-    usage: &Arc<SideUsage>,
+    usage: &Arc<AuxiliaryUsage>,
     quiet: bool,
 ) -> anyhow::Result<Option<Embedder>> {
     let provider = match (conversation, loaded.config.llm.embed_provider.as_str()) {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 use zeph_core::native::scheduler::Scheduler;
 use zeph_core::native::skills::{FoundSkills, SkillExecutor};
 use zeph_core::{
-    CompressContext, CompressRequests, Embedder, NativeExecutor, SkillBook, SystemClock,
+    CompressContext, Embedder, NativeExecutor, PendingCompactions, SkillCatalog, SystemClock,
 };
 use zeph_mcp::McpExecutor;
 use zeph_memory::{SqliteOverflow, Store};
@@ -38,7 +38,7 @@ pub(super) fn executors(
     sandbox: Arc<Sandbox>,
     store: &Store,
     shell: &Arc<ShellExecutor>,
-    compress: &Arc<CompressRequests>,
+    compress: &Arc<PendingCompactions>,
     embedder: Option<&Embedder>,
 ) -> anyhow::Result<(Executors, FoundSkills)> {
     let tools = &loaded.config.tools;
@@ -137,7 +137,7 @@ pub(crate) fn known_tools(
         &Arc::default(),
         None,
     )?;
-    with_skills(&mut executors, &SkillBook::from(found.clone()).skills);
+    with_skills(&mut executors, &SkillCatalog::from(found.clone()).skills);
     let definitions = executors
         .iter()
         .flat_map(|(_, executor)| executor.tool_definitions_erased());

@@ -22,7 +22,7 @@ pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> Filter
     if !loaded.config.tools.filters.enabled {
         return FilterPipeline::off();
     }
-    let added = AddedRules::load(loaded, env);
+    let added = UserRules::load(loaded, env);
     for line in added.not_used().iter().filter(|_| !quiet) {
         stderr_line(&format!("warning: {line}"));
     }
@@ -31,7 +31,7 @@ pub(crate) fn filters(loaded: &Loaded, env: &Environment, quiet: bool) -> Filter
 
 /// The rules that are not built in.
 #[derive(Debug, Default)]
-pub(crate) struct AddedRules {
+pub(crate) struct UserRules {
     /// Of the user's file.
     pub(crate) user: Vec<Rule>,
     /// Of the project's file, if it is trusted.
@@ -44,7 +44,7 @@ pub(crate) struct AddedRules {
     overrides: BTreeMap<String, RuleOverride>,
 }
 
-impl AddedRules {
+impl UserRules {
     /// Reads the files.
     pub(crate) fn load(loaded: &Loaded, env: &Environment) -> Self {
         let project_file = ProjectRules::find(env);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use zeph_core::{ModelJudge, ModelSummarizer, SideUsage};
+use zeph_core::{AuxiliaryUsage, ModelJudge, ModelSummarizer};
 use zeph_llm::LlmProvider;
 use zeph_tools::gate::adversarial::{AdversarialGate, PolicyJudge};
 use zeph_tools::overflow::summary::OutputSummarizer;
@@ -19,7 +19,7 @@ pub(super) fn gate(
     env: &Environment,
     model: Option<&str>,
     conversation: Option<&Arc<dyn LlmProvider>>,
-    usage: &Arc<SideUsage>,
+    usage: &Arc<AuxiliaryUsage>,
 ) -> Option<AdversarialGate> {
     let adversarial_policy = &loaded.config.tools.adversarial_policy;
     if !adversarial_policy.enabled {
@@ -77,7 +77,7 @@ pub(super) fn summarizer(
     env: &Environment,
     model: Option<&str>,
     conversation: Option<&Arc<dyn LlmProvider>>,
-    usage: &Arc<SideUsage>,
+    usage: &Arc<AuxiliaryUsage>,
 ) -> anyhow::Result<Option<Arc<dyn OutputSummarizer>>> {
     let overflow = &loaded.config.tools.overflow;
     if !overflow.summarize {

@@ -14,7 +14,8 @@ use rustix::fs::OFlags;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use zeph_core::ToolServers;
 use zeph_mcp::{
-    Address, Dial, McpServerConfig, McpServers, Pin, Pins, Program, Proposal, Way, expanded, line,
+    Address, McpServerConfig, McpServers, McpTransport, Pin, Program, Proposal, TrustStore, Way,
+    expanded, line,
 };
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::shell::{
@@ -204,7 +205,7 @@ impl Dialer {
 }
 
 #[async_trait]
-impl Dial for Dialer {
+impl McpTransport for Dialer {
     async fn dial(&self, server: &McpServerConfig) -> Result<Address, String> {
         match server.way().map_err(|(_, fault)| fault)? {
             Way::Program(command) => Ok(Address::Program(self.program(server, command).await?)),
@@ -292,7 +293,7 @@ impl McpPins {
     }
 }
 
-impl Pins for McpPins {
+impl TrustStore for McpPins {
     fn of(&self, server: &str) -> io::Result<Vec<Pin>> {
         let mut options = OpenOptions::new();
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

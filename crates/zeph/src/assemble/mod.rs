@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use zeph_core::{AgentConfig, Compressor, Embedder, SideUsage, SkillBook};
+use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
 use zeph_tools::cache::ResultCaches;
@@ -39,7 +39,7 @@ use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::overflow::summary::OutputSummarizer;
-use zeph_tools::reformat::Reformat;
+use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
@@ -51,12 +51,12 @@ use crate::config::{ConfigError, ConfigErrors, Environment, Loaded, Origin};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
 
-pub(crate) use agent::CalledBy;
+pub(crate) use agent::ConversationCaller;
 pub(crate) use audit::AuditLines;
 pub(crate) use embedder::embedding_provider;
 use executors::{Executors, executors, with_servers, with_skills};
 pub(crate) use executors::{known_sandbox, known_tools, lasting_grants};
-pub(crate) use filters::{AddedRules, filters, keep_gain, read_rules_file};
+pub(crate) use filters::{UserRules, filters, keep_gain, read_rules_file};
 use instructions::Instructions;
 pub(crate) use judge::judge;
 use limits::{limits, warn_of_unknown};
@@ -92,9 +92,9 @@ pub(crate) struct Assembly {
     /// What limits calls.
     pub(crate) limits: CallLimits,
     /// What is asked of models beside the conversation: its judge, and who puts arguments right.
-    pub(crate) side_usage: Arc<SideUsage>,
+    pub(crate) side_usage: Arc<AuxiliaryUsage>,
     /// Who puts arguments right that do not fit; `None` beside a conversation.
-    pub(crate) reformatter: Option<Arc<dyn Reformat>>,
+    pub(crate) reformatter: Option<Arc<dyn ArgumentRepairer>>,
     /// Who sums up older messages of a conversation.
     pub(crate) compressor: Compressor,
     /// Who makes vectors of texts; `None` where words are compared, and beside a conversation.
@@ -104,7 +104,7 @@ pub(crate) struct Assembly {
     /// What the project says to agents; read for a conversation only.
     pub(crate) instructions: Instructions,
     /// The skills.
-    pub(crate) skills: SkillBook,
+    pub(crate) skills: SkillCatalog,
     /// The MCP servers; `None` where there are none, and where no tool is called.
     pub(crate) mcp: Option<Arc<Mcp>>,
     /// Takes back what the file tools changed.
@@ -172,7 +172,7 @@ impl Assembly {
             true => Mcp::start(&loaded, &env)?.map(Arc::new),
             false => None,
         };
-        let side_usage = Arc::new(SideUsage::default());
+        let side_usage = Arc::new(AuxiliaryUsage::default());
         let reformatter = match provider {
             Some(provider) => reformatter(&loaded, &env, provider, &side_usage)?,
             None => None,
@@ -241,7 +241,7 @@ impl Assembly {
             mcp.servers.wait().await;
             with_servers(&mut executors, mcp);
         }
-        let skills = SkillBook::from(found);
+        let skills = SkillCatalog::from(found);
         if loaded.config.tools.enabled {
             with_skills(&mut executors, &skills.skills);
         }
@@ -424,7 +424,7 @@ fn result_caches(loaded: &Loaded, shell: &Arc<ShellExecutor>) -> Option<Arc<Resu
 fn build_stack(
     loaded: &Loaded,
     executors: Executors,
-    skills: &SkillBook,
+    skills: &SkillCatalog,
     store: &Store,
     shell: &Arc<ShellExecutor>,
     cache: Option<Arc<ResultCaches>>,

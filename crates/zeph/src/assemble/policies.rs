@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use zeph_tools::gate::pattern::{Pattern, PatternKind};
-use zeph_tools::gate::{Grant, Places};
+use zeph_tools::gate::{Grant, PathResolver};
 use zeph_tools::layers::grants::{GrantScope, GrantStore, KeptGrant};
 
 use crate::config::{Environment, Paths, project_directory};
@@ -54,13 +54,13 @@ enum Scope {
 }
 
 /// What a file was when it was read: as long as this is the same, so is what it holds.
-type Stamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+type FileStamp = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 /// The file.
 pub(crate) struct Policies {
     file: PathBuf,
     project: PathBuf,
-    read: Mutex<Option<(Stamp, Vec<Entry>)>>,
+    read: Mutex<Option<(FileStamp, Vec<Entry>)>>,
 }
 
 impl Policies {
@@ -84,7 +84,7 @@ impl Policies {
     pub(crate) fn check(
         &self,
         kind: impl Fn(&str) -> Option<PatternKind>,
-        places: &Places,
+        places: &PathResolver,
     ) -> io::Result<()> {
         for (at, entry) in self.entries()?.iter().enumerate() {
             let kind = kind(&entry.tool).unwrap_or(PatternKind::Text);
@@ -115,7 +115,7 @@ impl Policies {
         Ok(entries)
     }
 
-    fn load(&self) -> io::Result<(Stamp, Vec<Entry>)> {
+    fn load(&self) -> io::Result<(FileStamp, Vec<Entry>)> {
         let mut options = OpenOptions::new();
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         options.read(true).custom_flags(flags.bits().cast_signed());
@@ -254,7 +254,7 @@ impl Policies {
     }
 }
 
-fn stamp(found: &Metadata) -> Stamp {
+fn stamp(found: &Metadata) -> FileStamp {
     Some((
         found.dev(),
         found.ino(),
@@ -511,7 +511,7 @@ mod tests {
     fn patterns_are_compiled_at_the_start() {
         let temp = tempfile::tempdir().unwrap();
         let policies = policies(temp.path());
-        let places = Places::new(Path::new("/"), None, &[]);
+        let places = PathResolver::new(Path::new("/"), None, &[]);
         policies.keep(&[grant("[")], &GrantScope::Global).unwrap();
         let kind = |kind| move |_: &str| Some(kind);
         policies.check(kind(PatternKind::Text), &places).unwrap();

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use secrecy::SecretString;
-use zeph_core::{Compressor, Reformatter, SideUsage};
+use zeph_core::{AuxiliaryUsage, Compressor, Reformatter};
 use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
-use zeph_tools::reformat::Reformat;
+use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 
 use super::ollama;
@@ -214,8 +214,8 @@ pub(crate) fn reformatter(
     loaded: &Loaded,
     env: &Environment,
     primary: &Arc<dyn LlmProvider>,
-    usage: &Arc<SideUsage>,
-) -> anyhow::Result<Option<Arc<dyn Reformat>>> {
+    usage: &Arc<AuxiliaryUsage>,
+) -> anyhow::Result<Option<Arc<dyn ArgumentRepairer>>> {
     let retry = &loaded.config.tools.retry;
     let name = retry.parameter_reformat_provider.as_str();
     let provider = if name.is_empty() || name == primary.name() {

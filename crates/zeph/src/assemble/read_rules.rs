@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use zeph_tools::file::{ReadRules, RuleError, literal};
-use zeph_tools::shell::Reads;
+use zeph_tools::shell::ReadGuard;
 
 use crate::config::{Environment, Loaded};
 
@@ -25,12 +25,12 @@ pub(super) fn snapshots(loaded: &Loaded) -> PathBuf {
 
 /// The rules for commands: below the directories of file tools and of commands is searched for what
 /// they deny.
-pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> Reads {
+pub(super) fn reads(loaded: &Loaded, env: &Environment, rules: ReadRules) -> ReadGuard {
     let tools = &loaded.config.tools;
     let configured = [&tools.file.allowed_paths, &tools.shell.allowed_paths];
     let roots = configured.into_iter().flatten();
     let roots = roots.map(|root| env.cwd.join(root));
-    let reads = Reads::new(rules, roots.chain([env.cwd.clone()]), env.home());
+    let reads = ReadGuard::new(rules, roots.chain([env.cwd.clone()]), env.home());
     let reads = reads.with_private(own_data(loaded));
     // The user restores files from them after a rollback that failed. They hold no denied file then.
     match loaded.config.tools.file.deny_read.is_empty() {

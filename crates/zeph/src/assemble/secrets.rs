@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zeph_mcp::{McpServerConfig, variables};
-use zeph_tools::secrets::{KnownValues, SecurityConfig, SecurityPatterns, Skipped};
+use zeph_tools::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
 use zeph_tools::shell::env::withheld;
 
@@ -28,7 +28,7 @@ pub(crate) fn withhold_environment(env: &Environment) {
         .iter()
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
-    let known = KnownValues {
+    let known = KnownSecrets {
         keys: keys.map(str::to_owned).collect(),
         likely: withheld(&vars, &ShellEnvConfig::default()),
     };
@@ -56,7 +56,7 @@ pub(crate) fn withhold(
     let written = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
     let used = written.flat_map(|value| variables(value));
     let used = used.filter_map(|name| env.var(name)?.to_str());
-    let known = KnownValues {
+    let known = KnownSecrets {
         keys: keys.chain(used).map(str::to_owned).collect(),
         likely,
     };

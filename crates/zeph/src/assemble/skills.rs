@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use zeph_core::native::skills::{
-    FoundSkills, SkillPlaces, SkillStanding, SkillWorld, find as found,
-};
+use zeph_core::native::skills::{FoundSkills, SkillDirs, SkillHost, SkillTrust, find as found};
 use zeph_tools::ToolRegistry;
 use zeph_tools::audit::chain::hex_digest;
 use zeph_tools::cache::catalog::{CACHEABLE, NEVER};
@@ -40,16 +38,16 @@ pub(super) fn find(loaded: &Loaded, env: &Environment, registry: &ToolRegistry) 
     let root = project
         .as_deref()
         .and_then(|project| real_path(project).ok());
-    let places = SkillPlaces {
+    let places = SkillDirs {
         user: Some(own),
         project,
     };
     found(
         &places,
-        &SkillWorld {
+        &SkillHost {
             standing: &|name, sha256| match &root {
                 Some(root) => pins.standing(root, name, sha256),
-                None => SkillStanding::New,
+                None => SkillTrust::New,
             },
             is_tool: &|id| {
                 registry.get(id).is_some()
@@ -108,11 +106,11 @@ impl SkillPins {
     }
 
     /// What cannot be read trusts nothing.
-    fn standing(&self, root: &Path, name: &str, sha256: &str) -> SkillStanding {
+    fn standing(&self, root: &Path, name: &str, sha256: &str) -> SkillTrust {
         match read_pin(&self.file(root, name)) {
-            Ok(pin) if pin.sha256 == sha256 && pin.skill == name => SkillStanding::Trusted,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => SkillStanding::New,
-            Ok(_) | Err(_) => SkillStanding::Changed,
+            Ok(pin) if pin.sha256 == sha256 && pin.skill == name => SkillTrust::Trusted,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => SkillTrust::New,
+            Ok(_) | Err(_) => SkillTrust::Changed,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use zeph_core::{Agent, Switch};
+use zeph_core::{Agent, SessionSwitch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
 use zeph_tools::counted::counted;
@@ -159,11 +159,11 @@ impl Converse for Conversation {
         &mut self.agent
     }
 
-    async fn switch(&mut self, to: Switch) -> anyhow::Result<String> {
+    async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String> {
         match to {
-            Switch::Models => Ok(self.models()),
-            Switch::Model(name) => self.ask_another(&name).await,
-            Switch::Session(prefix) => self.resume(&prefix).await,
+            SessionSwitch::Models => Ok(self.models()),
+            SessionSwitch::Model(name) => self.ask_another(&name).await,
+            SessionSwitch::Session(prefix) => self.resume(&prefix).await,
         }
     }
 }

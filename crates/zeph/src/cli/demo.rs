@@ -19,7 +19,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Caller, Dispatcher, TurnEnd, person_text};
+use zeph_core::{CallerIdentity, Dispatcher, TurnEnd, person_text};
 use zeph_llm::LlmProvider;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_tools::shell::ShellOutputEnvelope;
@@ -199,7 +199,7 @@ async fn check(
     let dispatcher = Dispatcher::new(
         Arc::clone(&assembly.stack) as _,
         Arc::clone(view) as _,
-        Caller {
+        CallerIdentity {
             conversation: session.to_owned(),
             caller_id: None,
             phase: Phase::Executor,

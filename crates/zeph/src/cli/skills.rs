@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::json;
-use zeph_core::SkillBook;
+use zeph_core::SkillCatalog;
 use zeph_core::native::skills::{FoundSkills, SKILL_FILE, SkillFile, standing};
 use zeph_tools::TrustLevel;
 use zeph_tools::registry::nearest;
@@ -55,7 +55,7 @@ pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result
     match command {
         SkillsCommand::List { json: true } => print_as_is(&as_json(&found()?)?)?,
         SkillsCommand::List { json: false } => {
-            let listing = SkillBook::from(found()?).listing();
+            let listing = SkillCatalog::from(found()?).listing();
             print(&visible(&listing))?;
         }
         SkillsCommand::Show { name } => {

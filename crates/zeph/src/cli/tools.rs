@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Caller, ConfigNews, ConfigReload as _, Dispatcher};
+use zeph_core::{CallerIdentity, ConfigNews, ConfigReload as _, Dispatcher};
 use zeph_llm::ToolDefinition;
 use zeph_llm::text_tools::catalog;
 use zeph_memory::new_session_id;
@@ -205,7 +205,7 @@ impl Calls {
         let dispatcher = Dispatcher::new(
             Arc::clone(&assembly.stack) as _,
             Arc::new(TerminalChannel::one_shot(options)),
-            Caller {
+            CallerIdentity {
                 conversation: session.clone(),
                 caller_id: None,
                 phase: Phase::Executor,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toml::Table;
 use zeph_tools::gate::policy::PolicyEnforcer;
-use zeph_tools::gate::{Places, RuleSet};
+use zeph_tools::gate::{PathResolver, RuleSet};
 
 use super::Config;
 use super::check::{check, check_judge, check_read_rules};
@@ -40,7 +40,7 @@ pub(crate) struct Loaded {
     /// The rules of the policy, compiled; `None` where it is switched off.
     pub(crate) policy: Option<Arc<PolicyEnforcer>>,
     /// Where the paths of calls begin.
-    pub(crate) places: Arc<Places>,
+    pub(crate) places: Arc<PathResolver>,
     /// What is odd and no error.
     pub(crate) warnings: Vec<String>,
     /// Where things are.
@@ -138,7 +138,7 @@ fn load_from(
         env.home().as_deref(),
     ));
     absolute_paths(&mut config, &provenance, env, &mut errors);
-    let places = Places::new(&env.cwd, env.home(), &config.tools.file.allowed_paths);
+    let places = PathResolver::new(&env.cwd, env.home(), &config.tools.file.allowed_paths);
     let rules = compile(&config, &provenance, &places).unwrap_or_else(|faults| {
         errors.extend(faults);
         RuleSet::default()

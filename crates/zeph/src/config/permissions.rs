@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::{Table, Value};
 use zeph_tools::gate::rule::Place;
 use zeph_tools::gate::{
-    Action, PatternKind, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
+    Action, PathResolver, PatternKind, PermissionRule, Rule, RuleOrigin, RuleSet, ToolRules,
 };
 use zeph_tools::registry::nearest;
 use zeph_tools::shell::{ShellConfig, older};
@@ -118,7 +118,7 @@ pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError
 pub(crate) fn compile(
     config: &Config,
     provenance: &Provenance,
-    places: &Places,
+    places: &PathResolver,
 ) -> Result<RuleSet, Vec<ConfigError>> {
     let mut errors = Vec::new();
     let mut tools = BTreeMap::new();
@@ -192,7 +192,7 @@ fn compiled(
     rule: PermissionRule,
     key: String,
     origin: &Origin,
-    places: &Places,
+    places: &PathResolver,
 ) -> Result<Rule, ConfigError> {
     let place = match origin {
         Origin::User(place) | Origin::Project(place) => Place::Line(place.file.clone(), place.line),
@@ -212,7 +212,7 @@ fn compiled(
 fn older(
     shell: &ShellConfig,
     provenance: &Provenance,
-    places: &Places,
+    places: &PathResolver,
 ) -> Result<(Vec<Rule>, Vec<Rule>), Vec<ConfigError>> {
     let (mut before, mut behind) = (Vec::new(), Vec::new());
     let mut errors = Vec::new();

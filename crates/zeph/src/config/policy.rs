@@ -3,9 +3,9 @@
 
 use toml::{Table, Value};
 use zeph_tools::gate::policy::{
-    AUTHORIZATION_RULES, POLICY_RULES, PolicyEnforcer, PolicyError, Surroundings,
+    AUTHORIZATION_RULES, POLICY_RULES, PolicyEnforcer, PolicyEnv, PolicyError,
 };
-use zeph_tools::gate::{Places, RuleOrigin};
+use zeph_tools::gate::{PathResolver, RuleOrigin};
 
 use super::Config;
 use super::env::Environment;
@@ -96,11 +96,11 @@ fn switched_on(user: &Layer, project: &Layer) -> Option<ConfigError> {
 pub(crate) fn compile(
     config: &Config,
     provenance: &Provenance,
-    places: &Places,
+    places: &PathResolver,
     env: &Environment,
 ) -> Result<Option<PolicyEnforcer>, Vec<ConfigError>> {
     let tools = &config.tools;
-    let around = Surroundings {
+    let around = PolicyEnv {
         origin: &|key| RuleOrigin {
             key: key.to_owned(),
             place: origin_of(key, provenance).place(),

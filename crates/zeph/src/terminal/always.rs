@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use zeph_tools::Confirmation;
-use zeph_tools::gate::{Grant, Proposal};
+use zeph_tools::gate::{ApprovalProposal, Grant};
 use zeph_tools::layers::grants::GrantScope;
 
 use super::burst::{Bursts, Input, read};
@@ -39,7 +39,8 @@ pub(super) fn choose(
     (asked, plain): (&Confirmation, bool),
     say: &impl Fn(&str),
 ) -> rustix::io::Result<Choice> {
-    let (Proposal::Grants(offered), Some(project)) = (&asked.offer.proposal, &asked.offer.project)
+    let (ApprovalProposal::Grants(offered), Some(project)) =
+        (&asked.offer.proposal, &asked.offer.project)
     else {
         return Ok(Choice::Back);
     };

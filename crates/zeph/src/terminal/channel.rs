@@ -14,8 +14,8 @@ use super::markdown::Markdown;
 use super::question;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::sanitize::clean;
-use super::screen::{Amount, Screen};
-use super::spinner::{Spin, animate};
+use super::screen::{DisplayMode, Screen};
+use super::spinner::{WithSpinner, animate};
 use super::style::{Style, TerminalEnv};
 use crate::config::Environment;
 use crate::output::redact::redacted;
@@ -93,7 +93,7 @@ impl Shared {
     }
 }
 
-impl Spin for Shared {
+impl WithSpinner for Shared {
     fn spin(&self, wait: u64) -> bool {
         self.screen().spin(wait)
     }
@@ -102,7 +102,7 @@ impl Spin for Shared {
 impl TerminalChannel {
     /// A conversation: everything goes to standard output, text as it streams.
     pub(crate) fn interactive(options: TerminalOptions) -> Self {
-        let screen = Screen::new(Box::new(io::stdout()), options.stdout, Amount::All);
+        let screen = Screen::new(Box::new(io::stdout()), options.stdout, DisplayMode::All);
         Self::new(options, screen, Box::new(io::stdout()))
     }
 
@@ -110,9 +110,9 @@ impl TerminalChannel {
     /// output, by [`TerminalChannel::finish_answer`].
     pub(crate) fn one_shot(options: TerminalOptions) -> Self {
         let amount = if options.quiet {
-            Amount::Quiet
+            DisplayMode::Quiet
         } else {
-            Amount::Aside
+            DisplayMode::Aside
         };
         let screen = Screen::new(Box::new(io::stderr()), options.stderr, amount);
         Self::new(options, screen, Box::new(io::stdout()))
@@ -355,7 +355,7 @@ mod tests {
         animate: false,
     };
 
-    fn channel(options: TerminalOptions, amount: Amount) -> (TerminalChannel, Kept, Kept) {
+    fn channel(options: TerminalOptions, amount: DisplayMode) -> (TerminalChannel, Kept, Kept) {
         let (err, out) = (Kept::default(), Kept::default());
         let screen = Screen::new(Box::new(err.clone()), options.stderr, amount);
         (
@@ -397,7 +397,7 @@ mod tests {
     /// Proves CLI-2b in text mode: the answer alone is on standard output, exactly.
     #[test]
     fn the_answer_is_alone_on_standard_output() {
-        let (channel, err, out) = channel(TerminalOptions::default(), Amount::Aside);
+        let (channel, err, out) = channel(TerminalOptions::default(), DisplayMode::Aside);
         channel.emit(LoopbackEvent::Requesting { iteration: 1 });
         text(&channel, "I will ");
         text(&channel, "look.");
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn what_is_noticed_while_the_person_types_is_shown_afterwards() {
-        let (channel, err, _) = channel(TerminalOptions::default(), Amount::Aside);
+        let (channel, err, _) = channel(TerminalOptions::default(), DisplayMode::Aside);
         channel.hold_notices();
         channel.emit(LoopbackEvent::Notice("job-1 ended".to_owned()));
         assert_eq!(err.text(), "");
@@ -432,7 +432,7 @@ mod tests {
             quiet: true,
             ..TerminalOptions::default()
         };
-        let (channel, err, out) = channel(options, Amount::Quiet);
+        let (channel, err, out) = channel(options, DisplayMode::Quiet);
         text(&channel, "I will look.");
         call(&channel, "1", &["a\n"], "a");
         channel.emit(LoopbackEvent::Notice("watch out".to_owned()));
@@ -452,7 +452,7 @@ mod tests {
             stderr: COLOUR,
             ..TerminalOptions::default()
         };
-        let (channel, shown, _) = channel(options, Amount::All);
+        let (channel, shown, _) = channel(options, DisplayMode::All);
         text(&channel, "Let me **lo");
         assert_eq!(clean(&shown.text()), "Let me ");
         text(&channel, "ok** there");
@@ -473,7 +473,7 @@ mod tests {
             stdout: PLAIN,
             ..TerminalOptions::default()
         };
-        let (channel, shown, out) = channel(options, Amount::All);
+        let (channel, shown, out) = channel(options, DisplayMode::All);
         text(&channel, "**a** \x1b[");
         text(&channel, "31mb\x1b[0m\n");
         channel.finish_answer("**a** \x1b[31mb").unwrap();
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn long_output_is_counted() {
-        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::All);
+        let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::All);
         let lines: String = (0..25).map(|n| format!("line {n}\n")).collect();
         call(&channel, "1", &[&lines], &lines);
         let shown = shown.text();
@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn failures_are_told() {
-        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::All);
+        let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::All);
         channel.emit(LoopbackEvent::ToolStarted {
             id: "1".to_owned(),
             tool: "read".to_owned(),
@@ -519,7 +519,7 @@ mod tests {
     fn a_broken_pipe_is_left_alone() {
         let writes = Arc::new(Mutex::new(0));
         let broken = || Box::new(Broken(Arc::clone(&writes)));
-        let screen = Screen::new(broken(), Style::default(), Amount::All);
+        let screen = Screen::new(broken(), Style::default(), DisplayMode::All);
         let channel = TerminalChannel::new(TerminalOptions::default(), screen, broken());
         text(&channel, "a\n");
         call(&channel, "1", &["b\n"], "b");
@@ -545,7 +545,7 @@ mod tests {
             assume_yes: true,
             ..TerminalOptions::default()
         };
-        let (channel, shown, _) = channel(options, Amount::Aside);
+        let (channel, shown, _) = channel(options, DisplayMode::Aside);
         assert!(channel.can_ask());
         let answer = channel
             .confirm(&confirmation(), &json!({"command": "make"}))
@@ -560,7 +560,7 @@ mod tests {
     /// Proves PERM-2 where nobody can be asked: it is a no.
     #[tokio::test]
     async fn nobody_to_ask_is_a_no() {
-        let (channel, shown, _) = channel(TerminalOptions::default(), Amount::Aside);
+        let (channel, shown, _) = channel(TerminalOptions::default(), DisplayMode::Aside);
         assert!(!channel.can_ask());
         let answer = channel.confirm(&confirmation(), &json!({})).await;
         assert_eq!(
@@ -581,7 +581,7 @@ mod tests {
             stderr: style,
             ..TerminalOptions::default()
         };
-        let (channel, shown, _) = channel(options, Amount::All);
+        let (channel, shown, _) = channel(options, DisplayMode::All);
         let start = std::time::Instant::now();
         channel.emit(LoopbackEvent::Requesting { iteration: 1 });
         let drawn = async {

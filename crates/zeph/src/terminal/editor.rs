@@ -229,7 +229,7 @@ fn read(editor: &mut Reedline, empty: &AtomicBool) -> io::Result<Input> {
         return Ok(Input::End);
     }
     empty.store(true, Ordering::Relaxed);
-    let signal = editor.read_line(&Sign).map_err(io::Error::other)?;
+    let signal = editor.read_line(&PromptGlyph).map_err(io::Error::other)?;
     // A history that cannot be written now is written at the next chance.
     let _ = editor.sync_history();
     Ok(match signal {
@@ -320,9 +320,9 @@ impl Highlighter for Commands {
 }
 
 /// The prompt.
-struct Sign;
+struct PromptGlyph;
 
-impl Prompt for Sign {
+impl Prompt for PromptGlyph {
     fn render_prompt_left(&self) -> std::borrow::Cow<'_, str> {
         "".into()
     }

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use zeph_core::{Agent, Reply, Switch, TurnEnd, TurnOutcome};
+use zeph_core::{Agent, Reply, SessionSwitch, TurnEnd, TurnOutcome};
 use zeph_llm::{Usage, Usd};
 
 use super::channel::TerminalChannel;
@@ -56,7 +56,7 @@ pub(crate) trait Converse {
     ///
     /// # Errors
     /// Why not.
-    async fn switch(&mut self, to: Switch) -> anyhow::Result<String>;
+    async fn switch(&mut self, to: SessionSwitch) -> anyhow::Result<String>;
 }
 
 /// Holds a conversation. Standard input, output and error have to be terminals.

@@ -6,7 +6,7 @@
 //! says so.
 
 use serde_json::Value;
-use zeph_tools::gate::{Grant, Proposal};
+use zeph_tools::gate::{ApprovalProposal, Grant};
 use zeph_tools::{Confirmation, Risk};
 
 use super::calls::{count, diff_line, without_header};
@@ -65,12 +65,12 @@ pub(super) fn keys(question: &Confirmation) -> String {
 
 /// Whether it can be answered for the session.
 pub(super) fn has_session(question: &Confirmation) -> bool {
-    !matches!(question.offer.proposal, Proposal::Nothing { .. })
+    !matches!(question.offer.proposal, ApprovalProposal::Nothing { .. })
 }
 
 /// Whether it can be answered for good.
 pub(super) fn has_always(question: &Confirmation) -> bool {
-    let rules = matches!(question.offer.proposal, Proposal::Grants(_));
+    let rules = matches!(question.offer.proposal, ApprovalProposal::Grants(_));
     rules && question.offer.project.is_some()
 }
 
@@ -84,7 +84,7 @@ pub(super) fn grant(grant: &Grant) -> String {
 fn offered(question: &Confirmation, style: Style, out: &mut String) {
     let mut line = |text: &str| say(out, style, DIM, text);
     match &question.offer.proposal {
-        Proposal::Grants(grants) => {
+        ApprovalProposal::Grants(grants) => {
             line(match has_always(question) {
                 true => "[2] until /clear or the end, and [3] for good, would let run:",
                 false => "[2] until /clear or the end would let run:",
@@ -93,12 +93,12 @@ fn offered(question: &Confirmation, style: Style, out: &mut String) {
                 line(&format!("  {}", grant(given)));
             }
         }
-        Proposal::ThisCall { why } => {
+        ApprovalProposal::ThisCall { why } => {
             line("[2] until /clear or the end would let run: this very call");
             line(&format!("[3] always is not offered: {why}"));
         }
-        Proposal::Nothing { why } if why.is_empty() => {}
-        Proposal::Nothing { why } => line(&format!("[2] and [3] are not offered: {why}")),
+        ApprovalProposal::Nothing { why } if why.is_empty() => {}
+        ApprovalProposal::Nothing { why } => line(&format!("[2] and [3] are not offered: {why}")),
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
             piece("sudo rm\u{202e} x", true, "asked, runs another command", 0),
             piece("rm\nx", false, "allowed by the rule `rm *` (c.toml:3)", 1),
         ];
-        bash.offer.proposal = Proposal::ThisCall {
+        bash.offer.proposal = ApprovalProposal::ThisCall {
             why: "`sudo` runs another command".to_owned(),
         };
         let shown = question(&bash, &json!({"command": "sudo rm x"}), PLAIN);
@@ -286,7 +286,7 @@ mod tests {
             diff: "--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\u{1b}[8m\n+++ hidden\n".to_owned(),
             basis: [0; 32],
         });
-        write.offer.proposal = Proposal::Grants(vec![Grant {
+        write.offer.proposal = ApprovalProposal::Grants(vec![Grant {
             tool: "write".to_owned(),
             pattern: "/p/x".to_owned(),
         }]);

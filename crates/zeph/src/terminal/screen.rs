@@ -19,7 +19,7 @@ const LIVE_BYTES: usize = 16 * 1024;
 
 /// How much is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Amount {
+pub(super) enum DisplayMode {
     /// Everything, the model's text as it streams.
     All,
     /// The model's text when it is clear that it is not the answer.
@@ -51,7 +51,7 @@ pub(super) struct Screen {
     out: Box<dyn Write + Send>,
     broken: bool,
     style: Style,
-    amount: Amount,
+    amount: DisplayMode,
     section: Section,
     /// The cursor is behind a text, not at a line's beginning.
     midline: bool,
@@ -65,7 +65,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    pub(super) fn new(out: Box<dyn Write + Send>, style: Style, amount: Amount) -> Self {
+    pub(super) fn new(out: Box<dyn Write + Send>, style: Style, amount: DisplayMode) -> Self {
         Self {
             out,
             broken: false,
@@ -151,13 +151,13 @@ impl Screen {
 
     fn text(&mut self, text: &str) {
         match self.amount {
-            Amount::All => {
+            DisplayMode::All => {
                 self.spinner.stop();
                 self.begin(Section::Text);
                 self.render(text);
             }
-            Amount::Aside => self.aside.push_str(text),
-            Amount::Quiet => {}
+            DisplayMode::Aside => self.aside.push_str(text),
+            DisplayMode::Quiet => {}
         }
     }
 
@@ -174,7 +174,7 @@ impl Screen {
     }
 
     fn reasoning(&mut self, text: &str) -> Option<u64> {
-        if self.amount != Amount::All {
+        if self.amount != DisplayMode::All {
             return None;
         }
         self.spinner.stop();
@@ -188,7 +188,7 @@ impl Screen {
 
     fn started(&mut self, id: String, tool: String, params: &Value) -> u64 {
         self.end_text();
-        if self.amount != Amount::Quiet {
+        if self.amount != DisplayMode::Quiet {
             self.begin(Section::Calls);
             let line = calls::started(&tool, params, self.style);
             self.write(&line);
@@ -232,7 +232,7 @@ impl Screen {
                 shown.push_str(&calls::output_line(line, self.style));
             }
         }
-        if self.amount != Amount::Quiet && !shown.is_empty() {
+        if self.amount != DisplayMode::Quiet && !shown.is_empty() {
             self.begin(Section::Calls);
             self.write(&shown);
         }
@@ -243,7 +243,7 @@ impl Screen {
         if let Some(mut running) = self.running.remove(id) {
             if !running.partial.is_empty() {
                 running.lines += 1;
-                if self.amount != Amount::Quiet && running.lines <= LIVE_LINES {
+                if self.amount != DisplayMode::Quiet && running.lines <= LIVE_LINES {
                     let line = calls::output_line(&running.partial, self.style);
                     self.begin(Section::Calls);
                     self.write(&line);
@@ -258,7 +258,7 @@ impl Screen {
             }
             None => self.spinner.stop(),
         }
-        if self.amount == Amount::Quiet {
+        if self.amount == DisplayMode::Quiet {
             return;
         }
         self.begin(Section::Calls);
@@ -285,12 +285,12 @@ impl Screen {
 
     /// The same as it is shown; `None` where it is not.
     pub(super) fn noticed(&self, text: &str) -> Option<String> {
-        (self.amount != Amount::Quiet).then(|| self.style.paint(YELLOW, &clean(text)))
+        (self.amount != DisplayMode::Quiet).then(|| self.style.paint(YELLOW, &clean(text)))
     }
 
     /// Shows a remark of little weight.
     pub(super) fn remark(&mut self, text: &str) {
-        if self.amount != Amount::Quiet {
+        if self.amount != DisplayMode::Quiet {
             self.line(&self.style.paint(DIM, &clean(text)));
         }
     }
@@ -377,7 +377,7 @@ impl Screen {
         }
         let may_draw = self.style.animate && !self.asking && !self.midline;
         if may_draw
-            && self.amount != Amount::Quiet
+            && self.amount != DisplayMode::Quiet
             && let Some(line) = self.spinner.draw(columns())
         {
             let line = format!("{ERASE}{}", self.style.paint(DIM, &line));

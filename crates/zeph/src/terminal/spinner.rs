@@ -73,13 +73,13 @@ fn line(label: &str, elapsed: Duration, columns: usize) -> String {
 }
 
 /// Something with a spinner in it.
-pub(super) trait Spin: Send + Sync + 'static {
+pub(super) trait WithSpinner: Send + Sync + 'static {
     /// Draws the wait of that number; `false` when it is over.
     fn spin(&self, wait: u64) -> bool;
 }
 
 /// Draws the wait until it is over or its owner is gone. Without a runtime nothing is drawn.
-pub(super) fn animate<S: Spin>(owner: &Arc<S>, wait: u64) {
+pub(super) fn animate<S: WithSpinner>(owner: &Arc<S>, wait: u64) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };

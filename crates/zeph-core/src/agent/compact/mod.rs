@@ -31,8 +31,8 @@ use super::tokens::{message_tokens, text_tokens, tokens};
 use super::{Agent, Told};
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
-use plan::{Cut, Keep};
-pub use request::CompressRequests;
+use plan::{Cut, RetainPolicy};
+pub use request::PendingCompactions;
 
 /// Who sums up, what may not be in a summary, and whether the model asked for one.
 #[derive(Clone, Default)]
@@ -42,7 +42,7 @@ pub struct Compressor {
     /// What is taken out of summaries.
     pub secrets: Arc<SecurityPatterns>,
     /// Where the tool `compress_context` leaves its wish.
-    pub requests: Arc<CompressRequests>,
+    pub requests: Arc<PendingCompactions>,
 }
 
 /// Why nothing was summed up. The conversation is as it was.
@@ -71,7 +71,7 @@ pub(super) struct Compacted {
 
 /// What becomes of room within a turn.
 #[derive(Debug, Default)]
-pub(super) struct TurnRoom {
+pub(super) struct CompactionState {
     /// The number of the turn's prompt.
     pub(super) prompt: Option<i64>,
     /// Summing up failed, or did not help: it is not tried again in this turn.
@@ -252,7 +252,7 @@ impl Agent {
     }
 
     /// What stays: at most the last messages that the configuration says, in half of the room that messages have.
-    fn keep(&self) -> Keep {
+    fn keep(&self) -> RetainPolicy {
         let marks = self.marks();
         let estimate = self.history.estimate();
         let fixed = estimate.corrected(tokens(self.history.fixed_bytes()));
@@ -260,7 +260,7 @@ impl Agent {
         let room = marks.hard.min(self.history.estimated_tokens());
         let room = room.saturating_sub(fixed) / 2;
         let correction = estimate.corrected(1000).max(1);
-        Keep {
+        RetainPolicy {
             messages: self.config.compaction.keep_recent,
             tokens: room.saturating_mul(1000) / correction,
             turn: self.room.prompt,

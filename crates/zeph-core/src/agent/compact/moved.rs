@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zeph_llm::MessagePart;
 use zeph_memory::{Compaction, SqliteOverflow, Store};
 use zeph_tools::overflow::read::READ_OVERFLOW;
-use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, Spill};
+use zeph_tools::overflow::{NewEntry, OverflowError, OverflowRef, OverflowStore, SpillBuffer};
 
 use super::plan::{is_long, movable};
 use crate::agent::Agent;
@@ -145,7 +145,7 @@ async fn place(
         Some(reference) => reference,
         None => {
             let reference = OverflowRef::new();
-            let mut text = Spill::new(u64::MAX);
+            let mut text = SpillBuffer::new(u64::MAX);
             text.push(content);
             let entry = NewEntry {
                 reference,

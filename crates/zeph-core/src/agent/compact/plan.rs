@@ -10,7 +10,7 @@ const LEAST_MOVED: usize = 600;
 
 /// What has to stay.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keep {
+pub(super) struct RetainPolicy {
     /// How many of the last messages, at most.
     pub(super) messages: usize,
     /// Their estimated tokens, at most.
@@ -43,7 +43,7 @@ impl Cut {
 ///
 /// A window may begin with a prompt, or with one and the answer that follows what left. So no result is
 /// without its call, and every wire gets a user's message first.
-pub(super) fn cut(rows: &[Row], keep: Keep) -> Option<Cut> {
+pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<Cut> {
     let turn = keep
         .turn
         .and_then(|seq| rows.iter().position(|row| row.seq == seq));
@@ -158,7 +158,7 @@ mod tests {
     fn windows_are_cut_where_they_may_be() {
         let check =
             |kinds: &str, messages, tokens, turn, expect: Option<(usize, Option<usize>)>| {
-                let keep = Keep {
+                let keep = RetainPolicy {
                     messages,
                     tokens,
                     turn,

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The conversations that are under way in this process, and whether the model wants each summed up.
 #[derive(Debug, Default)]
-pub struct CompressRequests(Mutex<HashMap<String, bool>>);
+pub struct PendingCompactions(Mutex<HashMap<String, bool>>);
 
-impl CompressRequests {
+impl PendingCompactions {
     /// A conversation begins that can be summed up.
     pub(crate) fn begin(&self, session: &str) {
         self.lock().insert(session.to_owned(), false);

@@ -7,7 +7,7 @@ use serde_json::json;
 use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, Store, Synchronous};
 
-use super::plan::{self, Keep};
+use super::plan::{self, RetainPolicy};
 use super::{moved, stored};
 use crate::agent::history::{History, has_result};
 use crate::agent::prompt::with_knowledge;
@@ -128,7 +128,7 @@ async fn play(acts: Vec<Act>) {
             } => {
                 let turn = prompt.as_ref().filter(|_| turn && talking);
                 talking = turn.is_some();
-                let keep = Keep {
+                let keep = RetainPolicy {
                     messages,
                     tokens,
                     turn: turn.map(|(seq, _)| *seq),

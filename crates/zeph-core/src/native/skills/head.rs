@@ -61,7 +61,7 @@ const GRASPING_PREFIXES: [&str; 4] = ["BASH_FUNC", "DYLD_", "LD_", "ZEPH_"];
 
 /// What `SKILL.md` says.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Said {
+pub(super) struct SkillManifest {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) allowed: Option<Vec<String>>,
@@ -75,7 +75,7 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// Why the skill is refused.
-pub(super) fn read(bytes: Vec<u8>) -> Result<Said, String> {
+pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..valid).unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<Said, String> {
         (Some(_), Some(_)) => return Err("`allowed-tools` stands twice".to_owned()),
         (one, other) => one.or(other),
     };
-    Ok(Said {
+    Ok(SkillManifest {
         name: words(head.remove("name"), "name", MOST_WORDS)?,
         description: words(head.remove("description"), "description", MOST_DESCRIPTION)?,
         allowed: allowed
@@ -361,7 +361,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
             param_aliases: &[],
             content_params: &[],
             foreign: None,
-            about: zeph_tools::gate::About::Arguments,
+            about: zeph_tools::gate::ToolTarget::Arguments,
             offered: zeph_tools::def::Offered::AtOnce,
         },
         template,

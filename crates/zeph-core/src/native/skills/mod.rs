@@ -30,7 +30,7 @@ const MOST_DEFINITIONS: usize = 8 * 1024;
 
 /// Where skills are.
 #[derive(Debug, Clone, Default)]
-pub struct SkillPlaces {
+pub struct SkillDirs {
     /// The user's own directory of skills.
     pub user: Option<PathBuf>,
     /// The project's directory, whose `.zeph/skills` they are in.
@@ -39,7 +39,7 @@ pub struct SkillPlaces {
 
 /// How a project's skill stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SkillStanding {
+pub enum SkillTrust {
     /// What its folder holds is what a person trusted.
     Trusted,
     /// It never was.
@@ -70,14 +70,14 @@ pub struct FoundSkills {
 
 /// The skills of a conversation.
 #[derive(Debug, Clone, Default)]
-pub struct SkillBook {
+pub struct SkillCatalog {
     /// Those that can be used.
     pub skills: Arc<Skills>,
     /// Those that cannot.
     pub refused: Vec<RefusedSkill>,
 }
 
-impl From<FoundSkills> for SkillBook {
+impl From<FoundSkills> for SkillCatalog {
     fn from(found: FoundSkills) -> Self {
         let skills = found.skills.into_iter().map(|(skill, _)| skill).collect();
         Self {
@@ -87,7 +87,7 @@ impl From<FoundSkills> for SkillBook {
     }
 }
 
-impl SkillBook {
+impl SkillCatalog {
     /// All skills, a line each, with what is not used and why.
     #[must_use]
     pub fn listing(&self) -> String {
@@ -129,9 +129,9 @@ pub fn standing(skill: &Skill) -> &'static str {
 }
 
 /// What is asked of the program while skills are read.
-pub struct SkillWorld<'w> {
+pub struct SkillHost<'w> {
     /// How a project's skill of this name and SHA-256 stands.
-    pub standing: &'w dyn Fn(&str, &str) -> SkillStanding,
+    pub standing: &'w dyn Fn(&str, &str) -> SkillTrust,
     /// Whether there is another tool of this name.
     pub is_tool: &'w dyn Fn(&str) -> bool,
     /// A variable of the program's own environment.
@@ -148,7 +148,7 @@ pub(crate) fn hides(char: char) -> bool {
 /// Reads the skills of both places, the user's first: what they call skills and tools, no project's can
 /// take.
 #[must_use]
-pub fn find(places: &SkillPlaces, world: &SkillWorld<'_>) -> FoundSkills {
+pub fn find(places: &SkillDirs, world: &SkillHost<'_>) -> FoundSkills {
     let mut found = FoundSkills::default();
     if let Some(directory) = &places.user {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -176,7 +176,7 @@ impl FoundSkills {
         path: &Path,
         opened: Result<OwnedFd, Errno>,
         of_project: bool,
-        world: &SkillWorld<'_>,
+        world: &SkillHost<'_>,
     ) {
         let refuse = |folder: PathBuf, reason: String| RefusedSkill {
             folder,
@@ -232,7 +232,7 @@ impl FoundSkills {
         name: &str,
         folder: &Path,
         of_project: bool,
-        world: &SkillWorld<'_>,
+        world: &SkillHost<'_>,
     ) -> Result<(Skill, Vec<SkillFile>), String> {
         let part =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
@@ -278,12 +278,12 @@ impl FoundSkills {
             ));
         }
         let standing = match of_project {
-            false => SkillStanding::Trusted,
+            false => SkillTrust::Trusted,
             true => (world.standing)(name, &contents.sha256),
         };
         let trust = match standing {
-            SkillStanding::Trusted => TrustLevel::Trusted,
-            SkillStanding::New | SkillStanding::Changed => TrustLevel::Untrusted,
+            SkillTrust::Trusted => TrustLevel::Trusted,
+            SkillTrust::New | SkillTrust::Changed => TrustLevel::Untrusted,
         };
         let env_names = said.env.keys().cloned().collect();
         let value = |(name, value): (String, Option<String>)| {
@@ -301,7 +301,7 @@ impl FoundSkills {
             folder: folder.to_owned(),
             of_project,
             trust,
-            changed: standing == SkillStanding::Changed,
+            changed: standing == SkillTrust::Changed,
             sha256: contents.sha256,
             allowed: said.allowed,
             env_names,

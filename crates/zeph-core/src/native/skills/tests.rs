@@ -30,17 +30,17 @@ impl Folder {
     }
 
     fn find_trusting(&self, trusted: &str) -> FoundSkills {
-        let places = SkillPlaces {
+        let places = SkillDirs {
             user: None,
             project: Some(self.0.path().to_owned()),
         };
         find(
             &places,
-            &SkillWorld {
+            &SkillHost {
                 standing: &|_, sha256| match (trusted, trusted == sha256) {
-                    ("all", _) | (_, true) => SkillStanding::Trusted,
-                    ("", _) => SkillStanding::New,
-                    _ => SkillStanding::Changed,
+                    ("all", _) | (_, true) => SkillTrust::Trusted,
+                    ("", _) => SkillTrust::New,
+                    _ => SkillTrust::Changed,
                 },
                 is_tool: &|id| ["bash", "read", "read_file"].contains(&id),
                 variable: &|name| (name == "TOKEN").then(|| "t".to_owned()),
@@ -305,12 +305,12 @@ fn the_users_skills_come_first() {
         .skill("one", "", "project's")
         .skill("two", tool, "")
         .skill("three", "", "");
-    let places = SkillPlaces {
+    let places = SkillDirs {
         user: Some(user.0.path().join(".zeph/skills")),
         project: Some(project.0.path().to_owned()),
     };
-    let world = SkillWorld {
-        standing: &|_, _| SkillStanding::New,
+    let world = SkillHost {
+        standing: &|_, _| SkillTrust::New,
         is_tool: &|_| false,
         variable: &|_| None,
     };
@@ -342,7 +342,7 @@ fn the_users_skills_come_first() {
 
 fn executor(head: &str, body: &str) -> (SkillExecutor, Arc<Skills>) {
     let folder = Folder::new();
-    let book = SkillBook::from(folder.skill("s", head, body).find());
+    let book = SkillCatalog::from(folder.skill("s", head, body).find());
     (SkillExecutor::new(Arc::clone(&book.skills)), book.skills)
 }
 
@@ -465,7 +465,7 @@ fn what_a_model_is_told_is_bounded() {
             );
             folder.write(&format!(".zeph/skills/s{at:02}/SKILL.md"), text);
         }
-        prompt(&SkillBook::from(folder.find()).skills)
+        prompt(&SkillCatalog::from(folder.find()).skills)
     };
     assert_eq!(told(3), told(3));
     let most = told(64);

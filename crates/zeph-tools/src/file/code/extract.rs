@@ -26,7 +26,7 @@ pub(super) struct Symbols {
 }
 
 /// Something that contains, with what contains it.
-struct Outer {
+struct EnclosingScope {
     depth: u32,
     /// The names from the outside in, joined by `.`; empty where that is too long.
     path: String,
@@ -57,7 +57,7 @@ pub(super) fn symbols(tongue: &Tongue, text: &[u8]) -> Symbols {
 
 struct Found<'a> {
     text: &'a [u8],
-    outer: Vec<Outer>,
+    outer: Vec<EnclosingScope>,
     symbols: Vec<Symbol>,
 }
 
@@ -250,7 +250,7 @@ impl<'a> Found<'a> {
             (false, false) => format!("{path}.{name}"),
         };
         let in_function = is_function || above.is_some_and(|above| above.in_function);
-        self.outer.push(Outer {
+        self.outer.push(EnclosingScope {
             depth,
             path: if path.len() > LONGEST_NAME {
                 String::new()

@@ -19,8 +19,8 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::Budget;
 use crate::file::sandbox::Sandbox;
-use crate::file::witness::{May, Stamps};
-use crate::gate::{About, PathParam};
+use crate::file::witness::{DependencyTracker, PermittedBy};
+use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
@@ -36,7 +36,7 @@ pub use index::{CodeIndex, CodeIndexError, FileMarks, Located, ReadFile, Wanted,
 pub use symbol::{Kind, Symbol, rank};
 
 use refresh::{Refreshed, refresh};
-use shown::Shown;
+use shown::ResultWriter;
 
 /// The time after which a call shows what it has.
 const TIME: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ impl SearchCode {
                 ("file_path", "path"),
                 ("max_results", "limit"),
             ])
-            .about(About::Paths(
+            .about(ToolTarget::Paths(
                 const { &[PathParam::read("path").or(".").with_contents()] },
             )),
         }
@@ -100,9 +100,9 @@ impl SearchCode {
     /// seen the files as they were before, changed the index meanwhile.
     async fn search(
         &self,
-        asked: &Asked,
+        asked: &SearchQuery,
         budget: &Budget,
-        stamps: &Arc<Stamps>,
+        stamps: &Arc<DependencyTracker>,
     ) -> Result<Answer, Failure> {
         let mut round = 0;
         loop {
@@ -116,9 +116,9 @@ impl SearchCode {
 
     async fn round(
         &self,
-        asked: &Asked,
+        asked: &SearchQuery,
         budget: &Budget,
-        stamps: &Arc<Stamps>,
+        stamps: &Arc<DependencyTracker>,
     ) -> Result<Answer, Failure> {
         let (known, before) = self.index.files().await?;
         let (sender, mut read) = mpsc::channel(2);
@@ -174,14 +174,14 @@ impl From<CodeIndexError> for Failure {
 }
 
 /// A call that was understood.
-struct Asked {
+struct SearchQuery {
     query: String,
     given: String,
     start: PathBuf,
     wanted: Wanted,
 }
 
-impl Asked {
+impl SearchQuery {
     fn new(params: &SearchCodeParams, sandbox: &Sandbox) -> Result<Self, ToolError> {
         let query = params.query.trim();
         if query.is_empty() || query.len() > LONGEST_QUERY || query.contains(char::is_control) {
@@ -252,13 +252,13 @@ impl Tool for SearchCode {
     async fn run(&self, call: &ToolCall, cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: SearchCodeParams = call.parse()?;
         let sandbox = Arc::clone(&self.sandbox);
-        let asked = super::blocking(move || Asked::new(&params, &sandbox)).await?;
+        let asked = super::blocking(move || SearchQuery::new(&params, &sandbox)).await?;
         let turn = tokio::select! {
             turn = self.turn.lock() => turn,
             () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
         };
         let budget = Budget::new(cx.cancel.clone(), TIME);
-        let stamps = Arc::new(Stamps::new(cx.may_be_kept));
+        let stamps = Arc::new(DependencyTracker::new(cx.may_be_kept));
         let mut answer = self.search(&asked, &budget, &stamps).await;
         if matches!(&answer, Err(Failure::Index(error)) if error.lost) {
             answer = self.search(&asked, &budget, &stamps).await;
@@ -275,7 +275,7 @@ impl Tool for SearchCode {
         }
         let sandbox = Arc::clone(&self.sandbox);
         super::blocking(move || {
-            let mut shown = Shown::new(&sandbox, asked.wanted.most);
+            let mut shown = ResultWriter::new(&sandbox, asked.wanted.most);
             shown.symbols(&answer.found);
             shown.lines(&asked, &budget, &stamps)?;
             shown.notes(&answer.refreshed, answer.meanwhile, failed);
@@ -283,8 +283,9 @@ impl Tool for SearchCode {
             for (path, line) in shown.places.into_iter().take(MOST_LOCATIONS) {
                 output = output.at(path, Some(line));
             }
-            let basis = Arc::into_inner(stamps)
-                .and_then(|stamps| stamps.basis(&sandbox, &asked.given, &asked.start, May::Search));
+            let basis = Arc::into_inner(stamps).and_then(|stamps| {
+                stamps.basis(&sandbox, &asked.given, &asked.start, PermittedBy::Search)
+            });
             Ok(output.resting_on(basis))
         })
         .await

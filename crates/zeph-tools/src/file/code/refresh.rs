@@ -22,7 +22,7 @@ use crate::file::marks::Marks;
 use crate::file::place::{Found, Place};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, Walked, walk};
-use crate::file::witness::Stamps;
+use crate::file::witness::DependencyTracker;
 
 /// Bytes from which on a file is not parsed.
 const LARGEST: u64 = 2 << 20;
@@ -65,16 +65,16 @@ fn shortened(bytes: &[u8]) -> i64 {
 }
 
 /// What all threads of the walk share.
-struct Looking<'a> {
+struct SharedScan<'a> {
     known: &'a HashMap<String, (usize, FileMarks)>,
     seen: &'a [AtomicBool],
     changed: &'a Mutex<Vec<PathBuf>>,
     files: &'a AtomicUsize,
     partly: &'a AtomicUsize,
-    stamps: &'a Stamps,
+    stamps: &'a DependencyTracker,
 }
 
-impl Visitor for Looking<'_> {
+impl Visitor for SharedScan<'_> {
     fn enters(&mut self, _: &Path) -> bool {
         true
     }
@@ -91,7 +91,7 @@ impl Visitor for Looking<'_> {
 }
 
 /// Looks whether a file is as the index knows it.
-fn look(looking: &Looking<'_>, path: &Path, stat: &Stat) {
+fn look(looking: &SharedScan<'_>, path: &Path, stat: &Stat) {
     // Other names are shown nowhere.
     let Some(name) = path
         .to_str()
@@ -132,7 +132,7 @@ pub(super) fn refresh(
     start: &Place,
     known: HashMap<String, FileMarks>,
     budget: &Budget,
-    stamps: &Stamps,
+    stamps: &DependencyTracker,
     read: &Sender<Vec<ReadFile>>,
 ) -> Result<Refreshed, ToolError> {
     let known: HashMap<String, (usize, FileMarks)> = (0..)
@@ -141,7 +141,7 @@ pub(super) fn refresh(
         .collect();
     let seen: Vec<AtomicBool> = known.iter().map(|_| AtomicBool::new(false)).collect();
     let (changed, files, partly) = (Mutex::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-    let looking = || Looking {
+    let looking = || SharedScan {
         known: &known,
         seen: &seen,
         changed: &changed,

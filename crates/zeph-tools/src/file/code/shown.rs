@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Asked;
+use super::SearchQuery;
 use super::index::Located;
 use super::refresh::{Refreshed, opened};
 use crate::counted::{counted, counted_as};
@@ -15,13 +15,13 @@ use crate::file::edit::decoded;
 use crate::file::grep::{Line, lines_with};
 use crate::file::lines::cut;
 use crate::file::sandbox::Sandbox;
-use crate::file::witness::Stamps;
+use crate::file::witness::DependencyTracker;
 
 /// Bytes of a file that are read to show a line.
 const MOST_SHOWN: u64 = 2 << 20;
 
 /// The result while it is written.
-pub(super) struct Shown<'a> {
+pub(super) struct ResultWriter<'a> {
     sandbox: &'a Arc<Sandbox>,
     most: usize,
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Shown<'a> {
     partial: bool,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ResultWriter<'a> {
     pub(super) fn new(sandbox: &'a Arc<Sandbox>, most: usize) -> Self {
         Self {
             sandbox,
@@ -85,9 +85,9 @@ impl<'a> Shown<'a> {
     /// Shows lines that have the text of the query, as far as there is room.
     pub(super) fn lines(
         &mut self,
-        asked: &Asked,
+        asked: &SearchQuery,
         budget: &Budget,
-        stamps: &Stamps,
+        stamps: &DependencyTracker,
     ) -> Result<(), ToolError> {
         let room = self.most - self.places.len();
         if room == 0 {

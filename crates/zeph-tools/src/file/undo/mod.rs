@@ -24,7 +24,7 @@ use crate::layers::audit::digest;
 use crate::layers::{millis, now_ms};
 use crate::trust::TrustLevel;
 use crate::undo::{
-    Batch, Change, Entry, Image, JournalError, Standing, Step, Undo, UndoError, Undone,
+    Batch, Change, Entry, FileBackup, JournalError, Standing, Step, Undo, UndoError, Undone,
 };
 use plan::{Planned, plan, trouble};
 use restore::Restorer;
@@ -290,8 +290,10 @@ fn said(sandbox: &Sandbox, entry: &Entry, steps: &[usize]) -> Option<String> {
             sandbox.shown(from)
         ),
         Step::Put { before, after, .. } => match (before, after) {
-            (Image::Absent, Standing::Directory) => format!("removed the directory {shown}{with}"),
-            (Image::Absent, _) => format!("removed {shown}"),
+            (FileBackup::Absent, Standing::Directory) => {
+                format!("removed the directory {shown}{with}")
+            }
+            (FileBackup::Absent, _) => format!("removed {shown}"),
             (_, Standing::Absent) => format!("brought back {shown}{with}"),
             _ => format!("restored {shown}"),
         },

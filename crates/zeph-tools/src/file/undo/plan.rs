@@ -18,7 +18,7 @@ use crate::file::journal::below;
 use crate::file::place::{LIST, Target, entries_with_types};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::standing;
-use crate::undo::{Batch, Listed, Standing, Step};
+use crate::undo::{Batch, Standing, Step, TreeEntry};
 
 /// What is to be undone of one record.
 #[derive(Debug)]
@@ -242,7 +242,7 @@ impl View<'_> {
     }
 
     /// Whether the tree at `top` is the one that was moved there, no more and no less.
-    fn same_tree(&self, top: &Path, tree: &[Listed]) -> Result<(), String> {
+    fn same_tree(&self, top: &Path, tree: &[TreeEntry]) -> Result<(), String> {
         let known: BTreeSet<PathBuf> = tree.iter().map(|entry| below(top, &entry.path)).collect();
         for listed in tree {
             let path = below(top, &listed.path);

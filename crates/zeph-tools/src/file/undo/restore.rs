@@ -20,7 +20,7 @@ use crate::file::move_path::carry;
 use crate::file::place::{LIST, Target};
 use crate::file::sandbox::Sandbox;
 use crate::file::standing::stands;
-use crate::undo::{Attributes, Change, Image, Standing, Step};
+use crate::undo::{Attributes, Change, FileBackup, Standing, Step};
 
 /// Undoes steps, and afterwards gives directories their modes.
 pub(super) struct Restorer<'a> {
@@ -87,7 +87,7 @@ impl<'a> Restorer<'a> {
         &mut self,
         change: &Change,
         target: &Target,
-        before: &Image,
+        before: &FileBackup,
         after: &Standing,
     ) -> Result<(), ToolError> {
         let go_on = CancellationToken::new();
@@ -103,7 +103,7 @@ impl<'a> Restorer<'a> {
         }
         match (before, after) {
             (
-                Image::File {
+                FileBackup::File {
                     at, fingerprint, ..
                 },
                 Standing::File(_),
@@ -112,7 +112,7 @@ impl<'a> Restorer<'a> {
                 replace(target, content, target.existing()?.as_ref(), &go_on).map(drop)
             }
             (
-                Image::File {
+                FileBackup::File {
                     at,
                     fingerprint,
                     attributes,
@@ -122,27 +122,27 @@ impl<'a> Restorer<'a> {
                 let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
                 create(target, content, *attributes)
             }
-            (Image::Link(text), Standing::Absent) => {
+            (FileBackup::Link(text), Standing::Absent) => {
                 symlinkat(text, &*target.dir, &target.name).map_err(|error| {
                     ToolError::io("create the link", &target.path, error.into())
                 })?;
                 sync_dir(&target.dir);
                 Ok(())
             }
-            (Image::Directory(attributes), Standing::Absent) => {
+            (FileBackup::Directory(attributes), Standing::Absent) => {
                 self.make_directory(target, *attributes)
             }
-            (Image::Absent, Standing::Directory) => self.remove_directory(target),
-            (Image::Absent, Standing::File(_) | Standing::Link(_)) => {
+            (FileBackup::Absent, Standing::Directory) => self.remove_directory(target),
+            (FileBackup::Absent, Standing::File(_) | Standing::Link(_)) => {
                 unlinkat(&*target.dir, &target.name, AtFlags::empty())
                     .map_err(|error| ToolError::io("remove", &target.path, error.into()))?;
                 sync_dir(&target.dir);
                 Ok(())
             }
-            (Image::Absent, Standing::Absent)
-            | (Image::File { .. }, Standing::Directory | Standing::Link(_))
+            (FileBackup::Absent, Standing::Absent)
+            | (FileBackup::File { .. }, Standing::Directory | Standing::Link(_))
             | (
-                Image::Directory(_) | Image::Link(_),
+                FileBackup::Directory(_) | FileBackup::Link(_),
                 Standing::Directory | Standing::File(_) | Standing::Link(_),
             ) => Err(damaged()),
         }

@@ -14,7 +14,7 @@ mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::kept::KeptLine;
+use super::kept::OutputLine;
 use super::line::{Held, Line};
 use super::strategy::{Mask, shape as form_of};
 use shape::is_library_frame;
@@ -42,7 +42,7 @@ struct Fact {
 
 /// Notes the facts of one output.
 #[derive(Debug, Default)]
-pub(super) struct Guard {
+pub(super) struct FactGuard {
     shapes: Shapes,
     facts: Vec<Fact>,
     bytes: usize,
@@ -58,7 +58,7 @@ pub(super) struct Guard {
     frame: Option<Held>,
 }
 
-impl Guard {
+impl FactGuard {
     /// Inspects the next line.
     pub(super) fn see(&mut self, line: Line<'_>) {
         let was_in_traceback = self.shapes.in_traceback();
@@ -127,7 +127,7 @@ impl Guard {
 
     /// The facts that `lines` do not contain, in order, as many as fit into `room` characters. `None`: nothing is
     /// missing.
-    pub(super) fn missing(&self, lines: &[KeptLine], room: usize) -> Option<Vec<KeptLine>> {
+    pub(super) fn missing(&self, lines: &[OutputLine], room: usize) -> Option<Vec<OutputLine>> {
         if self.facts.is_empty() {
             return None;
         }
@@ -153,7 +153,7 @@ impl Guard {
 }
 
 /// Whether a fact is the beginning of a long line that `lines` contain.
-fn is_beginning(fact: &Fact, lines: &[KeptLine]) -> bool {
+fn is_beginning(fact: &Fact, lines: &[OutputLine]) -> bool {
     let text = &fact.line.text;
     // A cut at a character boundary leaves at most three bytes less.
     text.len() + 3 >= MAX_FACT && lines.iter().any(|line| line.text.starts_with(text))

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Fact;
-use crate::filter::kept::KeptLine;
+use crate::filter::kept::OutputLine;
 
 /// Characters of the statement of a count.
 const COUNT_CHARS: usize = 30;
@@ -20,7 +20,7 @@ pub(super) fn select(
     counts: &BTreeMap<u64, u64>,
     told: &BTreeMap<u64, u64>,
     room: usize,
-) -> Vec<KeptLine> {
+) -> Vec<OutputLine> {
     let mut bounds: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for fact in missing {
         let number = fact.line.number;
@@ -76,7 +76,7 @@ pub(super) fn select(
         let count = of_form(counts);
         let states = stated.insert(fact.form) && count > of_form(told) + of_form(&restored);
         let text = clip(&fact.line.text, max_chars);
-        KeptLine {
+        OutputLine {
             number: fact.line.number,
             text: match states {
                 true => format!("{text} [×{count} like this]"),

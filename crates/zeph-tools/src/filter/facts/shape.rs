@@ -42,12 +42,12 @@ impl Shape {
 /// Finds shapes in consecutive lines.
 #[derive(Debug, Default)]
 pub(in crate::filter) struct Shapes {
-    follows: Follows,
+    follows: Continuation,
 }
 
 /// The facts that may follow the last line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-enum Follows {
+enum Continuation {
     #[default]
     Nothing,
     /// The location of an error: `--> src/main.rs:1:2`, or the first frame of a stack trace, within so many lines.
@@ -80,42 +80,42 @@ const HEADLINES: &[&str] = &[
 impl Shapes {
     /// Whether the last line belongs to a Python traceback that has not ended.
     pub(super) fn in_traceback(&self) -> bool {
-        matches!(self.follows, Follows::Traceback(_))
+        matches!(self.follows, Continuation::Traceback(_))
     }
 
     /// The shape of the next line, if it is a fact.
     pub(in crate::filter) fn of(&mut self, text: &str) -> Option<Shape> {
         if text.contains(TRACEBACK) {
-            self.follows = Follows::Traceback(margin(text));
+            self.follows = Continuation::Traceback(margin(text));
             return Some(Shape::Panic);
         }
         match std::mem::take(&mut self.follows) {
-            Follows::Nothing => {}
-            Follows::Location(lines) => {
+            Continuation::Nothing => {}
+            Continuation::Location(lines) => {
                 if is_library_frame(text) {
-                    self.follows = Follows::Location(lines);
+                    self.follows = Continuation::Location(lines);
                 } else if is_location(text) {
                     return Some(Shape::Error);
                 } else if lines > 1 {
-                    self.follows = Follows::Location(lines - 1);
+                    self.follows = Continuation::Location(lines - 1);
                 }
             }
-            Follows::Message(lines) => {
+            Continuation::Message(lines) => {
                 if lines > 1 {
-                    self.follows = Follows::Message(lines - 1);
+                    self.follows = Continuation::Message(lines - 1);
                 }
                 if lines == MESSAGE || is_side(text) {
                     return Some(Shape::Panic);
                 }
             }
-            Follows::Pytest(left) => {
+            Continuation::Pytest(left) => {
                 if text.starts_with("E ") {
-                    self.follows = Follows::Pytest(left);
+                    self.follows = Continuation::Pytest(left);
                 }
             }
-            Follows::Traceback(margin) => match traceback_line(text, &margin) {
+            Continuation::Traceback(margin) => match traceback_line(text, &margin) {
                 TracebackLine::Frame => {
-                    self.follows = Follows::Traceback(margin);
+                    self.follows = Continuation::Traceback(margin);
                     // Another program may print a failing test into a traceback.
                     return shape_alone(text).filter(|shape| *shape == Shape::Failing);
                 }
@@ -135,15 +135,15 @@ impl Shapes {
     fn expect(&mut self, shape: Shape, text: &str) {
         self.follows = match shape {
             Shape::Panic if text.contains("panicked at ") || is_group_rule(text) => {
-                Follows::Message(MESSAGE)
+                Continuation::Message(MESSAGE)
             }
             _ if HEADLINES
                 .iter()
                 .any(|headline| text.trim_end().ends_with(headline)) =>
             {
-                Follows::Message(MESSAGE)
+                Continuation::Message(MESSAGE)
             }
-            Shape::Error | Shape::Panic => Follows::Location(LOCATION),
+            Shape::Error | Shape::Panic => Continuation::Location(LOCATION),
             _ => return,
         };
     }
@@ -151,12 +151,12 @@ impl Shapes {
     /// A line of pytest about a failure: the first ones are facts, the origins of values are not.
     fn pytest(&mut self, text: &str) -> Option<Shape> {
         let left = match self.follows {
-            Follows::Pytest(left) => left,
+            Continuation::Pytest(left) => left,
             _ => MAX_PYTEST,
         };
         let message = text[1..].trim_ascii_start();
         let counts = left > 0 && !message.is_empty() && !message.starts_with('+');
-        self.follows = Follows::Pytest(left - u8::from(counts));
+        self.follows = Continuation::Pytest(left - u8::from(counts));
         counts.then_some(Shape::Panic)
     }
 }

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::matcher::{ascii, shape_alone};
 use super::patterns::ROWS;
-use super::{Guard, Line, Shapes};
+use super::{FactGuard, Line, Shapes};
 use crate::filter::engine::{FilterPipeline, Plan};
 use crate::filter::load::parse_rules;
 use crate::filter::rulebook::RuleBook;
@@ -582,7 +582,7 @@ fn tracebacks_keep_their_exception() {
             format!("{margin}    raise it"),
             format!("{margin}{exception}"),
         ];
-        let mut guard = Guard::default();
+        let mut guard = FactGuard::default();
         for (text, number) in lines.iter().zip(1..) {
             guard.see(Line { number, text });
         }
@@ -752,7 +752,7 @@ fn each_alternative_passes_the_guard() {
                 continue;
             }
             count += 1;
-            let mut guard = Guard::default();
+            let mut guard = FactGuard::default();
             guard.see(Line {
                 number: 1,
                 text: &text,
@@ -775,7 +775,7 @@ fn each_alternative_passes_the_guard() {
 /// Proves OUT-11: a megabyte of lines that are nearly facts is inspected in linear time.
 #[test]
 fn a_long_line_is_inspected_in_part() {
-    let mut guard = Guard::default();
+    let mut guard = FactGuard::default();
     let text = format!("error: {}", "a ".repeat(1 << 20));
     guard.see(Line {
         number: 1,

@@ -4,7 +4,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::prefix::without_prefix;
 use super::shape::Shape;
-use crate::filter::kept::KeptLine;
+use crate::filter::kept::OutputLine;
 use crate::filter::strategy::{Mask, shape as form_of};
 use crate::filter::timing::without_time;
 
@@ -26,7 +26,7 @@ pub(super) struct Told<'r> {
 }
 
 impl<'r> Told<'r> {
-    pub(super) fn new(result: &'r [KeptLine]) -> Self {
+    pub(super) fn new(result: &'r [OutputLine]) -> Self {
         let mut told = Self {
             lines: HashSet::default(),
             words: HashSet::default(),
@@ -194,7 +194,7 @@ mod tests {
             "pool connection lost",
             "the table users is full of old rows",
         ];
-        let lines = lines.map(|text| KeptLine {
+        let lines = lines.map(|text| OutputLine {
             number: 1,
             text: text.to_owned(),
             ours: false,

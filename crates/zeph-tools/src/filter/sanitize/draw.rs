@@ -16,7 +16,7 @@ use crate::bytes::{add_short, find, no_column};
 
 /// The last line of text that is cleaned, and the cursor in it.
 #[derive(Debug)]
-pub(super) struct Draw {
+pub(super) struct OverwriteState {
     /// Whether lines may be written over at all.
     allowed: bool,
     /// What is clean begins with a line.
@@ -51,7 +51,7 @@ pub(super) enum Erase {
     Line,
 }
 
-impl Draw {
+impl OverwriteState {
     /// Whether what follows is added behind the end of the last line.
     pub(super) fn appends(&self) -> bool {
         self.column.is_none()
@@ -186,8 +186,8 @@ impl Draw {
 
 impl Sanitizer {
     /// Begins to clean text that is added at the end of the last line, if it `appends`.
-    pub(super) fn draw(&self, appends: bool) -> Draw {
-        Draw {
+    pub(super) fn draw(&self, appends: bool) -> OverwriteState {
+        OverwriteState {
             allowed: appends && !self.margins.are_known(),
             whole: self.rows[self.row].is_empty(),
             start: 0,
@@ -200,7 +200,7 @@ impl Sanitizer {
     }
 
     /// Begins to clean text that is written over the last line, which becomes what is `clean`, if it can.
-    pub(super) fn draw_over(&mut self, clean: &mut Vec<u8>) -> Option<Draw> {
+    pub(super) fn draw_over(&mut self, clean: &mut Vec<u8>) -> Option<OverwriteState> {
         let appends = self.appends();
         let draw = self.draw(true);
         if appends && draw.whole {
@@ -218,7 +218,7 @@ impl Sanitizer {
         let begun = row.number == self.breaks + 1;
         let over = begun.then(|| row.move_into(clean)).flatten()?;
         self.column = Column::End;
-        Some(Draw {
+        Some(OverwriteState {
             whole: true,
             column,
             over,
@@ -227,7 +227,7 @@ impl Sanitizer {
     }
 
     /// What was cleaned is on the screen, `clean` is what it was: the cursor is where it was drawn last.
-    pub(super) fn end_draw(&mut self, draw: &Draw, clean: &[u8]) {
+    pub(super) fn end_draw(&mut self, draw: &OverwriteState, clean: &[u8]) {
         self.lost |= draw.lost;
         let row = &mut self.rows[self.row];
         if draw.over {

@@ -4,9 +4,9 @@
 const MAX_SEQUENCE: u32 = 64;
 
 /// What a sequence asks of the terminal. Colours, titles, modes and whatever moves no text are
-/// [`Op::Nothing`].
+/// [`TerminalOp::Nothing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
+pub(super) enum TerminalOp {
     Nothing,
     /// A string sequence that never ended; what it swallowed may have been text.
     Swallowed,
@@ -41,9 +41,9 @@ pub(super) enum Step {
     /// It belongs to a sequence that goes on.
     More,
     /// A sequence has ended with it.
-    Done(Op),
+    Done(TerminalOp),
     /// A sequence has ended before it; it is still to be looked at.
-    Before(Op),
+    Before(TerminalOp),
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,26 +98,30 @@ impl Escapes {
     /// Takes the next character of a sequence that is open.
     pub(super) fn step(&mut self, c: char) -> Step {
         match self.state {
-            State::Ground => Step::Before(Op::Nothing),
+            State::Ground => Step::Before(TerminalOp::Nothing),
             State::Escape => self.escape(c),
             State::Charset => {
                 self.state = State::Ground;
                 if (' '..='~').contains(&c) {
-                    Step::Done(Op::Nothing)
+                    Step::Done(TerminalOp::Nothing)
                 } else {
-                    Step::Before(Op::Nothing)
+                    Step::Before(TerminalOp::Nothing)
                 }
             }
             State::Control => self.parameter(c),
             State::Text(any) => match c {
-                '\x07' | '\u{9c}' | '\x18' | '\x1a' => self.done(Op::Nothing),
+                '\x07' | '\u{9c}' | '\x18' | '\x1a' => self.done(TerminalOp::Nothing),
                 '\x1b' => {
                     self.state = State::TextEscape;
                     Step::More
                 }
                 '\n' => {
                     self.state = State::Ground;
-                    Step::Before(if any { Op::Swallowed } else { Op::Nothing })
+                    Step::Before(if any {
+                        TerminalOp::Swallowed
+                    } else {
+                        TerminalOp::Nothing
+                    })
                 }
                 _ => {
                     self.state = State::Text(true);
@@ -125,26 +129,26 @@ impl Escapes {
                 }
             },
             // ST; any other escape ends the string as well.
-            State::TextEscape if c == '\\' => self.done(Op::Nothing),
+            State::TextEscape if c == '\\' => self.done(TerminalOp::Nothing),
             State::TextEscape => {
                 self.state = State::Escape;
-                Step::Before(Op::Swallowed)
+                Step::Before(TerminalOp::Swallowed)
             }
         }
     }
 
     /// The text has ended: what an open sequence has swallowed.
-    pub(super) fn end(&mut self) -> Op {
+    pub(super) fn end(&mut self) -> TerminalOp {
         let swallowed = matches!(self.state, State::Text(true) | State::TextEscape);
         self.state = State::Ground;
         if swallowed {
-            Op::Swallowed
+            TerminalOp::Swallowed
         } else {
-            Op::Nothing
+            TerminalOp::Nothing
         }
     }
 
-    fn done(&mut self, op: Op) -> Step {
+    fn done(&mut self, op: TerminalOp) -> Step {
         self.state = State::Ground;
         Step::Done(op)
     }
@@ -155,14 +159,14 @@ impl Escapes {
             ']' | 'P' | 'X' | '^' | '_' => self.state = State::Text(false),
             '\x1b' => {}
             ' '..='/' => self.state = State::Charset,
-            '7' => return self.done(Op::Save),
-            '8' => return self.done(Op::Restore),
-            'c' => return self.done(Op::Elsewhere),
+            '7' => return self.done(TerminalOp::Save),
+            '8' => return self.done(TerminalOp::Restore),
+            'c' => return self.done(TerminalOp::Elsewhere),
             '@'..='_' => return self.done(c1(char::from(c as u8 + 0x40))),
-            '0'..='~' => return self.done(Op::Nothing),
+            '0'..='~' => return self.done(TerminalOp::Nothing),
             _ => {
                 self.state = State::Ground;
-                return Step::Before(Op::Nothing);
+                return Step::Before(TerminalOp::Nothing);
             }
         }
         Step::More
@@ -173,7 +177,7 @@ impl Escapes {
         match c {
             _ if self.length > MAX_SEQUENCE => {
                 self.state = State::Ground;
-                return Step::Before(Op::Swallowed);
+                return Step::Before(TerminalOp::Swallowed);
             }
             '0'..='9' => {
                 if let Some(parameter) = self.parameters.get_mut(usize::from(self.at)) {
@@ -188,52 +192,56 @@ impl Escapes {
                 let op = self.op(c);
                 return self.done(op);
             }
-            '\x18' | '\x1a' => return self.done(Op::Nothing),
+            '\x18' | '\x1a' => return self.done(TerminalOp::Nothing),
             _ => {
                 self.state = State::Ground;
-                return Step::Before(Op::Nothing);
+                return Step::Before(TerminalOp::Nothing);
             }
         }
         Step::More
     }
 
-    fn op(&self, last: char) -> Op {
+    fn op(&self, last: char) -> TerminalOp {
         let first = self.parameters[0];
         if self.private {
             // To the alternate screen, and back.
             let screen = matches!((last, first), ('h' | 'l', Some(47 | 1047 | 1049)));
-            return if screen { Op::Elsewhere } else { Op::Nothing };
+            return if screen {
+                TerminalOp::Elsewhere
+            } else {
+                TerminalOp::Nothing
+            };
         }
         let count = usize::from(first.unwrap_or(1).max(1));
         match last {
-            'A' => Op::Up(count),
-            'B' | 'e' => Op::Down(count),
-            'C' | 'a' => Op::Right(count),
-            'D' => Op::Left(count),
-            'E' => Op::NextLine(count),
-            'F' => Op::PreviousLine(count),
-            'G' | '`' => Op::Column(count - 1),
-            'H' | 'f' | 'd' => Op::Elsewhere,
+            'A' => TerminalOp::Up(count),
+            'B' | 'e' => TerminalOp::Down(count),
+            'C' | 'a' => TerminalOp::Right(count),
+            'D' => TerminalOp::Left(count),
+            'E' => TerminalOp::NextLine(count),
+            'F' => TerminalOp::PreviousLine(count),
+            'G' | '`' => TerminalOp::Column(count - 1),
+            'H' | 'f' | 'd' => TerminalOp::Elsewhere,
             'J' => match first.unwrap_or(0) {
-                0 => Op::EraseBelow,
-                _ => Op::Elsewhere,
+                0 => TerminalOp::EraseBelow,
+                _ => TerminalOp::Elsewhere,
             },
             'K' => match first.unwrap_or(0) {
-                0 => Op::EraseRight,
-                1 => Op::EraseLeft,
-                2 => Op::EraseLine,
-                _ => Op::Nothing,
+                0 => TerminalOp::EraseRight,
+                1 => TerminalOp::EraseLeft,
+                2 => TerminalOp::EraseLine,
+                _ => TerminalOp::Nothing,
             },
-            'X' => Op::EraseCharacters(count),
-            's' if first.is_none() => Op::Save,
-            'u' if first.is_none() => Op::Restore,
-            _ => Op::Nothing,
+            'X' => TerminalOp::EraseCharacters(count),
+            's' if first.is_none() => TerminalOp::Save,
+            'u' if first.is_none() => TerminalOp::Restore,
+            _ => TerminalOp::Nothing,
         }
     }
 }
 
 /// The control sequence with which a text begins, if all of it is there, and its length.
-pub(super) fn sequence(text: &[u8]) -> Option<(Op, usize)> {
+pub(super) fn sequence(text: &[u8]) -> Option<(TerminalOp, usize)> {
     let [0x1b, b'[', body @ ..] = text else {
         return None;
     };
@@ -250,11 +258,11 @@ pub(super) fn sequence(text: &[u8]) -> Option<(Op, usize)> {
 }
 
 /// The single control characters among C1 (U+0080 to U+009F) that move the cursor.
-fn c1(c: char) -> Op {
+fn c1(c: char) -> TerminalOp {
     match c {
-        '\u{84}' => Op::Down(1),
-        '\u{85}' => Op::NextLine(1),
-        '\u{8d}' => Op::Up(1),
-        _ => Op::Nothing,
+        '\u{84}' => TerminalOp::Down(1),
+        '\u{85}' => TerminalOp::NextLine(1),
+        '\u{8d}' => TerminalOp::Up(1),
+        _ => TerminalOp::Nothing,
     }
 }

@@ -23,13 +23,13 @@ mod wrap;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use escape::{Escapes, Op, Step};
+use escape::{Escapes, Step, TerminalOp};
 use out::Out;
-use row::{Column, Row};
+use row::{Column, TerminalLine};
 use scan::Controls;
 use wrap::Margins;
 
-use super::line::{Line, OneByOne, Take};
+use super::line::{Line, LineAdapter, LineSink};
 use crate::secrets::Piece;
 
 /// Lines above the last one that can still be redrawn.
@@ -40,7 +40,7 @@ const WINDOW: usize = 64;
 pub struct Sanitizer {
     escapes: Escapes,
     /// The lines that can still change; never empty.
-    rows: VecDeque<Row>,
+    rows: VecDeque<TerminalLine>,
     /// Where the cursor is.
     row: usize,
     column: Column,
@@ -81,7 +81,7 @@ impl Sanitizer {
     pub fn new() -> Self {
         Self {
             escapes: Escapes::default(),
-            rows: VecDeque::from([Row::default()]),
+            rows: VecDeque::from([TerminalLine::default()]),
             row: 0,
             column: Column::End,
             top: 0,
@@ -111,17 +111,17 @@ impl Sanitizer {
 
     /// Takes the next piece of the raw text, and hands on the lines that cannot change any more.
     pub fn push(&mut self, text: &str, out: &mut impl FnMut(Line<'_>)) {
-        self.take(text, &mut OneByOne(out));
+        self.take(text, &mut LineAdapter(out));
     }
 
     /// The same, many lines at once.
-    pub(super) fn take(&mut self, text: &str, out: &mut impl Take) {
+    pub(super) fn take(&mut self, text: &str, out: &mut impl LineSink) {
         self.print_all(text, out);
         self.out.flush(out);
     }
 
     /// The same of a piece, of which some is known without its colours.
-    pub(super) fn take_piece(&mut self, piece: &Piece<'_, '_>, out: &mut impl Take) {
+    pub(super) fn take_piece(&mut self, piece: &Piece<'_, '_>, out: &mut impl LineSink) {
         let text = piece.text();
         let mut at = 0;
         for (place, shown) in piece.without_colours() {
@@ -136,7 +136,7 @@ impl Sanitizer {
         self.out.flush(out);
     }
 
-    fn print_all(&mut self, text: &str, out: &mut impl Take) {
+    fn print_all(&mut self, text: &str, out: &mut impl LineSink) {
         let mut controls = Controls::of(text.as_bytes());
         let mut at = 0;
         while at < text.len() {
@@ -180,11 +180,11 @@ impl Sanitizer {
     /// The text has ended: hands on the lines that are left. Returns whether the last one was
     /// ended by a line break.
     pub fn finish(&mut self, out: &mut impl FnMut(Line<'_>)) -> bool {
-        self.end(&mut OneByOne(out))
+        self.end(&mut LineAdapter(out))
     }
 
     /// The same, many lines at once.
-    pub(super) fn end(&mut self, out: &mut impl Take) -> bool {
+    pub(super) fn end(&mut self, out: &mut impl LineSink) -> bool {
         let op = self.escapes.end();
         self.apply(op, out);
         self.unwrap_early(out);
@@ -202,7 +202,7 @@ impl Sanitizer {
             self.out.row(&row, out);
         }
         self.out.flush(out);
-        self.rows.push_back(Row::default());
+        self.rows.push_back(TerminalLine::default());
         (self.row, self.column, self.top, self.saved) = (0, Column::End, 0, None);
         ended
     }
@@ -216,7 +216,7 @@ impl Sanitizer {
     }
 
     /// Prints text without control characters other than tabs at the cursor.
-    fn print(&mut self, text: &str, out: &mut impl Take) {
+    fn print(&mut self, text: &str, out: &mut impl LineSink) {
         if text.is_empty() {
             return;
         }
@@ -251,7 +251,7 @@ impl Sanitizer {
         }
     }
 
-    fn line_break(&mut self, out: &mut impl Take) {
+    fn line_break(&mut self, out: &mut impl LineSink) {
         self.breaks += 1;
         self.begun = false;
         self.aside = false;
@@ -269,10 +269,10 @@ impl Sanitizer {
     }
 
     /// One line down, which may be a new one.
-    fn down(&mut self, out: &mut impl Take) {
+    fn down(&mut self, out: &mut impl LineSink) {
         self.row += 1;
         if self.row == self.rows.len() {
-            self.rows.push_back(Row::default());
+            self.rows.push_back(TerminalLine::default());
             if self.rows.len() > WINDOW + 1 {
                 self.evict(out);
             }
@@ -280,7 +280,7 @@ impl Sanitizer {
     }
 
     /// Hands on the first line; a new one takes its memory.
-    fn evict(&mut self, out: &mut impl Take) {
+    fn evict(&mut self, out: &mut impl LineSink) {
         let Some(row) = self.rows.pop_front() else {
             return;
         };
@@ -294,7 +294,7 @@ impl Sanitizer {
         self.spare(row);
     }
 
-    fn spare(&mut self, mut row: Row) {
+    fn spare(&mut self, mut row: TerminalLine) {
         // The memory of the line that went is used for the one that came.
         row.clear();
         if let Some(last) = self.rows.back_mut()
@@ -307,7 +307,7 @@ impl Sanitizer {
     }
 
     /// To the start of a line on which nothing stands.
-    fn fresh_line(&mut self, out: &mut impl Take) {
+    fn fresh_line(&mut self, out: &mut impl LineSink) {
         self.row = self.rows.len() - 1;
         if !self.rows[self.row].is_empty() {
             self.rows[self.row].ended = true;
@@ -316,18 +316,18 @@ impl Sanitizer {
         self.column = Column::End;
     }
 
-    fn control(&mut self, c: char, out: &mut impl Take) {
+    fn control(&mut self, c: char, out: &mut impl LineSink) {
         match c {
             '\r' if self.column == Column::End && self.rows[self.row].is_empty() => {}
             '\r' => self.column = Column::At(0),
-            '\x08' => self.apply(Op::Left(1), out),
+            '\x08' => self.apply(TerminalOp::Left(1), out),
             '\x0b' | '\x0c' => self.fresh_line(out),
             _ => {}
         }
     }
 
     /// The column of the cursor, of a line that can be edited.
-    fn at(&mut self, out: &mut impl Take) -> usize {
+    fn at(&mut self, out: &mut impl LineSink) -> usize {
         if self.column == Column::End && self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -337,43 +337,43 @@ impl Sanitizer {
         }
     }
 
-    fn apply(&mut self, op: Op, out: &mut impl Take) {
+    fn apply(&mut self, op: TerminalOp, out: &mut impl LineSink) {
         match op {
-            Op::Nothing => {}
-            Op::Swallowed => self.lost = true,
-            Op::Up(count) => self.vertical(count, false, out),
-            Op::Down(count) => self.vertical(count, true, out),
-            Op::NextLine(count) => {
+            TerminalOp::Nothing => {}
+            TerminalOp::Swallowed => self.lost = true,
+            TerminalOp::Up(count) => self.vertical(count, false, out),
+            TerminalOp::Down(count) => self.vertical(count, true, out),
+            TerminalOp::NextLine(count) => {
                 self.vertical(count, true, out);
                 self.column = Column::At(0);
             }
-            Op::PreviousLine(count) => {
+            TerminalOp::PreviousLine(count) => {
                 self.vertical(count, false, out);
                 self.column = Column::At(0);
             }
-            Op::Left(count) => {
+            TerminalOp::Left(count) => {
                 let at = self.at(out);
                 self.column = Column::At(at.saturating_sub(count));
             }
-            Op::Right(count) => {
+            TerminalOp::Right(count) => {
                 let at = self.at(out);
                 self.go_to_column(at.saturating_add(count), out);
             }
-            Op::Column(0) => self.control('\r', out),
-            Op::Column(at) => self.go_to_column(at, out),
-            Op::EraseRight
-            | Op::EraseLeft
-            | Op::EraseLine
-            | Op::EraseBelow
-            | Op::EraseCharacters(_) => self.erase(op, out),
-            Op::Elsewhere if self.saved.is_some_and(|at| at.breaks == self.breaks) => {
+            TerminalOp::Column(0) => self.control('\r', out),
+            TerminalOp::Column(at) => self.go_to_column(at, out),
+            TerminalOp::EraseRight
+            | TerminalOp::EraseLeft
+            | TerminalOp::EraseLine
+            | TerminalOp::EraseBelow
+            | TerminalOp::EraseCharacters(_) => self.erase(op, out),
+            TerminalOp::Elsewhere if self.saved.is_some_and(|at| at.breaks == self.breaks) => {
                 self.aside = true;
             }
-            Op::Elsewhere => {
+            TerminalOp::Elsewhere => {
                 self.fresh_line(out);
                 self.top = self.row;
             }
-            Op::Save => {
+            TerminalOp::Save => {
                 let column = self.place(out);
                 self.saved = Some(Saved {
                     row: self.row,
@@ -381,7 +381,7 @@ impl Sanitizer {
                     breaks: self.breaks,
                 });
             }
-            Op::Restore => {
+            TerminalOp::Restore => {
                 self.aside = false;
                 if let Some(saved) = self.saved {
                     self.row = saved.row.clamp(self.top, self.rows.len() - 1);
@@ -392,14 +392,14 @@ impl Sanitizer {
     }
 
     /// Where the cursor is, also if more is added to its line.
-    fn place(&mut self, out: &mut impl Take) -> Column {
+    fn place(&mut self, out: &mut impl LineSink) -> Column {
         if self.rows[self.row].is_empty() && self.column == Column::End {
             return Column::At(0);
         }
         Column::At(self.at(out))
     }
 
-    fn vertical(&mut self, count: usize, down: bool, out: &mut impl Take) {
+    fn vertical(&mut self, count: usize, down: bool, out: &mut impl LineSink) {
         if !down {
             self.unwrap_row(count, out);
         }
@@ -414,7 +414,7 @@ impl Sanitizer {
         self.column = at;
     }
 
-    fn go_to_column(&mut self, to: usize, out: &mut impl Take) {
+    fn go_to_column(&mut self, to: usize, out: &mut impl LineSink) {
         if self.rows[self.row].is_fixed() {
             self.fresh_line(out);
         }
@@ -422,22 +422,24 @@ impl Sanitizer {
         self.column = Column::At(to.min(most));
     }
 
-    fn erase(&mut self, op: Op, out: &mut impl Take) {
-        if op == Op::EraseBelow && self.row + 1 < self.rows.len() {
+    fn erase(&mut self, op: TerminalOp, out: &mut impl LineSink) {
+        if op == TerminalOp::EraseBelow && self.row + 1 < self.rows.len() {
             for row in self.rows.drain(self.row + 1..) {
                 self.lost |= row.is_visible();
             }
             self.rows[self.row].ended = false;
         }
         let from_start = self.column == Column::At(0);
-        if op == Op::EraseLine || from_start && matches!(op, Op::EraseRight | Op::EraseBelow) {
+        if op == TerminalOp::EraseLine
+            || from_start && matches!(op, TerminalOp::EraseRight | TerminalOp::EraseBelow)
+        {
             self.unwrap_row(0, out);
             let at = if from_start { 0 } else { self.at(out) };
             self.lost |= self.rows[self.row].erase(..);
             self.column = Column::At(at);
             return;
         }
-        if self.column == Column::End && op != Op::EraseLeft {
+        if self.column == Column::End && op != TerminalOp::EraseLeft {
             // Behind the end of a line there is nothing.
             return;
         }
@@ -448,8 +450,8 @@ impl Sanitizer {
             return;
         }
         self.lost |= match op {
-            Op::EraseLeft => row.erase(..=at),
-            Op::EraseCharacters(count) => row.erase(at..at.saturating_add(count)),
+            TerminalOp::EraseLeft => row.erase(..=at),
+            TerminalOp::EraseCharacters(count) => row.erase(at..at.saturating_add(count)),
             _ => row.erase(at..),
         };
     }

@@ -2,9 +2,9 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::super::line::{Block, Span, Take, Whole};
+use super::super::line::{Block, LineSink, RawLines, Span};
 use super::places::BareBreaks;
-use super::row::Row;
+use super::row::TerminalLine;
 
 /// Bytes of lines that are handed on together at most, but for the last one.
 const TOGETHER: usize = 64 * 1024;
@@ -24,7 +24,7 @@ pub(super) struct Out {
 
 impl Out {
     /// Hands on a line of the screen, unless it goes on a run of blank ones; not before it is [flushed](Self::flush).
-    pub(super) fn row(&mut self, row: &Row, out: &mut impl Take) {
+    pub(super) fn row(&mut self, row: &TerminalLine, out: &mut impl LineSink) {
         let start = self.pending.len();
         match row.plain() {
             Some(text) => self.pending.push_str(text),
@@ -49,7 +49,7 @@ impl Out {
     }
 
     /// Hands on the lines of the screen that still are to be.
-    pub(super) fn flush(&mut self, out: &mut impl Take) {
+    pub(super) fn flush(&mut self, out: &mut impl LineSink) {
         if !self.pending_spans.is_empty() {
             out.block(Block::new(&self.pending, &self.pending_spans));
             self.pending.clear();
@@ -59,7 +59,7 @@ impl Out {
 
     /// Hands on whole lines, of which the first one has this number, in the same way; returns how many lines
     /// there are.
-    pub(super) fn block(&mut self, first: u64, text: &str, out: &mut impl Take) -> u64 {
+    pub(super) fn block(&mut self, first: u64, text: &str, out: &mut impl LineSink) -> u64 {
         self.flush(out);
         let (mut next, mut start) = (first, 0);
         while self.number <= next && out.takes_whole() && start < text.len() {
@@ -69,7 +69,7 @@ impl Out {
             };
             let lines = &rest[..blank.end];
             if !lines.is_empty() {
-                let whole = Whole {
+                let whole = RawLines {
                     text: lines,
                     first: next,
                     lines: memchr_iter(b'\n', lines.as_bytes()).count() as u64,

@@ -15,7 +15,7 @@ const TAB: usize = 8;
 
 /// A line: text as long as it only grows, cells once it was edited.
 #[derive(Debug, Default)]
-pub(super) struct Row {
+pub(super) struct TerminalLine {
     text: Text,
     cells: Vec<Cell>,
     /// It is held in cells; `text` is empty.
@@ -58,7 +58,7 @@ pub(super) enum Column {
     At(usize),
 }
 
-impl Row {
+impl TerminalLine {
     /// Makes it an empty line again, keeping its memory.
     pub(super) fn clear(&mut self) {
         self.text.clear();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::draw::{Draw, Erase};
+use super::draw::{Erase, OverwriteState};
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
@@ -10,7 +10,7 @@ use super::places::Specials;
 use super::row::Column;
 use crate::bytes::add_short;
 use crate::colour::colour;
-use crate::filter::line::Take;
+use crate::filter::line::LineSink;
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;
@@ -62,7 +62,7 @@ fn coloured_prefix(
     start: usize,
     controls: &mut Controls<'_>,
     appends: bool,
-    draw: &mut Draw,
+    draw: &mut OverwriteState,
     clean: &mut Vec<u8>,
 ) -> usize {
     let bytes = text.as_bytes();
@@ -107,7 +107,7 @@ fn coloured_prefix(
 }
 
 /// Erases of the last line what the control says with which `bytes` begin: its length, if that can be done.
-fn erase(bytes: &[u8], draw: &mut Draw, clean: &mut Vec<u8>) -> Option<usize> {
+fn erase(bytes: &[u8], draw: &mut OverwriteState, clean: &mut Vec<u8>) -> Option<usize> {
     let (erase, length) = erasing(bytes)?;
     draw.erase(erase, clean).then_some(length)
 }
@@ -173,7 +173,7 @@ impl Sanitizer {
         text: &str,
         start: usize,
         controls: &mut Controls<'_>,
-        out: &mut impl Take,
+        out: &mut impl LineSink,
     ) -> usize {
         let end = controls.from(start);
         let appends = self.appends();
@@ -206,7 +206,7 @@ impl Sanitizer {
     }
 
     /// Text without any control but line breaks and tabs.
-    pub(super) fn plain(&mut self, text: &str, out: &mut impl Take) {
+    pub(super) fn plain(&mut self, text: &str, out: &mut impl LineSink) {
         let mut rest = text;
         let mut first = true;
         while let Some(end) = memchr(b'\n', rest.as_bytes()) {
@@ -222,7 +222,7 @@ impl Sanitizer {
 
     /// The cursor is on an empty last line: hands on the lines of `text` that are out of reach
     /// when it has been printed, and returns the rest.
-    fn whole_lines<'t>(&mut self, text: &'t str, out: &mut impl Take) -> &'t str {
+    fn whole_lines<'t>(&mut self, text: &'t str, out: &mut impl LineSink) -> &'t str {
         let bytes = text.as_bytes();
         let mut end = bytes.len();
         for _ in 0..=WINDOW {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::secrets::{KnownValues, SecurityConfig, SecurityPatterns, StreamRedactor};
+use crate::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor};
 
 /// The lines of a text that comes in these pieces.
 fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
@@ -28,9 +28,9 @@ fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
 
 /// Looks for a secret that is known, and for keys.
 fn redactor() -> StreamRedactor {
-    let known = KnownValues {
+    let known = KnownSecrets {
         keys: vec!["abcabcabcd".to_owned()],
-        ..KnownValues::default()
+        ..KnownSecrets::default()
     };
     let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
     StreamRedactor::new(Arc::new(secrets))
@@ -49,7 +49,7 @@ fn told_redacted(pieces: &[&str], known: bool) -> ((Vec<(u64, String)>, bool), u
                 .without_colours()
                 .map(|(place, _)| place.len())
                 .sum::<usize>();
-            sanitizer.take_piece(&piece, &mut OneByOne(&mut add));
+            sanitizer.take_piece(&piece, &mut LineAdapter(&mut add));
         } else {
             sanitizer.push(&redactor.push(piece), &mut add);
         }

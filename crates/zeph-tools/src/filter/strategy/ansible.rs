@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use super::excerpt::keep_cut;
-use super::{FilterConfidence, Recipe, Strategy};
+use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::find::Find as _;
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 /// Bytes of what a task returned.
 const MOST_LINE: usize = 1600;
@@ -19,14 +19,14 @@ const MOST_LINES: usize = 200;
 #[derive(Debug)]
 struct Ansible;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     if let Some(key) = table.keys().next() {
         return Err(format!("unknown field `{key}`"));
     }
     Ok(Arc::new(Ansible))
 }
 
-impl Recipe for Ansible {
+impl StrategyFactory for Ansible {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Run::default())
     }
@@ -166,7 +166,7 @@ impl Strategy for Run {
         keep_cut(line, MOST_LINE, out);
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_value(out);
         if self.understood {
             FilterConfidence::Full

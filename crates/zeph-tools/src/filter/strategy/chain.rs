@@ -1,7 +1,7 @@
 //! Strategies one after the other.
 
 use super::{FilterConfidence, NamedRecipe, Strategy};
-use crate::filter::line::{Block, End, Line, Sink};
+use crate::filter::line::{Block, ExitInfo, Line, Sink};
 
 /// Each takes what the one before it hands on.
 pub(in crate::filter) struct Chain {
@@ -22,12 +22,12 @@ pub(in crate::filter) struct Outcome {
 }
 
 /// The strategies that follow, as the sink of the one before them.
-struct Rest<'c> {
+struct DownstreamSink<'c> {
     strategies: &'c mut [Box<dyn Strategy>],
     out: &'c mut dyn Sink,
 }
 
-impl Sink for Rest<'_> {
+impl Sink for DownstreamSink<'_> {
     fn keep(&mut self, line: Line<'_>) {
         pass(self.strategies, line, self.out);
     }
@@ -48,7 +48,7 @@ fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink
         Some((first, [])) => first.line(line, out),
         Some((first, rest)) => {
             let strategies = rest;
-            first.line(line, &mut Rest { strategies, out });
+            first.line(line, &mut DownstreamSink { strategies, out });
         }
     }
 }
@@ -59,7 +59,7 @@ fn pass_block(strategies: &mut [Box<dyn Strategy>], block: Block<'_>, out: &mut 
         Some((last, [])) => last.block(block, out),
         Some((first, rest)) => {
             let strategies = rest;
-            first.block(block, &mut Rest { strategies, out });
+            first.block(block, &mut DownstreamSink { strategies, out });
         }
     }
 }
@@ -79,7 +79,7 @@ impl Chain {
     }
 
     /// The output has ended.
-    pub(in crate::filter) fn finish(&mut self, end: End, out: &mut dyn Sink) -> Outcome {
+    pub(in crate::filter) fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> Outcome {
         let mut outcome = Outcome {
             confidence: FilterConfidence::Full,
             worst: FilterConfidence::Full,
@@ -90,7 +90,7 @@ impl Chain {
             let Some((first, strategies)) = self.strategies[index..].split_first_mut() else {
                 break;
             };
-            let confidence = first.finish(end, &mut Rest { strategies, out });
+            let confidence = first.finish(end, &mut DownstreamSink { strategies, out });
             outcome.worst = outcome.worst.and(confidence);
             let fell_back = confidence == FilterConfidence::Fallback;
             let idle = fell_back && recipe.recipe.judges_lines_alone();

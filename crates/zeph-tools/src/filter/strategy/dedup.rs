@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::mask::{Mask, shape};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 /// Nothing can be set.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -23,12 +23,12 @@ pub(super) struct Dedup {
     dropped: bool,
 }
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Dedup::default())
     }
@@ -68,7 +68,7 @@ impl Strategy for Dedup {
         self.count = 1;
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_run(out);
         if self.dropped {
             FilterConfidence::Full

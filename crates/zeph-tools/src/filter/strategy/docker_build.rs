@@ -11,8 +11,8 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 
 use super::excerpt::{Excerpt, keep_cut};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 use crate::filter::timing::without_time;
 
 /// Lines of a step that are kept at hand for the case that it fails.
@@ -27,14 +27,14 @@ const FOREIGN: (usize, usize) = (30, 30);
 #[derive(Debug)]
 struct DockerBuild;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     if let Some(key) = table.keys().next() {
         return Err(format!("unknown field `{key}`"));
     }
     Ok(Arc::new(DockerBuild))
 }
 
-impl Recipe for DockerBuild {
+impl StrategyFactory for DockerBuild {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Build {
             steps: HashMap::default(),
@@ -307,7 +307,7 @@ impl Strategy for Build {
         self.understood |= text.starts_with("ERROR: ") || text.starts_with("error: ");
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_step(true, out);
         self.excerpt.flush(out);
         // Steps without an end: the build was killed, whatever the exit code says (`docker build . | tail`).

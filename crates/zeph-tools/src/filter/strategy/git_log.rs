@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 /// Digits of a hash that are shown; git itself takes 7 in small repositories and 12 in huge ones.
 const HASH: usize = 10;
@@ -38,7 +38,7 @@ fn hundred() -> usize {
 /// The most that may be asked for: what is held back is bounded by it.
 const MOST: usize = 100_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.max_lines.max(params.max_commits) > MOST || params.max_commits <= TAIL {
         return Err(format!(
@@ -49,7 +49,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(GitLog {
             params: *self,
@@ -294,7 +294,7 @@ impl Strategy for GitLog {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         for held in std::mem::take(&mut self.early) {
             out.keep(held.line());
         }

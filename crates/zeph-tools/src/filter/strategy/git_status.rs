@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::held::HeldLines;
 use super::places::{Budget, Places};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Line, Sink};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +32,7 @@ fn twenty() -> usize {
 /// The most that may be asked for: what is held back is bounded by it.
 const MOST: usize = 10_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.max_untracked.max(params.max_folders) > MOST {
         return Err(format!(
@@ -42,7 +42,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(GitStatus {
             params: *self,
@@ -83,7 +83,7 @@ struct GitStatus {
 }
 
 /// What a line is.
-enum Said<'t> {
+enum StatusLine<'t> {
     /// A file that git does not know, by its sign.
     Unknown(Kind, &'t str),
     /// `  (use "git add" …)`
@@ -93,12 +93,12 @@ enum Said<'t> {
     Stays,
 }
 
-fn said<'t>(text: &'t str) -> Said<'t> {
+fn said<'t>(text: &'t str) -> StatusLine<'t> {
     if let Some(name) = text.strip_prefix('\t') {
         return if labelled(name) {
-            Said::Stays
+            StatusLine::Stays
         } else {
-            Said::Unknown(Kind::Long, name)
+            StatusLine::Unknown(Kind::Long, name)
         };
     }
     match text.as_bytes() {
@@ -106,14 +106,14 @@ fn said<'t>(text: &'t str) -> Said<'t> {
             let behind = |sign| Some((sign, text.strip_prefix(sign)?));
             let signs = ["?? ", "? ", "!! ", "! "];
             match signs.into_iter().find_map(behind) {
-                Some((sign, name)) => Said::Unknown(Kind::Short(sign), name),
-                None => Said::Stays,
+                Some((sign, name)) => StatusLine::Unknown(Kind::Short(sign), name),
+                None => StatusLine::Stays,
             }
         }
-        [b'!'..=b'~', ..] => Said::Stays,
-        _ if text.trim_ascii().is_empty() => Said::Blank,
-        [b' ', b' ', b'(', .., b')'] => Said::Hint,
-        _ => Said::Stays,
+        [b'!'..=b'~', ..] => StatusLine::Stays,
+        _ if text.trim_ascii().is_empty() => StatusLine::Blank,
+        [b' ', b' ', b'(', .., b')'] => StatusLine::Hint,
+        _ => StatusLine::Stays,
     }
 }
 
@@ -146,7 +146,7 @@ impl GitStatus {
         if self.few.len() > self.params.max_untracked {
             let mut many = Places::default();
             for held in self.few.iter() {
-                if let Said::Unknown(_, name) = said(held.text) {
+                if let StatusLine::Unknown(_, name) = said(held.text) {
                     many.add(unquoted(name));
                 }
             }
@@ -194,16 +194,16 @@ impl Strategy for GitStatus {
             return;
         }
         match said(line.text) {
-            Said::Unknown(kind, name) => {
+            StatusLine::Unknown(kind, name) => {
                 self.understood = true;
                 self.unknown(kind, name, line, out);
             }
-            Said::Hint => {
+            StatusLine::Hint => {
                 self.understood = true;
                 self.dropped = true;
             }
-            Said::Blank => self.end_list(out),
-            Said::Stays => {
+            StatusLine::Blank => self.end_list(out),
+            StatusLine::Stays => {
                 self.end_list(out);
                 self.kind = Kind::None;
                 self.understood |= line.text.starts_with(['\t', '#']);
@@ -212,7 +212,7 @@ impl Strategy for GitStatus {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_list(out);
         if self.understood && self.dropped {
             FilterConfidence::Full

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{Block, End, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{Block, ExitInfo, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,20 +16,20 @@ struct Params {
 }
 
 #[derive(Debug)]
-struct Wanted(Arc<Patterns>);
+struct PatternSet(Arc<Patterns>);
 
 struct KeepMatching {
     wanted: Finder,
     kept: bool,
 }
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     let wanted = Patterns::new(&params.patterns)?;
-    Ok(Arc::new(Wanted(Arc::new(wanted))))
+    Ok(Arc::new(PatternSet(Arc::new(wanted))))
 }
 
-impl Recipe for Wanted {
+impl StrategyFactory for PatternSet {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(KeepMatching {
             wanted: Finder::new(&self.0),
@@ -52,7 +52,7 @@ impl Strategy for KeepMatching {
         out.keep_block(block.of(stay));
     }
 
-    fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
         // An output without a line to keep is not the output that the rule is for.
         if self.kept {
             FilterConfidence::Full

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::confidence::FilterConfidence;
-use super::line::{Block, End, Line, Sink};
+use super::line::{Block, ExitInfo, Line, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use mask::{Mask, shape};
@@ -59,11 +59,11 @@ pub trait Strategy: Send {
     }
 
     /// The output has ended: hands on the rest, and says how well it was understood.
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence;
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence;
 }
 
 /// A strategy with its parameters, to be started for every output anew.
-pub trait Recipe: Debug + Send + Sync {
+pub trait StrategyFactory: Debug + Send + Sync {
     /// A strategy for one output.
     fn start(&self) -> Box<dyn Strategy>;
 
@@ -80,14 +80,14 @@ pub(super) struct NamedRecipe {
     /// Its type.
     pub(super) name: &'static str,
     /// How it is started.
-    pub(super) recipe: Arc<dyn Recipe>,
+    pub(super) recipe: Arc<dyn StrategyFactory>,
 }
 
 /// Makes a strategy of the parameters in a rule; the error says what is wrong with them.
-type Make = fn(toml::Table) -> Result<Arc<dyn Recipe>, String>;
+type StrategyConstructor = fn(toml::Table) -> Result<Arc<dyn StrategyFactory>, String>;
 
 /// All strategies by the name that a rule gives as `type`.
-const STRATEGIES: &[(&str, Make)] = &[
+const STRATEGIES: &[(&str, StrategyConstructor)] = &[
     ("ansible", ansible::make),
     ("dedup", dedup::make),
     ("docker_build", docker_build::make),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{FilterConfidence, Recipe, Strategy};
+use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::find::Find as _;
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, Sink};
 
 /// Characters of a line of names.
 const WIDTH: usize = 160;
@@ -13,14 +13,14 @@ const WIDTH: usize = 160;
 #[derive(Debug)]
 struct Notes;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     if let Some(key) = table.keys().next() {
         return Err(format!("unknown field `{key}`"));
     }
     Ok(Arc::new(Notes))
 }
 
-impl Recipe for Notes {
+impl StrategyFactory for Notes {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Collect::default())
     }
@@ -82,7 +82,7 @@ impl Strategy for Collect {
         self.number = line.number;
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.tell(out);
         // Where there are none, there is nothing to understand.
         FilterConfidence::Full

@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use super::excerpt::keep_cut;
 use super::places::{Budget, Places, share};
-use super::{FilterConfidence, Recipe, Strategy};
+use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::counted::counted;
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 /// Files that are told apart.
 const MOST_FILES: usize = 20_000;
@@ -40,7 +40,7 @@ fn most_bytes() -> usize {
 /// The most that may be asked for: what is held back is bounded by it.
 const MOST_BYTES: usize = 1024 * 1024;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.max_bytes > MOST_BYTES {
         return Err(format!("`max_bytes` may be {MOST_BYTES} at most"));
@@ -48,7 +48,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(SearchHits {
             max_bytes: self.max_bytes,
@@ -327,7 +327,7 @@ impl Strategy for SearchHits {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         if let Some(early) = self.early.take() {
             early.iter().for_each(|held| out.keep(held.line()));
             return FilterConfidence::Fallback;

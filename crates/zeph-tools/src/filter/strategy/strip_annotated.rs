@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +22,7 @@ struct StripAnnotated {
     stripped: bool,
 }
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params
         .prefixes
@@ -34,7 +34,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(Prefixes(params.prefixes.into())))
 }
 
-impl Recipe for Prefixes {
+impl StrategyFactory for Prefixes {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(StripAnnotated {
             prefixes: Arc::clone(&self.0),
@@ -61,7 +61,7 @@ impl Strategy for StripAnnotated {
         }
     }
 
-    fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
         if self.stripped {
             FilterConfidence::Full
         } else {

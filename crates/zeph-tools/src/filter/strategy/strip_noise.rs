@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{Block, End, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{Block, ExitInfo, Line, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,13 +23,13 @@ struct StripNoise {
     stripped: bool,
 }
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     let noise = Patterns::new(&params.patterns)?;
     Ok(Arc::new(Noise(Arc::new(noise))))
 }
 
-impl Recipe for Noise {
+impl StrategyFactory for Noise {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(StripNoise {
             noise: Finder::new(&self.0),
@@ -57,7 +57,7 @@ impl Strategy for StripNoise {
         out.keep_block(block.of(stay));
     }
 
-    fn finish(&mut self, _end: End, _out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
         if self.stripped {
             FilterConfidence::Full
         } else {

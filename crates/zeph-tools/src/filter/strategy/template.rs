@@ -15,8 +15,8 @@ use super::dedup::Dedup;
 use super::kind::Kind;
 use super::mask::{Mask, shape};
 use super::unit::Unit;
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 use group::{Entry, Group, Role};
 
 /// Shapes that are told apart; lines of further ones stay.
@@ -49,7 +49,7 @@ const MIN_WORD: usize = 3;
 /// The most lines that `min_lines` may ask for: so many are stored.
 const MAX_MIN_LINES: usize = 10_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.min_lines > MAX_MIN_LINES {
         return Err(format!("`min_lines` may be {MAX_MIN_LINES} at most"));
@@ -57,7 +57,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Template {
             min_lines: self.min_lines,
@@ -433,7 +433,7 @@ impl Strategy for Template {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         if self.given_up {
             return FilterConfidence::Fallback;
         }

@@ -12,9 +12,9 @@ use foldhash::{HashMap, HashSet};
 use memchr::memchr;
 
 use super::excerpt::keep_cut;
-use super::{FilterConfidence, Recipe, Strategy};
+use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::find::Find as _;
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, Sink};
 
 /// Lines of one block that are looked at together, and their bytes.
 const MOST_LINES: usize = 4000;
@@ -27,14 +27,14 @@ const MOST_LINE: usize = 1000;
 #[derive(Debug)]
 struct Terraform;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     if let Some(key) = table.keys().next() {
         return Err(format!("unknown field `{key}`"));
     }
     Ok(Arc::new(Terraform))
 }
 
-impl Recipe for Terraform {
+impl StrategyFactory for Terraform {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Run::default())
     }
@@ -471,7 +471,7 @@ impl Strategy for Run {
         keep_cut(line, 4 * MOST_LINE, out);
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.close(out);
         if self.understood {
             FilterConfidence::Full

@@ -1,8 +1,8 @@
 //! What the tests of strategies share.
 
-use super::{Make, Strategy};
+use super::{Strategy, StrategyConstructor};
 use crate::filter::confidence::FilterConfidence;
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, Sink};
 
 /// The texts that were handed on.
 #[derive(Debug, Default)]
@@ -30,13 +30,13 @@ pub(super) fn run(
         strategy.line(Line { number, text }, &mut out);
         lines = number;
     }
-    let confidence = strategy.finish(End { exit_code, lines }, &mut out);
+    let confidence = strategy.finish(ExitInfo { exit_code, lines }, &mut out);
     (out.0.join("\n"), confidence)
 }
 
 /// What a strategy with the parameters `table` makes of `text`, with a line break at its end.
 pub(super) fn collected(
-    make: Make,
+    make: StrategyConstructor,
     table: &str,
     text: &str,
     exit_code: Option<i32>,

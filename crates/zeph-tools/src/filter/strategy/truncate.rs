@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ struct Truncate {
 /// The most lines that may be asked for: what is held back is bounded by it.
 const MOST: usize = 100_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.head.saturating_add(params.tail) > params.max_lines {
         return Err("`head` and `tail` together are more than `max_lines`".to_owned());
@@ -46,7 +46,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Truncate {
             params: *self,
@@ -75,7 +75,7 @@ impl Strategy for Truncate {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         for held in &self.held {
             out.keep(held.line());
         }

@@ -82,7 +82,7 @@ impl Verdict {
 
 /// Why there is no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unjudged {
+pub enum JudgeFailure {
     /// There is nobody to ask.
     Unavailable,
     /// Asking failed.
@@ -93,7 +93,7 @@ pub enum Unjudged {
     Timeout,
 }
 
-impl Unjudged {
+impl JudgeFailure {
     /// The name in audit entries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -114,7 +114,7 @@ pub enum Decision {
     /// It has not, and the configuration decides.
     Unjudged {
         /// Why.
-        why: Unjudged,
+        why: JudgeFailure,
         /// Whether such calls run.
         fail_open: bool,
     },
@@ -242,10 +242,10 @@ mod tests {
         check(Decision::Judged(Verdict::Allow), "allow", true);
         check(Decision::Judged(Verdict::Deny), "deny", false);
         for (why, name) in [
-            (Unjudged::Timeout, "timeout"),
-            (Unjudged::Error, "error"),
-            (Unjudged::NoAnswer, "no_answer"),
-            (Unjudged::Unavailable, "unavailable"),
+            (JudgeFailure::Timeout, "timeout"),
+            (JudgeFailure::Error, "error"),
+            (JudgeFailure::NoAnswer, "no_answer"),
+            (JudgeFailure::Unavailable, "unavailable"),
         ] {
             let decision = |fail_open| Decision::Unjudged { why, fail_open };
             check(decision(true), &format!("allow (fail_open: {name})"), true);

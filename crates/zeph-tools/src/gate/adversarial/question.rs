@@ -14,7 +14,7 @@ use crate::call::ToolCall;
 use crate::claim;
 use crate::context::Origin;
 use crate::def::ToolDef;
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 use crate::secrets::SecurityPatterns;
 
 /// Bytes that one text of the arguments may have; of a longer one, [`HEAD`] and [`TAIL`] are shown.
@@ -200,20 +200,20 @@ fn ends(text: &str) -> (String, usize) {
 pub fn claim(call: &ToolCall, def: &ToolDef) -> Option<String> {
     let mut paths = Vec::new();
     match def.about {
-        About::Url(url) => {
+        ToolTarget::Url(url) => {
             return call
                 .str_param(url)
                 .and_then(host)
                 .map(|host| claim::of_host(&host));
         }
-        About::Command { command, .. } => {
+        ToolTarget::Command { command, .. } => {
             return call.str_param(command).and_then(claim::of_command);
         }
-        About::Paths(params) => {
+        ToolTarget::Paths(params) => {
             let given = |param: &PathParam| call.str_param(param.name).or(param.default);
             paths.extend(params.iter().filter_map(given).map(str::to_owned));
         }
-        About::Arguments => named(&call.params, &mut paths),
+        ToolTarget::Arguments => named(&call.params, &mut paths),
     }
     claim::claim_source("file", &paths)
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::call::Phase;
 use crate::def::Annotations;
-use crate::secrets::{KnownValues, SecurityConfig};
+use crate::secrets::{KnownSecrets, SecurityConfig};
 
 const MARK: &str = "9f8e7d6c5b4a39281706f5e4d3c2b1a0";
 
@@ -145,7 +145,7 @@ fn long_texts_show_their_ends() {
 /// Proves PERM-20: known values of secrets stay here, and nothing else is replaced.
 #[test]
 fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
-    let known = KnownValues {
+    let known = KnownSecrets {
         keys: vec!["sk-live-4242abcd4242".to_owned()],
         likely: Vec::new(),
     };
@@ -170,12 +170,12 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
 /// Proves PERM-20, SH-50 for what the judge is told of where a call reads.
 #[test]
 fn where_a_call_reads_from() {
-    let check = |about: About, params: Value, expect: Option<&str>| {
+    let check = |about: ToolTarget, params: Value, expect: Option<&str>| {
         let def = ToolDef::new::<String>("t", "", Annotations::READ).about(about);
         let call = ToolCall::new("c", "t", params.clone(), "s");
         assert_eq!(claim(&call, &def).as_deref(), expect, "{params}");
     };
-    let command = About::Command {
+    let command = ToolTarget::Command {
         command: "command",
         cwd: "cwd",
     };
@@ -183,8 +183,8 @@ fn where_a_call_reads_from() {
         PathParam::read("source"),
         PathParam::write("destination").or("."),
     ];
-    let paths = About::Paths(ENDS);
-    let url = About::Url("url");
+    let paths = ToolTarget::Paths(ENDS);
+    let url = ToolTarget::Url("url");
     check(
         command,
         json!({"command": "cat ./a ~/b,c > /tmp/x"}),
@@ -208,7 +208,7 @@ fn where_a_call_reads_from() {
         json!({"source": "a", "destination": "b/c"}),
         Some("file:a,b/c"),
     );
-    let any = About::Arguments;
+    let any = ToolTarget::Arguments;
     check(
         any,
         json!({"deep": [{"note": "see ./d, ./d and https://x/y"}], "n": 1}),

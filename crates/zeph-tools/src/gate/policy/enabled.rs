@@ -7,8 +7,8 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder, SetMatches};
 
 use super::config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};
 use super::decision::{Matched, PolicyDecision, Trace};
-use super::paths::{Mentions, of, strings};
-use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyError, Surroundings};
+use super::paths::{ReferencedPaths, of, strings};
+use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyEnv, PolicyError};
 use crate::expressions::any_matches;
 use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::pattern::{Pattern, PatternKind};
@@ -60,7 +60,7 @@ impl PolicyEnforcer {
     pub fn new(
         policy: &PolicyConfig,
         authorization: &AuthorizationConfig,
-        around: Surroundings<'_>,
+        around: PolicyEnv<'_>,
     ) -> Result<Option<Self>, Vec<PolicyError>> {
         let mut errors = Vec::new();
         let mut rules = Vec::new();
@@ -176,7 +176,7 @@ impl PolicyEnforcer {
 struct Call<'c> {
     subject: &'c CallSubject<'c>,
     tool: Text,
-    mentions: OnceCell<Mentions>,
+    mentions: OnceCell<ReferencedPaths>,
     json: OnceCell<String>,
     texts: OnceCell<Vec<Cow<'c, str>>>,
     /// The expressions of all rules, where all rules are looked at.
@@ -246,7 +246,7 @@ impl<'c> Call<'c> {
         })
     }
 
-    fn mentions(&self) -> &Mentions {
+    fn mentions(&self) -> &ReferencedPaths {
         self.mentions.get_or_init(|| of(self.subject))
     }
 
@@ -257,7 +257,7 @@ impl<'c> Call<'c> {
 }
 
 impl CompiledRule {
-    fn new(rule: &PolicyRule, key: String, around: Surroundings<'_>) -> Result<Self, PolicyError> {
+    fn new(rule: &PolicyRule, key: String, around: PolicyEnv<'_>) -> Result<Self, PolicyError> {
         let wrong = |name: &str, fault: &str, help: &str| PolicyError {
             key: match name {
                 "" => key.clone(),

@@ -18,7 +18,7 @@ mod enabled;
 #[cfg(feature = "policy-enforcer")]
 mod paths;
 
-use super::places::Places;
+use super::places::PathResolver;
 use super::rule::RuleOrigin;
 
 pub use config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};
@@ -29,7 +29,7 @@ pub use disabled::{CompiledRule, PolicyEnforcer};
 pub use enabled::{CompiledRule, PolicyEnforcer};
 
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
-pub(crate) use paths::{Mention, Mentions};
+pub(crate) use paths::{Mention, ReferencedPaths};
 
 /// The key of the policy's rules.
 pub const POLICY_RULES: &str = "tools.policy.rules";
@@ -40,11 +40,11 @@ pub const DEFAULT_EFFECT: &str = "tools.policy.default_effect";
 
 /// What a policy is made of beside what is configured.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct PolicyEnv<'a> {
     /// Where a key was written: `tools.policy.rules[1]`, `tools.policy.rules[1].args_match`.
     pub origin: &'a dyn Fn(&str) -> RuleOrigin,
     /// Where paths begin.
-    pub places: &'a Places,
+    pub places: &'a PathResolver,
     /// Whether a variable of the environment is set.
     pub is_set: &'a dyn Fn(&str) -> bool,
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::def::Risk;
 use crate::gate::about::PathRole;
-use crate::gate::places::Places;
+use crate::gate::places::PathResolver;
 use crate::gate::subject::{CallSubject, SubjectPath};
 
 /// A path that a call names.
@@ -18,7 +18,7 @@ pub(crate) struct Mention {
 
 /// All paths that a call names.
 #[derive(Debug, Default)]
-pub(crate) struct Mentions {
+pub(crate) struct ReferencedPaths {
     /// Those that are known.
     pub(crate) paths: Vec<Mention>,
     /// What may be any path.
@@ -28,11 +28,11 @@ pub(crate) struct Mentions {
 }
 
 /// The paths of a call.
-pub(super) fn of(subject: &CallSubject<'_>) -> Mentions {
+pub(super) fn of(subject: &CallSubject<'_>) -> ReferencedPaths {
     let places = subject.places();
     let mut mentions = match &subject.command {
         Some(command) => command_paths(subject, command),
-        None => Mentions::default(),
+        None => ReferencedPaths::default(),
     };
     let nature = &subject.nature;
     let touches_files = nature.open_world || nature.risk != Risk::Safe;
@@ -62,7 +62,10 @@ pub(super) fn strings<'v>(value: &'v Value, each: &mut dyn FnMut(&'v str)) {
 }
 
 #[cfg(feature = "shell")]
-fn command_paths(subject: &CallSubject<'_>, command: &crate::gate::CommandSubject) -> Mentions {
+fn command_paths(
+    subject: &CallSubject<'_>,
+    command: &crate::gate::CommandSubject,
+) -> ReferencedPaths {
     let mut mentions = crate::shell::mentions::read(command, subject.places());
     if let Some(cwd) = &command.cwd {
         mentions.paths.push(Mention {
@@ -74,15 +77,15 @@ fn command_paths(subject: &CallSubject<'_>, command: &crate::gate::CommandSubjec
 }
 
 #[cfg(not(feature = "shell"))]
-fn command_paths(_: &CallSubject<'_>, _: &crate::gate::CommandSubject) -> Mentions {
-    Mentions {
+fn command_paths(_: &CallSubject<'_>, _: &crate::gate::CommandSubject) -> ReferencedPaths {
+    ReferencedPaths {
         unknown: Some("what the command names".to_owned()),
-        ..Mentions::default()
+        ..ReferencedPaths::default()
     }
 }
 
 #[cfg(feature = "shell")]
-fn in_text(text: &str, places: &Places) -> Vec<String> {
+fn in_text(text: &str, places: &PathResolver) -> Vec<String> {
     let mut found = crate::shell::extract_paths(text);
     let whole = text.trim();
     let is_path = !whole.is_empty()
@@ -102,6 +105,6 @@ fn in_text(text: &str, places: &Places) -> Vec<String> {
 
 /// Without the shell's way to find paths in a text, every text may be one.
 #[cfg(not(feature = "shell"))]
-fn in_text(text: &str, _places: &Places) -> Vec<String> {
+fn in_text(text: &str, _places: &PathResolver) -> Vec<String> {
     vec![text.to_owned()]
 }

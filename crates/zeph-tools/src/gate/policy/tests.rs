@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::call::ToolCall;
-use crate::gate::Places;
+use crate::gate::PathResolver;
 use crate::gate::places::tests::places;
 use crate::gate::rule::Place;
 use crate::gate::subject::subject_of;
@@ -25,13 +25,13 @@ struct Written {
     authorization: AuthorizationConfig,
 }
 
-fn compile(text: &str, places: &Places) -> Result<Option<PolicyEnforcer>, Vec<PolicyError>> {
+fn compile(text: &str, places: &PathResolver) -> Result<Option<PolicyEnforcer>, Vec<PolicyError>> {
     let written: Written = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let origin = |key: &str| RuleOrigin {
         key: key.to_owned(),
         place: Place::Line(Path::new("c.toml").into(), 7),
     };
-    let around = Surroundings {
+    let around = PolicyEnv {
         origin: &origin,
         places,
         is_set: &|name| name == "CI",
@@ -49,7 +49,7 @@ fn closed(rules: &str) -> String {
     format!("[policy]\nenabled = true\n{rules}")
 }
 
-fn table() -> Places {
+fn table() -> PathResolver {
     places(&[
         "/w/p/src/a.rs",
         "/w/p/src/deep/b.rs",
@@ -63,14 +63,19 @@ fn table() -> Places {
 }
 
 #[track_caller]
-fn decided(policy: &PolicyEnforcer, places: &Places, tool: &'static str, params: &Value) -> String {
+fn decided(
+    policy: &PolicyEnforcer,
+    places: &PathResolver,
+    tool: &'static str,
+    params: &Value,
+) -> String {
     at(policy, places, tool, params, TrustLevel::Trusted)
 }
 
 #[track_caller]
 fn at(
     policy: &PolicyEnforcer,
-    places: &Places,
+    places: &PathResolver,
     tool: &'static str,
     params: &Value,
     trust: TrustLevel,
@@ -628,7 +633,7 @@ fn patterns_of_the_shell_stand_for_files() {
         fs::write(file, "x").expect("a file");
     }
     symlink("../outside", base.join("p/link")).expect("a link");
-    let places = Places::new(&base.join("p"), Some(base.join("h")), &[]);
+    let places = PathResolver::new(&base.join("p"), Some(base.join("h")), &[]);
     let rules = "[[policy.rules]]\neffect = 'deny'\ntools = 'bash'\npaths = ['secret/*', '**/*.key', '.env']\n";
     let policy = compile(&open(rules), &places).expect("rules").expect("one");
     for (text, expect) in [

@@ -8,12 +8,12 @@ use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::path_pattern::escape;
 use crate::gate::pattern::Pattern;
 use crate::gate::places::tests::Table;
-use crate::gate::{PatternError, PatternKind, Places};
+use crate::gate::{PathResolver, PatternError, PatternKind};
 
 /// `/w/p` is the working directory; the home has a name that must be escaped.
-fn here(home: Option<&str>) -> Places {
+fn here(home: Option<&str>) -> PathResolver {
     let table = Table::of(&["/w/p/", "/h[1]/", "/private/tmp/", "/tmp -> /private/tmp"]);
-    Places::on(
+    PathResolver::on(
         Box::new(table),
         Path::new("/w/p"),
         home.map(PathBuf::from),

@@ -9,14 +9,14 @@ use crate::gate::places::tests::places;
 use crate::gate::rule::Place;
 use crate::gate::tests::tools::def;
 use crate::gate::{
-    Action, Circumstances, Decision, Effect, PatternKind, PermissionRule, Places, Rule, RuleOrigin,
-    RuleSet, ToolRules, decide, subject_of,
+    Action, Decision, Effect, PathResolver, PatternKind, PermissionContext, PermissionRule, Rule,
+    RuleOrigin, RuleSet, ToolRules, decide, subject_of,
 };
 use crate::mode::Mode;
 use crate::trust::TrustLevel;
 
 /// Rules as `tool action pattern`, one a line.
-fn rules(text: &str, places: &Places) -> RuleSet {
+fn rules(text: &str, places: &PathResolver) -> RuleSet {
     let mut tools: BTreeMap<String, ToolRules> = BTreeMap::new();
     for (line, text) in text.lines().enumerate() {
         let mut words = text.trim_start().splitn(3, ' ');
@@ -63,9 +63,9 @@ fn effect(decision: &Decision<'_>) -> &'static str {
 
 #[track_caller]
 fn judge(
-    places: &Places,
+    places: &PathResolver,
     written: &str,
-    given: Circumstances,
+    given: PermissionContext,
     tool: &'static str,
     params: Value,
     expect: &str,
@@ -90,7 +90,7 @@ fn bash(rules: &str, commands: &[(&str, &str)]) {
         judge(
             &places,
             rules,
-            Circumstances::default(),
+            PermissionContext::default(),
             "bash",
             params,
             expect,
@@ -290,9 +290,9 @@ fn redirections_are_writes() {
             "/etc/passwd",
             "/w/p/secrets/",
         ]);
-        let given = Circumstances {
+        let given = PermissionContext {
             mode,
-            ..Circumstances::default()
+            ..PermissionContext::default()
         };
         let rules = format!("bash allow echo *\nbash allow cd *\n{rules}");
         judge(
@@ -424,7 +424,7 @@ fn files(rules: &str, calls: &[(&'static str, Value, &str)]) {
             "/w/p/src/new -> ../secrets/new",
             "/etc/passwd",
         ]);
-        let given = Circumstances::default();
+        let given = PermissionContext::default();
         judge(&places, rules, given, tool, params.clone(), expect);
     }
 }
@@ -573,9 +573,9 @@ fn urls_and_arguments() {
 fn modes_and_rules() {
     let (plan, ask, edit, full) = (Mode::Plan, Mode::Ask, Mode::AutoEdit, Mode::Full);
     let check = |mode, rules: &str, tool: &'static str, params: Value, expect: &str| {
-        let given = Circumstances {
+        let given = PermissionContext {
             mode,
-            ..Circumstances::default()
+            ..PermissionContext::default()
         };
         judge(&places(&[]), rules, given, tool, params, expect);
     };
@@ -635,10 +635,10 @@ fn trust() {
     ] {
         for mode in [Mode::Ask, Mode::AutoEdit, Mode::Full] {
             let rules = "read allow *\nfetch allow *\nwrite allow *\nadd_task allow *";
-            let given = Circumstances {
+            let given = PermissionContext {
                 trust,
                 mode,
-                ..Circumstances::default()
+                ..PermissionContext::default()
             };
             let params = json!({ "path": "a", "url": "https://x.org/" });
             for (tool, expect) in [
@@ -653,9 +653,9 @@ fn trust() {
             }
         }
         // What the rules ask about is asked at every level.
-        let given = Circumstances {
+        let given = PermissionContext {
             trust,
-            ..Circumstances::default()
+            ..PermissionContext::default()
         };
         judge(
             &places(&[]),
@@ -672,7 +672,7 @@ fn trust() {
 #[test]
 fn autonomous() {
     let check = |mode, trust, rules: &str, tool: &'static str, params: Value, expect: &str| {
-        let given = Circumstances {
+        let given = PermissionContext {
             mode,
             trust,
             phase: Phase::Autonomous,
@@ -763,7 +763,7 @@ fn what_would_allow_it_does() {
         let (def, mut set) = (def(tool), rules(written, &places));
         let call = ToolCall::new("c", tool, params, "s");
         let subject = subject_of(&call, &def, &places);
-        let decision = decide(&subject, &set, Circumstances::default());
+        let decision = decide(&subject, &set, PermissionContext::default());
         let offered = decision.would_allow(&subject);
         let found: Vec<(&str, &str)> = offered
             .iter()
@@ -778,7 +778,7 @@ fn what_would_allow_it_does() {
             .map(|(tool, pattern)| format!("{tool} allow {pattern}"))
             .collect();
         set = rules(&format!("{}\n{written}", lines.join("\n")), &places);
-        let again = decide(&subject, &set, Circumstances::default());
+        let again = decide(&subject, &set, PermissionContext::default());
         assert_eq!(again.effect, Effect::Allow, "{again:#?}");
     };
     let run = |command: &str| json!({ "command": command });
@@ -869,9 +869,9 @@ mod properties {
         let (def, set) = (def("bash"), rules(written, &places));
         let call = ToolCall::new("c", "bash", json!({ "command": command }), "s");
         let subject = subject_of(&call, &def, &places);
-        let given = Circumstances {
+        let given = PermissionContext {
             mode,
-            ..Circumstances::default()
+            ..PermissionContext::default()
         };
         decide(&subject, &set, given).effect
     }
@@ -919,7 +919,7 @@ mod properties {
             let call = ToolCall::new("c", "bash", json!({ "command": command }), "s");
             let subject = subject_of(&call, &def, &places);
             let none = RuleSet::default();
-            let offered = decide(&subject, &none, Circumstances::default()).would_allow(&subject);
+            let offered = decide(&subject, &none, PermissionContext::default()).would_allow(&subject);
             prop_assert_eq!(offered.len(), 1, "{}", command);
             let lines: Vec<String> =
                 offered.iter().map(|(tool, pattern)| format!("{tool} allow {pattern}")).collect();

@@ -1,7 +1,7 @@
 //! The tools that tables of calls are about.
 
 use crate::def::{Annotations, ToolDef};
-use crate::gate::{About, PathParam};
+use crate::gate::{PathParam, ToolTarget};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[allow(dead_code, reason = "its schema alone is wanted")]
@@ -9,31 +9,31 @@ struct Nothing {}
 
 /// A tool as the one with this id is, as far as gates look; any other is about its arguments.
 pub(crate) fn def(id: &'static str) -> ToolDef {
-    const WRITES: About = About::Paths(const { &[PathParam::write("path")] });
+    const WRITES: ToolTarget = ToolTarget::Paths(const { &[PathParam::write("path")] });
     let (nature, about) = match id {
         "bash" => (
             Annotations::ANYTHING,
-            About::Command {
+            ToolTarget::Command {
                 command: "command",
                 cwd: "cwd",
             },
         ),
         "read" => (
             Annotations::READ,
-            About::Paths(const { &[PathParam::read("path")] }),
+            ToolTarget::Paths(const { &[PathParam::read("path")] }),
         ),
         "grep" => (
             Annotations::READ,
-            About::Paths(const { &[PathParam::read("path").or(".").with_contents()] }),
+            ToolTarget::Paths(const { &[PathParam::read("path").or(".").with_contents()] }),
         ),
         "write" | "edit" => (Annotations::MUTATE, WRITES),
         "delete_path" => (
             Annotations::MUTATE,
-            About::Paths(const { &[PathParam::write("path").itself().with_contents()] }),
+            ToolTarget::Paths(const { &[PathParam::write("path").itself().with_contents()] }),
         ),
         "move_path" => (
             Annotations::MUTATE,
-            About::Paths(
+            ToolTarget::Paths(
                 const {
                     &[
                         PathParam::write("source").itself().with_contents(),
@@ -47,10 +47,10 @@ pub(crate) fn def(id: &'static str) -> ToolDef {
                 open_world: true,
                 ..Annotations::READ
             },
-            About::Url("url"),
+            ToolTarget::Url("url"),
         ),
-        "add_task" => (Annotations::SESSION_STATE, About::Arguments),
-        _ => (Annotations::ANYTHING, About::Arguments),
+        "add_task" => (Annotations::SESSION_STATE, ToolTarget::Arguments),
+        _ => (Annotations::ANYTHING, ToolTarget::Arguments),
     };
     ToolDef::new::<Nothing>(id, "", nature).about(about)
 }

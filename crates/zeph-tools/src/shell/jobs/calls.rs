@@ -15,7 +15,7 @@ use crate::overflow::{Overflow, OverflowConfig};
 use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
-use crate::shell::reduced::{Reduced, budget};
+use crate::shell::reduced::{ModelOutput, budget};
 use crate::shell::runner::{CommandSpec, Ended, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
@@ -188,7 +188,7 @@ fn sanitize(seen: &mut Snapshot, config: &OverflowConfig) -> Option<Overflow> {
     }
     let mut run = FilterPipeline::off().start("", budget(config));
     run.push(&merged.text);
-    let reduced = Reduced::new(merged.clone(), run.finish(None), config);
+    let reduced = ModelOutput::new(merged.clone(), run.finish(None), config);
     merged.text = reduced.text;
     reduced.overflow
 }

@@ -12,10 +12,10 @@ use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
-use crate::shell::runner::{BackgroundProcess, Cause, Ended, RunError, RunningCommand};
+use crate::shell::runner::{BackgroundProcess, EndReason, Ended, RunError, RunningCommand};
 
 use super::report;
-use super::unread::Unread;
+use super::unread::PendingOutput;
 
 /// How a job came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(in crate::shell) struct Job {
 
 struct Inner {
     state: State,
-    unread: Unread,
+    unread: PendingOutput,
     stop: Option<Stop>,
     looks: u32,
     looked: Option<Instant>,
@@ -131,7 +131,7 @@ impl Job {
             cancel: CancellationToken::new(),
             inner: Mutex::new(Inner {
                 state: State::Running,
-                unread: Unread::new(new.overflow, new.secrets),
+                unread: PendingOutput::new(new.overflow, new.secrets),
                 stop: None,
                 looks: 0,
                 looked: None,
@@ -230,8 +230,8 @@ impl Job {
         inner.unread.finish();
         let stop = inner.stop;
         let ended = result.map_err(|error| error.to_string()).map(|mut ended| {
-            if ended.cause == Cause::Cancelled && stop == Some(Stop::TimedOut) {
-                ended.cause = Cause::TimedOut;
+            if ended.cause == EndReason::Cancelled && stop == Some(Stop::TimedOut) {
+                ended.cause = EndReason::TimedOut;
             }
             ended.background.clear();
             ended
@@ -295,7 +295,7 @@ impl Job {
         let mut output = |stream, bytes: &[u8]| self.record(stream, bytes);
         let clean = running.wait_for_rest(&self.cancel, &mut output).await?;
         let cause = if self.cancel.is_cancelled() {
-            Cause::Cancelled
+            EndReason::Cancelled
         } else {
             ended.cause
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::shell::bash::exit_note;
-use crate::shell::runner::{BackgroundProcess, Cause, Exit};
+use crate::shell::runner::{BackgroundProcess, EndReason, Exit};
 
 use super::job::{End, Job, Origin, Snapshot, State, Stop};
 
@@ -91,10 +91,10 @@ fn ending(end: &End) -> String {
     let after = length(end.after);
     match (&end.ended, end.stop) {
         (Err(why), _) => format!("is lost after {after}: {why}"),
-        (Ok(ended), Some(Stop::Killed)) if ended.cause == Cause::Cancelled => {
+        (Ok(ended), Some(Stop::Killed)) if ended.cause == EndReason::Cancelled => {
             format!("was ended by job_kill after {after}")
         }
-        (Ok(ended), _) if ended.cause == Cause::TimedOut => {
+        (Ok(ended), _) if ended.cause == EndReason::TimedOut => {
             format!("ran out of time and was ended after {after}")
         }
         (Ok(_), _) => format!("ended after {after}"),
@@ -162,7 +162,7 @@ pub(super) fn form(job: &Job) -> Value {
         }) => "killed",
         State::Ended(End {
             ended: Ok(ended), ..
-        }) if ended.cause == Cause::TimedOut => "timed_out",
+        }) if ended.cause == EndReason::TimedOut => "timed_out",
         State::Ended(_) => "exited",
     };
     json!({

@@ -10,14 +10,14 @@ use crate::shell::capture::{Capture, Captured};
 
 /// Output that nobody has read yet.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct PendingOutput {
     config: OverflowConfig,
     secrets: Arc<SecurityPatterns>,
     capture: Capture,
     empty: bool,
 }
 
-impl Unread {
+impl PendingOutput {
     /// Nothing yet.
     pub(super) fn new(config: OverflowConfig, secrets: Arc<SecurityPatterns>) -> Self {
         Self {
@@ -60,7 +60,7 @@ mod tests {
     /// Proves SH-40.
     #[test]
     fn each_part_is_handed_over_once_and_characters_stay_whole() {
-        let mut unread = Unread::new(OverflowConfig::default(), Arc::default());
+        let mut unread = PendingOutput::new(OverflowConfig::default(), Arc::default());
         assert!(unread.is_empty());
         unread.push(OutputStream::Stdout, b"z\xC3");
         unread.push(OutputStream::Stderr, b"warn\n");
@@ -86,7 +86,7 @@ mod tests {
             max_overflow_bytes: 1_000_000,
             ..OverflowConfig::default()
         };
-        let mut unread = Unread::new(config, Arc::default());
+        let mut unread = PendingOutput::new(config, Arc::default());
         let piece = "0123456\n".repeat(1024);
         for _ in 0..1000 {
             unread.push(OutputStream::Stdout, piece.as_bytes());

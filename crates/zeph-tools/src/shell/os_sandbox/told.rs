@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::plan::Plan;
 use super::refusal;
-use crate::shell::reads::Reads;
-use crate::shell::runner::{Cause, Ended};
+use crate::shell::reads::ReadGuard;
+use crate::shell::runner::{EndReason, Ended};
 
 /// The sandbox of a session's commands, and whether the user knows what of it is lacking.
 #[derive(Debug, Default)]
-pub(in crate::shell) struct Told {
+pub(in crate::shell) struct SandboxNotices {
     /// `None`: there is no sandbox.
     plan: Option<Plan>,
-    reads: Arc<Reads>,
+    reads: Arc<ReadGuard>,
     warned: AtomicBool,
 }
 
-impl Told {
-    pub(in crate::shell) fn new(plan: Option<Plan>, reads: Arc<Reads>) -> Self {
+impl SandboxNotices {
+    pub(in crate::shell) fn new(plan: Option<Plan>, reads: Arc<ReadGuard>) -> Self {
         Self {
             plan,
             reads,
@@ -50,7 +50,7 @@ impl Told {
     ) -> Option<String> {
         let plan = self.plan.as_ref()?;
         let code = ended.exit.code;
-        if ended.cause != Cause::Finished {
+        if ended.cause != EndReason::Finished {
             return None;
         }
         let denied = |path: &Path| self.reads.denied(path);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::shell::runner::Exit;
 
-    fn ended(unconfined: Option<&str>, cause: Cause) -> Ended {
+    fn ended(unconfined: Option<&str>, cause: EndReason) -> Ended {
         Ended {
             exit: Exit {
                 code: 1,
@@ -89,9 +89,9 @@ mod tests {
     /// Proves SH-20.
     #[test]
     fn the_user_is_warned_once() {
-        let told = Told::new(None, Arc::default());
-        assert_eq!(told.warning(&ended(None, Cause::Finished)), None);
-        let lacking = ended(Some("it lacks much"), Cause::Finished);
+        let told = SandboxNotices::new(None, Arc::default());
+        assert_eq!(told.warning(&ended(None, EndReason::Finished)), None);
+        let lacking = ended(Some("it lacks much"), EndReason::Finished);
         let warning = told.warning(&lacking).unwrap();
         assert!(warning.contains("it lacks much"), "{warning}");
         assert_eq!(told.warning(&lacking), None);
@@ -111,13 +111,13 @@ mod tests {
             shared: Vec::new(),
         };
         let check = |plan: Option<&Plan>, unconfined, cause, expect| {
-            let told = Told::new(plan.cloned(), Arc::default());
+            let told = SandboxNotices::new(plan.cloned(), Arc::default());
             let refusal = told.refusal(&ended(unconfined, cause), Path::new("/"), &line, &line);
             assert_eq!(refusal.is_some(), expect, "{refusal:?}");
         };
-        check(Some(&plan), None, Cause::Finished, true);
-        check(Some(&plan), Some("all"), Cause::Finished, false);
-        check(Some(&plan), None, Cause::TimedOut, false);
-        check(None, None, Cause::Finished, false);
+        check(Some(&plan), None, EndReason::Finished, true);
+        check(Some(&plan), Some("all"), EndReason::Finished, false);
+        check(Some(&plan), None, EndReason::TimedOut, false);
+        check(None, None, EndReason::Finished, false);
     }
 }

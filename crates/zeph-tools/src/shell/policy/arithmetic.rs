@@ -2,7 +2,7 @@
 
 use super::evaluated::is_environment;
 use super::parse::plain;
-use super::tree::{Assignment, Construct, Kind, List, Pipeline, Substitution, Then};
+use super::tree::{Assignment, Connector, Construct, Kind, List, Pipeline, Substitution};
 
 /// The variables that the calculation `text` sets.
 pub(super) fn assigned(text: &str) -> Vec<String> {
@@ -65,7 +65,7 @@ pub(super) fn substitution(text: &str) -> Option<Substitution> {
         body: List {
             pipelines: vec![Pipeline {
                 commands: vec![command],
-                then: Then::Next,
+                then: Connector::Next,
             }],
             ..List::default()
         },

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::decide::{Decider, Start, Verdict};
+use super::decide::{Decider, Verdict, WorkingDirState};
 use super::reading::Parsed;
 use super::tree::Construct;
 use super::word::Word;
@@ -122,12 +122,16 @@ impl ShellPolicy {
 
     /// Decides about a command that starts at `start`.
     #[must_use]
-    pub fn decide(&self, command: &str, start: &Start) -> Verdict {
+    pub fn decide(&self, command: &str, start: &WorkingDirState) -> Verdict {
         self.decide_parsed(&Parsed::of(command), start)
     }
 
     /// The same about one that was parsed.
-    pub(in crate::shell) fn decide_parsed(&self, command: &Parsed, start: &Start) -> Verdict {
+    pub(in crate::shell) fn decide_parsed(
+        &self,
+        command: &Parsed,
+        start: &WorkingDirState,
+    ) -> Verdict {
         match command.tree() {
             Ok(list) => Decider::new(self, start).decide(list),
             Err(error) => Verdict::Block {
@@ -137,14 +141,14 @@ impl ShellPolicy {
     }
 
     /// The decision about a text that `sh` runs.
-    pub(in crate::shell) fn decide_for_sh(&self, text: &str, start: &Start) -> Verdict {
+    pub(in crate::shell) fn decide_for_sh(&self, text: &str, start: &WorkingDirState) -> Verdict {
         Decider::new(self, start).decide_for_sh(text)
     }
 
     /// What in a command is blocked, wherever it starts.
     #[must_use]
     pub fn find_blocked_command(&self, command: &str) -> Option<String> {
-        match self.decide(command, &Start::default()) {
+        match self.decide(command, &WorkingDirState::default()) {
             Verdict::Block { what } => Some(what),
             Verdict::Allow | Verdict::Ask { .. } => None,
         }

@@ -5,7 +5,7 @@ use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::{is_environment, is_telling};
 use super::parse::{is_name, plain};
 use super::quote::{Mode, RawWord};
-use super::tree::{Assignment, Command, Kind, List, Pipeline, Shape, Then};
+use super::tree::{Assignment, Command, Connector, Kind, List, Pipeline, Shape};
 use super::word::{expand, single};
 
 /// Those that begin a compound command.
@@ -19,7 +19,7 @@ fn looped(name: String) -> Option<List> {
                 assignments: vec![Assignment::unknown(name)],
                 words: Vec::new(),
             })],
-            then: Then::Next,
+            then: Connector::Next,
         }],
         ..List::default()
     })
@@ -45,7 +45,7 @@ impl Cursor<'_> {
         let command = self.command()?;
         let pipeline = Pipeline {
             commands: vec![command],
-            then: Then::Background,
+            then: Connector::Background,
         };
         Ok(plain(Kind::Subshell(List {
             pipelines: vec![pipeline],

@@ -8,10 +8,10 @@ use super::blocklist::{Fit, ShellPolicy, name_of};
 use super::effects::Effects;
 use super::evaluated::{Signs, decides_what_runs};
 use super::flow::{calls_of, list_downloads, runs_download};
-use super::named::{Named, Role};
+use super::named::{NamedWord, Role};
 use super::places::Places;
 use super::targets::changes_directory;
-use super::tree::{Assignment, Command, Construct, Kind, List, Pipeline, Then};
+use super::tree::{Assignment, Command, Connector, Construct, Kind, List, Pipeline};
 use super::values::Values;
 use super::visit::{Part, Visit};
 use super::word::Word;
@@ -38,7 +38,7 @@ pub enum Verdict {
 
 /// Where a command starts, and what must not be destroyed from there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct WorkingDirState {
     /// The working directory; absolute.
     pub cwd: PathBuf,
     /// The user's home.
@@ -60,7 +60,7 @@ pub(super) enum Input {
 
 /// What surrounds a simple command.
 #[derive(Debug, Clone)]
-pub(super) struct Around {
+pub(super) struct CommandContext {
     pub(super) input: Input,
     /// Whether a download is substituted into one of its words.
     pub(super) downloads: bool,
@@ -71,7 +71,7 @@ pub(super) struct Around {
 }
 
 /// The surroundings of a whole command.
-const TOP: Around = Around {
+const TOP: CommandContext = CommandContext {
     input: Input::Closed,
     downloads: false,
     scripts: 0,
@@ -99,7 +99,7 @@ pub(super) struct Decider<'p> {
     /// Names that are being replaced.
     pub(super) renaming: Vec<String>,
     /// What is named, where that is asked for.
-    pub(super) named: Option<Vec<Named>>,
+    pub(super) named: Option<Vec<NamedWord>>,
     /// Sees every part as it is judged.
     pub(super) visit: Option<Visit<'p>>,
     /// What is assigned in front of the next simple command, for whoever sees it.
@@ -113,7 +113,7 @@ pub(super) struct Decider<'p> {
 }
 
 impl<'p> Decider<'p> {
-    pub(super) fn new(policy: &'p ShellPolicy, start: &Start) -> Self {
+    pub(super) fn new(policy: &'p ShellPolicy, start: &WorkingDirState) -> Self {
         Self {
             policy,
             visit: None,
@@ -177,24 +177,24 @@ impl<'p> Decider<'p> {
         }
     }
 
-    pub(super) fn list(&mut self, list: &List, around: &Around) {
-        let mut before = Then::Next;
+    pub(super) fn list(&mut self, list: &List, around: &CommandContext) {
+        let mut before = Connector::Next;
         // The values where the pipelines before are skipped.
         let mut skipped: Option<Values> = None;
         for pipeline in &list.pipelines {
             if matches!(self.verdict, Verdict::Block { .. }) {
                 return;
             }
-            if before != Then::And {
+            if before != Connector::And {
                 self.places.forget_success();
                 self.places.values.join_all(skipped.take());
             }
-            if matches!(before, Then::And | Then::Or) {
+            if matches!(before, Connector::And | Connector::Or) {
                 let mut values = self.places.values.clone();
                 values.join_all(skipped.take());
                 skipped = Some(values);
             }
-            let alone = pipeline.commands.len() == 1 && pipeline.then != Then::Background;
+            let alone = pipeline.commands.len() == 1 && pipeline.then != Connector::Background;
             let places = (!alone).then(|| self.places.clone());
             self.pipeline(pipeline, around);
             if let Some(places) = places {
@@ -206,13 +206,13 @@ impl<'p> Decider<'p> {
         self.places.values.join_all(skipped);
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, around: &Around) {
+    fn pipeline(&mut self, pipeline: &Pipeline, around: &CommandContext) {
         let mut input = around.input.clone();
         // Each begins where the pipeline does: what one of them changes, its neighbours do not see.
         let places = self.places.clone();
         for command in &pipeline.commands {
             self.places.clone_from(&places);
-            let inside = Around {
+            let inside = CommandContext {
                 input: input.clone(),
                 ..around.clone()
             };
@@ -222,7 +222,7 @@ impl<'p> Decider<'p> {
         }
     }
 
-    pub(super) fn command(&mut self, command: &Command, around: &Around) {
+    pub(super) fn command(&mut self, command: &Command, around: &CommandContext) {
         let mut around = around.clone();
         around.downloads |= command
             .substitutions
@@ -242,7 +242,7 @@ impl<'p> Decider<'p> {
                 self.list(&substitution.body, &around);
                 continue;
             }
-            let inside = Around {
+            let inside = CommandContext {
                 downloads: false,
                 ..around.clone()
             };
@@ -279,7 +279,7 @@ impl<'p> Decider<'p> {
                     .or_default()
                     .extend(calls);
                 // It may be given anything.
-                let inside = Around {
+                let inside = CommandContext {
                     input: Input::Data { download: false },
                     ..around.clone()
                 };
@@ -315,7 +315,7 @@ impl<'p> Decider<'p> {
     }
 
     /// Judges one simple command by its words.
-    pub(super) fn simple(&mut self, words: &[Word], around: &Around) {
+    pub(super) fn simple(&mut self, words: &[Word], around: &CommandContext) {
         if let Some(visit) = &mut self.visit {
             let front = std::mem::take(&mut self.front);
             let (assignments, depth) = (front.as_slice(), self.depth);
@@ -372,7 +372,7 @@ impl<'p> Decider<'p> {
     }
 
     /// `eval`, `exec`, `source`, `.`, `cd`.
-    fn builtins(&mut self, name: &str, words: &[Word], around: &Around) {
+    fn builtins(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         match name {
             "eval" => {
                 if !self.policy.admits(Construct::Eval) {
@@ -399,7 +399,7 @@ impl<'p> Decider<'p> {
     }
 
     /// Words that are joined with blanks and given to a shell.
-    pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &Around) {
+    pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &CommandContext) {
         if around.downloads && words.iter().any(|word| word.known().is_none()) {
             self.block("a download that reaches a shell");
             return;

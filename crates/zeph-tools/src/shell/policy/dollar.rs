@@ -7,7 +7,7 @@ use super::cursor::{Cursor, SyntaxError};
 use super::evaluated::is_telling;
 use super::parameter::{Form, form};
 use super::parse::is_name;
-use super::quote::{RawWord, Until, quoted};
+use super::quote::{RawWord, Terminator, quoted};
 use super::reading::parse_nested;
 use super::tree::{Construct, Substitution};
 use super::word::{Atom, Variable};
@@ -112,7 +112,7 @@ impl Cursor<'_> {
         self.out.put("${");
         let start = self.out.len();
         let mut inner = RawWord::default();
-        self.quoted_text(Until::Brace { quoted: in_quotes }, &mut inner)?;
+        self.quoted_text(Terminator::Brace { quoted: in_quotes }, &mut inner)?;
         self.leave();
         self.note(&inner.atoms);
         word.substitutions.append(&mut inner.substitutions);
@@ -261,7 +261,7 @@ impl Cursor<'_> {
                 b'"' => {
                     self.at += 1;
                     self.out.put("\"");
-                    self.quoted_text(Until::Quote, &mut inner)?;
+                    self.quoted_text(Terminator::Quote, &mut inner)?;
                 }
                 b'$' => self.dollar(true, "$", &mut inner)?,
                 b'`' => self.backticks(true, &mut inner)?,

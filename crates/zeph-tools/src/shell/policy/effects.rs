@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::setters::{assigned_names, is_setter};
-use super::tree::{Command, Construct, Kind, List, Shape, Then};
+use super::tree::{Command, Connector, Construct, Kind, List, Shape};
 use super::word::Word;
 
 /// The effects of commands on the shell that runs them.
@@ -28,7 +28,7 @@ impl Effects {
     fn list(&mut self, list: &List) {
         for pipeline in &list.pipelines {
             // The others run in shells of their own.
-            if pipeline.then != Then::Background
+            if pipeline.then != Connector::Background
                 && let [command] = pipeline.commands.as_slice()
             {
                 self.command(command);

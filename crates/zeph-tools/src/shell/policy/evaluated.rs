@@ -1,7 +1,7 @@
 //! What bash evaluates a second time, so that quoted text becomes a command after all: variables
 //! that name programs or hold scripts, subscripts in calculations, builtins that call back.
 
-use super::decide::{Around, Decider};
+use super::decide::{CommandContext, Decider};
 use super::setters::is_setter;
 use super::word::{Atom, Word};
 
@@ -176,7 +176,7 @@ fn is_code(prompt: &str) -> bool {
 
 impl Decider<'_> {
     /// A variable is given a value.
-    pub(super) fn assigned(&mut self, name: &str, value: &Word, around: &Around) {
+    pub(super) fn assigned(&mut self, name: &str, value: &Word, around: &CommandContext) {
         match (name, value.known()) {
             ("BASH_ENV" | "ENV", _) => {
                 self.ask(format!("`{name}` names a script that shells run first"));
@@ -202,7 +202,7 @@ impl Decider<'_> {
     }
 
     /// Builtins that set variables, call back, or run what is no command word.
-    pub(super) fn evaluates(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn evaluates(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let arguments = &words[1..];
         if is_setter(name) {
             self.signs.calculates = true;
@@ -258,7 +258,7 @@ impl Decider<'_> {
     }
 
     /// Options whose value is a command or a path: `hash -p`, `mapfile -C`, `compgen -C`.
-    fn calls_back(&mut self, by: &str, arguments: &[Word], around: &Around) {
+    fn calls_back(&mut self, by: &str, arguments: &[Word], around: &CommandContext) {
         let letter = match by {
             "hash" => 'p',
             "enable" => 'f',

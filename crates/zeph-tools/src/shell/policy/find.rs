@@ -3,7 +3,7 @@
 //! `find DIRECTORY -delete` is judged like `rm -r DIRECTORY` if the predicates before the action match
 //! every file. Predicates are combined as `find` combines them, with four levels of selectivity.
 
-use super::decide::{Around, Decider, Verdict};
+use super::decide::{CommandContext, Decider, Verdict};
 use super::word::Word;
 
 /// The share of the files that an expression matches.
@@ -322,7 +322,7 @@ fn is_wide_number(text: &str) -> bool {
 
 impl Decider<'_> {
     /// Judges the actions of `find`.
-    pub(super) fn find(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn find(&mut self, arguments: &[Word], around: &CommandContext) {
         let reader = Reader {
             words: arguments,
             at: 0,
@@ -349,7 +349,7 @@ impl Decider<'_> {
     }
 
     /// A command that `find` runs for a share of the files below `paths`.
-    fn found(&mut self, words: &[Word], paths: &[Word], share: Share, around: &Around) {
+    fn found(&mut self, words: &[Word], paths: &[Word], share: Share, around: &CommandContext) {
         let command = words.first().and_then(Word::known);
         if command.is_some_and(|text| text.contains("{}")) {
             self.ask("a file that was found is run as a command");
@@ -387,7 +387,7 @@ impl Decider<'_> {
     }
 
     /// Judges the commands that `fd` runs.
-    pub(super) fn fd(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn fd(&mut self, arguments: &[Word], around: &CommandContext) {
         let mut at = 0;
         let mut hole = false;
         while let Some(word) = arguments.get(at) {

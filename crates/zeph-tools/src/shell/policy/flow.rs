@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::decide::{Decider, Verdict};
 use super::shells::is_download;
-use super::tree::{Command, Kind, List, Then};
+use super::tree::{Command, Connector, Kind, List};
 use super::word::Word;
 
 impl Decider<'_> {
@@ -52,7 +52,8 @@ pub(super) fn calls_of(command: &Command, forked: bool, calls: &mut BTreeSet<(St
 
 fn calls_of_list(list: &List, forked: bool, calls: &mut BTreeSet<(String, bool)>) {
     for pipeline in &list.pipelines {
-        let forked = forked || pipeline.commands.len() > 1 || pipeline.then == Then::Background;
+        let forked =
+            forked || pipeline.commands.len() > 1 || pipeline.then == Connector::Background;
         for command in &pipeline.commands {
             calls_of(command, forked, calls);
         }

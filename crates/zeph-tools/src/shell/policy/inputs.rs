@@ -1,6 +1,6 @@
 //! Redirections: files that are written or read, and the input that a command gets.
 
-use super::decide::{Around, Decider, Input};
+use super::decide::{CommandContext, Decider, Input};
 use super::named::Role;
 use super::targets::is_block_device;
 use super::tree::{Construct, Redirect};
@@ -9,7 +9,7 @@ use super::word::Word;
 
 impl Decider<'_> {
     /// A redirection, and the input that it gives.
-    pub(super) fn redirect(&mut self, redirect: &Redirect, around: &mut Around) {
+    pub(super) fn redirect(&mut self, redirect: &Redirect, around: &mut CommandContext) {
         match redirect {
             Redirect::Output { target, .. } => {
                 self.redirections += 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::alternatives::{has_alternative, possible};
 use super::blocklist::ShellPolicy;
-use super::decide::{Around, Decider, Input, Start};
+use super::decide::{CommandContext, Decider, Input, WorkingDirState};
 use super::programs::takes_programs;
 use super::reading::Parsed;
 use super::word::Word;
@@ -25,7 +25,7 @@ pub(crate) enum Role {
 
 /// A word that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedWord {
     pub(in crate::shell) word: Word,
     pub(in crate::shell) role: Role,
     /// The directories from which it may count; `None` is any. Words that count from the same share them.
@@ -34,7 +34,7 @@ pub(crate) struct Named {
 
 impl ShellPolicy {
     /// What a command that starts at `start` names. A command that cannot be read names nothing.
-    pub(in crate::shell) fn named(&self, command: &str, start: &Start) -> Vec<Named> {
+    pub(in crate::shell) fn named(&self, command: &str, start: &WorkingDirState) -> Vec<NamedWord> {
         let parsed = Parsed::of(command);
         let Ok(list) = parsed.tree() else {
             return Vec::new();
@@ -68,7 +68,7 @@ impl Decider<'_> {
             Some(places) => places,
             None => now.iter().cloned().chain(anywhere).collect(),
         };
-        named.extend(words.iter().chain(possible).map(|word| Named {
+        named.extend(words.iter().chain(possible).map(|word| NamedWord {
             word: word.clone(),
             role,
             places: Arc::clone(&places),
@@ -86,7 +86,7 @@ impl Decider<'_> {
     }
 
     /// The words of the simple command `name`, and the text that it reads.
-    pub(super) fn name_all(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn name_all(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         if self.named.is_none() {
             return;
         }

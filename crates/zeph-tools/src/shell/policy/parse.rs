@@ -6,7 +6,7 @@ use super::compound::COMPOUND;
 use super::cursor::{Cursor, SyntaxError, ends_word};
 use super::dialect::MODIFIERS;
 use super::quote::{Mode, RawWord};
-use super::tree::{Assignment, Command, Kind, List, Pipeline, Then};
+use super::tree::{Assignment, Command, Connector, Kind, List, Pipeline};
 use super::word::{Atom, Word, expand, single};
 
 /// Words with a meaning of their own where a command begins.
@@ -49,22 +49,22 @@ impl Cursor<'_> {
             let commands = self.pipeline()?;
             self.skip_blanks();
             let then = match self.peek() {
-                Some(b'\n') => Then::Next,
+                Some(b'\n') => Connector::Next,
                 // `;;` ends a branch of `case`.
                 Some(b';') if !self.is_double_semicolon() => {
                     self.at += 1;
                     self.out.attached(";");
-                    Then::Next
+                    Connector::Next
                 }
                 Some(b'&') => {
                     self.at += 1;
                     if self.eat(b'&') {
                         self.out.operator("&&");
                         self.continued()?;
-                        Then::And
+                        Connector::And
                     } else {
                         self.out.operator("&");
-                        Then::Background
+                        Connector::Background
                     }
                 }
                 Some(b'|') => {
@@ -73,12 +73,12 @@ impl Cursor<'_> {
                     self.expect(b'|')?;
                     self.out.operator("||");
                     self.continued()?;
-                    Then::Or
+                    Connector::Or
                 }
                 _ => {
                     list.pipelines.push(Pipeline {
                         commands,
-                        then: Then::Next,
+                        then: Connector::Next,
                     });
                     return Ok(list);
                 }

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::decide::Start;
+use super::decide::WorkingDirState;
 use super::shells::is_descriptor;
 use super::values::{Possible, Values};
 use super::word::Word;
@@ -45,7 +45,7 @@ fn limit(places: &mut Vec<Option<PathBuf>>) {
 }
 
 impl Places {
-    pub(super) fn new(start: &Start) -> Self {
+    pub(super) fn new(start: &WorkingDirState) -> Self {
         let now = start.cwd.is_absolute().then(|| normal(&start.cwd));
         Self {
             home: start.home.as_deref().map(normal),

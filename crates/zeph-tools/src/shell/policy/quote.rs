@@ -57,7 +57,7 @@ impl RawWord {
 
 /// Where the text that is read ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(super) enum Terminator {
     /// At `"`.
     Quote,
     /// At the `}` of `${`; inside of double quotes or not.
@@ -200,7 +200,7 @@ impl<'t> Cursor<'t> {
         let (first, before) = (word.atoms.len(), std::mem::take(&mut word.expands));
         self.out.put("\"");
         let start = self.out.len() - 1;
-        self.quoted_text(Until::Quote, word)?;
+        self.quoted_text(Terminator::Quote, word)?;
         if !word.expands {
             let character = |atom: &Atom| match atom {
                 Atom::Char(character, _) => Some(*character),
@@ -248,21 +248,21 @@ impl<'t> Cursor<'t> {
     /// it, and whether anything is expanded.
     pub(super) fn here_text(&mut self) -> Result<RawWord, SyntaxError> {
         let mut word = RawWord::default();
-        self.quoted_text(Until::End, &mut word)?;
+        self.quoted_text(Terminator::End, &mut word)?;
         self.note(&word.atoms);
         Ok(word)
     }
 
     pub(super) fn quoted_text(
         &mut self,
-        until: Until,
+        until: Terminator,
         word: &mut RawWord,
     ) -> Result<(), SyntaxError> {
-        let quoted_here = !matches!(until, Until::Brace { quoted: false });
-        let brace = matches!(until, Until::Brace { .. });
+        let quoted_here = !matches!(until, Terminator::Brace { quoted: false });
+        let brace = matches!(until, Terminator::Brace { .. });
         while let Some(byte) = self.peek() {
             match byte {
-                b'"' if until == Until::Quote => {
+                b'"' if until == Terminator::Quote => {
                     self.at += 1;
                     self.out.put("\"");
                     return Ok(());
@@ -275,9 +275,9 @@ impl<'t> Cursor<'t> {
                 b'"' if brace => {
                     self.at += 1;
                     self.out.put("\"");
-                    self.quoted_text(Until::Quote, word)?;
+                    self.quoted_text(Terminator::Quote, word)?;
                 }
-                b'\'' if until == (Until::Brace { quoted: true }) => {
+                b'\'' if until == (Terminator::Brace { quoted: true }) => {
                     return Err(self.fail(
                         "a `'` inside of `${…}` inside of double quotes, which shells read differently",
                     ));
@@ -298,7 +298,7 @@ impl<'t> Cursor<'t> {
                     self.at += 1;
                     let special = match self.raw() {
                         Some(b'$' | b'`' | b'\\') => true,
-                        Some(b'"') => until == Until::Quote,
+                        Some(b'"') => until == Terminator::Quote,
                         _ => brace,
                     };
                     self.out.put(if special { "\\" } else { "\\\\" });
@@ -320,9 +320,9 @@ impl<'t> Cursor<'t> {
             }
         }
         match until {
-            Until::End => Ok(()),
-            Until::Quote => Err(self.fail("a `\"` that is not closed")),
-            Until::Brace { .. } => Err(self.fail("a `${` that is not closed")),
+            Terminator::End => Ok(()),
+            Terminator::Quote => Err(self.fail("a `\"` that is not closed")),
+            Terminator::Brace { .. } => Err(self.fail("a `${` that is not closed")),
         }
     }
 }

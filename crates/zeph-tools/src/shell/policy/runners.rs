@@ -1,7 +1,7 @@
 //! Commands that run others in ways of their own: `exec`, `env`, `xargs`, `parallel`, and those with options
 //! that the table does not list.
 
-use super::decide::{Around, Decider, Input, Verdict};
+use super::decide::{CommandContext, Decider, Input, Verdict};
 use super::programs;
 use super::reading::parse;
 use super::word::Word;
@@ -13,7 +13,7 @@ fn is_split_string(name: &str) -> bool {
 }
 
 impl Decider<'_> {
-    pub(super) fn exec(&mut self, words: &[Word], around: &Around) {
+    pub(super) fn exec(&mut self, words: &[Word], around: &CommandContext) {
         let wrapper = plain("exec", "cl", "a");
         let at = self.skip_options(&wrapper, &words[1..]) + 1;
         let Some(command) = words.get(at) else { return };
@@ -23,7 +23,7 @@ impl Decider<'_> {
         self.simple(&words[at..], around);
     }
 
-    pub(super) fn env(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn env(&mut self, arguments: &[Word], around: &CommandContext) {
         let wrapper = Wrapper {
             long_flags: &[
                 "ignore-environment",
@@ -98,7 +98,7 @@ impl Decider<'_> {
         self.simple(&rest[assignments..], around);
     }
 
-    pub(super) fn xargs(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn xargs(&mut self, arguments: &[Word], around: &CommandContext) {
         let wrapper = Wrapper {
             long_flags: &[
                 "null",
@@ -164,14 +164,14 @@ impl Decider<'_> {
             self.ask("the arguments from standard input may be options that run something");
         }
         // Standard input is what the arguments are made of.
-        let inside = Around {
+        let inside = CommandContext {
             input: Input::Closed,
             ..around.clone()
         };
         self.simple(&inner, &inside);
     }
 
-    pub(super) fn parallel(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn parallel(&mut self, arguments: &[Word], around: &CommandContext) {
         let end = arguments
             .iter()
             .position(|word| word.prefix().starts_with(":::"))
@@ -193,7 +193,7 @@ impl Decider<'_> {
 
     /// Any later word that would be blocked as a command asks; the first that is no option is
     /// judged as one.
-    pub(super) fn loose(&mut self, name: &str, arguments: &[Word], around: &Around) {
+    pub(super) fn loose(&mut self, name: &str, arguments: &[Word], around: &CommandContext) {
         let blocked = arguments.iter().enumerate().find(|(at, word)| {
             word.known().is_some() && self.policy.entry(&arguments[*at..]).is_some()
         });
@@ -231,7 +231,7 @@ impl Decider<'_> {
         }
     }
     /// Whether a shell that is given `text` would run a blocked command.
-    fn would_block(&mut self, text: &str, around: &Around) -> bool {
+    fn would_block(&mut self, text: &str, around: &CommandContext) -> bool {
         if parse(text).is_err() {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Assignments, loops and calls: the values of variables that commands see.
 
 use super::blocklist::name_of;
-use super::decide::{Around, Decider};
+use super::decide::{CommandContext, Decider};
 use super::effects::Effects;
 use super::named::Role;
 use super::setters::is_special;
@@ -22,7 +22,7 @@ impl Decider<'_> {
         &mut self,
         assignments: &[Assignment],
         words: &[Word],
-        around: &Around,
+        around: &CommandContext,
     ) {
         if assignments.is_empty() && words.iter().all(|word| word.parts().is_none()) {
             return self.simple(words, around);
@@ -62,7 +62,7 @@ impl Decider<'_> {
         assignment: &mut Assignment,
         given: &Possible,
         exported: bool,
-        around: &Around,
+        around: &CommandContext,
     ) {
         let values: Vec<Word> = match given.known_texts() {
             [] => vec![assignment.word.clone()],
@@ -87,7 +87,7 @@ impl Decider<'_> {
         shape: &Shape,
         lists: &[List],
         command: &Command,
-        around: &Around,
+        around: &CommandContext,
     ) {
         if *shape == Shape::Group {
             lists.iter().for_each(|list| self.list(list, around));
@@ -142,7 +142,7 @@ impl Decider<'_> {
     }
 
     /// A call of a function that the command defines.
-    pub(super) fn call(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn call(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let Some(body) = self.bodies.get(name).cloned() else {
             return;
         };
@@ -174,7 +174,7 @@ impl Decider<'_> {
     }
 
     /// A command word that the command makes an alias, or a name for another program.
-    pub(super) fn renamed(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn renamed(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         if self.renaming.iter().any(|active| active == name) {
             return;
         }
@@ -204,7 +204,7 @@ impl Decider<'_> {
     }
 
     /// `alias NAME=VALUE`: the value, and the value in front of other words.
-    pub(super) fn alias(&mut self, arguments: &[Word], around: &Around) {
+    pub(super) fn alias(&mut self, arguments: &[Word], around: &CommandContext) {
         self.later += 1;
         for word in arguments {
             let Some(at) = word.prefix().find('=') else {

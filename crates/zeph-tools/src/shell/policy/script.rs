@@ -1,6 +1,6 @@
 //! Judges texts that shells are given, in each way that the shell may read them.
 
-use super::decide::{Around, Decider};
+use super::decide::{CommandContext, Decider};
 use super::dialect::{Dialect, is_foreign};
 use super::effects::Effects;
 use super::reading::read;
@@ -15,12 +15,18 @@ const MAX_SCRIPT_BYTES: usize = 256 * 1024;
 
 impl Decider<'_> {
     /// A text that a shell is given.
-    pub(super) fn script(&mut self, by: &str, text: &str, around: &Around) {
+    pub(super) fn script(&mut self, by: &str, text: &str, around: &CommandContext) {
         self.read_script(by, text, around, true);
     }
 
     /// The same; with `asks`, a part that is not resolved requires confirmation.
-    pub(super) fn read_script(&mut self, by: &str, text: &str, around: &Around, asks: bool) {
+    pub(super) fn read_script(
+        &mut self,
+        by: &str,
+        text: &str,
+        around: &CommandContext,
+        asks: bool,
+    ) {
         self.script_bytes += text.len() + 1;
         if around.scripts >= MAX_SCRIPTS || self.script_bytes > MAX_SCRIPT_BYTES {
             self.block("shells that are nested too deeply in each other");
@@ -59,9 +65,9 @@ impl Decider<'_> {
     }
 
     /// The commands of a text that another shell runs.
-    fn text_of_shell(&mut self, by: &str, list: &List, around: &Around) {
+    fn text_of_shell(&mut self, by: &str, list: &List, around: &CommandContext) {
         self.signs = self.signs.or(list.signs);
-        let inside = Around {
+        let inside = CommandContext {
             scripts: around.scripts + 1,
             ..around.clone()
         };

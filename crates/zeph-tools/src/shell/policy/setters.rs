@@ -1,6 +1,6 @@
 //! Builtins that set variables, options and positional parameters of the shell.
 
-use super::decide::{Around, Decider};
+use super::decide::{CommandContext, Decider};
 use super::evaluated::{decides_what_runs, is_telling};
 use super::parse::is_name;
 use super::values::Possible;
@@ -90,7 +90,7 @@ pub(super) fn assigned_names(by: &str, arguments: &[Word]) -> Vec<Option<String>
 
 impl Decider<'_> {
     /// The variables that a builtin sets.
-    pub(super) fn sets(&mut self, by: &str, arguments: &[Word], around: &Around) {
+    pub(super) fn sets(&mut self, by: &str, arguments: &[Word], around: &CommandContext) {
         if by == "let" {
             return self.calculates(arguments);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::blocklist::name_of;
-use super::decide::{Around, Decider, Input};
+use super::decide::{CommandContext, Decider, Input};
 use super::places::normal;
 use super::shell_call::shell_call;
 use super::word::Word;
@@ -70,7 +70,7 @@ pub(super) enum Program<'w> {
 
 impl Decider<'_> {
     /// Judges what shells and interpreters are given as data.
-    pub(super) fn scripts(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn scripts(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let arguments = &words[1..];
         if SHELLS.contains(&name) {
             self.shell(name, arguments, around);
@@ -78,7 +78,7 @@ impl Decider<'_> {
     }
 
     /// A shell with these arguments.
-    fn shell(&mut self, name: &str, arguments: &[Word], around: &Around) {
+    fn shell(&mut self, name: &str, arguments: &[Word], around: &CommandContext) {
         let call = shell_call(arguments);
         if call.unclear || (call.long && name != "bash") {
             self.ask(format!(
@@ -99,7 +99,13 @@ impl Decider<'_> {
         self.places.values = before;
     }
 
-    fn program(&mut self, name: &str, program: &Program<'_>, is_shell: bool, around: &Around) {
+    fn program(
+        &mut self,
+        name: &str,
+        program: &Program<'_>,
+        is_shell: bool,
+        around: &CommandContext,
+    ) {
         match program {
             Program::Nothing => {}
             Program::Text(word) => match word.known() {

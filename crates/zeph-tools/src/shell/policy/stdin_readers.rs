@@ -1,6 +1,6 @@
 //! Commands that read their standard input. In a script from standard input, they read the rest of the script.
 
-use super::decide::{Around, Decider, Input};
+use super::decide::{CommandContext, Decider, Input};
 use super::programs::is_interpreter;
 use super::reading::parse;
 use super::shells::is_shell;
@@ -168,13 +168,13 @@ fn words_read_input(words: &[Word]) -> bool {
 
 impl Decider<'_> {
     /// A script that a shell reads from its input.
-    pub(super) fn input_script(&mut self, name: &str, text: &str, around: &Around) {
+    pub(super) fn input_script(&mut self, name: &str, text: &str, around: &CommandContext) {
         if parse(text).is_ok_and(|list| reads_input(&list)) {
             self.ask(format!(
                 "a command of the script that `{name}` reads may read it as well"
             ));
         }
-        let inside = Around {
+        let inside = CommandContext {
             input: Input::Data { download: false },
             ..around.clone()
         };

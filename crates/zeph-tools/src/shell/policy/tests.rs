@@ -16,8 +16,8 @@ use super::*;
 use crate::claim::of_command;
 use crate::shell::config::ShellConfig;
 
-fn start() -> Start {
-    Start {
+fn start() -> WorkingDirState {
+    WorkingDirState {
         cwd: PathBuf::from("/home/alice/project"),
         home: Some(PathBuf::from("/home/alice")),
         roots: vec![PathBuf::from("/home/alice/project")],

@@ -20,12 +20,12 @@ pub struct Pipeline {
     /// From left to right.
     pub commands: Vec<Command>,
     /// What follows it.
-    pub then: Then,
+    pub then: Connector,
 }
 
 /// What joins a pipeline with the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
+pub enum Connector {
     /// `;`, a line break, or the end.
     Next,
     /// `&`: it runs in the background.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::blocklist::ShellPolicy;
-use super::decide::{Decider, Start, Verdict};
-use super::named::Named;
+use super::decide::{Decider, Verdict, WorkingDirState};
+use super::named::NamedWord;
 use super::reading::Parsed;
 use super::tree::Assignment;
 use super::word::Word;
@@ -50,9 +50,9 @@ pub(in crate::shell) type Visit<'v> = &'v mut dyn FnMut(Part<'_>);
 /// anything but [`Verdict::Allow`] means that some parts cannot be known.
 pub(in crate::shell) fn visit(command: &str, visit: Visit<'_>) -> Verdict {
     // Which home it is makes no difference to what a command is made of.
-    let start = Start {
+    let start = WorkingDirState {
         home: Some("/home".into()),
-        ..Start::default()
+        ..WorkingDirState::default()
     };
     walk(&Parsed::of(command), &start, visit, false).0
 }
@@ -61,13 +61,18 @@ pub(in crate::shell) fn visit(command: &str, visit: Visit<'_>) -> Verdict {
 /// names nothing.
 pub(in crate::shell) fn visit_from(
     command: &Parsed,
-    start: &Start,
+    start: &WorkingDirState,
     visit: Visit<'_>,
-) -> (Verdict, Vec<Named>) {
+) -> (Verdict, Vec<NamedWord>) {
     walk(command, start, visit, true)
 }
 
-fn walk(command: &Parsed, start: &Start, visit: Visit<'_>, names: bool) -> (Verdict, Vec<Named>) {
+fn walk(
+    command: &Parsed,
+    start: &WorkingDirState,
+    visit: Visit<'_>,
+    names: bool,
+) -> (Verdict, Vec<NamedWord>) {
     match command.tree() {
         Ok(list) => {
             let policy = ShellPolicy::open();

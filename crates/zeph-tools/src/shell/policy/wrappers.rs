@@ -1,7 +1,7 @@
 //! Commands that run other commands: where the inner command begins.
 
 use super::blocklist::name_of;
-use super::decide::{Around, Decider};
+use super::decide::{CommandContext, Decider};
 use super::programs;
 use super::word::Word;
 
@@ -65,7 +65,7 @@ pub(super) fn only_looks_up(arguments: &[Word]) -> bool {
 
 impl Decider<'_> {
     /// Judges the command that `name` runs.
-    pub(super) fn wrapped(&mut self, name: &str, words: &[Word], around: &Around) {
+    pub(super) fn wrapped(&mut self, name: &str, words: &[Word], around: &CommandContext) {
         let arguments = &words[1..];
         self.unconfined(name, arguments);
         match name {

@@ -20,7 +20,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use super::HIDING_ARG;
 use super::client::GRACE;
 use super::protocol::{Frames, Reply, Request, Run, encode};
-use super::spawn::{Ends, SpawnError, exit, spawn};
+use super::spawn::{ChildStdio, SpawnError, exit, spawn};
 use super::tree::{self, Mark};
 use crate::shell::os_sandbox;
 
@@ -176,7 +176,7 @@ impl Server {
                             true => Some(pipes.pop_front().ok_or(io::ErrorKind::InvalidData)?),
                             false => None,
                         };
-                        let ends = Ends {
+                        let ends = ChildStdio {
                             stdin,
                             stdout,
                             stderr,
@@ -190,7 +190,7 @@ impl Server {
     }
 
     /// Enters a command into the table and starts its thread.
-    fn start(self: &Arc<Self>, run: Run, ends: Ends) {
+    fn start(self: &Arc<Self>, run: Run, ends: ChildStdio) {
         let id = run.id;
         {
             let mut table = self.table();
@@ -213,7 +213,7 @@ impl Server {
     }
 
     /// The work of a command's thread.
-    fn run(&self, run: Run, ends: Ends) {
+    fn run(&self, run: Run, ends: ChildStdio) {
         let id = run.id;
         let spawned = if self.table().closing {
             Err(SpawnError::System(io::ErrorKind::BrokenPipe.into()))

@@ -20,7 +20,7 @@ use crate::shell::sys;
 
 /// The ends of pipes that a command gets; without `stdin` its standard input is closed.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct ChildStdio {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
@@ -52,7 +52,7 @@ impl From<io::Error> for SpawnError {
 }
 
 /// Starts a command as the leader of a process group, in its sandbox if it has one.
-pub(super) fn spawn(mut run: Run, ends: Ends) -> Result<Leader, SpawnError> {
+pub(super) fn spawn(mut run: Run, ends: ChildStdio) -> Result<Leader, SpawnError> {
     let Some(plan) = run.confinement.take().map(Plan::from) else {
         return Ok(Leader {
             child: start(run, ends)?,
@@ -85,7 +85,7 @@ pub(super) fn spawn(mut run: Run, ends: Ends) -> Result<Leader, SpawnError> {
     })
 }
 
-fn start(run: Run, ends: Ends) -> io::Result<Child> {
+fn start(run: Run, ends: ChildStdio) -> io::Result<Child> {
     let mut argv = run.argv.into_iter().map(OsString::from);
     let program = argv.next().ok_or(io::ErrorKind::InvalidInput)?;
     #[allow(

@@ -150,7 +150,7 @@ pub(super) fn take(
     )
     .map_err(|error| SnapshotError::io("cannot open", wanted.root, error))?;
     let own = Own::find(wanted.database, base).map_err(|error| failed(base, error))?;
-    let mut taker = Taker {
+    let mut taker = SnapshotBuilder {
         wanted,
         own: &own,
         cancel,
@@ -177,7 +177,7 @@ pub(super) fn take(
     })
 }
 
-struct Taker<'a> {
+struct SnapshotBuilder<'a> {
     wanted: &'a Wanted<'a>,
     own: &'a Own,
     cancel: &'a CancellationToken,
@@ -194,7 +194,7 @@ struct Pair<'a> {
     depth: usize,
 }
 
-impl Taker<'_> {
+impl SnapshotBuilder<'_> {
     fn root(&mut self, root: &OwnedFd, to: Option<&OwnedFd>) -> Result<SavedDir, SnapshotError> {
         let stat = fstat(root)
             .map_err(|error| SnapshotError::io("cannot examine", self.wanted.root, error))?;

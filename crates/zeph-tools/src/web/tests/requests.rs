@@ -17,8 +17,8 @@ use crate::stack::{self, StackParts};
 use crate::web::address::AddressRule;
 use crate::web::config::ScrapeConfig;
 use crate::{
-    Answer as UserAnswer, AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, Mode,
-    NoEvents, Permissions, ToolCall, ToolError, ToolExecutor as _, ToolOutput,
+    AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, Mode, NoEvents, Permissions,
+    ToolCall, ToolError, ToolExecutor as _, ToolOutput, UserDecision as UserAnswer,
 };
 
 fn failure(result: Result<ToolOutput, ToolError>) -> (Category, String) {

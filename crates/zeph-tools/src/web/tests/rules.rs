@@ -10,7 +10,7 @@ use crate::context::Origin;
 use crate::gate::rule::Place;
 use crate::gate::subject::digest;
 use crate::gate::{
-    Action, PatternKind, PermissionRule, Places, Rule, RuleOrigin, RuleSet, ToolRules,
+    Action, PathResolver, PatternKind, PermissionRule, Rule, RuleOrigin, RuleSet, ToolRules,
 };
 use crate::layers::LayeredExecutor;
 use crate::stack::{self, StackParts};
@@ -25,7 +25,7 @@ fn origin(key: &str) -> RuleOrigin {
     }
 }
 
-fn rule(action: Action, pattern: String, places: &Places) -> Rule {
+fn rule(action: Action, pattern: String, places: &PathResolver) -> Rule {
     let written = PermissionRule {
         pattern,
         action,
@@ -151,7 +151,7 @@ async fn an_answer_is_about_the_host_that_was_shown() {
 #[cfg(feature = "policy-enforcer")]
 #[tokio::test]
 async fn a_redirect_is_judged_by_the_policy() {
-    use crate::gate::policy::Surroundings;
+    use crate::gate::policy::PolicyEnv;
     use crate::gate::policy::{OneOrMore, PolicyConfig, PolicyEffect, PolicyEnforcer, PolicyRule};
 
     let server = Server::start().await;
@@ -169,8 +169,8 @@ async fn a_redirect_is_judged_by_the_policy() {
             ..PolicyRule::default()
         }],
     };
-    let places = Places::new(Path::new("/"), None, &[]);
-    let around = Surroundings {
+    let places = PathResolver::new(Path::new("/"), None, &[]);
+    let around = PolicyEnv {
         origin: &origin,
         places: &places,
         is_set: &|_| false,

@@ -12,7 +12,7 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{AddedRules, Assembly, AuditLines, chosen_config, judge, unserved_servers};
+use crate::assemble::{Assembly, AuditLines, UserRules, chosen_config, judge, unserved_servers};
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
 
@@ -211,7 +211,7 @@ fn filters(loaded: &Loaded, env: &Environment) -> Check {
         let detail = "off by `[tools.filters] enabled`: all of what commands print is read";
         return check("filters", Verdict::Ok, detail);
     }
-    let added = AddedRules::load(loaded, env);
+    let added = UserRules::load(loaded, env);
     let not_used = added.not_used();
     let (user, project) = (added.user.len(), added.project.len());
     let all = added.book().rules().count();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use zeph_memory::Store;
-use zeph_tools::filter::{FilterPipeline, FilterRun, Filtered};
+use zeph_tools::filter::{FilterPipeline, FilterStream, FilteredOutput};
 use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 use zeph_tools::shell::capture::Decoder;
 
@@ -115,7 +115,7 @@ struct Reader {
     decoder: Decoder,
     redactor: StreamRedactor,
     secrets: Arc<SecurityPatterns>,
-    run: FilterRun,
+    run: FilterStream,
 }
 
 impl Reader {
@@ -136,7 +136,7 @@ impl Reader {
     }
 
     /// What is read of it, secrets left out, and what is said of them.
-    fn finish(mut self, exit_code: Option<i32>) -> (Filtered, Option<String>) {
+    fn finish(mut self, exit_code: Option<i32>) -> (FilteredOutput, Option<String>) {
         let rest = self.redactor.push(self.decoder.finish()).into_owned();
         self.run.push(&rest);
         self.run.push(&self.redactor.finish());
@@ -156,7 +156,7 @@ impl Reader {
 
 /// Prints what is read of an output, and what is not; `kept`: where all of it is.
 fn show(
-    filtered: &Filtered,
+    filtered: &FilteredOutput,
     warning: Option<&str>,
     kept: Option<&std::path::Path>,
 ) -> anyhow::Result<()> {

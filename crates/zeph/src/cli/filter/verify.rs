@@ -7,7 +7,7 @@ use zeph_tools::filter::{RuleBook, RuleReport, TestFailure, parse_rules, verify}
 
 use super::super::exit::usage;
 use super::super::{Exit, print};
-use crate::assemble::{AddedRules, read_rules_file};
+use crate::assemble::{UserRules, read_rules_file};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 use crate::terminal::sanitize::clean;
@@ -33,7 +33,7 @@ pub(super) fn run(
             (reports, warnings)
         }
         None => {
-            let mut added = AddedRules::load(loaded, env);
+            let mut added = UserRules::load(loaded, env);
             let warnings = std::mem::take(&mut added.warnings);
             for line in added.not_used().iter().filter(|_| !quiet) {
                 stderr_line(&format!("warning: {line}"));

@@ -15,7 +15,7 @@ use crate::assemble::{judge, known_sandbox};
 /// What a gate says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Says {
+pub(super) enum GateOpinion {
     /// It is switched off.
     Off,
     /// It lets the call through.
@@ -28,12 +28,12 @@ pub(super) enum Says {
 
 /// A gate, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Beside {
+pub(super) struct AuxiliaryGate {
     /// Its name.
     pub(super) gate: &'static str,
     /// What it says.
     #[serde(rename = "decision")]
-    pub(super) says: Says,
+    pub(super) says: GateOpinion,
     /// Why, or by what.
     pub(super) reason: String,
 }
@@ -47,8 +47,8 @@ pub(super) fn of(
     gates: &Gates,
     call: &ToolCall,
     subject: &CallSubject<'_>,
-) -> anyhow::Result<Vec<Beside>> {
-    let beside = |gate, (says, reason)| Beside { gate, says, reason };
+) -> anyhow::Result<Vec<AuxiliaryGate>> {
+    let beside = |gate, (says, reason)| AuxiliaryGate { gate, says, reason };
     Ok(vec![
         beside("quota", quota(gates)),
         beside("dependencies", dependencies(gates, &call.tool)),
@@ -59,17 +59,17 @@ pub(super) fn of(
     ])
 }
 
-fn off() -> (Says, String) {
-    (Says::Off, "is off".to_owned())
+fn off() -> (GateOpinion, String) {
+    (GateOpinion::Off, "is off".to_owned())
 }
 
-fn quota(gates: &Gates) -> (Says, String) {
+fn quota(gates: &Gates) -> (GateOpinion, String) {
     const KEY: &str = "`[tools] max_tool_calls_per_session`";
     match gates.loaded.config.tools.max_tool_calls_per_session {
         None => off(),
-        Some(0) => (Says::Deny, format!("{KEY} is 0: no call runs")),
+        Some(0) => (GateOpinion::Deny, format!("{KEY} is 0: no call runs")),
         Some(max) => (
-            Says::WhenCalled,
+            GateOpinion::WhenCalled,
             format!(
                 "at most {max} calls of a session run ({KEY}); how many were made shows when it is called"
             ),
@@ -77,7 +77,7 @@ fn quota(gates: &Gates) -> (Says, String) {
     }
 }
 
-fn dependencies(gates: &Gates, tool: &str) -> (Says, String) {
+fn dependencies(gates: &Gates, tool: &str) -> (GateOpinion, String) {
     let config = &gates.loaded.config.tools.dependencies;
     if !config.enabled {
         return off();
@@ -85,16 +85,16 @@ fn dependencies(gates: &Gates, tool: &str) -> (Says, String) {
     let (graph, _) = ToolDependencyGraph::new(config);
     let requires = graph.unmet(tool, &HashSet::new());
     if requires.is_empty() {
-        return (Says::Allow, format!("{tool} requires nothing"));
+        return (GateOpinion::Allow, format!("{tool} requires nothing"));
     }
     if loaded_always(gates, tool) {
-        return (Says::Allow, format!("{tool} is among `always_on`"));
+        return (GateOpinion::Allow, format!("{tool} is among `always_on`"));
     }
     let requires = requires.join(", ");
     let words = format!(
         "{tool} requires a successful call of {requires} in the session; what succeeded shows when it is called"
     );
-    (Says::WhenCalled, words)
+    (GateOpinion::WhenCalled, words)
 }
 
 fn loaded_always(gates: &Gates, tool: &str) -> bool {
@@ -102,13 +102,16 @@ fn loaded_always(gates: &Gates, tool: &str) -> bool {
     always.iter().any(|id| id == tool)
 }
 
-fn adversarial(gates: &Gates, tool: &str) -> (Says, String) {
+fn adversarial(gates: &Gates, tool: &str) -> (GateOpinion, String) {
     let config = &gates.loaded.config.tools.adversarial_policy;
     if !config.enabled {
         return off();
     }
     if config.exempt_tools.iter().any(|exempt| exempt == tool) {
-        return (Says::Allow, format!("{tool} is among `exempt_tools`"));
+        return (
+            GateOpinion::Allow,
+            format!("{tool} is among `exempt_tools`"),
+        );
     }
     let lack = match judge(&gates.loaded, &gates.env, None) {
         Ok(_) if config.policies.is_empty() => "there are no policies".to_owned(),
@@ -117,27 +120,27 @@ fn adversarial(gates: &Gates, tool: &str) -> (Says, String) {
             let judged = format!(
                 "{name} ({model}) is asked, by {count} policies; what it says shows when it is called"
             );
-            return (Says::WhenCalled, judged);
+            return (GateOpinion::WhenCalled, judged);
         }
         Err(why) => why,
     };
     match config.fail_open {
         true => (
-            Says::Allow,
+            GateOpinion::Allow,
             format!("it cannot be judged: {lack}; it runs unjudged (`fail_open`)"),
         ),
-        false => (Says::Deny, format!("it cannot be judged: {lack}")),
+        false => (GateOpinion::Deny, format!("it cannot be judged: {lack}")),
     }
 }
 
-fn anomaly(gates: &Gates) -> (Says, String) {
+fn anomaly(gates: &Gates) -> (GateOpinion, String) {
     let config = &gates.loaded.config.tools.anomaly;
     if !config.enabled {
         return off();
     }
     if !config.auto_block {
         return (
-            Says::Allow,
+            GateOpinion::Allow,
             "tells of tools that fail too often, and blocks none".to_owned(),
         );
     }
@@ -146,17 +149,17 @@ fn anomaly(gates: &Gates) -> (Says, String) {
         "blocks a tool of whose last {window} calls in the session {:.0} % failed; how many did shows when it is called",
         threshold * 100.0
     );
-    (Says::WhenCalled, words)
+    (GateOpinion::WhenCalled, words)
 }
 
-fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (Says, String) {
+fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (GateOpinion, String) {
     let config = &gates.loaded.config.tools.utility;
     if !config.enabled {
         return off();
     }
     if UtilityScorer::new(config.clone()).spares(tool, nature) {
         return (
-            Says::Allow,
+            GateOpinion::Allow,
             "it changes something, or its tool is exempt".to_owned(),
         );
     }
@@ -164,11 +167,11 @@ fn utility(gates: &Gates, tool: &str, nature: &Annotations) -> (Says, String) {
     let words = format!(
         "a call of the model is left out that scores below {threshold:.2}, which shows when it is called; a person's own runs"
     );
-    (Says::WhenCalled, words)
+    (GateOpinion::WhenCalled, words)
 }
 
 /// What the tool itself refuses. What a command may not read is said with the blocklist.
-fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(Says, String)> {
+fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(GateOpinion, String)> {
     let refused = match &subject.url {
         Some(url) => web::refusal(&gates.loaded.config.tools.scrape, &url.given)?,
         None if subject.paths.is_empty() => None,
@@ -181,9 +184,9 @@ fn executors(gates: &Gates, subject: &CallSubject<'_>) -> anyhow::Result<(Says, 
         }
     };
     Ok(match refused {
-        Some(why) => (Says::Deny, why),
+        Some(why) => (GateOpinion::Deny, why),
         None => (
-            Says::Allow,
+            GateOpinion::Allow,
             "nothing that shows before it is called".to_owned(),
         ),
     })

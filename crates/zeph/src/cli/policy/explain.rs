@@ -8,11 +8,13 @@ use zeph_tools::gate::decision::as_toml;
 use zeph_tools::gate::path_pattern::escape;
 use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect};
 use zeph_tools::gate::rule::Place;
-use zeph_tools::gate::{By, CallSubject, Effect, Followed, Judged, RuleOrigin, SubjectPath};
+use zeph_tools::gate::{
+    CachedPathResolver, CallSubject, DecidedBy, Effect, PieceDecision, RuleOrigin, SubjectPath,
+};
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
 
-use super::beside::Says;
+use super::beside::GateOpinion;
 use super::fitting;
 use super::gates::{Gates, Judgement, named};
 use crate::output::redact::redacted;
@@ -103,7 +105,7 @@ impl Explained<'_> {
     }
 
     fn path(&self, path: &SubjectPath) -> Value {
-        let forms = path.forms(&Followed::new(&self.gates.loaded.places));
+        let forms = path.forms(&CachedPathResolver::new(&self.gates.loaded.places));
         json!({
             "given": path.given,
             "role": path.role,
@@ -151,7 +153,7 @@ impl Explained<'_> {
                     "decision": named(judged.effect),
                     "by": by(judged),
                 });
-                if let By::Rule(rule) | By::Perhaps(rule) = judged.by {
+                if let DecidedBy::Rule(rule) | DecidedBy::Perhaps(rule) = judged.by {
                     let (file, line) = place_of(&rule.origin);
                     piece["rule"] = json!(rule.origin.key);
                     piece["pattern"] = json!(rule.written.pattern);
@@ -245,7 +247,7 @@ impl Explained<'_> {
         }
         for beside in &self.judgement.beside {
             let _ = match beside.says {
-                Says::Deny => writeln!(text, "{:<13}deny: {}", beside.gate, beside.reason),
+                GateOpinion::Deny => writeln!(text, "{:<13}deny: {}", beside.gate, beside.reason),
                 _ => writeln!(text, "{:<13}{}", beside.gate, beside.reason),
             };
         }
@@ -266,7 +268,7 @@ impl Explained<'_> {
     }
 
     fn path_text(&self, path: &SubjectPath) -> String {
-        let forms = path.forms(&Followed::new(&self.gates.loaded.places));
+        let forms = path.forms(&CachedPathResolver::new(&self.gates.loaded.places));
         let canonical = forms.canonical.as_ref().map_or_else(
             || "leads nowhere".to_owned(),
             |path| path.display().to_string(),
@@ -307,7 +309,7 @@ impl Explained<'_> {
                 let rules = decision.would_allow(self.subject);
                 if !rules.is_empty() {
                     let before = match decision.by {
-                        By::Rule(rule) => format!(", before the rule at {}", rule.origin),
+                        DecidedBy::Rule(rule) => format!(", before the rule at {}", rule.origin),
                         _ => String::new(),
                     };
                     ways.push(format!(
@@ -320,7 +322,7 @@ impl Explained<'_> {
             Effect::Allow => {}
         }
         let denying = self.judgement.beside.iter();
-        for beside in denying.filter(|beside| beside.says == Says::Deny) {
+        for beside in denying.filter(|beside| beside.says == GateOpinion::Deny) {
             ways.push(format!(
                 "nothing of the above alone: {}: {}",
                 beside.gate, beside.reason
@@ -330,7 +332,7 @@ impl Explained<'_> {
             ways.push("--yes, or the answer \"once\" when it is asked".to_owned());
             let nature = &self.subject.nature;
             let edits = !nature.read_only && !nature.open_world && nature.risk <= Risk::Medium;
-            if !asks && edits && matches!(decision.by, By::NoRule | By::Mode(_)) {
+            if !asks && edits && matches!(decision.by, DecidedBy::NoRule | DecidedBy::Mode(_)) {
                 ways.push("--mode auto-edit".to_owned());
             }
         }
@@ -356,7 +358,7 @@ impl Explained<'_> {
             .paths
             .iter()
             .map(|path| {
-                let forms = path.forms(&Followed::new(&self.gates.loaded.places));
+                let forms = path.forms(&CachedPathResolver::new(&self.gates.loaded.places));
                 let relative = forms.canonical_relative.clone();
                 let absolute = || Some(forms.canonical.as_ref()?.to_str()?.to_owned());
                 Some(quoted(&escape(&relative.or_else(absolute)?)))
@@ -386,28 +388,30 @@ fn place_of(origin: &RuleOrigin) -> (Option<String>, Option<usize>) {
 }
 
 /// What decided about a piece.
-fn by(judged: &Judged<'_>) -> String {
+fn by(judged: &PieceDecision<'_>) -> String {
     match judged.by {
-        By::Rule(rule) => format!(
+        DecidedBy::Rule(rule) => format!(
             "{} ({}) {} {:?}",
             rule.origin.key,
             rule.origin,
             rule.action().as_str(),
             rule.written.pattern
         ),
-        By::Perhaps(rule) => format!(
+        DecidedBy::Perhaps(rule) => format!(
             "perhaps {} ({}) {} {:?}: it cannot be known before it runs",
             rule.origin.key,
             rule.origin,
             rule.action().as_str(),
             rule.written.pattern
         ),
-        By::NoRule => "no rule of tools.permissions is about it".to_owned(),
-        By::Nature => "the nature of the tool: it looks, or changes the session alone".to_owned(),
-        By::Mode(mode) => format!("mode {}", mode.as_str()),
-        By::Trust(level) => format!("trust {}", level.as_str()),
-        By::Unknown => "it cannot all be known before it runs".to_owned(),
-        By::Autonomous => "nobody watches".to_owned(),
-        By::Remembered => "what was agreed to before".to_owned(),
+        DecidedBy::NoRule => "no rule of tools.permissions is about it".to_owned(),
+        DecidedBy::Nature => {
+            "the nature of the tool: it looks, or changes the session alone".to_owned()
+        }
+        DecidedBy::Mode(mode) => format!("mode {}", mode.as_str()),
+        DecidedBy::Trust(level) => format!("trust {}", level.as_str()),
+        DecidedBy::Unknown => "it cannot all be known before it runs".to_owned(),
+        DecidedBy::Autonomous => "nobody watches".to_owned(),
+        DecidedBy::Remembered => "what was agreed to before".to_owned(),
     }
 }

@@ -6,14 +6,16 @@ use anyhow::bail;
 use serde_json::Value;
 use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect, PolicyEnforcer};
 use zeph_tools::gate::remembered::apply;
-use zeph_tools::gate::{CallSubject, Circumstances, Decision, Effect, Grant, decide, subject_of};
+use zeph_tools::gate::{
+    CallSubject, Decision, Effect, Grant, PermissionContext, decide, subject_of,
+};
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::skill::Skills;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
-use super::beside::{self, Beside, Says};
-use zeph_core::SkillBook;
+use super::beside::{self, AuxiliaryGate, GateOpinion};
+use zeph_core::SkillCatalog;
 
 use crate::assemble::{known_tools, lasting_grants};
 use crate::config::{ConfigErrors, Environment, Loaded, compile_policy};
@@ -39,7 +41,7 @@ pub(super) struct Judgement<'g> {
     /// What was agreed to for good and lets something of it run.
     pub(super) remembered: Vec<Grant>,
     /// The gates that decide when it is called, where that is asked.
-    pub(super) beside: Vec<Beside>,
+    pub(super) beside: Vec<AuxiliaryGate>,
 }
 
 impl Gates {
@@ -54,7 +56,7 @@ impl Gates {
             env,
             registry: ToolRegistry::new(definitions),
             shell,
-            skills: SkillBook::from(skills).skills,
+            skills: SkillCatalog::from(skills).skills,
         })
     }
 
@@ -128,7 +130,7 @@ impl Gates {
         subject: &CallSubject<'_>,
         trust: TrustLevel,
     ) -> Judgement<'_> {
-        let given = Circumstances {
+        let given = PermissionContext {
             mode: self.loaded.config.tools.mode,
             trust,
             phase: call.phase,
@@ -191,9 +193,9 @@ impl Judgement<'_> {
     }
 
     /// The first gate beside the rules that refuses it whatever they say.
-    fn refusal(&self) -> Option<&Beside> {
+    fn refusal(&self) -> Option<&AuxiliaryGate> {
         let mut beside = self.beside.iter();
-        beside.find(|beside| beside.says == Says::Deny)
+        beside.find(|beside| beside.says == GateOpinion::Deny)
     }
 
     /// By what it was decided, in a line.

@@ -24,7 +24,7 @@ const ARGUMENTS: usize = 100;
 
 /// What had become of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum PastOutcome {
     /// It ran without a question.
     Allowed,
     /// A person agreed, or nobody could be asked.
@@ -38,7 +38,7 @@ enum Then {
 /// A call that would now be decided otherwise.
 struct Changed {
     entry: StoredAudit,
-    then: Then,
+    then: PastOutcome,
     now: Effect,
     by: String,
     doubts: Vec<&'static str>,
@@ -116,10 +116,10 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
     let judgement = gates.judge(&call, &subject, trust);
     let now = judgement.effect();
     let same = match then {
-        Then::Allowed => now == Effect::Allow,
-        Then::Asked => now == Effect::Ask,
-        Then::Denied => now == Effect::Deny,
-        Then::Refused => now != Effect::Allow,
+        PastOutcome::Allowed => now == Effect::Allow,
+        PastOutcome::Asked => now == Effect::Ask,
+        PastOutcome::Denied => now == Effect::Deny,
+        PastOutcome::Refused => now != Effect::Allow,
     };
     if same {
         counts.same += 1;
@@ -130,7 +130,7 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
         counts.redacted += 1;
         doubts.push("its arguments are redacted in the trail");
     }
-    if then == Then::Refused {
+    if then == PastOutcome::Refused {
         counts.refused += 1;
         doubts.push("whether a rule or a person refused it is not known");
     }
@@ -144,32 +144,34 @@ fn again(gates: &Gates, entry: StoredAudit, counts: &mut Counts) -> Option<Chang
 }
 
 /// The earlier decision about a call; `None` if no rule decided it, because it never came to one or never ran.
-fn then(entry: &StoredAudit) -> Option<Then> {
+fn then(entry: &StoredAudit) -> Option<PastOutcome> {
     let category = entry.error_category.as_deref();
     let rule = entry.policy_match.as_deref().unwrap_or_default();
     let never_ran = entry.attempts == 0 && !entry.cached;
     match (entry.result.as_str(), category) {
-        ("blocked", Some("confirmation_required")) => Some(Then::Asked),
+        ("blocked", Some("confirmation_required")) => Some(PastOutcome::Asked),
         ("blocked", Some("policy_blocked"))
             if rule.contains("deny by ") || rule.contains(") deny ") =>
         {
-            Some(Then::Denied)
+            Some(PastOutcome::Denied)
         }
-        ("blocked", Some("policy_blocked")) if rule.contains(") ask ") => Some(Then::Asked),
+        ("blocked", Some("policy_blocked")) if rule.contains(") ask ") => Some(PastOutcome::Asked),
         // The blocklist, a limit or a skill, before any rule.
         ("blocked", Some("policy_blocked")) if rule.is_empty() => None,
-        ("blocked", Some("policy_blocked")) => Some(Then::Refused),
+        ("blocked", Some("policy_blocked")) => Some(PastOutcome::Refused),
         // A quota, or arguments that did not fit.
         ("blocked", _) => None,
         (_, Some("tool_not_found" | "invalid_parameters" | "type_mismatch")) => None,
         // Cancelled or failed before it reached its tool.
         _ if never_ran => None,
-        _ if entry.approved_by == "user" || entry.approved_by == "remembered" => Some(Then::Asked),
-        _ => Some(Then::Allowed),
+        _ if entry.approved_by == "user" || entry.approved_by == "remembered" => {
+            Some(PastOutcome::Asked)
+        }
+        _ => Some(PastOutcome::Allowed),
     }
 }
 
-impl Then {
+impl PastOutcome {
     fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allow",

@@ -15,7 +15,7 @@ use zeph_memory::{RunState, StoreError};
 use zeph_tools::Phase;
 
 use crate::assemble::{
-    Assembly, AuditLines, CalledBy, SessionChoice, choose_provider, open_session,
+    Assembly, AuditLines, ConversationCaller, SessionChoice, choose_provider, open_session,
 };
 use crate::cli::args::GlobalArgs;
 use crate::cli::{Exit, Outcome, with_causes};
@@ -196,7 +196,7 @@ impl Runner {
             ..TerminalOptions::detect(quiet, false)
         };
         let channel = Arc::new(TerminalChannel::one_shot(options));
-        let by = CalledBy {
+        let by = ConversationCaller {
             phase: Phase::Autonomous,
             caller_id: Some(format!("scheduler:{}", due.task.id)),
         };

@@ -22,7 +22,7 @@ const MOST_REDIRECTS: usize = 5;
 
 /// Which file the bytes are of that are there already.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Begun {
+struct PartialDownload {
     url: String,
     /// What the server calls this version of the file.
     version: String,
@@ -168,7 +168,7 @@ fn notes(to: &Path) -> PathBuf {
     to.with_added_extension("json")
 }
 
-fn begun(to: &Path) -> Option<Begun> {
+fn begun(to: &Path) -> Option<PartialDownload> {
     serde_json::from_slice(&fs::read(notes(to)).ok()?).ok()
 }
 
@@ -182,7 +182,7 @@ fn note(to: &Path, url: &Url, headers: &HeaderMap) -> std::io::Result<()> {
             _ => Ok(()),
         };
     };
-    let begun = Begun {
+    let begun = PartialDownload {
         url: shown(url),
         version: version.to_owned(),
     };

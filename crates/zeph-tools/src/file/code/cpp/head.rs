@@ -88,14 +88,14 @@ pub(super) enum Opened {
 }
 
 /// A declaration as far as it was read.
-pub(super) struct Head<'a> {
+pub(super) struct DeclarationHead<'a> {
     text: &'a [u8],
     pub(super) tokens: &'a [Token],
     /// For each token that opens or closes a group the other one.
     partner: Vec<Option<usize>>,
 }
 
-impl<'a> Head<'a> {
+impl<'a> DeclarationHead<'a> {
     pub(super) fn new(text: &'a [u8], tokens: &'a [Token]) -> Self {
         let mut head = Self {
             text,

@@ -18,7 +18,7 @@ mod types;
 pub(super) use detect::is_cpp;
 
 use branches::Branch;
-use head::{Head, LONGEST, Name, Opened};
+use head::{DeclarationHead, LONGEST, Name, Opened};
 use lexer::{Kind as Lexed, Lexer, Token};
 
 /// Scopes within each other; what lies deeper is passed over.
@@ -47,7 +47,7 @@ enum ScopeKind {
 /// How the braces of a declaration are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// As [`Head::opened`] says.
+    /// As [`DeclarationHead::opened`] says.
     New,
     /// As values.
     Values,
@@ -219,7 +219,7 @@ impl Scanner<'_> {
                 _ => self.skip(true),
             };
         }
-        let opened = Head::new(self.text, &self.head).opened();
+        let opened = DeclarationHead::new(self.text, &self.head).opened();
         let path = self.path();
         match opened {
             Opened::Other if self.head.is_empty() => self.skip(true),
@@ -334,7 +334,7 @@ impl Scanner<'_> {
                 .scopes
                 .last()
                 .filter(|scope| scope.kind == ScopeKind::Type);
-            let head = Head::new(self.text, &self.head);
+            let head = DeclarationHead::new(self.text, &self.head);
             let types = head.types();
             let function = head.prototype(class.map(|scope| &*scope.name));
             let path = self.path();

@@ -1,6 +1,6 @@
 //! The types that a declaration of C++ declares.
 
-use super::head::{AFTER, Head, Name};
+use super::head::{AFTER, DeclarationHead, Name};
 use super::lexer::Kind;
 
 /// Words with a parenthesis that say something of a type.
@@ -11,7 +11,7 @@ const OF_TYPES: &[&[u8]] = &[
     b"alignas",
     b"decltype",
 ];
-impl Head<'_> {
+impl DeclarationHead<'_> {
     /// The type that is defined: the word of its kind, and its name if it has one.
     pub(super) fn type_from(&self, start: usize) -> Option<(&'static str, Option<Name>)> {
         let key = |place: usize| match self.word(place) {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 use parse::{Kind, Parser};
 use patch::{Headers, Patch};
 use select::{Item, Names, Sizes};
@@ -46,7 +46,7 @@ fn five_hundred() -> usize {
 /// The most that may be asked for.
 const MOST_LINES: usize = 100_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.max_diff_lines == 0 || params.max_diff_lines > MOST_LINES {
         return Err(format!("`max_diff_lines` may be 1 to {MOST_LINES}"));
@@ -54,7 +54,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(GitDiff {
             max_lines: self.max_diff_lines,
@@ -215,7 +215,7 @@ impl Strategy for GitDiff {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.early.iter().for_each(|held| out.keep(held.line()));
         let left_out = match std::mem::replace(&mut self.state, State::Foreign) {
             State::Early | State::Foreign => false,

@@ -1,7 +1,7 @@
 //! What Bandit prints: `>> Issue: [B101:assert_used] Use of assert detected.`, and below it how bad it is, where to
 //! read more, the place, and the source.
 
-use super::{Diagnostic, Dialect, End, Found, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 
 #[derive(Default)]
 struct Bandit {
@@ -83,7 +83,7 @@ impl Dialect for Bandit {
         found.keep_after(line);
     }
 
-    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+    fn finish(&mut self, _end: ExitInfo, found: &mut Found<'_>) {
         self.close(found);
     }
 }

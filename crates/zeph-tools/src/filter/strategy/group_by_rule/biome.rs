@@ -7,7 +7,7 @@
 //!   × Unexpected any. Specify a different type.
 //! ```
 
-use super::{Diagnostic, Dialect, End, Found, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 
 /// Bytes of a message.
 const MOST_MESSAGE: usize = 1000;
@@ -16,11 +16,11 @@ const MOST_MESSAGE: usize = 1000;
 struct Biome {
     /// The diagnostic whose message is to come, or may go on.
     open: Diagnostic,
-    at: At,
+    at: Section,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum At {
+enum Section {
     #[default]
     Outside,
     /// Behind place and rule.
@@ -54,9 +54,9 @@ fn message(text: &str) -> Option<(&'static str, &str)> {
 
 impl Biome {
     fn close(&mut self, found: &mut Found<'_>) {
-        let said = matches!(self.at, At::Message | At::Below);
+        let said = matches!(self.at, Section::Message | Section::Below);
         let at = std::mem::take(&mut self.at);
-        if said || (at == At::Header && !self.open.place.is_empty()) {
+        if said || (at == Section::Header && !self.open.place.is_empty()) {
             found.diagnostic(&self.open);
         }
     }
@@ -74,28 +74,28 @@ impl Dialect for Biome {
                 code: Some(rule.to_owned()),
                 ..Diagnostic::default()
             };
-            self.at = At::Header;
+            self.at = Section::Header;
             return;
         }
         match (self.at, message(text)) {
             // Of the whole run.
-            (At::Header, Some(_)) if self.open.place.is_empty() => {
-                self.at = At::Outside;
+            (Section::Header, Some(_)) if self.open.place.is_empty() => {
+                self.at = Section::Outside;
                 found.keep_after(line);
             }
-            (At::Header, Some((level, said))) => {
+            (Section::Header, Some((level, said))) => {
                 level.clone_into(&mut self.open.level);
                 said.clone_into(&mut self.open.message);
-                self.at = At::Message;
+                self.at = Section::Message;
             }
-            (At::Message, _) if text.is_empty() => self.at = At::Below,
-            (At::Message, None) if text.starts_with("    ") => {
+            (Section::Message, _) if text.is_empty() => self.at = Section::Below,
+            (Section::Message, None) if text.starts_with("    ") => {
                 if self.open.message.len() + text.len() < MOST_MESSAGE {
                     self.open.message.push(' ');
                     self.open.message.push_str(text.trim_ascii());
                 }
             }
-            (At::Header | At::Below, _) if text.is_empty() || text.starts_with("  ") => {}
+            (Section::Header | Section::Below, _) if text.is_empty() || text.starts_with("  ") => {}
             _ => {
                 self.close(found);
                 found.keep_after(line);
@@ -103,7 +103,7 @@ impl Dialect for Biome {
         }
     }
 
-    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+    fn finish(&mut self, _end: ExitInfo, found: &mut Found<'_>) {
         self.close(found);
     }
 }

@@ -11,7 +11,7 @@ use foldhash::quality::FixedState;
 use memchr::{memchr, memchr2, memchr3};
 
 use super::super::held::HeldLines;
-use super::{Diagnostic, Dialect, End, Found, Held, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Held, Line};
 use crate::filter::find::Find as _;
 
 /// Lines that are held below a diagnostic: the rest of its message, and the source.
@@ -460,7 +460,7 @@ impl Dialect for Colon {
         }
     }
 
-    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+    fn finish(&mut self, _end: ExitInfo, found: &mut Found<'_>) {
         self.close(found);
     }
 }

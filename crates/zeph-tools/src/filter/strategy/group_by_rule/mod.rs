@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 use by_file::{Reader, Remarks};
 use group::Groups;
@@ -52,7 +52,7 @@ pub(super) trait Dialect: Send {
     fn line(&mut self, line: Line<'_>, found: &mut Found<'_>);
 
     /// The output has ended.
-    fn finish(&mut self, end: End, found: &mut Found<'_>);
+    fn finish(&mut self, end: ExitInfo, found: &mut Found<'_>);
 }
 
 /// Where a dialect puts what it reads.
@@ -157,7 +157,7 @@ struct Params {
 #[derive(Debug)]
 struct GroupByRule(fn() -> Box<dyn Dialect>);
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if let Some(row) = LINE_DIALECTS.iter().find(|row| row.name == params.dialect) {
         return Ok(Arc::new(ByFile(row.start)));
@@ -177,7 +177,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(GroupByRule(row.start)))
 }
 
-impl Recipe for GroupByRule {
+impl StrategyFactory for GroupByRule {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(Grouping {
             dialect: (self.0)(),
@@ -202,7 +202,7 @@ impl Strategy for Grouping {
         self.dialect.line(line, &mut Found { groups, out });
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let groups = &mut self.groups;
         let mut found = Found { groups, out };
         self.dialect.finish(end, &mut found);
@@ -218,7 +218,7 @@ impl Strategy for Grouping {
 #[derive(Debug)]
 struct ByFile(fn() -> Box<dyn Reader>);
 
-impl Recipe for ByFile {
+impl StrategyFactory for ByFile {
     fn start(&self) -> Box<dyn Strategy> {
         Box::new(LineByLine {
             reader: (self.0)(),
@@ -242,7 +242,7 @@ impl Strategy for LineByLine {
         self.reader.line(line, &mut self.remarks, out);
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.reader.finish(&mut self.remarks, out);
         self.remarks.tell(out);
         if self.remarks.seen() {

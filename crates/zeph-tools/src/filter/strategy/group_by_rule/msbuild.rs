@@ -2,7 +2,7 @@
 
 use foldhash::HashSet;
 
-use super::{Diagnostic, Dialect, End, Found, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 use crate::filter::find::Find as _;
 
 /// Diagnostics of which is known that they were told.
@@ -71,5 +71,5 @@ impl Dialect for MsBuild {
         });
     }
 
-    fn finish(&mut self, _end: End, _found: &mut Found<'_>) {}
+    fn finish(&mut self, _end: ExitInfo, _found: &mut Found<'_>) {}
 }

@@ -2,7 +2,7 @@
 //! ends it. Its short form is that of other linters.
 
 use super::colon::one_line;
-use super::{Diagnostic, Dialect, End, Found, Held, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Held, Line};
 
 struct Ruff {
     /// A line that may be a code and a message.
@@ -92,7 +92,7 @@ impl Dialect for Ruff {
         }
     }
 
-    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+    fn finish(&mut self, _end: ExitInfo, found: &mut Found<'_>) {
         self.close(found);
     }
 }

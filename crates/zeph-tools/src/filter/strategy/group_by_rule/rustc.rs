@@ -11,7 +11,7 @@ use memchr::memchr_iter;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::super::held::HeldLines;
-use super::{Diagnostic, Dialect, End, Found, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 use text::{
     header, is_error_code, is_explain_hint, is_gutter, is_list_of_types, is_marks, is_reading_hint,
     is_tally, label, notes, place, short,
@@ -29,7 +29,7 @@ const MOST_TYPES: usize = 3;
 const WHOLE: usize = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     Between,
     /// Behind a level and a message: maybe of a diagnostic.
     Message,
@@ -48,7 +48,7 @@ struct Block {
 }
 
 struct Rustc {
-    at: At,
+    at: Section,
     block: Block,
     /// Errors that are shown with their excerpts.
     whole: HashSet<String>,
@@ -56,7 +56,7 @@ struct Rustc {
 
 pub(super) fn start() -> Box<dyn Dialect> {
     Box::new(Rustc {
-        at: At::Between,
+        at: Section::Between,
         block: Block::default(),
         whole: HashSet::default(),
     })
@@ -102,7 +102,7 @@ impl Block {
 impl Rustc {
     /// Ends the diagnostic that is held, whose lines it returns.
     fn take(&mut self) -> Block {
-        self.at = At::Between;
+        self.at = Section::Between;
         std::mem::take(&mut self.block)
     }
 
@@ -177,7 +177,7 @@ impl Rustc {
             if is_tally(level, message) {
                 return found.keep_after(line);
             }
-            self.at = At::Message;
+            self.at = Section::Message;
             self.block.lines.push(line);
             return;
         }
@@ -192,13 +192,13 @@ impl Rustc {
             Some(Progress::Program) => {
                 found.boundary();
                 found.keep(line);
-                self.at = At::Tests;
+                self.at = Section::Tests;
             }
             Some(Progress::Step) => found.keep(line),
             None if is_test(text) => {
                 found.boundary();
                 found.keep(line);
-                self.at = At::Tests;
+                self.at = Section::Tests;
             }
             None => match short(text) {
                 Some(diagnostic) => found.diagnostic(&Diagnostic {
@@ -286,13 +286,13 @@ impl Dialect for Rustc {
     fn line(&mut self, line: Line<'_>, found: &mut Found<'_>) {
         let text = line.text;
         match self.at {
-            At::Tests => found.keep(line),
-            At::Between => self.between(line, found),
-            At::Message => {
+            Section::Tests => found.keep(line),
+            Section::Between => self.between(line, found),
+            Section::Message => {
                 let trimmed = text.trim_ascii_start();
                 if trimmed.starts_with("--> ") || trimmed == "|" || trimmed.starts_with("= ") {
                     self.block.message = self.block.lines.len();
-                    self.at = At::Body;
+                    self.at = Section::Body;
                     self.block.lines.push(line);
                 } else if text.is_empty()
                     || header(text).is_some()
@@ -305,7 +305,7 @@ impl Dialect for Rustc {
                     self.block.lines.push(line);
                 }
             }
-            At::Body => {
+            Section::Body => {
                 if text.is_empty() {
                     self.complete(found);
                 } else if !is_body(text) {
@@ -321,11 +321,11 @@ impl Dialect for Rustc {
         }
     }
 
-    fn finish(&mut self, _end: End, found: &mut Found<'_>) {
+    fn finish(&mut self, _end: ExitInfo, found: &mut Found<'_>) {
         match self.at {
-            At::Message => self.release(found),
-            At::Body => self.complete(found),
-            At::Between | At::Tests => {}
+            Section::Message => self.release(found),
+            Section::Body => self.complete(found),
+            Section::Between | Section::Tests => {}
         }
     }
 }

@@ -18,8 +18,8 @@ use serde::Deserialize;
 use super::generated::made;
 use super::held::HeldLines;
 use super::places::{Budget, Places};
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 use entry::{Entry, Reader, is_blank};
 
 /// What the lines of a listing look like.
@@ -63,7 +63,7 @@ fn many_names() -> usize {
 /// The most that may be asked for: what is held back is bounded by it.
 const MOST: usize = 10_000;
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params
         .max_lines
@@ -78,7 +78,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     Ok(Arc::new(params))
 }
 
-impl Recipe for Params {
+impl StrategyFactory for Params {
     fn start(&self) -> Box<dyn Strategy> {
         match self.format {
             Format::Tree => return Box::new(tree::Tree::new(self.max_lines)),
@@ -198,7 +198,7 @@ impl Strategy for Listing {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         if !self.long {
             self.early.iter().for_each(|line| out.keep(line));
             return FilterConfidence::Fallback;

@@ -2,7 +2,7 @@
 
 use super::branches::Branches;
 use crate::filter::confidence::FilterConfidence;
-use crate::filter::line::{End, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, Sink};
 use crate::filter::strategy::Strategy;
 
 /// The deepest level; deeper entries count as this deep.
@@ -50,7 +50,7 @@ impl Strategy for Tree {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let branches = std::mem::take(&mut self.branches);
         let room = match branches.entries() > self.room as u64 {
             true => self.room + self.room / 2,

@@ -2,7 +2,7 @@
 
 use super::branches::Branches;
 use crate::filter::confidence::FilterConfidence;
-use crate::filter::line::{End, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 use crate::filter::strategy::Strategy;
 
 /// Lines that are stored; of more, the deepest directories are dropped.
@@ -75,7 +75,7 @@ impl Strategy for Usage {
         }
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let mut branches = Branches::default();
         // Backwards, each directory comes before its subdirectories.
         let lines = std::mem::take(&mut self.lines);

@@ -10,7 +10,7 @@ use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 use text::{
     Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
@@ -22,7 +22,7 @@ const MOST_PENDING: usize = 512 * 1024;
 const FOREIGN: (usize, usize) = (20, 20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     /// Before the first test program.
     Build,
     /// Where tests run.
@@ -35,7 +35,7 @@ enum At {
 
 struct Cargo {
     limits: Limits,
-    at: At,
+    at: Section,
     /// The line that names the current program.
     program: Option<Held>,
     /// What is said of a program whose end is never seen.
@@ -72,7 +72,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Cargo {
         limits,
-        at: At::Build,
+        at: Section::Build,
         program: None,
         open: None,
         last: None,
@@ -139,7 +139,7 @@ impl Cargo {
         self.program = None;
         self.last = None;
         self.successes = false;
-        self.at = At::Run;
+        self.at = Section::Run;
     }
 
     fn result(&mut self, line: Line<'_>, out: &mut dyn Sink) {
@@ -185,7 +185,7 @@ impl Cargo {
     /// The output of the test `name` begins.
     fn output(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         self.end_text(out);
-        self.at = At::Output;
+        self.at = Section::Output;
         self.name_program(out);
         let frames = self.limits.truncate_stack_trace;
         if self.successes {
@@ -234,14 +234,14 @@ impl Cargo {
         if let Some((_, status)) = status(text) {
             match status {
                 Status::Passed | Status::Ignored => {
-                    if self.at == At::Build {
-                        self.at = At::Run;
+                    if self.at == Section::Build {
+                        self.at = Section::Run;
                     }
                     Held::put(&mut self.last, line);
                     return;
                 }
                 Status::Failed => {
-                    self.at = At::Run;
+                    self.at = Section::Run;
                     return self.failing(line, out);
                 }
                 Status::Other => {
@@ -253,18 +253,18 @@ impl Cargo {
             }
         }
         if text.ends_with(" --- FAILED") {
-            self.at = At::Run;
+            self.at = Section::Run;
             return self.failing(line, out);
         }
         if is_running(text) {
             self.end_text(out);
-            self.at = At::Run;
+            self.at = Section::Run;
             self.open = Some(line.into());
             return;
         }
         if text == "failures:" || text == "successes:" {
             self.successes = text == "successes:";
-            self.at = At::Names;
+            self.at = Section::Names;
             return;
         }
         if let Some(name) = output_of(text) {
@@ -273,7 +273,7 @@ impl Cargo {
         if let Some(progress) = progress(text) {
             return self.progress(line, progress, out);
         }
-        if self.at == At::Build {
+        if self.at == Section::Build {
             self.failed |= text.starts_with("error");
             if !is_backtrace_hint(text) {
                 out.keep(line);
@@ -303,19 +303,19 @@ impl Strategy for Cargo {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
         match self.at {
-            At::Build | At::Run => {
+            Section::Build | Section::Run => {
                 if text.starts_with("test result: ") {
                     self.result(line, out);
                 } else {
                     self.running(line, out);
                 }
             }
-            At::Output => {
+            Section::Output => {
                 if let Some(name) = output_of(text) {
                     self.output(line, name, out);
                 } else if text == "failures:" || text == "successes:" {
                     self.successes = text == "successes:";
-                    self.at = At::Names;
+                    self.at = Section::Names;
                 } else if progress(text) == Some(Progress::Program)
                     || text.starts_with("error: test failed, to rerun pass ")
                     || text.starts_with("error: doctest failed, to rerun pass ")
@@ -326,7 +326,7 @@ impl Strategy for Cargo {
                     self.captured.line(line, out);
                 }
             }
-            At::Names => {
+            Section::Names => {
                 if text.starts_with("    ") {
                     self.name(line, out);
                 } else if text.is_empty() {
@@ -341,15 +341,15 @@ impl Strategy for Cargo {
                     self.running(line, out);
                 } else {
                     // A test had printed the word.
-                    self.at = At::Output;
+                    self.at = Section::Output;
                     self.captured.line(line, out);
                 }
             }
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
-        let cut = self.at == At::Output || self.open.is_some();
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
+        let cut = self.at == Section::Output || self.open.is_some();
         self.end_program(out);
         if self.same_empty > 0
             && let Some(empty) = &self.empty

@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::go_trace::Trace;
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines of what tests print that no test is known for.
@@ -299,7 +299,7 @@ impl Strategy for Go {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.trace.finish(out);
         self.broke_off(out);
         self.foreign.flush(out);

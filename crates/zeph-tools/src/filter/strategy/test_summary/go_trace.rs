@@ -4,7 +4,7 @@
 use memchr::memchr_iter;
 
 use super::super::excerpt::keep_cut;
-use super::starts::Starts;
+use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -32,7 +32,7 @@ pub(super) struct Trace {
     number: u64,
 }
 
-static REASONS: Starts = Starts::new(&[
+static REASONS: PrefixSet = PrefixSet::new(&[
     "panic: ",
     "\tpanic: ",
     "fatal error: ",
@@ -43,7 +43,7 @@ static REASONS: Starts = Starts::new(&[
 
 /// Whether a place is the language's own.
 fn is_library(place: &str) -> bool {
-    static DIRECTORIES: Starts = Starts::new(&[
+    static DIRECTORIES: PrefixSet = PrefixSet::new(&[
         "go/src/",
         "go-1.",
         "go1.",

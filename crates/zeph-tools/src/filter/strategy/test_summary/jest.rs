@@ -7,8 +7,8 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
-use super::starts::Starts;
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::starts::PrefixSet;
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Jest's.
@@ -16,7 +16,7 @@ const CONSOLE: (usize, usize) = (10, 10);
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     /// Between things.
     Open,
     /// Behind the line of a file: names of groups and tests.
@@ -29,7 +29,7 @@ enum At {
 
 struct Jest {
     failures: Failures,
-    at: At,
+    at: Section,
     /// The line of the file, until something of it is told.
     file: Option<Held>,
     file_name: String,
@@ -51,7 +51,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Jest {
         failures: Failures::new(limits),
-        at: At::Open,
+        at: Section::Open,
         file: None,
         file_name: String::new(),
         excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
@@ -83,7 +83,8 @@ fn file(text: &str) -> Option<(bool, &str)> {
     is_path.then_some((failed, path))
 }
 
-static TOTALS: Starts = Starts::new(&["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL]);
+static TOTALS: PrefixSet =
+    PrefixSet::new(&["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL]);
 const LAST_TOTAL: &str = "Ran all test suites";
 
 fn total(text: &str) -> Option<usize> {
@@ -106,10 +107,10 @@ impl Jest {
     fn close(&mut self, out: &mut dyn Sink) {
         self.failures.end(out);
         self.excerpt.flush(out);
-        if self.at == At::Console {
+        if self.at == Section::Console {
             self.excerpt = Excerpt::new(FOREIGN.0, FOREIGN.1);
         }
-        self.at = At::Open;
+        self.at = Section::Open;
     }
 
     fn show_totals(&mut self, out: &mut dyn Sink) {
@@ -134,7 +135,7 @@ impl Jest {
 
     fn failure(&mut self, line: Line<'_>, title: &str, out: &mut dyn Sink) {
         self.close(out);
-        self.at = At::Failure;
+        self.at = Section::Failure;
         let name = format!("{}\n{title}", self.file_name);
         if self.again && self.failures.pass_over(&name, out) {
             return;
@@ -151,9 +152,9 @@ impl Jest {
     }
 
     fn console(&mut self, out: &mut dyn Sink) {
-        if self.at != At::Console {
+        if self.at != Section::Console {
             self.close(out);
-            self.at = At::Console;
+            self.at = Section::Console;
             self.excerpt = Excerpt::new(CONSOLE.0, CONSOLE.1);
         }
     }
@@ -164,7 +165,7 @@ impl Strategy for Jest {
         let text = line.text;
         if let Some((failed, path)) = file(text) {
             self.close(out);
-            self.at = At::File;
+            self.at = Section::File;
             self.file = Some(line.into());
             self.failed |= failed;
             self.file_name.clear();
@@ -212,18 +213,18 @@ impl Strategy for Jest {
             return;
         }
         match self.at {
-            At::Failure if text.starts_with("    ") => self.failures.line(line, out),
-            At::Console if text.starts_with("  ") => match own_frame(trimmed) {
+            Section::Failure if text.starts_with("    ") => self.failures.line(line, out),
+            Section::Console if text.starts_with("  ") => match own_frame(trimmed) {
                 Some(false) => {}
                 _ => self.excerpt.line(line, out),
             },
-            At::File if text.starts_with("  ") => {
+            Section::File if text.starts_with("  ") => {
                 if let Some(('✕' | '×', name)) = test(text) {
                     self.failures.name(name, line, out);
                 }
             }
             _ => {
-                if self.at != At::Open {
+                if self.at != Section::Open {
                     self.close(out);
                 }
                 match test(text) {
@@ -235,7 +236,7 @@ impl Strategy for Jest {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.close(out);
         let failures = self.failures.any();
         self.failures.finish(out);

@@ -5,7 +5,7 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what is neither a group nor a test.
@@ -14,7 +14,7 @@ const FOREIGN: (usize, usize) = (30, 30);
 const MOST_TITLES: usize = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     /// Where tests run.
     Tree,
     /// Behind the numbers.
@@ -26,7 +26,7 @@ enum At {
 
 struct Mocha {
     failures: Failures,
-    at: At,
+    at: Section,
     excerpt: Excerpt,
     coverage: coverage::Table,
     /// Lines that are names of groups if a test follows.
@@ -46,7 +46,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Mocha {
         failures: Failures::new(limits),
-        at: At::Tree,
+        at: Section::Tree,
         excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
         coverage: coverage::Table::default(),
         titles: Vec::new(),
@@ -135,17 +135,17 @@ impl Mocha {
         }
         self.title.push_str(last.unwrap_or(name));
         self.header.push(line.into());
-        self.at = At::Title;
+        self.at = Section::Title;
         if last.is_some() || self.header.len() > 30 {
             self.headed(out);
         }
     }
 
     fn headed(&mut self, out: &mut dyn Sink) {
-        if self.at != At::Title {
+        if self.at != Section::Title {
             return;
         }
-        self.at = At::Failure;
+        self.at = Section::Failure;
         self.failures.begin(&self.title, out);
         for held in self.header.drain(..) {
             out.keep(held.line());
@@ -173,12 +173,12 @@ impl Strategy for Mocha {
                 self.end(out);
             }
             self.failed |= what == "failing";
-            self.at = At::Numbers;
+            self.at = Section::Numbers;
             self.results += 1;
             out.keep(line);
             return;
         }
-        if self.at != At::Tree
+        if self.at != Section::Tree
             && let Some(name) = text.strip_prefix("  ").and_then(numbered)
         {
             self.headed(out);
@@ -191,14 +191,14 @@ impl Strategy for Mocha {
             return;
         }
         match self.at {
-            At::Tree => self.tree(line, trimmed, out),
-            At::Title => self.title(line, trimmed, out),
-            At::Failure => self.failures.line(line, out),
-            At::Numbers => self.excerpt.line(line, out),
+            Section::Tree => self.tree(line, trimmed, out),
+            Section::Title => self.title(line, trimmed, out),
+            Section::Failure => self.failures.line(line, out),
+            Section::Numbers => self.excerpt.line(line, out),
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end(out);
         let failures = self.failures.any();
         self.failures.finish(out);

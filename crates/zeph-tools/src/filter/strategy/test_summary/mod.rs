@@ -35,8 +35,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{FilterConfidence, Recipe, Strategy};
-use crate::filter::line::{End, Held, Line, Sink};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::line::{ExitInfo, Held, Line, Sink};
 
 /// What a format is told of the rule's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +140,7 @@ struct TestSummary {
     limits: Limits,
 }
 
-pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     let format = match params.format {
         None => None,
@@ -164,7 +164,7 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn Recipe>, String> {
     }))
 }
 
-impl Recipe for TestSummary {
+impl StrategyFactory for TestSummary {
     fn start(&self) -> Box<dyn Strategy> {
         match self.format {
             Some(format) => (FORMATS[format].start)(self.limits),
@@ -224,7 +224,7 @@ impl Detect {
     fn begin_anew(&mut self, out: &mut dyn Sink) {
         if let Some(mut found) = self.found.take() {
             // How it ended is not known.
-            let confidence = found.finish(End::default(), out);
+            let confidence = found.finish(ExitInfo::default(), out);
             self.before = self.before.max(Some(confidence));
         }
         self.give_up(out);
@@ -274,7 +274,7 @@ impl Strategy for Detect {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let last = match &mut self.found {
             Some(found) => Some(found.finish(end, out)),
             None => {

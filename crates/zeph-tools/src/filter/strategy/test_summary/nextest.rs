@@ -5,7 +5,7 @@ use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
@@ -372,7 +372,7 @@ impl Strategy for Nextest {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let cut = matches!(self.at, At::Output { .. }) && !self.summary;
         self.end_output(out);
         self.show_bare(out);

@@ -4,7 +4,7 @@
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print.
@@ -130,7 +130,7 @@ impl Strategy for NodeTest {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.excerpt.flush(out);
         let failures = self.failures.any();
         self.failures.finish(out);

@@ -8,7 +8,7 @@ use super::pytest_failure::Failure;
 use super::pytest_progress::{Progress, is_running};
 use super::pytest_sugar;
 use super::pytest_untitled::{self, Untitled};
-use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines of a section that has no rule of its own.
@@ -22,7 +22,7 @@ const MOST_FILES: usize = 60;
 const MOST_LINE: usize = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     /// Before the session, or where its start is not seen.
     Before,
     /// Where tests run.
@@ -46,7 +46,7 @@ enum At {
 
 struct Pytest {
     limits: Limits,
-    at: At,
+    at: Section,
     /// Characters of a rule, once one was seen.
     width: Option<usize>,
     progress: Progress,
@@ -81,7 +81,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Pytest {
         limits,
-        at: At::Before,
+        at: Section::Before,
         width: None,
         progress: Progress::default(),
         failure: None,
@@ -161,24 +161,24 @@ impl Pytest {
         self.end_section(out);
         self.sections += 1;
         self.at = match title {
-            "test session starts" => At::Progress,
+            "test session starts" => Section::Progress,
             "FAILURES" | "ERRORS" => {
                 self.bad = true;
-                At::Failures
+                Section::Failures
             }
-            "PASSES" | "XPASSES" | "XFAILURES" => At::Passes,
-            "short test summary info" => At::List,
-            "tests coverage" => At::Coverage,
-            _ if title.starts_with("warnings summary") => At::Warnings,
+            "PASSES" | "XPASSES" | "XFAILURES" => Section::Passes,
+            "short test summary info" => Section::List,
+            "tests coverage" => Section::Coverage,
+            _ if title.starts_with("warnings summary") => Section::Warnings,
             _ if is_summary(title) => {
                 self.end_list(out);
                 out.keep(line);
                 self.summary(title);
-                At::After
+                Section::After
             }
             _ => {
                 out.keep(line);
-                At::Other
+                Section::Other
             }
         };
     }
@@ -214,7 +214,7 @@ impl Pytest {
     fn failure(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
         self.end_failure(out);
         if title.starts_with("coverage: ") {
-            self.at = At::Coverage;
+            self.at = Section::Coverage;
             return;
         }
         self.failures += 1;
@@ -312,7 +312,7 @@ impl Pytest {
             self.end_section(out);
             self.end_list(out);
             self.summary(text);
-            self.at = At::After;
+            self.at = Section::After;
             out.keep(line);
         } else if !text.is_empty() {
             self.other.line(line, out);
@@ -337,7 +337,7 @@ impl Strategy for Pytest {
             Some(b'_')
                 if matches!(
                     self.at,
-                    At::Failures | At::Coverage | At::Progress | At::Instant
+                    Section::Failures | Section::Coverage | Section::Progress | Section::Instant
                 ) =>
             {
                 // `_ _ _ _` between frames is no title.
@@ -345,9 +345,9 @@ impl Strategy for Pytest {
                     && let Some(title) = self.title(text, '_')
                     && !title.starts_with("_ ")
                 {
-                    if self.at == At::Progress {
+                    if self.at == Section::Progress {
                         self.progress.end(out);
-                        self.at = At::Instant;
+                        self.at = Section::Instant;
                     }
                     self.failure(title, line, out);
                     return;
@@ -356,7 +356,7 @@ impl Strategy for Pytest {
             Some(0xe2) => {
                 if let Some(title) = pytest_sugar::title(text) {
                     self.progress.end(out);
-                    self.at = At::Instant;
+                    self.at = Section::Instant;
                     self.failure(title, line, out);
                     return;
                 }
@@ -370,30 +370,30 @@ impl Strategy for Pytest {
                 self.end_section(out);
                 self.end_list(out);
                 self.ended = true;
-                self.at = At::Results;
+                self.at = Section::Results;
             }
             Some(b'!') if self.title(text, '!').is_some() => {
                 self.end_section(out);
                 self.bad = true;
-                self.at = At::Other;
+                self.at = Section::Other;
                 out.keep(line);
                 return;
             }
             Some(b'-') if text.contains(" coverage: ") && self.title(text, '-').is_some() => {
                 self.end_section(out);
-                self.at = At::Coverage;
+                self.at = Section::Coverage;
                 return;
             }
             Some(b'-') if text.starts_with("-- Docs: ") => return,
             _ => {}
         }
-        if self.at == At::Instant && is_running(text) {
+        if self.at == Section::Instant && is_running(text) {
             self.end_failure(out);
-            self.at = At::Progress;
+            self.at = Section::Progress;
         }
         if matches!(
             self.at,
-            At::Warnings | At::Coverage | At::Failures | At::Instant
+            Section::Warnings | Section::Coverage | Section::Failures | Section::Instant
         ) && text.ends_with('s')
             && is_summary(text)
         {
@@ -401,13 +401,13 @@ impl Strategy for Pytest {
             return;
         }
         match self.at {
-            At::Results => {
+            Section::Results => {
                 self.bad |= tells_failures(text);
                 if !text.is_empty() {
                     keep_cut(line, MOST_LINE, out);
                 }
             }
-            At::Before | At::Progress => {
+            Section::Before | Section::Progress => {
                 if is_summary(text) {
                     self.other(line, out);
                 } else if self.sugar && pytest_untitled::is_last(text) {
@@ -417,22 +417,22 @@ impl Strategy for Pytest {
                     self.progress.line(line, out);
                 }
             }
-            At::Failures | At::Instant => match &mut self.failure {
+            Section::Failures | Section::Instant => match &mut self.failure {
                 Some(failure) => match self.briefs.sink().filter(|_| self.brief) {
                     Some(mut sink) => failure.line(line, &mut sink),
                     None => failure.line(line, out),
                 },
                 None => self.untitled(line, out),
             },
-            At::Passes => {}
-            At::Warnings => self.warning(line, out),
-            At::Coverage => self.coverage(line, out),
-            At::List => self.listed(line, out),
-            At::Other | At::After => self.other(line, out),
+            Section::Passes => {}
+            Section::Warnings => self.warning(line, out),
+            Section::Coverage => self.coverage(line, out),
+            Section::List => self.listed(line, out),
+            Section::Other | Section::After => self.other(line, out),
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         if !self.ended {
             self.progress.broke_off(out);
         }

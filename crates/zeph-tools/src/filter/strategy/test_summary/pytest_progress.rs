@@ -6,7 +6,7 @@ use memchr::{memchr, memchr2, memrchr};
 
 use super::super::excerpt::Excerpt;
 use super::pytest_sugar;
-use super::starts::Starts;
+use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -54,7 +54,7 @@ enum Kind {
     Foreign,
 }
 
-static HEADERS: Starts = Starts::new(&[
+static HEADERS: PrefixSet = PrefixSet::new(&[
     "platform ",
     "cachedir: ",
     "rootdir: ",

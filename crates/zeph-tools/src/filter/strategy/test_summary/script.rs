@@ -7,7 +7,7 @@
 use memchr::memrchr;
 
 use super::super::excerpt::keep_cut;
-use super::starts::Starts;
+use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Held, Line, Sink};
 
@@ -253,10 +253,10 @@ impl Failure {
 }
 
 /// What was expected, and what came.
-static SIDES: Starts = Starts::new(&["Expected", "Received", "expected"]);
+static SIDES: PrefixSet = PrefixSet::new(&["Expected", "Received", "expected"]);
 
 /// Properties of an error that its message tells.
-static PROPERTIES: Starts = Starts::new(&[
+static PROPERTIES: PrefixSet = PrefixSet::new(&[
     "generatedMessage:",
     "operator:",
     "diff:",
@@ -385,7 +385,7 @@ fn mark(held: Held) -> Held {
 
 /// What stands above lines that are compared.
 fn is_diff_header(text: &str) -> bool {
-    static HEADERS: Starts = Starts::new(&[
+    static HEADERS: PrefixSet = PrefixSet::new(&[
         "- Expected",
         "+ Received",
         "- Snapshot",
@@ -399,7 +399,7 @@ fn is_diff_header(text: &str) -> bool {
 
 /// What a tool says with every failure of this kind.
 fn is_advice(text: &str) -> bool {
-    static ADVICE: Starts = Starts::new(&[
+    static ADVICE: PrefixSet = PrefixSet::new(&[
         "If this is a long-running test, pass a timeout value",
         "Add a timeout value to this test to increase",
         "It might mean one of the following:",

@@ -1,12 +1,12 @@
 //! Texts that lines begin with. A table of their first bytes rules most lines out.
 
 /// Several of them.
-pub(super) struct Starts {
+pub(super) struct PrefixSet {
     firsts: [bool; 256],
     all: &'static [&'static str],
 }
 
-impl Starts {
+impl PrefixSet {
     /// Of texts that are not empty.
     pub(super) const fn new(all: &'static [&'static str]) -> Self {
         let (mut firsts, mut at) = ([false; 256], 0);
@@ -44,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    static STARTS: Starts = Starts::new(&["ab", "a", "ä", "abc", "c "]);
+    static STARTS: PrefixSet = PrefixSet::new(&["ab", "a", "ä", "abc", "c "]);
 
     proptest! {
         #[test]

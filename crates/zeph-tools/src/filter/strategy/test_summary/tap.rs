@@ -4,14 +4,14 @@
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
-use super::starts::Starts;
-use super::{End, FilterConfidence, Limits, Line, Sink, Strategy};
+use super::starts::PrefixSet;
+use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines at the start and at the end of what is not of the protocol.
 const FOREIGN: (usize, usize) = (30, 30);
 /// What YAML says of a failure that nobody needs.
-static KNOWN: Starts = Starts::new(&[
+static KNOWN: PrefixSet = PrefixSet::new(&[
     "duration_ms:",
     "failureType:",
     "signal: ~",
@@ -191,7 +191,7 @@ impl Strategy for Tap {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.excerpt.flush(out);
         self.failures.finish(out);
         match self.results {

@@ -3,7 +3,7 @@
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::python::Frames;
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines of what tests print.
@@ -194,7 +194,7 @@ impl Strategy for Unittest {
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.end_failure(out);
         if !self.ended
             && self.tests

@@ -5,8 +5,8 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
-use super::starts::Starts;
-use super::{End, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::starts::PrefixSet;
+use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Vitest's.
@@ -14,7 +14,7 @@ const CONSOLE: (usize, usize) = (10, 10);
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     Open,
     /// Behind the name of a test that failed, while tests run.
     Named,
@@ -25,7 +25,7 @@ enum At {
 
 struct Vitest {
     failures: Failures,
-    at: At,
+    at: Section,
     excerpt: Excerpt,
     coverage: coverage::Table,
     totals: Vec<Held>,
@@ -44,7 +44,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Vitest {
         failures: Failures::new(limits),
-        at: At::Open,
+        at: Section::Open,
         excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
         coverage: coverage::Table::default(),
         totals: Vec::new(),
@@ -62,7 +62,7 @@ fn is_start(text: &str) -> bool {
 
 /// Totals: ` Test Files  1 failed (3)`, `      Tests  …`, with their words.
 fn total(text: &str) -> Option<&str> {
-    static TOTALS: Starts = Starts::new(&[
+    static TOTALS: PrefixSet = PrefixSet::new(&[
         "Test Files",
         "Tests",
         "Snapshots",
@@ -108,10 +108,10 @@ impl Vitest {
     fn close(&mut self, out: &mut dyn Sink) {
         self.failures.end(out);
         self.excerpt.flush(out);
-        if self.at == At::Console {
+        if self.at == Section::Console {
             self.excerpt = Excerpt::new(FOREIGN.0, FOREIGN.1);
         }
-        self.at = At::Open;
+        self.at = Section::Open;
     }
 
     fn total(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
@@ -141,14 +141,16 @@ impl Vitest {
             return false;
         };
         match sign {
-            '✓' | '✔' | '↓' if self.at != At::Failure => self.close(out),
-            '×' | '✗' if self.at != At::Failure => {
+            '✓' | '✔' | '↓' if self.at != Section::Failure => self.close(out),
+            '×' | '✗' if self.at != Section::Failure => {
                 self.close(out);
-                self.at = At::Named;
+                self.at = Section::Named;
                 self.failures.name(without_time(rest), line, out);
             }
             // A file with failures: ` ❯ src/a.test.ts (3 tests | 1 failed) 12ms`.
-            '❯' if self.at != At::Failure && is_file(rest) && !is_place(rest) => self.close(out),
+            '❯' if self.at != Section::Failure && is_file(rest) && !is_place(rest) => {
+                self.close(out)
+            }
             _ => return false,
         }
         true
@@ -180,7 +182,7 @@ impl Strategy for Vitest {
             self.close(out);
             let banner = said.starts_with("Failed Tests") || said.starts_with("Failed Suites");
             if !banner && !said.is_empty() && !said.starts_with('[') {
-                self.at = At::Failure;
+                self.at = Section::Failure;
                 self.failures.begin(said, out);
                 out.keep(line);
             }
@@ -188,7 +190,7 @@ impl Strategy for Vitest {
         }
         if let Some(name) = text.strip_prefix(" FAIL  ") {
             self.close(out);
-            self.at = At::Failure;
+            self.at = Section::Failure;
             self.failures.begin(name, out);
             out.keep(line);
             return;
@@ -207,7 +209,7 @@ impl Strategy for Vitest {
         }
         if text.starts_with("stdout | ") || text.starts_with("stderr | ") {
             self.close(out);
-            self.at = At::Console;
+            self.at = Section::Console;
             self.excerpt = Excerpt::new(CONSOLE.0, CONSOLE.1);
             self.excerpt.line(line, out);
             return;
@@ -216,13 +218,13 @@ impl Strategy for Vitest {
             return;
         }
         match self.at {
-            At::Failure => self.failures.line(line, out),
-            At::Named => self.failures.name_more(line),
-            At::Console | At::Open => self.excerpt.line(line, out),
+            Section::Failure => self.failures.line(line, out),
+            Section::Named => self.failures.name_more(line),
+            Section::Console | Section::Open => self.excerpt.line(line, out),
         }
     }
 
-    fn finish(&mut self, end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         self.close(out);
         let failures = self.failures.any();
         self.failures.finish(out);

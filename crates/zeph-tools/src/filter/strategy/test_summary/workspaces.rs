@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Detect, End, FilterConfidence, Limits, Line, Sink, Strategy};
+use super::{Detect, ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Packages that are told apart; lines of further ones stay.
@@ -151,7 +151,7 @@ impl Strategy for Workspaces {
         self.sources[at].line(line, &mut Named { name, named, out });
     }
 
-    fn finish(&mut self, _end: End, out: &mut dyn Sink) -> FilterConfidence {
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
         let mut confidence = None;
         for (name, at) in std::mem::take(&mut self.names) {
             let name = &name;
@@ -159,7 +159,7 @@ impl Strategy for Workspaces {
             let found = source.understands();
             // How each of them ended is not known.
             let named = &mut self.named;
-            let understood = source.finish(End::default(), &mut Named { name, named, out });
+            let understood = source.finish(ExitInfo::default(), &mut Named { name, named, out });
             if found {
                 confidence = confidence.max(Some(understood));
             }

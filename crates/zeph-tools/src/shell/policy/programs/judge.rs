@@ -4,7 +4,7 @@ use super::languages::{Effect, effect};
 use super::row::{FromInput, Kind, Language, Rest, Row};
 use super::table;
 use super::walk::{Found, walk};
-use crate::shell::policy::decide::{Around, Decider, Input};
+use crate::shell::policy::decide::{CommandContext, Decider, Input};
 use crate::shell::policy::shells::is_descriptor;
 use crate::shell::policy::word::Word;
 
@@ -50,7 +50,7 @@ impl Decider<'_> {
         &mut self,
         name: &str,
         arguments: &[Word],
-        around: &Around,
+        around: &CommandContext,
     ) {
         let table = match table() {
             Ok(table) => table,
@@ -75,7 +75,7 @@ impl Decider<'_> {
         }
     }
 
-    fn row(&mut self, row: &Row, arguments: &[Word], around: &Around) {
+    fn row(&mut self, row: &Row, arguments: &[Word], around: &CommandContext) {
         let seen = self.options(row, arguments, around);
         let reads = match row.input {
             Some(FromInput::Always) => true,
@@ -92,7 +92,12 @@ impl Decider<'_> {
     }
 
     /// Judges the options and operands of a program.
-    pub(super) fn options(&mut self, row: &Row, arguments: &[Word], around: &Around) -> Seen {
+    pub(super) fn options(
+        &mut self,
+        row: &Row,
+        arguments: &[Word],
+        around: &CommandContext,
+    ) -> Seen {
         let name = row.shown();
         if row.asks {
             self.ask(format!("`{name}` runs programs that its settings name"));
@@ -102,7 +107,7 @@ impl Decider<'_> {
         // Scripts of a tool read its data.
         let inside = match row.rest {
             Some(_) => around.clone(),
-            None => Around {
+            None => CommandContext {
                 input: Input::Data { download: false },
                 ..around.clone()
             },
@@ -150,7 +155,13 @@ impl Decider<'_> {
         seen
     }
 
-    fn operands(&mut self, row: &Row, seen: &mut Seen, arguments: &[Word], around: &Around) {
+    fn operands(
+        &mut self,
+        row: &Row,
+        seen: &mut Seen,
+        arguments: &[Word],
+        around: &CommandContext,
+    ) {
         let words: Vec<&Word> = seen.operands.iter().map(|at| &arguments[*at]).collect();
         if let Some(kind) = row.operand.filter(|_| !seen.scripted) {
             // BSD takes an empty word as the value of the option before it.
@@ -202,7 +213,7 @@ impl Decider<'_> {
         }
     }
 
-    fn language_texts(&mut self, row: &Row, texts: &[Word], around: &Around) {
+    fn language_texts(&mut self, row: &Row, texts: &[Word], around: &CommandContext) {
         if row.language == Language::Sed && texts.len() > 1 {
             // The scripts are lines of one script.
             let joined: Vec<String> = texts.iter().map(Word::script).collect();
@@ -214,7 +225,7 @@ impl Decider<'_> {
         }
     }
 
-    fn text(&mut self, row: &Row, text: &Word, around: &Around) {
+    fn text(&mut self, row: &Row, text: &Word, around: &CommandContext) {
         let name = row.shown();
         match effect(row, text) {
             Effect::Harmless => {}
@@ -230,7 +241,7 @@ impl Decider<'_> {
         }
     }
 
-    fn script_from_input(&mut self, row: &Row, around: &Around) {
+    fn script_from_input(&mut self, row: &Row, around: &CommandContext) {
         let name = row.shown();
         match &around.input {
             Input::Closed => {}
@@ -242,7 +253,7 @@ impl Decider<'_> {
         }
     }
 
-    fn value(&mut self, row: &Row, kind: Kind, value: Option<&Word>, around: &Around) {
+    fn value(&mut self, row: &Row, kind: Kind, value: Option<&Word>, around: &CommandContext) {
         let name = row.shown();
         let Some(value) = value else {
             match kind {
@@ -259,7 +270,7 @@ impl Decider<'_> {
         };
         match kind {
             Kind::Command => {
-                let around = Around {
+                let around = CommandContext {
                     input: Input::Closed,
                     ..around.clone()
                 };
@@ -309,7 +320,7 @@ impl Decider<'_> {
         }
     }
 
-    fn setting(&mut self, row: &Row, setting: &Word, around: &Around) {
+    fn setting(&mut self, row: &Row, setting: &Word, around: &CommandContext) {
         let name = row.shown();
         let text = setting.prefix();
         let end = text.find(['=', ' ', '\t']);
@@ -326,7 +337,7 @@ impl Decider<'_> {
     }
 
     /// The value of a key. Git runs aliases as its own subcommands, and values after `!` in a shell.
-    fn keyed(&mut self, row: &Row, kind: Kind, key: &str, value: &Word, around: &Around) {
+    fn keyed(&mut self, row: &Row, kind: Kind, key: &str, value: &Word, around: &CommandContext) {
         let name = row.shown();
         let is_git = name.starts_with("git");
         let alias = is_git && key.to_ascii_lowercase().starts_with("alias.");
@@ -341,7 +352,7 @@ impl Decider<'_> {
     }
 
     /// Unresolved words that may be options.
-    fn unresolved(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &Around) {
+    fn unresolved(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &CommandContext) {
         let name = row.shown();
         if seen.partial.is_some() && (row.has_runs() || row.rest.is_some()) {
             self.ask(format!("an option of `{name}` is unknown before it runs"));
@@ -358,7 +369,7 @@ impl Decider<'_> {
     }
 
     /// The command that the operands form.
-    fn rest(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &Around) {
+    fn rest(&mut self, row: &Row, seen: &Seen, arguments: &[Word], around: &CommandContext) {
         let name = row.shown();
         let without_options = row.short.is_empty() && row.long.is_empty();
         if row.loose && (seen.unknown.is_some() || without_options) {

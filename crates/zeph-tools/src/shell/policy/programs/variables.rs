@@ -2,7 +2,7 @@
 
 use super::row::Kind;
 use super::{Table, table};
-use crate::shell::policy::decide::{Around, Decider, Input};
+use crate::shell::policy::decide::{CommandContext, Decider, Input};
 use crate::shell::policy::shells::is_descriptor;
 use crate::shell::policy::word::Word;
 
@@ -11,7 +11,7 @@ const MAKE_TEXT: &[char] = &['`', ';', '|', '&', '<', '>', '\n'];
 
 impl Decider<'_> {
     /// `make NAME=VALUE`: `make` expands the value, and recipes give it to a shell.
-    pub(super) fn make_variable(&mut self, name: &str, value: &Word, around: &Around) {
+    pub(super) fn make_variable(&mut self, name: &str, value: &Word, around: &CommandContext) {
         let text = value.script();
         if text.contains(MAKE_TEXT) || text.contains("$(") || text.contains("${") {
             self.ask(format!(
@@ -26,7 +26,12 @@ impl Decider<'_> {
     }
 
     /// Judges the value of an environment variable by the table.
-    pub(in crate::shell::policy) fn variable(&mut self, name: &str, word: &Word, around: &Around) {
+    pub(in crate::shell::policy) fn variable(
+        &mut self,
+        name: &str,
+        word: &Word,
+        around: &CommandContext,
+    ) {
         let Ok(table) = table() else { return };
         let Some(variable) = table.variable(name) else {
             return;
@@ -40,7 +45,7 @@ impl Decider<'_> {
                 return;
             }
         }
-        let inside = Around {
+        let inside = CommandContext {
             input: Input::Data { download: false },
             ..around.clone()
         };
@@ -53,7 +58,7 @@ impl Decider<'_> {
             }
             Kind::Script => self.joined(name, std::slice::from_ref(word), &inside),
             Kind::Command => {
-                let inside = Around {
+                let inside = CommandContext {
                     input: Input::Closed,
                     ..around.clone()
                 };
@@ -99,7 +104,13 @@ impl Decider<'_> {
     }
 
     /// Options of `program` that a variable holds.
-    fn variable_options(&mut self, table: &Table, program: &str, text: &str, around: &Around) {
+    fn variable_options(
+        &mut self,
+        table: &Table,
+        program: &str,
+        text: &str,
+        around: &CommandContext,
+    ) {
         let mut words: Vec<Word> = text.split_whitespace().map(Word::literal).collect();
         if let Some(first) = words.first_mut()
             && !first.prefix().starts_with('-')

@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::grammar::Scripts;
 use crate::shell::config::ShellConfig;
-use crate::shell::policy::{Construct, Parsed, ShellPolicy, Start, Verdict};
+use crate::shell::policy::{Construct, Parsed, ShellPolicy, Verdict, WorkingDirState};
 
 /// What scripts call and must not be allowed to.
 pub(super) const BLOCKED: &[&str] = &[
@@ -98,8 +98,8 @@ impl Cell {
         cell
     }
 
-    fn start(&self) -> Start {
-        Start {
+    fn start(&self) -> WorkingDirState {
+        WorkingDirState {
             cwd: self.work.clone(),
             home: Some(self.home.clone()),
             roots: vec![self.work.clone()],

@@ -2,7 +2,7 @@
 //!
 //! `B:DIR` starts in a subdirectory of the sandbox. Every construct is admitted.
 
-use super::{Start, Verdict, all_wrong, command, start, with};
+use super::{Verdict, WorkingDirState, all_wrong, command, start, with};
 use crate::shell::policy::Construct;
 
 /// Checks each line of a table that has at least `rows` lines.
@@ -15,7 +15,7 @@ fn check(table: &str, rows: usize) {
             return Err(format!("not an entry: {line}"));
         };
         let (kind, directory) = kind.split_once(':').unwrap_or((kind, ""));
-        let start = Start {
+        let start = WorkingDirState {
             cwd: start().cwd.join(directory),
             ..start()
         };

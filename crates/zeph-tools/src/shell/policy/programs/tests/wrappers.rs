@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::shell::policy::{ShellPolicy, Start, Verdict};
+use crate::shell::policy::{ShellPolicy, Verdict, WorkingDirState};
 
 /// A wrapper: its options with sample values, and its operands, of which some may be left out.
 struct Wrapper {
@@ -381,7 +381,7 @@ fn wrapper_that_runs_the_canary_is_not_allowed() {
         Err(_) => 24,
     };
     let cell = Cell::new();
-    let start = Start {
+    let start = WorkingDirState {
         cwd: cell.at("work"),
         home: Some(cell.directory.path().to_path_buf()),
         roots: vec![cell.at("work")],
