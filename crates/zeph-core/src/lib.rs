@@ -36,7 +36,7 @@ pub use native::compress::CompressContext;
 pub use native::skills::SkillCatalog;
 pub use native::skills::SkillExecutor;
 pub use redacted::RedactedChannel;
-pub use reload::{ConfigNews, ConfigReload};
+pub use reload::{ConfigReload, ConfigUpdate};
 pub use schedule::{Clock, Schedule, SchedulerConfig, SystemClock};
 pub use servers::ToolServers;
 pub use spending::{AuxiliaryUsage, Spending, UsageCost};

@@ -134,7 +134,7 @@ mod tests {
     use std::sync::Mutex;
 
     use serde_json::json;
-    use zeph_tools::gate::{Grant, ShownPiece};
+    use zeph_tools::gate::{DisplayPart, Grant};
     use zeph_tools::preview::Preview;
     use zeph_tools::secrets::{KnownSecrets, SecurityConfig};
     use zeph_tools::{OutputStream, ToolErrorCategory};
@@ -242,7 +242,7 @@ mod tests {
             subject: text.clone(),
             reason: text.clone(),
             hint: text.clone(),
-            pieces: vec![ShownPiece {
+            pieces: vec![DisplayPart {
                 text: text.clone(),
                 depth: 0,
                 asked: true,

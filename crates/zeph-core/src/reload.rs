@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 /// What became of a configuration that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ConfigNews {
+pub enum ConfigUpdate {
     /// It holds for the calls that follow, as far as it can; the text says what changed.
     Taken(String),
     /// It is wrong, or looser than it may be: what held before still holds. The text says why, and
@@ -17,8 +17,8 @@ pub enum ConfigNews {
 pub trait ConfigReload: Send + Sync {
     /// Looks whether the configuration changed since it was last looked at, and if so takes it
     /// over. Asked before every call, so it has to be quick when nothing changed; `None` then.
-    async fn refresh(&self) -> Option<ConfigNews>;
+    async fn refresh(&self) -> Option<ConfigUpdate>;
 
     /// Takes the configuration over because the person says so.
-    async fn reload(&self) -> ConfigNews;
+    async fn reload(&self) -> ConfigUpdate;
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use zeph_tools::{McpError, Offered, ToolDef};
+use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
 use crate::link::Link;
@@ -112,8 +112,8 @@ impl McpServers {
         for server in &self.servers {
             server.with(|state| {
                 let offered = match state.link {
-                    Some(_) => Offered::AtOnce,
-                    None => Offered::NotNow,
+                    Some(_) => Availability::AtOnce,
+                    None => Availability::NotNow,
                 };
                 let approved = state.tools.iter();
                 let approved = approved.filter(|known| known.standing == ToolTrust::Approved);

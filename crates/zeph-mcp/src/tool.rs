@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use zeph_tools::foreign_schema::ForeignSchema;
 use zeph_tools::gate::ToolTarget;
-use zeph_tools::{Annotations, InvocationHint, Offered, Risk, ToolDef, TrustLevel};
+use zeph_tools::{Annotations, Availability, InvocationHint, Risk, ToolDef, TrustLevel};
 
 use crate::config::McpServerConfig;
 use crate::text::{is_hidden, line, plain};
@@ -99,7 +99,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
             content_params: &[],
             foreign: Some(foreign),
             about: ToolTarget::Arguments,
-            offered: Offered::AtOnce,
+            offered: Availability::AtOnce,
         },
         pin: Pin::of(name, description, schema, &hints(said)),
     })

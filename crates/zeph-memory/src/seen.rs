@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use sqlx::{Row, query};
-use zeph_tools::{ContentDigest, SeenError, SeenFiles};
+use zeph_tools::{ContentDigest, ReadLedger, ReadLedgerError};
 
 use crate::conversation::unknown;
 use crate::error::StoreError;
@@ -34,8 +34,8 @@ impl SqliteSeenFiles {
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> SeenError {
-    SeenError(error.to_string())
+fn failed(error: impl std::fmt::Display) -> ReadLedgerError {
+    ReadLedgerError(error.to_string())
 }
 
 /// `path` as the column holds it.
@@ -130,12 +130,12 @@ impl Store {
 }
 
 #[async_trait]
-impl SeenFiles for SqliteSeenFiles {
+impl ReadLedger for SqliteSeenFiles {
     async fn digest(
         &self,
         conversation: &str,
         path: &Path,
-    ) -> Result<Option<ContentDigest>, SeenError> {
+    ) -> Result<Option<ContentDigest>, ReadLedgerError> {
         let select = "SELECT f.digest FROM session s JOIN seen_file f ON f.session = s.number
                       WHERE s.id = ?1 AND f.path = ?2";
         let found = self.store.seen(select, conversation, path).await;
@@ -145,7 +145,11 @@ impl SeenFiles for SqliteSeenFiles {
         }
     }
 
-    async fn content(&self, conversation: &str, path: &Path) -> Result<Option<Vec<u8>>, SeenError> {
+    async fn content(
+        &self,
+        conversation: &str,
+        path: &Path,
+    ) -> Result<Option<Vec<u8>>, ReadLedgerError> {
         let select = "SELECT f.content FROM session s JOIN seen_file f ON f.session = s.number
                       WHERE s.id = ?1 AND f.path = ?2";
         let found = self.store.seen(select, conversation, path).await;
@@ -161,7 +165,7 @@ impl SeenFiles for SqliteSeenFiles {
         path: &Path,
         digest: &ContentDigest,
         content: Option<&[u8]>,
-    ) -> Result<(), SeenError> {
+    ) -> Result<(), ReadLedgerError> {
         let content = content.map(compressed).transpose().map_err(failed)?;
         let noted = self.store.note_seen(conversation, path, digest, content);
         noted.await.map_err(failed)
@@ -173,7 +177,7 @@ impl SeenFiles for SqliteSeenFiles {
         from: &Path,
         to: &Path,
         moved: bool,
-    ) -> Result<(), SeenError> {
+    ) -> Result<(), ReadLedgerError> {
         self.forget(conversation, to).await?;
         let (first, end) = below(from);
         // The operator `||` makes a text of any bytes, and they stay as they are.
@@ -194,7 +198,7 @@ impl SeenFiles for SqliteSeenFiles {
         done.map(drop).map_err(failed)
     }
 
-    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), SeenError> {
+    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), ReadLedgerError> {
         let (first, end) = below(path);
         let delete = query(
             "DELETE FROM seen_file

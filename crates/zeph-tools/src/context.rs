@@ -11,7 +11,7 @@ use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
 use crate::gate::adversarial::Decision;
 use crate::gate::command::ParsedCommandCache;
-use crate::gate::quota::BatchSeats;
+use crate::gate::quota::BatchQuota;
 use crate::reformat::{ArgumentRepairer, RepairOutcome};
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
@@ -80,7 +80,7 @@ pub struct JudgeResult {
 
 /// What layers and tools note about a call, for the audit entry.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct CallTrace {
+pub struct AuditNotes {
     /// Who let it run.
     pub approved_by: ApprovedBy,
     /// How far its origin was trusted.
@@ -112,7 +112,7 @@ pub struct CallTrace {
 }
 
 /// Judges where a redirect leads, before anything is asked for there.
-pub(crate) type JudgeRedirect =
+pub(crate) type RedirectGuard =
     Arc<dyn Fn(&CallContext, &str) -> Result<(), ToolError> + Send + Sync>;
 
 /// What accompanies one call: the way to stop it, the way to tell of it, the notes on it.
@@ -130,20 +130,20 @@ pub struct CallContext {
     pub origin: Origin,
     /// Who can put arguments right that do not fit; `None` where nobody can.
     pub reformat: Option<Arc<dyn ArgumentRepairer>>,
-    seats: Arc<BatchSeats>,
+    seats: Arc<BatchQuota>,
     /// The digest of what a person agreed to, as the question said it.
     pub approved: Option<[u8; 32]>,
     /// What stands for the content of the file whose change a person was shown, where they were
     /// ([`crate::preview::basis`]).
     pub shown: Option<[u8; 32]>,
-    redirects: Vec<JudgeRedirect>,
+    redirects: Vec<RedirectGuard>,
     skill_env: Option<Arc<SkillEnv>>,
     events: Arc<dyn EventSink>,
     last_read: Arc<ParsedCommandCache>,
-    trace: Arc<Mutex<CallTrace>>,
+    trace: Arc<Mutex<AuditNotes>>,
 }
 
-impl CallTrace {
+impl AuditNotes {
     /// Notes the rule of a gate that decided, behind those of the gates before it.
     pub fn note_match(&mut self, rule: &str) {
         match &mut self.policy_match {
@@ -170,7 +170,7 @@ impl CallContext {
             takes_images: false,
             may_be_kept: false,
             origin: Origin::Model,
-            seats: Arc::new(BatchSeats::of(1)),
+            seats: Arc::new(BatchQuota::of(1)),
             reformat: None,
             approved: None,
             shown: None,
@@ -264,18 +264,18 @@ impl CallContext {
 
     /// The same for one of several calls that the quota admits together.
     #[must_use]
-    pub fn seated(self, seats: Arc<BatchSeats>) -> Self {
+    pub fn seated(self, seats: Arc<BatchQuota>) -> Self {
         Self { seats, ..self }
     }
 
     /// What it shares with the other calls of its answer.
     #[must_use]
-    pub fn seats(&self) -> &BatchSeats {
+    pub fn seats(&self) -> &BatchQuota {
         &self.seats
     }
 
     /// The same call of which `judge` judges every redirect, beside those that do so already.
-    pub(crate) fn judging_redirects(&self, judge: JudgeRedirect) -> Self {
+    pub(crate) fn judging_redirects(&self, judge: RedirectGuard) -> Self {
         let mut cx = self.clone();
         cx.redirects.push(judge);
         cx
@@ -307,7 +307,7 @@ impl CallContext {
     }
 
     /// The notes on the call.
-    pub fn trace(&self) -> MutexGuard<'_, CallTrace> {
+    pub fn trace(&self) -> MutexGuard<'_, AuditNotes> {
         self.trace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -87,7 +87,7 @@ impl Annotations {
 /// When a model that calls tools natively is offered a tool. It can be called at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Offered {
+pub enum Availability {
     /// With the first request.
     #[default]
     AtOnce,
@@ -125,7 +125,7 @@ pub struct ToolDef {
     #[serde(skip)]
     pub about: ToolTarget,
     /// When it is offered.
-    pub offered: Offered,
+    pub offered: Availability,
 }
 
 impl ToolDef {
@@ -148,7 +148,7 @@ impl ToolDef {
             content_params: &[],
             foreign: None,
             about: ToolTarget::Arguments,
-            offered: Offered::AtOnce,
+            offered: Availability::AtOnce,
         }
     }
 
@@ -161,7 +161,7 @@ impl ToolDef {
 
     /// Says when the tool is offered.
     #[must_use]
-    pub fn offered(mut self, offered: Offered) -> Self {
+    pub fn offered(mut self, offered: Availability) -> Self {
         self.offered = offered;
         self
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::category::{ToolErrorCategory, classify_io_error};
 use crate::def::Risk;
-use crate::gate::{ApprovalOptions, ShownPiece};
+use crate::gate::{ApprovalOptions, DisplayPart};
 use crate::output::ToolOutput;
 use crate::preview::Preview;
 
@@ -35,7 +35,7 @@ pub struct Confirmation {
     /// What identifies the tool and the arguments that are shown; an answer is about these alone.
     pub digest: [u8; 32],
     /// The parts of its command, with what they are judged as.
-    pub pieces: Vec<ShownPiece>,
+    pub pieces: Vec<DisplayPart>,
     /// What it would change, where that can be shown.
     pub preview: Option<Preview>,
     /// What an answer for more than this call would hold for.

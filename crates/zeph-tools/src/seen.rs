@@ -16,61 +16,65 @@ pub type ContentDigest = [u8; 32];
 /// What was seen cannot be looked up or noted.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("what this conversation has seen of files cannot be kept: {0}")]
-pub struct SeenError(pub String);
+pub struct ReadLedgerError(pub String);
 
 /// Keeps, for each conversation, what it saw last of each file. Paths are canonical and absolute.
 #[async_trait]
-pub trait SeenFiles: Send + Sync {
+pub trait ReadLedger: Send + Sync {
     /// The digest of what `conversation` saw last of `path`; `None` when it saw nothing of it.
     ///
     /// # Errors
-    /// [`SeenError`] when it cannot be looked up.
+    /// [`ReadLedgerError`] when it cannot be looked up.
     async fn digest(
         &self,
         conversation: &str,
         path: &Path,
-    ) -> Result<Option<ContentDigest>, SeenError>;
+    ) -> Result<Option<ContentDigest>, ReadLedgerError>;
 
     /// The content of that digest; `None` when it was not kept.
     ///
     /// # Errors
-    /// [`SeenError`] when it cannot be looked up.
-    async fn content(&self, conversation: &str, path: &Path) -> Result<Option<Vec<u8>>, SeenError>;
+    /// [`ReadLedgerError`] when it cannot be looked up.
+    async fn content(
+        &self,
+        conversation: &str,
+        path: &Path,
+    ) -> Result<Option<Vec<u8>>, ReadLedgerError>;
 
     /// Notes that `conversation` has seen `path` with a content of this digest. `content` is what
     /// a later difference is shown against, where it is worth keeping.
     ///
     /// # Errors
-    /// [`SeenError`] when it is not on record; what was on record before may be lost then.
+    /// [`ReadLedgerError`] when it is not on record; what was on record before may be lost then.
     async fn note(
         &self,
         conversation: &str,
         path: &Path,
         digest: &ContentDigest,
         content: Option<&[u8]>,
-    ) -> Result<(), SeenError>;
+    ) -> Result<(), ReadLedgerError>;
 
     /// Notes that `from` stands at `to` now, too; and where it `moved`, no longer at `from`. Of a
     /// directory it holds for all that lies below it.
     ///
     /// # Errors
-    /// [`SeenError`] when it is not on record.
+    /// [`ReadLedgerError`] when it is not on record.
     async fn carry(
         &self,
         conversation: &str,
         from: &Path,
         to: &Path,
         moved: bool,
-    ) -> Result<(), SeenError>;
+    ) -> Result<(), ReadLedgerError>;
 
     /// Forgets `path` and all that lies below it.
     ///
     /// # Errors
-    /// [`SeenError`] when it is not on record.
-    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), SeenError>;
+    /// [`ReadLedgerError`] when it is not on record.
+    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), ReadLedgerError>;
 }
 
-/// Bytes of contents that [`SeenInMemory`] keeps; the digests of others stay.
+/// Bytes of contents that [`InMemoryReadLedger`] keeps; the digests of others stay.
 const MOST_KEPT: usize = 32 << 20;
 
 /// What is kept of a file.
@@ -89,13 +93,13 @@ struct Kept {
     turn: u64,
 }
 
-/// [`SeenFiles`] for as long as the process lives.
+/// [`ReadLedger`] for as long as the process lives.
 #[derive(Debug, Default)]
-pub struct SeenInMemory {
+pub struct InMemoryReadLedger {
     kept: Mutex<Kept>,
 }
 
-impl SeenInMemory {
+impl InMemoryReadLedger {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,16 +143,20 @@ impl Kept {
 }
 
 #[async_trait]
-impl SeenFiles for SeenInMemory {
+impl ReadLedger for InMemoryReadLedger {
     async fn digest(
         &self,
         conversation: &str,
         path: &Path,
-    ) -> Result<Option<ContentDigest>, SeenError> {
+    ) -> Result<Option<ContentDigest>, ReadLedgerError> {
         Ok(self.kept().find(conversation, path).map(|seen| seen.digest))
     }
 
-    async fn content(&self, conversation: &str, path: &Path) -> Result<Option<Vec<u8>>, SeenError> {
+    async fn content(
+        &self,
+        conversation: &str,
+        path: &Path,
+    ) -> Result<Option<Vec<u8>>, ReadLedgerError> {
         let kept = self.kept();
         Ok(kept
             .find(conversation, path)
@@ -161,7 +169,7 @@ impl SeenFiles for SeenInMemory {
         path: &Path,
         digest: &ContentDigest,
         content: Option<&[u8]>,
-    ) -> Result<(), SeenError> {
+    ) -> Result<(), ReadLedgerError> {
         let seen = Seen {
             digest: *digest,
             content: content.map(<[u8]>::to_vec),
@@ -178,7 +186,7 @@ impl SeenFiles for SeenInMemory {
         from: &Path,
         to: &Path,
         moved: bool,
-    ) -> Result<(), SeenError> {
+    ) -> Result<(), ReadLedgerError> {
         let mut kept = self.kept();
         kept.take(conversation, to);
         for (at, seen) in kept.take(conversation, from) {
@@ -196,7 +204,7 @@ impl SeenFiles for SeenInMemory {
         Ok(())
     }
 
-    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), SeenError> {
+    async fn forget(&self, conversation: &str, path: &Path) -> Result<(), ReadLedgerError> {
         self.kept().take(conversation, path);
         Ok(())
     }
@@ -208,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    fn run<T>(work: impl Future<Output = Result<T, SeenError>>) -> T {
+    fn run<T>(work: impl Future<Output = Result<T, ReadLedgerError>>) -> T {
         tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap()
@@ -218,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_carried_with_what_lies_below_it() {
-        let seen = SeenInMemory::default();
+        let seen = InMemoryReadLedger::default();
         let note = |path: &str, byte| {
             run(seen.note("a", Path::new(path), &[byte; 32], Some(&[byte])));
         };
@@ -242,7 +250,7 @@ mod tests {
 
     #[test]
     fn old_contents_make_room_and_digests_stay() {
-        let seen = SeenInMemory::default();
+        let seen = InMemoryReadLedger::default();
         let large = vec![0; MOST_KEPT / 2];
         for byte in 0..3 {
             let path = format!("/{byte}");

@@ -22,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::runner::OutputFn;
 use zeph_tools::shell::{
-    CommandRunner, CommandSpec, EndReason, Ended, Exit, ReadGuard, RunError, RunningCommand,
-    SandboxConfig, SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand, supervisor_main,
+    CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, ReadGuard, RunError,
+    RunningCommand, SandboxConfig, SandboxMode, ShellConfig, ShellExecutor, SupervisorCommand,
+    supervisor_main,
 };
 use zeph_tools::{
     CallContext, EventSink, ToolCall, ToolError, ToolErrorCategory, ToolEvent, ToolExecutor,
@@ -496,8 +497,8 @@ impl RunningCommand for Unconfined {
         &mut self,
         _cancel: &CancellationToken,
         _output: OutputFn<'_>,
-    ) -> Result<Ended, RunError> {
-        Ok(Ended {
+    ) -> Result<CommandOutcome, RunError> {
+        Ok(CommandOutcome {
             exit: Exit {
                 code: 0,
                 signal: None,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::ApprovalProposal;
-use zeph_tools::gate::quota::BatchSeats;
+use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::layers::grants::SessionGrant;
 use zeph_tools::reformat::RepairOutcome;
 use zeph_tools::{CallContext, Confirmation, ToolCall, ToolError, ToolResult, UserDecision};
@@ -20,7 +20,7 @@ impl Dispatcher {
     pub(super) async fn run_asking(
         &self,
         call: &ToolCall,
-        seats: Arc<BatchSeats>,
+        seats: Arc<BatchQuota>,
         suspects: Vec<String>,
         cancel: &CancellationToken,
     ) -> ToolResult {

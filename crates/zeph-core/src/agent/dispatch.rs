@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
-use zeph_tools::gate::quota::BatchSeats;
+use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
@@ -25,7 +25,7 @@ use zeph_tools::{
 use crate::channel::{Channel, LoopbackEvent};
 use crate::config::AgentConfig;
 use crate::redacted::RedactedChannel;
-use crate::reload::{ConfigNews, ConfigReload};
+use crate::reload::{ConfigReload, ConfigUpdate};
 
 /// Who asks for calls, and in which conversation.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub struct Batch {
     /// So many read-only calls run at the same time.
     pub max_parallel: usize,
     /// What they share before the quota.
-    pub seats: Arc<BatchSeats>,
+    pub seats: Arc<BatchQuota>,
     /// The phase of these calls; `None`: the phase of the caller.
     pub phase: Option<Phase>,
     /// What may be made up in them, by the ids of calls: it is told, and noted in their audit entries.
@@ -83,7 +83,7 @@ impl Batch {
             id: uuid::Uuid::new_v4(),
             max_calls,
             max_parallel: config.max_parallel_calls,
-            seats: Arc::new(BatchSeats::of(calls.count() as u64)),
+            seats: Arc::new(BatchQuota::of(calls.count() as u64)),
             phase: None,
             suspects: HashMap::new(),
         }
@@ -152,8 +152,8 @@ impl Dispatcher {
         let Some(reload) = &self.reload else { return };
         match reload.refresh().await {
             None => {}
-            Some(ConfigNews::Taken(text)) => self.channel.emit(LoopbackEvent::Notice(text)),
-            Some(ConfigNews::Refused(text)) => self.channel.emit(LoopbackEvent::Error(text)),
+            Some(ConfigUpdate::Taken(text)) => self.channel.emit(LoopbackEvent::Notice(text)),
+            Some(ConfigUpdate::Refused(text)) => self.channel.emit(LoopbackEvent::Error(text)),
         }
     }
 
@@ -242,7 +242,7 @@ impl Dispatcher {
 
     /// Runs a call that the model (or a script) asks for; the stack may ask.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
-        let seats = Arc::new(BatchSeats::of(1));
+        let seats = Arc::new(BatchQuota::of(1));
         self.run_asking(call, seats, Vec::new(), cancel).await
     }
 

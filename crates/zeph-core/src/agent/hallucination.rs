@@ -26,7 +26,7 @@ const CHANGED: [(&str, &str); 3] = [
 ];
 
 /// What is known beside the call.
-pub(super) struct Known<'a> {
+pub(super) struct ConversationContext<'a> {
     /// Whether there is such a path, from the working directory.
     pub(super) exists: &'a dyn Fn(&str) -> bool,
     /// Whether somebody said this, before the call.
@@ -34,7 +34,11 @@ pub(super) struct Known<'a> {
 }
 
 /// What is suspicious in a call of the tool `def`.
-pub(super) fn suspects(def: &ToolDef, params: &Value, known: &Known<'_>) -> Vec<String> {
+pub(super) fn suspects(
+    def: &ToolDef,
+    params: &Value,
+    known: &ConversationContext<'_>,
+) -> Vec<String> {
     let texts: Vec<&str> = match def.about {
         ToolTarget::Paths(paths) => {
             let must_exist = |name: &str, role| {
@@ -78,7 +82,7 @@ pub(super) fn suspects(def: &ToolDef, params: &Value, known: &Known<'_>) -> Vec<
     told.take(MOST).collect()
 }
 
-fn is_made_up(path: &str, known: &Known<'_>) -> bool {
+fn is_made_up(path: &str, known: &ConversationContext<'_>) -> bool {
     let bare = path.trim_start_matches("./").trim_end_matches('/');
     let name = bare.rsplit('/').next().unwrap_or(bare);
     // Where the home directory is, and what a pattern finds, is not known here.
@@ -172,7 +176,7 @@ mod tests {
     fn what_is_made_up_is_told() {
         let said = "look at config.toml and https://api.example.org/v1, mail ann@example.org; commit 3f2a9bc";
         let check = |tool: &'static str, params: Value, expect: &[&str]| {
-            let known = Known {
+            let known = ConversationContext {
                 exists: &|path| path == "src/lib.rs",
                 mentioned: &|word| said.contains(word),
             };

@@ -37,14 +37,14 @@ use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::tafc::TafcConfig;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolCall, ToolRegistry, Undo,
-    UndoError, Undone, content_for_llm,
+    UndoError, UndoReport, content_for_llm,
 };
 
 use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::embedding::Embedder;
 use crate::native::{self, skills::SkillCatalog};
-use crate::reload::{ConfigNews, ConfigReload};
+use crate::reload::{ConfigReload, ConfigUpdate};
 use crate::servers::ToolServers;
 use crate::spending::{AuxiliaryUsage, Spending};
 use commands::{Command, Input, parse};
@@ -178,8 +178,8 @@ pub enum Reply {
     Quit,
 }
 
-impl From<Told> for Reply {
-    fn from(told: Told) -> Self {
+impl From<CommandOutput> for Reply {
+    fn from(told: CommandOutput) -> Self {
         match told {
             Ok(text) => Self::Text(text),
             Err(why) => Self::Failed(why),
@@ -188,7 +188,7 @@ impl From<Told> for Reply {
 }
 
 /// What a command says; an error where it did not do what was asked for.
-type Told = Result<String, String>;
+type CommandOutput = Result<String, String>;
 
 /// What a person wants to go on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -338,7 +338,7 @@ impl Agent {
         Ok(())
     }
 
-    async fn run_command(&mut self, command: Command) -> Result<Told, HistoryError> {
+    async fn run_command(&mut self, command: Command) -> Result<CommandOutput, HistoryError> {
         Ok(Ok(match command {
             Command::Help => commands::help(),
             Command::Clear => {
@@ -369,8 +369,8 @@ impl Agent {
             Command::Sessions => self.session_list().await?,
             Command::Reload => match &self.reload {
                 Some(reload) => match reload.reload().await {
-                    ConfigNews::Taken(text) => text,
-                    ConfigNews::Refused(text) => return Ok(Err(text)),
+                    ConfigUpdate::Taken(text) => text,
+                    ConfigUpdate::Refused(text) => return Ok(Err(text)),
                 },
                 None => return Ok(Err("there is no configuration to read again".to_owned())),
             },
@@ -386,7 +386,7 @@ impl Agent {
     }
 
     /// Shows what is to be agreed to of a server, or agrees to what was shown.
-    fn approve(&self, server: &str, yes: bool) -> Told {
+    fn approve(&self, server: &str, yes: bool) -> CommandOutput {
         let servers = self.servers.as_ref().ok_or(NO_SERVER)?;
         match yes {
             true => servers.agree(server),
@@ -395,7 +395,7 @@ impl Agent {
     }
 
     /// Undoes the last changes, and lets the model know of it.
-    async fn undo_last(&mut self) -> Result<Told, HistoryError> {
+    async fn undo_last(&mut self) -> Result<CommandOutput, HistoryError> {
         let undone = {
             let _changing = self.caches.as_ref().map(|caches| caches.changing());
             self.undo.undo_last(self.history.session()).await
@@ -445,7 +445,7 @@ impl Agent {
     }
 
     /// Lets a tool run again that failed too often.
-    fn unblock(&self, tool: &str) -> Told {
+    fn unblock(&self, tool: &str) -> CommandOutput {
         let anomalies = self.limits.anomalies.as_ref();
         let session = self.history.session();
         if anomalies.is_some_and(|anomalies| anomalies.unblock(session, tool)) {
@@ -471,7 +471,7 @@ impl Agent {
 }
 
 /// What a person is told of an undo.
-fn lines(undone: Result<Undone, UndoError>) -> Told {
+fn lines(undone: Result<UndoReport, UndoError>) -> CommandOutput {
     undone
         .map(|undone| undone.lines.join("\n"))
         .map_err(|error| error.to_string())
@@ -479,7 +479,7 @@ fn lines(undone: Result<Undone, UndoError>) -> Told {
 
 /// What a model is told of an undo; `None` when nothing was changed.
 #[must_use]
-pub fn undo_note(result: &Result<Undone, UndoError>) -> Option<String> {
+pub fn undo_note(result: &Result<UndoReport, UndoError>) -> Option<String> {
     let lines = match result {
         Ok(undone) => &undone.lines,
         Err(UndoError::Partial { done, .. }) => done,

@@ -13,7 +13,7 @@ use zeph_tools::gate::dependencies::Dependencies;
 use zeph_tools::schema;
 use zeph_tools::schema_filter::{ToolFilterConfig, ToolFilterResult, ToolSchemaFilter, telling};
 use zeph_tools::tafc::{self, TafcConfig};
-use zeph_tools::{Offered, ToolDef, ToolRegistry};
+use zeph_tools::{Availability, ToolDef, ToolRegistry};
 
 use super::history::History;
 use crate::embedding::Embedder;
@@ -67,7 +67,7 @@ impl ToolSelection {
     /// complex and the provider calls tools natively.
     fn augmented(&self, registry: &ToolRegistry, provider: &dyn LlmProvider) -> Vec<ToolDef> {
         let mut tools = registry.tools().to_vec();
-        tools.retain(|def| def.offered != Offered::NotNow);
+        tools.retain(|def| def.offered != Availability::NotNow);
         if provider.supports_tool_use() {
             tools
                 .iter_mut()
@@ -228,7 +228,7 @@ impl ToolSelection {
         let new = tools.iter();
         let new = new.filter(|def| included(&def.id) && !known.contains(def.id.as_ref()));
         let (at_once, later): (Vec<&ToolDef>, Vec<&ToolDef>) =
-            new.partition(|def| def.offered == Offered::AtOnce);
+            new.partition(|def| def.offered == Availability::AtOnce);
         let new = at_once.into_iter().chain(later);
         let new: Vec<String> = new.map(|def| def.id.to_string()).collect();
         self.offered.extend(new);
@@ -300,7 +300,7 @@ impl Named {
             self.read = 0;
         }
         let waiting = tools.iter().filter_map(|def| match def.offered {
-            Offered::OnceNamed(tool) if !self.tools.contains(tool) => Some(tool),
+            Availability::OnceNamed(tool) if !self.tools.contains(tool) => Some(tool),
             _ => None,
         });
         let waiting: HashSet<&'static str> = waiting.collect();
@@ -324,9 +324,9 @@ impl Named {
 
     fn allows(&self, def: &ToolDef) -> bool {
         match def.offered {
-            Offered::AtOnce => true,
-            Offered::OnceNamed(tool) => self.tools.contains(tool),
-            Offered::NotNow => false,
+            Availability::AtOnce => true,
+            Availability::OnceNamed(tool) => self.tools.contains(tool),
+            Availability::NotNow => false,
         }
     }
 }

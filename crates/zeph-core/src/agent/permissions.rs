@@ -6,11 +6,11 @@ use std::path::Path;
 use zeph_tools::gate::RuleSet;
 use zeph_tools::layers::grants::{ActiveGrant, GrantScope, SessionGrant};
 
-use super::{Agent, Told};
+use super::{Agent, CommandOutput};
 
 impl Agent {
     /// Lists rules and grants; what can be taken back has a number.
-    pub(super) async fn list_permissions(&mut self) -> Told {
+    pub(super) async fn list_permissions(&mut self) -> CommandOutput {
         let grants = &self.permissions.grants;
         match grants.all(self.history.session()).await {
             Ok(given) => {
@@ -30,7 +30,7 @@ impl Agent {
     }
 
     /// Takes back what was listed with this number; what would be, when nothing was.
-    pub(super) async fn remove_permission(&mut self, number: usize) -> Told {
+    pub(super) async fn remove_permission(&mut self, number: usize) -> CommandOutput {
         if self.listed.is_empty() {
             let all = self.permissions.grants.all(self.history.session()).await;
             match all {
@@ -139,7 +139,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use zeph_tools::gate::Grant;
-    use zeph_tools::layers::grants::KeptGrant;
+    use zeph_tools::layers::grants::PersistedGrant;
 
     use super::*;
 
@@ -151,7 +151,7 @@ mod tests {
             pattern: pattern.to_owned(),
         };
         let kept = |pattern, scope| {
-            ActiveGrant::Kept(KeptGrant {
+            ActiveGrant::Kept(PersistedGrant {
                 grant: grant(pattern),
                 scope,
                 added: "2026-01-02T03:04:05Z".to_owned(),

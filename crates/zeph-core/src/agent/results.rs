@@ -13,7 +13,7 @@ use zeph_tools::{
 
 use super::Agent;
 use super::dispatch::{Batch, Dispatcher};
-use super::hallucination::{self, Known};
+use super::hallucination::{self, ConversationContext};
 use super::reasoned::ONLY_REASONING;
 use super::turn::TurnAbort;
 
@@ -104,7 +104,7 @@ impl Agent {
                 .iter()
                 .map(|it| it.input.to_string())
                 .collect();
-            let known = Known {
+            let known = ConversationContext {
                 exists: &|path| self.project.join(path).symlink_metadata().is_ok(),
                 mentioned: &|word| {
                     self.system.contains(word)

@@ -1,12 +1,12 @@
 //! What was read of skills in a conversation that goes on.
 
 use serde_json::Value;
-use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL, Skills};
+use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL, SkillRegistry};
 
 use super::history::History;
 
 /// Notes the skills that the calls in the window read: what they say is in it still.
-pub(super) fn read_before(skills: &Skills, history: &History) {
+pub(super) fn read_before(skills: &SkillRegistry, history: &History) {
     if skills.is_empty() {
         return;
     }

@@ -13,7 +13,7 @@ use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, HistoryId, StopReason, StreamEvent, Usage};
 use crate::remote::answer::ResponseBuilder;
 use crate::remote::body::BodyCache;
-use crate::remote::failure::{Failure, Purpose, Target};
+use crate::remote::failure::{Failure, RequestKind, Target};
 use crate::remote::reader::AnswerReader;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
@@ -22,7 +22,7 @@ const TARGET: Target<'_> = Target {
     model: "m",
     api: "Chat Completions",
     key_env: None,
-    purpose: Purpose::Answer,
+    purpose: RequestKind::Answer,
 };
 
 fn read<'a>(

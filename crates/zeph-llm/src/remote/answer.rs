@@ -24,7 +24,7 @@ const MAX_PARTS: usize = 1024;
 /// What arrived so far.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseBuilder {
-    parts: Vec<Draft>,
+    parts: Vec<PartialResponse>,
     calls: Vec<DraftCall>,
     stop: Option<StopReason>,
     /// Nothing of interest follows.
@@ -37,7 +37,7 @@ pub(crate) struct ResponseBuilder {
 }
 
 #[derive(Debug)]
-enum Draft {
+enum PartialResponse {
     Text(String),
     Reasoning {
         text: String,
@@ -68,7 +68,7 @@ impl ResponseBuilder {
 
     fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Draft::Text(text) => Some(text.as_str()),
+            PartialResponse::Text(text) => Some(text.as_str()),
             _ => None,
         })
     }
@@ -83,7 +83,7 @@ impl ResponseBuilder {
         *self = Self::default();
         if !text.is_empty() {
             self.bytes = text.len();
-            self.parts.push(Draft::Text(text));
+            self.parts.push(PartialResponse::Text(text));
             self.continued = true;
         }
     }
@@ -121,9 +121,10 @@ impl ResponseBuilder {
 
     /// Begins a text of its own: what follows is no part of the text before.
     pub(crate) fn begin_text(&mut self) {
-        let blank = matches!(self.parts.last(), Some(Draft::Text(text)) if text.is_empty());
+        let blank =
+            matches!(self.parts.last(), Some(PartialResponse::Text(text)) if text.is_empty());
         if !std::mem::take(&mut self.continued) && !blank {
-            self.parts.push(Draft::Text(String::new()));
+            self.parts.push(PartialResponse::Text(String::new()));
         }
     }
 
@@ -134,19 +135,19 @@ impl ResponseBuilder {
         }
         self.bytes += delta.len();
         let newest = self.parts.iter_mut().rev().find_map(|part| match part {
-            Draft::Text(text) => Some(text),
+            PartialResponse::Text(text) => Some(text),
             _ => None,
         });
         match newest {
             Some(text) => text.push_str(&delta),
-            None => self.parts.push(Draft::Text(delta.clone())),
+            None => self.parts.push(PartialResponse::Text(delta.clone())),
         }
         sink(StreamEvent::TextDelta(delta));
     }
 
     /// Begins a piece of reasoning of its own.
     pub(crate) fn begin_reasoning(&mut self) {
-        self.parts.push(Draft::Reasoning {
+        self.parts.push(PartialResponse::Reasoning {
             text: String::new(),
             signature: None,
         });
@@ -154,7 +155,7 @@ impl ResponseBuilder {
 
     fn newest_reasoning(&mut self) -> Option<(&mut String, &mut Option<String>)> {
         self.parts.iter_mut().rev().find_map(|part| match part {
-            Draft::Reasoning { text, signature } => Some((text, signature)),
+            PartialResponse::Reasoning { text, signature } => Some((text, signature)),
             _ => None,
         })
     }
@@ -185,7 +186,7 @@ impl ResponseBuilder {
     /// Begins a call and returns its number. A name that is not known yet may be empty.
     pub(crate) fn begin_call(&mut self, id: String, name: String, sink: StreamSink<'_>) -> usize {
         let number = self.calls.len();
-        self.parts.push(Draft::Call(number));
+        self.parts.push(PartialResponse::Call(number));
         self.calls.push(DraftCall {
             id,
             ..DraftCall::default()
@@ -271,19 +272,19 @@ impl ResponseBuilder {
         let mut ids: Vec<String> = Vec::new();
         for draft in self.parts {
             let number = match draft {
-                Draft::Text(text) => {
+                PartialResponse::Text(text) => {
                     if !text.is_empty() {
                         parts.push(MessagePart::Text { text });
                     }
                     continue;
                 }
-                Draft::Reasoning { text, signature } => {
+                PartialResponse::Reasoning { text, signature } => {
                     if !text.is_empty() || signature.is_some() {
                         parts.push(MessagePart::Reasoning { text, signature });
                     }
                     continue;
                 }
-                Draft::Call(number) => number,
+                PartialResponse::Call(number) => number,
             };
             let call = calls
                 .get_mut(number)

@@ -6,7 +6,7 @@ use reqwest::{Response, Url};
 use serde::Serialize;
 
 use super::RemoteProvider;
-use super::failure::{Failure, Purpose, Target, excerpt, from_transport};
+use super::failure::{Failure, RequestKind, Target, excerpt, from_transport};
 use super::wire::Wire;
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};
@@ -157,7 +157,7 @@ impl<W: Wire> RemoteProvider<W> {
             model: &source.model.name,
             api: source.api.name,
             key_env: self.key_env.as_deref(),
-            purpose: Purpose::Embeddings,
+            purpose: RequestKind::Embeddings,
         }
     }
 }

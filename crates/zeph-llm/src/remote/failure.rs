@@ -37,12 +37,12 @@ pub(crate) struct Target<'a> {
     /// The environment variable of the key.
     pub(crate) key_env: Option<&'a str>,
     /// What is asked for.
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: RequestKind,
 }
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum RequestKind {
     /// An answer of the model.
     Answer,
     /// Vectors of texts.
@@ -190,10 +190,10 @@ pub(crate) fn from_answer(status: Option<u16>, body: &ErrorBody, target: Target<
         },
         LlmErrorKind::NoCredit => " The account has no credit or quota left: see to its billing, or choose another provider.".to_owned(),
         LlmErrorKind::UnknownModel => format!(" The server does not know the model `{model}`: correct `{}`.", match purpose {
-            Purpose::Answer => "model",
-            Purpose::Embeddings => "embedding_model",
+            RequestKind::Answer => "model",
+            RequestKind::Embeddings => "embedding_model",
         }),
-        LlmErrorKind::ContextOverflow if purpose == Purpose::Embeddings => format!(" A text is longer than the window of `{model}`: choose another `embedding_model`."),
+        LlmErrorKind::ContextOverflow if purpose == RequestKind::Embeddings => format!(" A text is longer than the window of `{model}`: choose another `embedding_model`."),
         LlmErrorKind::ContextOverflow => format!(" The request is longer than the window of `{model}`: compact the conversation, or correct `context_window`."),
         LlmErrorKind::Config if matches!(status, Some(300..=399)) => " Redirects are not followed: put the final address into `base_url`.".to_owned(),
         LlmErrorKind::Config => format!(" Nothing speaks {api} there: correct `base_url`."),
@@ -340,7 +340,7 @@ mod tests {
         model: "m",
         api: "Chat Completions",
         key_env: Some("SOME_KEY"),
-        purpose: Purpose::Answer,
+        purpose: RequestKind::Answer,
     };
 
     fn check(status: Option<u16>, body: &str, kind: LlmErrorKind, contains: &[&str]) {

@@ -47,7 +47,7 @@ use crate::retry::{Retries, parse_retry_after};
 use answer::ResponseBuilder;
 use body::BodyCache;
 use endpoint::Endpoint;
-use failure::{ErrorBody, Failure, Purpose, Target};
+use failure::{ErrorBody, Failure, RequestKind, Target};
 use reader::AnswerReader;
 use wire::{Framing, Wire};
 
@@ -188,7 +188,7 @@ impl<W: Wire> RemoteProvider<W> {
             model: &self.model,
             api: W::NAME,
             key_env: self.key_env.as_deref(),
-            purpose: Purpose::Answer,
+            purpose: RequestKind::Answer,
         }
     }
 

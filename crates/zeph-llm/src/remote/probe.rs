@@ -2,7 +2,7 @@
 //! targets of the wires drive them.
 
 use super::answer::ResponseBuilder;
-use super::failure::{Failure, Purpose, Target};
+use super::failure::{Failure, RequestKind, Target};
 use super::reader::AnswerReader;
 use super::wire::Wire;
 use crate::provider::{ChatResponse, StreamEvent};
@@ -17,7 +17,7 @@ pub(crate) fn read<'a, W: Wire>(
         model: "m",
         api: W::NAME,
         key_env: None,
-        purpose: Purpose::Answer,
+        purpose: RequestKind::Answer,
     };
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);

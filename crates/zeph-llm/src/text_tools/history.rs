@@ -14,7 +14,7 @@ use crate::tool::ToolUseRequest;
 
 /// A history as texts, kept from one request to the next.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct TextHistory {
     history: Option<HistoryId>,
     /// How many messages of the history are in `messages`.
     taken: usize,
@@ -33,7 +33,7 @@ enum Undo {
     Restore(Message),
 }
 
-impl Texts {
+impl TextHistory {
     /// The texts of a history; `kept` are those of the request before, if there was one.
     pub(super) fn of(
         history: Option<HistoryId>,

@@ -26,7 +26,7 @@ use crate::provider::{
 };
 use crate::remote::answer::new_id;
 use crate::tool::{ToolChoice, ToolUseRequest};
-use history::Texts;
+use history::TextHistory;
 use parse::Call;
 
 /// The tool of the blocks that are commands.
@@ -45,7 +45,7 @@ const MAX_CALLS: usize = 1024;
 pub struct TextTools {
     inner: Arc<dyn LlmProvider>,
     /// The last history that was asked with.
-    kept: Mutex<Option<Texts>>,
+    kept: Mutex<Option<TextHistory>>,
 }
 
 impl TextTools {
@@ -61,16 +61,16 @@ impl TextTools {
         })
     }
 
-    fn texts(&self, request: &ChatRequest<'_>) -> Texts {
+    fn texts(&self, request: &ChatRequest<'_>) -> TextHistory {
         let kept = request.history.and_then(|_| {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.take()
         });
         let images = self.inner.supports_images();
-        Texts::of(request.history, request.messages, images, kept)
+        TextHistory::of(request.history, request.messages, images, kept)
     }
 
-    fn keep(&self, texts: Texts) {
+    fn keep(&self, texts: TextHistory) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = Some(texts);
     }

@@ -309,12 +309,12 @@ proptest! {
     #[test]
     fn a_continued_history(messages in proptest::collection::vec(any_message(), 1..12), images: bool) {
         let id = HistoryId::unique();
-        let mut kept: Option<Texts> = None;
+        let mut kept: Option<TextHistory> = None;
         for count in 1..=messages.len() {
             let all = &messages[..count];
             let before = kept.as_ref().map(|texts| texts.messages.clone()).unwrap_or_default();
-            let texts = Texts::of(Some(id), all, images, kept);
-            let anew = Texts::of(None, all, images, None);
+            let texts = TextHistory::of(Some(id), all, images, kept);
+            let anew = TextHistory::of(None, all, images, None);
             prop_assert_eq!(&texts.messages, &anew.messages);
             prop_assert!(texts.messages.starts_with(&before[..before.len().saturating_sub(1)]));
             for pair in texts.messages.windows(2) {
@@ -336,7 +336,7 @@ proptest! {
     fn written_calls_are_read(command in "[`a-z \n]{0,20}", native in any::<bool>()) {
         let input = if native { json!({"command": command}) } else { json!({"command": command, "timeout_secs": 1}) };
         let history = [Message { role: Role::Assistant, parts: vec![text("I look."), call("call_1", "bash", input.clone())] }];
-        let written = Texts::of(None, &history, true, None).messages.remove(0).text();
+        let written = TextHistory::of(None, &history, true, None).messages.remove(0).text();
         let calls = found(&written).calls;
         prop_assert_eq!(calls.len(), 1, "{}", written);
         prop_assert_eq!(&calls[0].input, &input, "{}", written);
@@ -372,7 +372,7 @@ fn the_history() {
             result("gone", "?"),
         ]),
     ];
-    let texts = Texts::of(None, &messages, true, None).messages;
+    let texts = TextHistory::of(None, &messages, true, None).messages;
     assert_eq!(
         texts,
         [
@@ -392,7 +392,7 @@ fn the_history() {
             ]),
         ]
     );
-    let blind = Texts::of(None, &messages, false, None).messages;
+    let blind = TextHistory::of(None, &messages, false, None).messages;
     assert_eq!(
         blind[0],
         user(vec![text(&format!(

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use zeph_memory::{SqliteSeenFiles, Store};
-use zeph_tools::SeenFiles;
+use zeph_tools::ReadLedger;
 
 use crate::{open, store};
 

@@ -6,7 +6,7 @@ use sqlx::raw_sql;
 use zeph_memory::{SqliteUndo, Store};
 use zeph_tools::UndoJournal as _;
 use zeph_tools::undo::{
-    Attributes, Change, FileBackup, Fingerprint, PendingChange, RecordOutcome, Standing, Step,
+    Attributes, Change, FileBackup, FileState, Fingerprint, PendingChange, RecordOutcome, Step,
 };
 
 use crate::{open, raw, store};
@@ -29,7 +29,7 @@ fn deletion(name: &str, content: Vec<u8>) -> Change {
                     gid: 2,
                 },
             },
-            after: Standing::Absent,
+            after: FileState::Absent,
         }],
         images: content,
     }

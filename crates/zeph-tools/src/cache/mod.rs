@@ -20,5 +20,5 @@ pub use basis::{BackgroundActivity, CacheValidity, FreshnessCheck};
 pub use config::ResultCacheConfig;
 pub use key::CacheKey;
 pub use note::{note, split_note};
-pub use sessions::{CacheStatus, MutationGuard, ResultCaches, Visit};
-pub use table::{Kept, Moment, ToolResultCache};
+pub use sessions::{CacheLookup, CacheStatus, MutationGuard, ResultCaches};
+pub use table::{CachedResult, DualClockInstant, ToolResultCache};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::basis::{BackgroundActivity, CacheValidity};
 use super::config::ResultCacheConfig;
 use super::key::CacheKey;
-use super::table::{Kept, Moment, ToolResultCache};
+use super::table::{CachedResult, DualClockInstant, ToolResultCache};
 
 /// Sessions that are kept; the one that was not used for the longest time goes first.
 const MOST_SESSIONS: usize = 16;
@@ -54,10 +54,10 @@ pub struct ResultCaches {
 
 /// A call on its way: what held when it came in.
 #[derive(Debug, Clone)]
-pub struct Visit {
+pub struct CacheLookup {
     session: String,
     key: CacheKey,
-    began: Moment,
+    began: DualClockInstant,
     epoch: u64,
     forgotten: u64,
     turn: u64,
@@ -72,7 +72,7 @@ pub struct MutationGuard<'a>(&'a ResultCaches);
 impl MutationGuard<'_> {
     /// Ends it. The call of `visit`, which it was, is not one of those that it puts an end to,
     /// unless another was changing files beside it.
-    pub fn end_of(self, visit: &mut Visit) {
+    pub fn end_of(self, visit: &mut CacheLookup) {
         let caches = self.0;
         let before = caches.state().epoch;
         drop(self);
@@ -128,8 +128,12 @@ impl ResultCaches {
 
     /// Notes a call that comes in, before anything of it is done, and looks for its result.
     #[must_use]
-    pub fn visit(&self, session: &str, key: CacheKey) -> (Visit, Option<(Arc<Kept>, Duration)>) {
-        let began = Moment::now();
+    pub fn visit(
+        &self,
+        session: &str,
+        key: CacheKey,
+    ) -> (CacheLookup, Option<(Arc<CachedResult>, Duration)>) {
+        let began = DualClockInstant::now();
         let mut state = self.state();
         let still = self.is_still(&state);
         let (epoch, forgotten) = (state.epoch, state.forgotten);
@@ -144,7 +148,7 @@ impl ResultCaches {
             }
             found => found,
         };
-        let visit = Visit {
+        let visit = CacheLookup {
             session: session.to_owned(),
             key,
             began,
@@ -158,7 +162,7 @@ impl ResultCaches {
 
     /// Whether what `visit` found still may be answered: `holds` is what its witness said.
     #[must_use]
-    pub fn confirm(&self, visit: &Visit, kept: &Arc<Kept>, holds: bool) -> bool {
+    pub fn confirm(&self, visit: &CacheLookup, kept: &Arc<CachedResult>, holds: bool) -> bool {
         let mut state = self.state();
         if holds && self.is_good(&state, visit, &kept.basis) {
             return true;
@@ -170,7 +174,7 @@ impl ResultCaches {
     }
 
     /// Keeps the result of a call, unless something changed since it came in.
-    pub fn keep(&self, visit: Visit, kept: Kept) {
+    pub fn keep(&self, visit: CacheLookup, kept: CachedResult) {
         let mut state = self.state();
         if self.is_good(&state, &visit, &kept.basis)
             && let Some(own) = state.sessions.get_mut(&visit.session)
@@ -180,7 +184,7 @@ impl ResultCaches {
     }
 
     /// Whether what held when `visit` came in holds now, as far as `basis` is concerned.
-    fn is_good(&self, state: &State, visit: &Visit, basis: &CacheValidity) -> bool {
+    fn is_good(&self, state: &State, visit: &CacheLookup, basis: &CacheValidity) -> bool {
         let own = state.sessions.get(&visit.session);
         let same = state.forgotten == visit.forgotten
             && own.is_some_and(|session| session.turn == visit.turn);

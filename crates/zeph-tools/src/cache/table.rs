@@ -15,12 +15,12 @@ use crate::output::ToolOutput;
 /// A moment on both clocks. The steady one stands still while the machine sleeps, the other one may
 /// be set: the longer way counts, so that nothing is taken for younger than it is.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct DualClockInstant {
     steady: Instant,
     wall: SystemTime,
 }
 
-impl Moment {
+impl DualClockInstant {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
@@ -50,7 +50,7 @@ impl Moment {
 
 /// A result as it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+pub struct CachedResult {
     /// What the call yielded, without its basis.
     pub output: ToolOutput,
     /// What it rests on.
@@ -59,7 +59,7 @@ pub struct Kept {
     pub claim_source: Option<String>,
 }
 
-impl Kept {
+impl CachedResult {
     /// About the bytes that it takes.
     fn bytes(&self) -> usize {
         let output = &self.output;
@@ -81,8 +81,8 @@ impl Kept {
 }
 
 struct Entry {
-    kept: Arc<Kept>,
-    since: Moment,
+    kept: Arc<CachedResult>,
+    since: DualClockInstant,
     bytes: usize,
     /// Rises with each use.
     turn: u64,
@@ -120,7 +120,11 @@ impl ToolResultCache {
     }
 
     /// What is kept under `key` and not too old at `now`, and how old it is. Counts a hit or a miss.
-    pub fn get(&mut self, key: &CacheKey, now: Moment) -> Option<(Arc<Kept>, Duration)> {
+    pub fn get(
+        &mut self,
+        key: &CacheKey,
+        now: DualClockInstant,
+    ) -> Option<(Arc<CachedResult>, Duration)> {
         self.turn += 1;
         let ttl = self.ttl;
         let found = self.entries.get_mut(key).map(|entry| {
@@ -143,7 +147,7 @@ impl ToolResultCache {
     }
 
     /// Takes a hit back: `kept`, which [`ToolResultCache::get`] yielded, proved to hold no longer.
-    pub fn disown(&mut self, key: &CacheKey, kept: &Arc<Kept>) {
+    pub fn disown(&mut self, key: &CacheKey, kept: &Arc<CachedResult>) {
         let stands = self.entries.get(key);
         if stands.is_some_and(|entry| Arc::ptr_eq(&entry.kept, kept)) {
             self.remove(key);
@@ -153,7 +157,7 @@ impl ToolResultCache {
     }
 
     /// Keeps a result that was asked for at `now`, unless it takes over a quarter of the room.
-    pub fn put(&mut self, key: CacheKey, kept: Kept, now: Moment) {
+    pub fn put(&mut self, key: CacheKey, kept: CachedResult, now: DualClockInstant) {
         self.remove(&key);
         let bytes = kept.bytes() + key.bytes() + size_of::<Entry>();
         if bytes > self.most_bytes / 4 {

@@ -47,16 +47,16 @@ fn key(n: usize) -> CacheKey {
     CacheKey::new("read", &json!({ "path": n }))
 }
 
-fn text(text: &str) -> Kept {
-    Kept {
+fn text(text: &str) -> CachedResult {
+    CachedResult {
         output: ToolOutput::text(text),
         basis: CacheValidity::Remote,
         claim_source: None,
     }
 }
 
-fn of_files(words: &str) -> Kept {
-    Kept {
+fn of_files(words: &str) -> CachedResult {
+    CachedResult {
         basis: CacheValidity::Files(Arc::new(Holds)),
         ..text(words)
     }
@@ -66,7 +66,7 @@ fn of_files(words: &str) -> Kept {
 #[test]
 fn a_result_ages_and_goes_when_it_is_asked_for() {
     let mut cache = cache(300, 1 << 20);
-    let start = Moment::now();
+    let start = DualClockInstant::now();
     let at = |secs| start.after(Duration::from_secs(secs));
     cache.put(key(1), text("one"), start);
     let (kept, age) = cache.get(&key(1), at(299)).unwrap();
@@ -83,7 +83,7 @@ fn a_result_ages_and_goes_when_it_is_asked_for() {
 #[test]
 fn without_a_ttl_nothing_ages() {
     let mut cache = cache(0, 1 << 20);
-    let start = Moment::now();
+    let start = DualClockInstant::now();
     cache.put(key(1), text("one"), start);
     let later = start.after(Duration::from_secs(1_000_000));
     assert_eq!(cache.get(&key(1), later).unwrap().1.as_secs(), 1_000_000);
@@ -91,13 +91,13 @@ fn without_a_ttl_nothing_ages() {
 
 #[test]
 fn the_longer_way_of_two_clocks_counts() {
-    let start = Moment::now();
-    let slept = Moment {
+    let start = DualClockInstant::now();
+    let slept = DualClockInstant {
         wall: start.wall + Duration::from_secs(60),
         ..start
     };
     assert_eq!(slept.since(start).as_secs(), 60);
-    let set_back = Moment {
+    let set_back = DualClockInstant {
         steady: start.steady + Duration::from_secs(5),
         wall: start.wall - Duration::from_secs(3600),
     };
@@ -110,7 +110,7 @@ fn the_longer_way_of_two_clocks_counts() {
 fn what_was_not_used_for_the_longest_time_makes_room() {
     let words = "x".repeat(2000);
     let mut cache = cache(0, 12_000);
-    let now = Moment::now();
+    let now = DualClockInstant::now();
     for n in 0..3 {
         cache.put(key(n), text(&words), now);
     }
@@ -138,7 +138,7 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
 #[test]
 fn files_are_evicted_apart_and_clear_resets_the_counters() {
     let mut cache = cache(0, 1 << 20);
-    let now = Moment::now();
+    let now = DualClockInstant::now();
     cache.put(key(1), of_files("file"), now);
     cache.put(key(2), text("web"), now);
     cache.evict_files();
@@ -156,7 +156,7 @@ fn files_are_evicted_apart_and_clear_resets_the_counters() {
 #[test]
 fn a_hit_that_held_no_longer_is_a_miss() {
     let mut cache = cache(0, 1 << 20);
-    let now = Moment::now();
+    let now = DualClockInstant::now();
     cache.put(key(1), of_files("old"), now);
     let (old, _) = cache.get(&key(1), now).unwrap();
     cache.put(key(1), of_files("new"), now);
@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn the_bytes_add_up(steps in proptest::collection::vec((0usize..8, 0usize..4000, 0u8..4), 0..60)) {
         let mut cache = cache(0, 10_000);
-        let now = Moment::now();
+        let now = DualClockInstant::now();
         for (n, long, what) in steps {
             match what {
                 0 => { let _ = cache.get(&key(n), now); }

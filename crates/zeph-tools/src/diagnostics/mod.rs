@@ -26,8 +26,8 @@ use crate::def::{Annotations, Risk, ToolDef};
 use crate::error::ToolError;
 use crate::event::OutputStream;
 use crate::output::ToolOutput;
-use crate::shell::capture::{HeadTail, Limits};
-use crate::shell::runner::{CommandRunner, CommandSpec, EndReason, Ended};
+use crate::shell::capture::{HeadTailBuffer, Limits};
+use crate::shell::runner::{CommandOutcome, CommandRunner, CommandSpec, EndReason};
 use crate::shell::{ShellConfig, env, program};
 use crate::toolset::{Tool, ToolGroup, ToolSet};
 pub use config::DiagnosticsConfig;
@@ -180,7 +180,7 @@ impl Tool for Diagnostics {
                 .max_diagnostics
                 .unwrap_or(diagnostics_config.max_diagnostics),
         );
-        let mut stderr = HeadTail::new(Limits {
+        let mut stderr = HeadTailBuffer::new(Limits {
             head: KEPT_STDERR,
             tail: KEPT_STDERR,
         });
@@ -210,7 +210,7 @@ impl Tool for Diagnostics {
 
 fn conclude(
     collector: Collector,
-    ended: &Ended,
+    ended: &CommandOutcome,
     said: &str,
     config: &ShellConfig,
 ) -> Result<ToolOutput, ToolError> {

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use rustix::fs::{AtFlags, CWD, statat};
 
-use crate::cache::{CacheValidity, FreshnessCheck, Moment};
-use crate::file::marks::{Marks, PathState, is_local};
+use crate::cache::{CacheValidity, DualClockInstant, FreshnessCheck};
+use crate::file::marks::{FileMetadataStamp, PathState, is_local};
 
 /// Files and directories that are looked at; diagnostics of a larger project are not kept.
 const MOST: usize = 8192;
@@ -46,11 +46,11 @@ pub(super) struct Sources {
     root: PathBuf,
     home: Option<PathBuf>,
     began: SystemTime,
-    moment: Moment,
+    moment: DualClockInstant,
     /// What people write.
     files: Vec<(PathBuf, PathState)>,
     /// What cargo may write: its lock file, and directories, into which it puts others.
-    changing: Vec<(PathBuf, Marks)>,
+    changing: Vec<(PathBuf, FileMetadataStamp)>,
 }
 
 impl Sources {
@@ -65,7 +65,7 @@ impl Sources {
     fn list(root: PathBuf, home: Option<PathBuf>) -> Option<Self> {
         let mut sources = Self {
             began: SystemTime::now(),
-            moment: Moment::now(),
+            moment: DualClockInstant::now(),
             files: Vec::new(),
             changing: Vec::new(),
             home,
@@ -152,19 +152,23 @@ impl Sources {
     }
 }
 
-fn marks(path: &Path) -> io::Result<Marks> {
-    Ok(Marks::from(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?))
+fn marks(path: &Path) -> io::Result<FileMetadataStamp> {
+    Ok(FileMetadataStamp::from(&statat(
+        CWD,
+        path,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?))
 }
 
 struct Evidence {
-    since: Moment,
+    since: DualClockInstant,
     stood: Arc<[(PathBuf, PathState)]>,
 }
 
 #[async_trait]
 impl FreshnessCheck for Evidence {
     async fn holds(&self) -> bool {
-        if Moment::now().since(self.since) >= LIFE {
+        if DualClockInstant::now().since(self.since) >= LIFE {
             return false;
         }
         let stood = Arc::clone(&self.stood);

@@ -20,7 +20,7 @@ use crate::file::lines::cut;
 use crate::file::retry::ToleratedDifference;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::{FileReadGuard, Standing};
-use crate::file::splice::{EditOutcome, Refusal, Replacement, splice};
+use crate::file::splice::{EditError, EditOutcome, Replacement, splice};
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
@@ -209,16 +209,16 @@ fn refused(
     shown: &str,
     content: &[u8],
     replacement: Replacement<'_>,
-    refusal: Refusal,
+    refusal: EditError,
 ) -> ToolError {
     match refusal {
-        Refusal::Equal => {
+        EditError::Equal => {
             ToolError::invalid("`old_string` and `new_string` are equal: nothing would change")
         }
-        Refusal::EmptyOld => ToolError::invalid(format!(
+        EditError::EmptyOld => ToolError::invalid(format!(
             "`old_string` is empty, and {shown} is not; give the text to replace, or use `write` to replace all"
         )),
-        Refusal::Several(lines) => {
+        EditError::Several(lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             let on = if lines.len() == 1 { "line" } else { "lines" };
             ToolError::invalid(format!(
@@ -226,7 +226,7 @@ fn refused(
                 lines.join(", ")
             ))
         }
-        Refusal::Alike(ignored, lines) => {
+        EditError::Alike(ignored, lines) => {
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
             ToolError::invalid(format!(
                 "`old_string` does not occur in {shown}; ignoring {} it would in several places, on lines {}: give the text as it is in the file",
@@ -234,10 +234,10 @@ fn refused(
                 lines.join(", ")
             ))
         }
-        Refusal::Applied(line) => ToolError::invalid(format!(
+        EditError::Applied(line) => ToolError::invalid(format!(
             "this edit is already applied: `new_string` stands at line {line} of {shown}, and `old_string` nowhere else; nothing was changed"
         )),
-        Refusal::Absent => {
+        EditError::Absent => {
             let text = decoded(content);
             let text = String::from_utf8_lossy(&text);
             let text = text.replace("\r\n", "\n");

@@ -24,7 +24,7 @@ use crate::file::budget::{Budget, Stop};
 use crate::file::grep_sink::{Found, matcher, search, searcher};
 use crate::file::place::{self, READ};
 use crate::file::sandbox::Sandbox;
-use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::file::walk::{Entry, Visitor, WalkReport, walk};
 use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::file::{blocking, glob};
 use crate::gate::{PathParam, ToolTarget};
@@ -272,7 +272,7 @@ fn grep(
             may = PermittedBy::Read;
             stamps.content(&file, start.path(), &stat);
             state.file(&mut searcher(context), start.path(), file);
-            Walked::default()
+            WalkReport::default()
         }
     };
     if *state.cut.get_mut() {
@@ -334,7 +334,7 @@ pub(super) fn lines_with(
             sandbox.check_read(start.path())?;
             stamps.content(&file, start.path(), &stat);
             state.file(&mut searcher(0), start.path(), file);
-            Walked::default()
+            WalkReport::default()
         }
     };
     let cut = state.cut.load(Ordering::Relaxed);
@@ -369,7 +369,7 @@ fn globs(start: &Path, text: &str) -> Result<Override, ToolError> {
 fn report(
     sandbox: &Sandbox,
     state: &mut Search<'_>,
-    walked: &Walked,
+    walked: &WalkReport,
     most: usize,
     context: usize,
 ) -> String {

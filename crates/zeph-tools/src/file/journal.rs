@@ -15,7 +15,7 @@ use crate::file::place::{Place, Target};
 use crate::file::sandbox::Sandbox;
 use crate::file::standing::{self, RecordError};
 use crate::undo::{
-    Change, FileBackup, PendingChange, RecordOutcome, Standing, Step, UndoJournal, too_large,
+    Change, FileBackup, FileState, PendingChange, RecordOutcome, Step, UndoJournal, too_large,
 };
 
 /// Records the changes of one call.
@@ -73,7 +73,7 @@ impl Recorder {
             Ok(put(
                 path,
                 FileBackup::Absent,
-                Standing::Directory,
+                FileState::Directory,
                 Vec::new(),
             ))
         })
@@ -82,7 +82,7 @@ impl Recorder {
     /// A new file at `path`.
     pub(super) fn new_file(&self, path: &Path, content: &[u8]) -> Result<Mark, ToolError> {
         self.record(path, || {
-            let after = Standing::File(standing::of_bytes(content));
+            let after = FileState::File(standing::of_bytes(content));
             Ok(put(path, FileBackup::Absent, after, Vec::new()))
         })
     }
@@ -113,7 +113,7 @@ impl Recorder {
                 fingerprint: standing::of_bytes(old),
                 attributes: standing::attributes(stat),
             };
-            let after = Standing::File(standing::of_bytes(new));
+            let after = FileState::File(standing::of_bytes(new));
             Ok(put(path, before, after, old.to_vec()))
         })
     }
@@ -265,7 +265,7 @@ impl Mark {
     }
 }
 
-fn put(path: &Path, before: FileBackup, after: Standing, images: Vec<u8>) -> Change {
+fn put(path: &Path, before: FileBackup, after: FileState, images: Vec<u8>) -> Change {
     Change {
         steps: vec![Step::Put {
             path: path.to_owned(),

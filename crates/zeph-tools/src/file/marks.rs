@@ -19,7 +19,7 @@ const SECONDS: Duration = Duration::from_secs(3);
 
 /// How an entry of a directory stood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct FileMetadataStamp {
     pub(crate) device: u64,
     inode: u64,
     mode: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Marks {
     clippy::cast_lossless,
     reason = "the types differ between systems"
 )]
-impl From<&Stat> for Marks {
+impl From<&Stat> for FileMetadataStamp {
     fn from(stat: &Stat) -> Self {
         Self {
             device: stat.st_dev as u64,
@@ -47,7 +47,7 @@ impl From<&Stat> for Marks {
     }
 }
 
-impl Marks {
+impl FileMetadataStamp {
     /// All of it, in an order that stays.
     pub(crate) fn bytes(&self) -> [u8; 64] {
         let numbers = [
@@ -87,7 +87,7 @@ impl Marks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathState {
     /// With these marks.
-    As(Marks),
+    As(FileMetadataStamp),
     /// The same entry, whatever its times.
     Same { device: u64, inode: u64, mode: u32 },
     /// It did not.
@@ -96,7 +96,7 @@ pub(crate) enum PathState {
 
 impl PathState {
     /// The same entry as that with these marks.
-    pub(crate) fn same(marks: Marks) -> Self {
+    pub(crate) fn same(marks: FileMetadataStamp) -> Self {
         Self::Same {
             device: marks.device,
             inode: marks.inode,
@@ -107,7 +107,7 @@ impl PathState {
     /// Whether it stands so at `path` now.
     pub(crate) fn stands(&self, path: &Path) -> bool {
         let now = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
-        let now = now.map(|stat| Marks::from(&stat));
+        let now = now.map(|stat| FileMetadataStamp::from(&stat));
         match (self, now) {
             (Self::As(marks), Ok(now)) => *marks == now,
             (Self::Same { .. }, Ok(now)) => *self == Self::same(now),

@@ -27,7 +27,7 @@ enum Step {
 }
 
 /// Where the walk stands.
-enum Here {
+enum WalkPosition {
     /// In no allowed directory, at [`Walk::path`]. Nothing is opened there.
     Outside,
     /// In an allowed directory: the handles from it down to [`Walk::path`]. Going up takes the
@@ -37,7 +37,7 @@ enum Here {
 
 /// What becomes of a link that the path itself names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Last {
+pub(super) enum FinalLinkMode {
     /// It is followed: what it leads to is meant.
     Followed,
     /// It is meant itself.
@@ -47,8 +47,8 @@ pub(super) enum Last {
 struct Walk<'a> {
     sandbox: &'a Sandbox,
     given: &'a Path,
-    last: Last,
-    here: Here,
+    last: FinalLinkMode,
+    here: WalkPosition,
     path: PathBuf,
     /// The last one is next.
     pending: Vec<Step>,
@@ -56,12 +56,16 @@ struct Walk<'a> {
 }
 
 /// Resolves `given`; see [`Sandbox::resolve`].
-pub(super) fn resolve(sandbox: &Sandbox, given: &Path, last: Last) -> Result<Place, ToolError> {
+pub(super) fn resolve(
+    sandbox: &Sandbox,
+    given: &Path,
+    last: FinalLinkMode,
+) -> Result<Place, ToolError> {
     let mut walk = Walk {
         sandbox,
         given,
         last,
-        here: Here::Outside,
+        here: WalkPosition::Outside,
         path: PathBuf::new(),
         pending: Vec::new(),
         links: 0,
@@ -92,13 +96,13 @@ impl Walk<'_> {
         for root in self.sandbox.roots() {
             if let Ok(rest) = path.strip_prefix(&root.path) {
                 self.path.clone_from(&root.path);
-                self.here = Here::Inside(vec![Arc::clone(&root.dir)]);
+                self.here = WalkPosition::Inside(vec![Arc::clone(&root.dir)]);
                 self.push(rest);
                 return;
             }
         }
         self.path = PathBuf::from("/");
-        self.here = Here::Outside;
+        self.here = WalkPosition::Outside;
         self.push(path);
     }
 
@@ -106,7 +110,7 @@ impl Walk<'_> {
     fn enter_root(&mut self) {
         let mut roots = self.sandbox.roots().iter();
         if let Some(root) = roots.find(|root| root.path == self.path) {
-            self.here = Here::Inside(vec![Arc::clone(&root.dir)]);
+            self.here = WalkPosition::Inside(vec![Arc::clone(&root.dir)]);
         }
     }
 
@@ -116,8 +120,8 @@ impl Walk<'_> {
                 Step::Up => self.up(),
                 Step::Into(name) => {
                     let dir = match &self.here {
-                        Here::Outside => None,
-                        Here::Inside(handles) => handles.last().map(Arc::clone),
+                        WalkPosition::Outside => None,
+                        WalkPosition::Inside(handles) => handles.last().map(Arc::clone),
                     };
                     match dir {
                         None => self.pass_outside(&name)?,
@@ -131,9 +135,9 @@ impl Walk<'_> {
             }
         }
         match self.here {
-            Here::Inside(mut handles) => match handles.pop() {
+            WalkPosition::Inside(mut handles) => match handles.pop() {
                 // Below an allowed directory: its entry in the directory above is meant.
-                Some(_) if self.last == Last::Itself && !handles.is_empty() => {
+                Some(_) if self.last == FinalLinkMode::Itself && !handles.is_empty() => {
                     match (handles.pop(), self.path.file_name()) {
                         (Some(above), Some(name)) => {
                             let rest = vec![name.to_owned()];
@@ -145,18 +149,18 @@ impl Walk<'_> {
                 Some(dir) => Ok(Place::new(dir, Vec::new(), self.path)),
                 None => Err(self.sandbox.outside(self.given)),
             },
-            Here::Outside => Err(self.sandbox.outside(self.given)),
+            WalkPosition::Outside => Err(self.sandbox.outside(self.given)),
         }
     }
 
     fn up(&mut self) {
         self.path.pop();
-        if let Here::Inside(handles) = &mut self.here
+        if let WalkPosition::Inside(handles) = &mut self.here
             && handles.len() > 1
         {
             handles.pop();
         } else {
-            self.here = Here::Outside;
+            self.here = WalkPosition::Outside;
             self.enter_root();
         }
     }
@@ -196,7 +200,7 @@ impl Walk<'_> {
         match openat(dir, &name, PASS, Mode::empty()) {
             Ok(handle) => {
                 self.path.push(&name);
-                if let Here::Inside(handles) = &mut self.here {
+                if let WalkPosition::Inside(handles) = &mut self.here {
                     handles.push(Arc::new(handle));
                 }
                 Ok(None)
@@ -214,7 +218,7 @@ impl Walk<'_> {
 
     /// Whether the component that was just taken is the last, and not to be followed.
     fn stays(&self) -> bool {
-        self.last == Last::Itself && self.pending.is_empty()
+        self.last == FinalLinkMode::Itself && self.pending.is_empty()
     }
 
     /// Walks the text of a link.

@@ -49,7 +49,7 @@ impl ToleratedDifference {
 
 /// What another look found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Retried {
+pub(super) enum FuzzyMatch {
     /// One place: these bytes of the content become that text.
     One {
         start: usize,
@@ -84,16 +84,16 @@ struct Search<'a> {
 }
 
 /// Looks again for `old`, which does not occur in `content` (UTF-8, or nearly) as it is.
-pub(super) fn retry(content: &[u8], old: &str, new: &str) -> Retried {
+pub(super) fn retry(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     if content.len() > MOST_BYTES || old.trim().is_empty() {
-        return Retried::Nothing;
+        return FuzzyMatch::Nothing;
     }
     if content.ends_with(b"\n") || !old.ends_with('\n') {
         return search(content, old, new);
     }
     // The last line may be meant, which lacks its ending, and goes on lacking it.
     match search(&[content, b"\n"].concat(), old, new) {
-        Retried::One {
+        FuzzyMatch::One {
             start,
             end,
             mut text,
@@ -105,9 +105,9 @@ pub(super) fn retry(content: &[u8], old: &str, new: &str) -> Retried {
             }
             let end = content.len();
             if content[start..end] == text {
-                return Retried::Applied(line);
+                return FuzzyMatch::Applied(line);
             }
-            Retried::One {
+            FuzzyMatch::One {
                 start,
                 end,
                 text,
@@ -120,13 +120,13 @@ pub(super) fn retry(content: &[u8], old: &str, new: &str) -> Retried {
 }
 
 /// Looks again for `old`.
-fn search(content: &[u8], old: &str, new: &str) -> Retried {
+fn search(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
     let (asked, wanted) = (segments(old), segments(new));
     if asked == wanted {
-        return Retried::Nothing;
+        return FuzzyMatch::Nothing;
     }
     let Some(lines) = lines(content) else {
-        return Retried::Nothing;
+        return FuzzyMatch::Nothing;
     };
     let search = Search {
         content,
@@ -152,15 +152,19 @@ fn search(content: &[u8], old: &str, new: &str) -> Retried {
         }
         match search.places(ignored).as_slice() {
             [] => {}
-            [place] => return search.replaced(*place, ignored).unwrap_or(Retried::Nothing),
+            [place] => {
+                return search
+                    .replaced(*place, ignored)
+                    .unwrap_or(FuzzyMatch::Nothing);
+            }
             several => {
                 let mut lines: Vec<usize> = several.iter().map(|place| place.line + 1).collect();
                 lines.dedup();
-                return Retried::Several(ignored, lines);
+                return FuzzyMatch::Several(ignored, lines);
             }
         }
     }
-    Retried::Nothing
+    FuzzyMatch::Nothing
 }
 
 impl<'a> Search<'a> {
@@ -298,7 +302,7 @@ impl<'a> Search<'a> {
 
     /// The text that takes the place of `place`; `None` when lines cannot be indented as in the
     /// file.
-    fn replaced(&self, place: Place, ignored: ToleratedDifference) -> Option<Retried> {
+    fn replaced(&self, place: Place, ignored: ToleratedDifference) -> Option<FuzzyMatch> {
         let shift = match ignored {
             ToleratedDifference::Indentation => self.shift(place.line).map(|(shift, _)| shift),
             _ => None,
@@ -342,9 +346,9 @@ impl<'a> Search<'a> {
         }
         let line = place.line + 1;
         if self.stands(place, &text) {
-            return Some(Retried::Applied(line));
+            return Some(FuzzyMatch::Applied(line));
         }
-        Some(Retried::One {
+        Some(FuzzyMatch::One {
             start: place.start,
             end: place.end,
             text,

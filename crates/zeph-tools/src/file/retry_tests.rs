@@ -7,7 +7,7 @@ use super::*;
 /// The content after the edit, and what was ignored.
 fn edited(content: &str, old: &str, new: &str) -> (String, ToleratedDifference) {
     match retry(content.as_bytes(), old, new) {
-        Retried::One {
+        FuzzyMatch::One {
             start,
             end,
             text,
@@ -170,14 +170,14 @@ fn a_blank_line_behind_is_left_alone() {
 /// Proves FILE-22: exactly one place, or none.
 #[test]
 fn what_is_not_one_place_is_refused() {
-    let check = |content: &str, old: &str, new: &str, expect: &Retried| {
+    let check = |content: &str, old: &str, new: &str, expect: &FuzzyMatch| {
         assert_eq!(
             retry(content.as_bytes(), old, new),
             *expect,
             "{content:?} {old:?}"
         );
     };
-    let several = |ignored, lines: &[usize]| Retried::Several(ignored, lines.to_vec());
+    let several = |ignored, lines: &[usize]| FuzzyMatch::Several(ignored, lines.to_vec());
     check(
         "a\r\nb\r\na\r\nb\r\n",
         "a\nb",
@@ -224,7 +224,7 @@ fn what_is_not_one_place_is_refused() {
         ("‘a’", "'a'", "‘a‘"),
         ("'a'\n", "‘a’  \n", "'a'  \n"),
     ] {
-        check(content, old, new, &Retried::Nothing);
+        check(content, old, new, &FuzzyMatch::Nothing);
     }
 }
 
@@ -234,7 +234,7 @@ fn a_retried_edit_is_not_made_twice() {
     let check = |content: &str, old: &str, new: &str| {
         let (after, _) = edited(content, old, new);
         match retry(after.as_bytes(), old, new) {
-            Retried::Applied(_) => {}
+            FuzzyMatch::Applied(_) => {}
             other => panic!("{after:?}: {other:?}"),
         }
     };
@@ -344,7 +344,7 @@ proptest! {
         expect[at].body = "NEW".to_owned();
         expect[at].space = "";
         match retry(content.as_bytes(), &old, &new) {
-            Retried::One { start, end, text, .. } => {
+            FuzzyMatch::One { start, end, text, .. } => {
                 let bytes = content.as_bytes();
                 let bytes = [&bytes[..start], &text, &bytes[end..]].concat();
                 prop_assert_eq!(String::from_utf8(bytes).expect("UTF-8"), file(&expect));
@@ -361,7 +361,7 @@ proptest! {
     fn nothing_else_is_ever_replaced(
         content in "[ab \t\n\r\"“”–-]{0,24}", old in "[ab \t\n\r\"“-]{1,8}", new in "[abc \n\"-]{0,8}",
     ) {
-        if let Retried::One { start, end, .. } = retry(content.as_bytes(), &old, &new) {
+        if let FuzzyMatch::One { start, end, .. } = retry(content.as_bytes(), &old, &new) {
             let there = &content.as_bytes()[start..end];
             prop_assert_eq!(essence(there), essence(old.as_bytes()));
             let lines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count();

@@ -17,11 +17,11 @@ use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
 use crate::file::locks::PathLocks;
 use crate::file::place::Place;
-use crate::file::resolve::{self, Last};
+use crate::file::resolve::{self, FinalLinkMode};
 use crate::file::rules::{self, ReadRules};
 use crate::file::seen::Differences;
 use crate::gate::PathRole;
-use crate::seen::{SeenFiles, SeenInMemory};
+use crate::seen::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.
@@ -66,7 +66,7 @@ pub struct Sandbox {
     reserved: Vec<PathBuf>,
     rules: ReadRules,
     locks: PathLocks,
-    seen: Option<Arc<dyn SeenFiles>>,
+    seen: Option<Arc<dyn ReadLedger>>,
     differences: Differences,
     journal: Arc<dyn UndoJournal>,
 }
@@ -111,7 +111,7 @@ impl Sandbox {
             reserved: Vec::new(),
             rules: ReadRules::default(),
             locks: PathLocks::default(),
-            seen: Some(Arc::new(SeenInMemory::default())),
+            seen: Some(Arc::new(InMemoryReadLedger::default())),
             differences: Differences::default(),
             journal: Arc::new(NoJournal),
         })
@@ -161,7 +161,7 @@ impl Sandbox {
     /// Sets where it is kept what a conversation has seen of files; `None` lets file tools change
     /// what was never read. Without this it is kept in memory.
     #[must_use]
-    pub fn with_seen(mut self, seen: Option<Arc<dyn SeenFiles>>) -> Self {
+    pub fn with_seen(mut self, seen: Option<Arc<dyn ReadLedger>>) -> Self {
         self.seen = seen;
         self
     }
@@ -172,7 +172,7 @@ impl Sandbox {
     }
 
     /// What conversations have seen of files, where that matters.
-    pub(super) fn seen(&self) -> Option<&Arc<dyn SeenFiles>> {
+    pub(super) fn seen(&self) -> Option<&Arc<dyn ReadLedger>> {
         self.seen.as_ref()
     }
 
@@ -255,7 +255,7 @@ impl Sandbox {
     /// [`ToolError::InvalidParameters`] for what is no path, [`ToolError::PolicyBlocked`] for what
     /// lies outside, [`ToolError::Io`] for what cannot be walked.
     pub(super) fn resolve(&self, given: &str) -> Result<Place, ToolError> {
-        self.checked("path", given, Last::Followed)
+        self.checked("path", given, FinalLinkMode::Followed)
     }
 
     /// Where `given` leads when a link at its end is not followed: the entry itself is meant.
@@ -264,10 +264,10 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::resolve`].
     pub(super) fn resolve_entry(&self, field: &str, given: &str) -> Result<Place, ToolError> {
-        self.checked(field, given, Last::Itself)
+        self.checked(field, given, FinalLinkMode::Itself)
     }
 
-    fn checked(&self, field: &str, given: &str, last: Last) -> Result<Place, ToolError> {
+    fn checked(&self, field: &str, given: &str, last: FinalLinkMode) -> Result<Place, ToolError> {
         if given.is_empty() {
             return Err(ToolError::invalid(format!("`{field}` is empty")));
         }
@@ -287,7 +287,7 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::resolve`].
     pub(super) fn resolve_link(&self, dir: &Path, target: &Path) -> Result<Place, ToolError> {
-        self.walk(&dir.join(target), Last::Followed)
+        self.walk(&dir.join(target), FinalLinkMode::Followed)
     }
 
     /// Where the canonical `path` of a record is now; its last component is not followed.
@@ -295,7 +295,7 @@ impl Sandbox {
     /// # Errors
     /// As [`Sandbox::resolve`]; and when a link has come to lie on the way.
     pub(super) fn resolve_recorded(&self, path: &Path) -> Result<Place, ToolError> {
-        let place = self.walk(path, Last::Itself)?;
+        let place = self.walk(path, FinalLinkMode::Itself)?;
         if place.path() == path {
             return Ok(place);
         }
@@ -306,7 +306,7 @@ impl Sandbox {
         )))
     }
 
-    fn walk(&self, given: &Path, last: Last) -> Result<Place, ToolError> {
+    fn walk(&self, given: &Path, last: FinalLinkMode) -> Result<Place, ToolError> {
         let place = resolve::resolve(self, given, last)?;
         if self.is_reserved(place.path()) {
             return Err(self.own(given));
@@ -318,7 +318,11 @@ impl Sandbox {
     /// it would not. A link at its end is followed, unless the `entry` itself is meant.
     #[must_use]
     pub fn refusal(&self, given: &str, role: PathRole, entry: bool) -> Option<ToolError> {
-        let last = if entry { Last::Itself } else { Last::Followed };
+        let last = if entry {
+            FinalLinkMode::Itself
+        } else {
+            FinalLinkMode::Followed
+        };
         let found = self.checked("path", given, last);
         let found = found.and_then(|place| match role {
             PathRole::Read => self.check_read(place.path()),

@@ -25,7 +25,7 @@ use crate::file::place::Target;
 use crate::file::sandbox::Sandbox;
 use crate::output::ToolOutput;
 use crate::preview::check_basis;
-use crate::seen::{ContentDigest, SeenError, SeenFiles};
+use crate::seen::{ContentDigest, ReadLedger, ReadLedgerError};
 
 /// Bytes of a content from which on it is not kept.
 const MOST_KEPT: usize = 1 << 20;
@@ -39,7 +39,7 @@ const MOST_DIFFERENCES: usize = 256;
 /// What the conversation of one call has seen. Its methods block.
 pub(super) struct FileReadGuard {
     /// `None` where it does not matter what was seen.
-    files: Option<Arc<dyn SeenFiles>>,
+    files: Option<Arc<dyn ReadLedger>>,
     conversation: String,
     /// The answer of a model that the call is of.
     batch: Option<String>,
@@ -302,9 +302,9 @@ impl FileReadGuard {
 
     fn digest(
         &self,
-        files: &Arc<dyn SeenFiles>,
+        files: &Arc<dyn ReadLedger>,
         path: &Path,
-    ) -> Result<Option<ContentDigest>, SeenError> {
+    ) -> Result<Option<ContentDigest>, ReadLedgerError> {
         self.runtime
             .block_on(files.digest(&self.conversation, path))
     }
@@ -317,7 +317,7 @@ impl FileReadGuard {
         }
     }
 
-    fn done(&self, noted: Result<(), SeenError>) {
+    fn done(&self, noted: Result<(), ReadLedgerError>) {
         if let Err(error) = noted {
             warn(&error);
         }
@@ -325,7 +325,7 @@ impl FileReadGuard {
 }
 
 /// What is not on record is refused later, so nothing more has to fail.
-fn warn(error: &SeenError) {
+fn warn(error: &ReadLedgerError) {
     tracing::warn!(%error, "what was read or written was not noted");
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memmem::Finder;
 
-use crate::file::retry::{Retried, ToleratedDifference, retry};
+use crate::file::retry::{FuzzyMatch, ToleratedDifference, retry};
 
 /// Places that are named when there are several.
 const MOST_NAMED: usize = 20;
@@ -33,7 +33,7 @@ pub(super) struct EditOutcome {
 
 /// Why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum EditError {
     /// `old` and `new` are the same.
     Equal,
     /// `old` is empty, and the content is not.
@@ -180,16 +180,16 @@ impl Encoding {
 /// carriage returns of its own is taken as it is.
 ///
 /// # Errors
-/// [`Refusal`]; `content` is as it was.
-pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutcome, Refusal> {
+/// [`EditError`]; `content` is as it was.
+pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutcome, EditError> {
     let Replacement { old, new, all } = change;
     if old == new {
-        return Err(Refusal::Equal);
+        return Err(EditError::Equal);
     }
     let encoding = Encoding::of(content);
     if old.is_empty() {
         if !content.is_empty() {
-            return Err(Refusal::EmptyOld);
+            return Err(EditError::EmptyOld);
         }
         return Ok(EditOutcome {
             bytes: new.as_bytes().to_vec(),
@@ -203,19 +203,19 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutc
     match encoding.places(content, &needle, named).as_slice() {
         [] => {
             return match stands(content, encoding, change) {
-                Some(place) => Err(Refusal::Applied(line_at(place))),
+                Some(place) => Err(EditError::Applied(line_at(place))),
                 None => splice_alike(content, encoding, change),
             };
         }
         [place] if !all => {
             if let Some(start) = inside_new(content, encoding, *place, change) {
-                return Err(Refusal::Applied(line_at(start)));
+                return Err(EditError::Applied(line_at(start)));
             }
         }
         several if !all => {
             let mut lines: Vec<usize> = several.iter().map(|place| line_at(*place)).collect();
             lines.dedup();
-            return Err(Refusal::Several(lines));
+            return Err(EditError::Several(lines));
         }
         _ => {}
     }
@@ -248,10 +248,10 @@ fn splice_alike(
     content: &[u8],
     encoding: Encoding,
     change: Replacement<'_>,
-) -> Result<EditOutcome, Refusal> {
-    let text = encoding.decode(content).ok_or(Refusal::Absent)?;
+) -> Result<EditOutcome, EditError> {
+    let text = encoding.decode(content).ok_or(EditError::Absent)?;
     match retry(&text, change.old, change.new) {
-        Retried::One {
+        FuzzyMatch::One {
             start,
             end,
             text: inserted,
@@ -262,14 +262,14 @@ fn splice_alike(
             let last = line + memchr::memchr_iter(b'\n', last).count();
             let bytes = [&text[..start], &inserted, &text[end..]].concat();
             Ok(EditOutcome {
-                bytes: encoding.encode_all(bytes).ok_or(Refusal::Absent)?,
+                bytes: encoding.encode_all(bytes).ok_or(EditError::Absent)?,
                 lines: vec![(line, last)],
                 ignored: Some(ignored),
             })
         }
-        Retried::Several(ignored, lines) => Err(Refusal::Alike(ignored, lines)),
-        Retried::Applied(line) => Err(Refusal::Applied(line)),
-        Retried::Nothing => Err(Refusal::Absent),
+        FuzzyMatch::Several(ignored, lines) => Err(EditError::Alike(ignored, lines)),
+        FuzzyMatch::Applied(line) => Err(EditError::Applied(line)),
+        FuzzyMatch::Nothing => Err(EditError::Absent),
     }
 }
 
@@ -385,7 +385,7 @@ mod tests {
     /// Proves FILE-21.
     #[test]
     fn exactly_one_occurrence_is_replaced() {
-        type Expect = Result<(&'static str, &'static [(usize, usize)]), Refusal>;
+        type Expect = Result<(&'static str, &'static [(usize, usize)]), EditError>;
         let check = |content: &str, change, expect: Expect| {
             let got = splice(content.as_bytes(), change);
             let expect = expect.map(|(text, lines)| EditOutcome {
@@ -403,22 +403,22 @@ mod tests {
             Ok(("a\nx\ny\nc\n", &[(2, 3)])),
         );
         check("", once("", "new\n"), Ok(("new\n", &[(1, 1)])));
-        check("a", once("", "b"), Err(Refusal::EmptyOld));
-        check("a", once("a", "a"), Err(Refusal::Equal));
+        check("a", once("", "b"), Err(EditError::EmptyOld));
+        check("a", once("a", "a"), Err(EditError::Equal));
         check(
             "a\na\nb a\n",
             once("a", "x"),
-            Err(Refusal::Several(vec![1, 2, 3])),
+            Err(EditError::Several(vec![1, 2, 3])),
         );
-        check("aaa", once("aa", "x"), Err(Refusal::Several(vec![1])));
+        check("aaa", once("aa", "x"), Err(EditError::Several(vec![1])));
         check(
             "a\na\nb a\n",
             every("a", "x"),
             Ok(("x\nx\nb x\n", &[(1, 1), (2, 2), (3, 3)])),
         );
         check("aaa", every("aa", "x"), Ok(("xa", &[(1, 1)])));
-        check("a", once("zz", "x"), Err(Refusal::Absent));
-        check("a", every("zz", "x"), Err(Refusal::Absent));
+        check("a", once("zz", "x"), Err(EditError::Absent));
+        check("a", every("zz", "x"), Err(EditError::Absent));
     }
 
     /// Proves FILE-22 in part.
@@ -427,7 +427,7 @@ mod tests {
         let check = |content: &str, change, line| {
             assert_eq!(
                 splice(content.as_bytes(), change),
-                Err(Refusal::Applied(line)),
+                Err(EditError::Applied(line)),
                 "{content:?} {change:?}"
             );
         };
@@ -443,10 +443,14 @@ mod tests {
         // Short texts that stand somewhere by chance are no sign.
         assert_eq!(
             splice(b"fn f() {}\n", once("zz", "}")),
-            Err(Refusal::Absent)
+            Err(EditError::Absent)
         );
         let absent = |content: &[u8], change| {
-            assert_eq!(splice(content, change), Err(Refusal::Absent), "{change:?}");
+            assert_eq!(
+                splice(content, change),
+                Err(EditError::Absent),
+                "{change:?}"
+            );
         };
         absent(b"concatenate\n", once("dog", "cat"));
         absent(b"run(foo)\n", once("foo(bar)", "foo"));
@@ -503,7 +507,7 @@ mod tests {
         assert_eq!(got.lines, [(2, 3)]);
         // Two bytes that look like a character across two others.
         let shifted = b"\xff\xfe\x00\x61\x00\x00";
-        assert_eq!(splice(shifted, once("a", "b")), Err(Refusal::Absent));
+        assert_eq!(splice(shifted, once("a", "b")), Err(EditError::Absent));
     }
 
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -571,7 +575,7 @@ mod tests {
                 ),
                 Err(refusal) => {
                     prop_assert!(!content.contains(&old));
-                    prop_assert_eq!(refusal, Refusal::Absent);
+                    prop_assert_eq!(refusal, EditError::Absent);
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::error::ToolError;
 use crate::file::place::{Target, open_regular};
 use crate::file::sandbox::Sandbox;
 use crate::file::tree::{self, Node};
-use crate::undo::{Attributes, Change, FileBackup, Fingerprint, Standing, Step, TreeEntry};
+use crate::undo::{Attributes, Change, FileBackup, FileState, Fingerprint, Step, TreeEntry};
 
 /// Bytes of contents that are read to recognize a tree; what is beyond is recognized by size and
 /// time.
@@ -106,18 +106,18 @@ fn digest(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<(String, u64), Too
 ///
 /// # Errors
 /// When it cannot be looked at.
-pub(super) fn stands(target: &Target, expected: &Standing) -> Result<bool, ToolError> {
+pub(super) fn stands(target: &Target, expected: &FileState) -> Result<bool, ToolError> {
     let Some((stat, kind)) = target.stat()? else {
-        return Ok(*expected == Standing::Absent);
+        return Ok(*expected == FileState::Absent);
     };
     Ok(match expected {
-        Standing::Absent => false,
-        Standing::Directory => kind == FileType::Directory,
-        Standing::Link(text) => {
+        FileState::Absent => false,
+        FileState::Directory => kind == FileType::Directory,
+        FileState::Link(text) => {
             kind == FileType::Symlink
                 && link_text(&target.dir, &target.name, &target.path)? == *text
         }
-        Standing::File(fingerprint) => {
+        FileState::File(fingerprint) => {
             kind == FileType::RegularFile
                 && len(&stat) == fingerprint.len
                 && match &fingerprint.digest {
@@ -148,9 +148,9 @@ pub(super) fn listing(
             )));
         }
         let standing = match node.kind {
-            FileType::Directory => Standing::Directory,
-            FileType::Symlink => Standing::Link(link_text(node.dir, node.name, node.path)?),
-            FileType::RegularFile => Standing::File(fingerprint(node, &mut room)),
+            FileType::Directory => FileState::Directory,
+            FileType::Symlink => FileState::Link(link_text(node.dir, node.name, node.path)?),
+            FileType::RegularFile => FileState::File(fingerprint(node, &mut room)),
             _ => return Err(special(node)),
         };
         let path = node.path.strip_prefix(&top.path).unwrap_or(node.path);
@@ -222,7 +222,7 @@ pub(super) fn deletion(
         change.steps.push(Step::Put {
             path: node.path.to_owned(),
             before,
-            after: Standing::Absent,
+            after: FileState::Absent,
         });
         Ok(())
     })?;

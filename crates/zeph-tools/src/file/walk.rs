@@ -44,7 +44,7 @@ pub(super) trait Visitor {
 
 /// What a walk has to say of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Walked {
+pub(super) struct WalkReport {
     /// Entries left out since they are hidden; a directory counts as one.
     pub(super) hidden: usize,
     /// Entries left out by ignore files.
@@ -57,7 +57,7 @@ pub(super) struct Walked {
     pub(super) stopped: Option<Stop>,
 }
 
-impl Walked {
+impl WalkReport {
     fn add(&mut self, other: Self) {
         self.hidden += other.hidden;
         self.ignored += other.ignored;
@@ -151,14 +151,14 @@ pub(super) fn walk<V: Visitor>(
     budget: &Budget,
     stamps: &DependencyTracker,
     visitor: impl Fn() -> V + Sync,
-) -> Walked {
+) -> WalkReport {
     let walk = Walk {
         sandbox,
         budget,
         stamps,
         queue: Queue::default(),
     };
-    let mut walked = Walked::default();
+    let mut walked = WalkReport::default();
     let above = walk.rules_above(path);
     let mut own = visitor();
     walk.list(dir, path, &above, &mut own, &mut walked);
@@ -178,9 +178,9 @@ pub(super) fn walk<V: Visitor>(
         walked.add(walk.work(&mut own));
         for other in others {
             // A thread that panicked has told of it; its part of the result is missing.
-            walked.add(other.join().unwrap_or(Walked {
+            walked.add(other.join().unwrap_or(WalkReport {
                 unreadable: 1,
-                ..Walked::default()
+                ..WalkReport::default()
             }));
         }
     });
@@ -232,8 +232,8 @@ impl Walk<'_> {
     }
 
     /// What one thread does until nothing is left, or the budget is spent.
-    fn work<V: Visitor>(&self, visitor: &mut V) -> Walked {
-        let mut walked = Walked::default();
+    fn work<V: Visitor>(&self, visitor: &mut V) -> WalkReport {
+        let mut walked = WalkReport::default();
         while let Some((job, _busy)) = self.queue.next() {
             if let Some(stop) = self.budget.spent() {
                 walked.stopped = Some(stop);
@@ -276,7 +276,7 @@ impl Walk<'_> {
         path: &Path,
         above: &Arc<Rules>,
         visitor: &mut V,
-        walked: &mut Walked,
+        walked: &mut WalkReport,
     ) {
         match fstat(&dir) {
             Ok(stat) => self.stamps.content(&dir, path, &stat),

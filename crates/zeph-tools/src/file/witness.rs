@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{CacheValidity, FreshnessCheck};
-use crate::file::marks::{Marks, PathState, is_local};
+use crate::file::marks::{FileMetadataStamp, PathState, is_local};
 use crate::file::place::Found;
 use crate::file::sandbox::Sandbox;
 use crate::file::seen::digest_of_file;
@@ -67,7 +67,7 @@ impl DependencyTracker {
     /// stands.
     pub(super) fn content(&self, handle: impl AsFd, path: &Path, stat: &Stat) {
         self.with(|began, state| {
-            let marks = Marks::from(stat);
+            let marks = FileMetadataStamp::from(stat);
             if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
                 state.spoiled = true;
             }
@@ -85,7 +85,7 @@ impl DependencyTracker {
         digest: Option<ContentDigest>,
     ) {
         self.with(|began, state| {
-            let marks = Marks::from(stat);
+            let marks = FileMetadataStamp::from(stat);
             if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
                 let small = u64::try_from(marks.size).is_ok_and(|size| size <= MOST_DIGESTED);
                 state.content = digest.filter(|_| small);
@@ -97,14 +97,14 @@ impl DependencyTracker {
 
     /// The marks of the entry at `path` are shown or compared, not its content; `stat` holds them.
     pub(super) fn entry(&self, path: &Path, stat: &Stat) {
-        self.with(|_, state| state.note(path, PathState::As(Marks::from(stat))));
+        self.with(|_, state| state.note(path, PathState::As(FileMetadataStamp::from(stat))));
     }
 
     /// It matters which entry stands at `path`, or that none does.
     pub(super) fn identity(&self, path: &Path) {
         self.with(
             |_, state| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => state.note(path, PathState::same(Marks::from(&stat))),
+                Ok(stat) => state.note(path, PathState::same(FileMetadataStamp::from(&stat))),
                 Err(Errno::NOENT) => state.note(path, PathState::Absent),
                 Err(_) => state.spoiled = true,
             },

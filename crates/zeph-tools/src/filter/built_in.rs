@@ -11,7 +11,7 @@ use super::load::parse_rule;
 use super::rule::{MatchSpec, Rule};
 
 /// See the module.
-pub(super) struct BuiltIn {
+pub(super) struct BuiltinRule {
     name: &'static str,
     text: &'static str,
     begins: OnceLock<PrefixHint>,
@@ -34,7 +34,7 @@ struct MatchLine {
     matches: MatchSpec,
 }
 
-impl BuiltIn {
+impl BuiltinRule {
     /// The rule `name` in `text`.
     pub(super) fn new(name: &'static str, text: &'static str) -> Self {
         Self {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_rule_tells_how_its_commands_begin() {
         let check = |line: &'static str, command: &str, expect: bool| {
-            let rule = BuiltIn::new("x", line);
+            let rule = BuiltinRule::new("x", line);
             assert_eq!(rule.may_be_for(command), expect, "{line} {command}");
         };
         for (command, expect) in [

@@ -12,13 +12,13 @@ use super::command::Subject;
 use super::habits::RuleFeedback;
 use super::metrics::FilterMetrics;
 use super::rule::Rule;
-use super::rulebook::RuleBook;
+use super::rulebook::RuleSet;
 use super::run::{FilterStream, NO_RULE};
 
 /// The filters of a session: rules, and counters of what they did.
 #[derive(Debug, Default)]
 pub struct FilterPipeline {
-    book: RuleBook,
+    book: RuleSet,
     metrics: Arc<FilterMetrics>,
     habits: Mutex<RuleFeedback>,
     off: bool,
@@ -40,7 +40,7 @@ pub enum Plan {
 impl FilterPipeline {
     /// Filters by the rules of `book`.
     #[must_use]
-    pub fn new(book: RuleBook) -> Self {
+    pub fn new(book: RuleSet) -> Self {
         Self {
             book,
             ..Self::default()
@@ -58,7 +58,7 @@ impl FilterPipeline {
 
     /// The rules.
     #[must_use]
-    pub fn book(&self) -> &RuleBook {
+    pub fn book(&self) -> &RuleSet {
         &self.book
     }
 
@@ -142,7 +142,7 @@ mod tests {
     fn filters(rules: &str) -> FilterPipeline {
         let (rules, warnings) = parse_rules("test", rules);
         assert_eq!(warnings, []);
-        FilterPipeline::new(RuleBook::new(rules))
+        FilterPipeline::new(RuleSet::new(rules))
     }
 
     fn run(filters: &FilterPipeline, printed: &str, exit_code: i32) -> FilteredOutput {
@@ -313,7 +313,7 @@ mod tests {
     /// pieces the output comes.
     #[test]
     fn of_what_is_unlike_head_tail_and_facts_are_read() {
-        let filters = FilterPipeline::new(RuleBook::new(Vec::new()));
+        let filters = FilterPipeline::new(RuleSet::new(Vec::new()));
         let word = |number: u64| {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             let letter = |byte: &u8| char::from(b'a' + byte % 26);
@@ -356,7 +356,7 @@ mod tests {
     /// Proves OUT-7a, OUT-7d, OUT-11: a long output without a rule is grouped, in whatever pieces it comes.
     #[test]
     fn long_output_is_grouped_to_its_end() {
-        let filters = FilterPipeline::new(RuleBook::new(Vec::new()));
+        let filters = FilterPipeline::new(RuleSet::new(Vec::new()));
         let mut printed = String::new();
         for number in 0..100_000_u64 {
             let digits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();

@@ -1,7 +1,7 @@
 //! The result of the filter pipeline, and its length limit.
 
 use super::confidence::FilterConfidence;
-use super::notice::LeftOut;
+use super::notice::OmissionStats;
 
 /// The filtered output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct FilteredOutput {
     /// How well the rule understood the output; without a rule, whether the output was cut.
     pub confidence: FilterConfidence,
     /// The omitted lines.
-    pub left_out: Option<LeftOut>,
+    pub left_out: Option<OmissionStats>,
     /// Text that had been visible was overwritten by what followed: states of a progress bar.
     pub overwritten: bool,
     /// Lines of the sanitized output, and of the text.

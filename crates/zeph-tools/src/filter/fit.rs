@@ -2,7 +2,7 @@
 
 use super::confidence::FilterConfidence;
 use super::kept::Kept;
-use super::line::{Block, ExitInfo, Line, RawLines, Sink};
+use super::line::{ExitInfo, Line, LineBlock, RawLines, Sink};
 use super::strategy::{Strategy as _, Template};
 
 /// When lines are grouped.
@@ -110,7 +110,7 @@ impl Sink for Fit {
         }
     }
 
-    fn keep_block(&mut self, block: Block<'_>) {
+    fn keep_block(&mut self, block: LineBlock<'_>) {
         self.lines += block.spans().len() as u64;
         self.kept.keep_block(block);
         if let Some((template, kept)) = &mut self.grouped {

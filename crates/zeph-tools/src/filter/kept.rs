@@ -6,7 +6,7 @@ use memchr::{memchr_iter, memrchr};
 
 use crate::blocks::is_ascii;
 
-use super::line::{Block, Line, RawLines, Sink, Span};
+use super::line::{Line, LineBlock, RawLines, Sink, Span};
 
 /// A line of the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl TailBacklog {
     }
 
     /// Adds lines of a block.
-    fn push_block(&mut self, block: Block<'_>) {
+    fn push_block(&mut self, block: LineBlock<'_>) {
         // Runs of lines whose numbers follow one another as they do in the text.
         let goes_on = |a: &Span, b: &Span| b.number == a.number + 1 && b.start == a.end + 1;
         for run in block.spans().chunk_by(goes_on) {
@@ -207,7 +207,7 @@ impl Kept {
             spans.push(span(number, start, end));
             (start, number) = (end + 1, number + 1);
         }
-        self.keep_block(Block::new(whole.text, &spans));
+        self.keep_block(LineBlock::new(whole.text, &spans));
     }
 
     fn look_at_many(&mut self) {
@@ -244,14 +244,14 @@ impl Kept {
             }
         }
         spans.reverse();
-        self.keep_last(Block::new(&text, &spans));
+        self.keep_last(LineBlock::new(&text, &spans));
         text.clear();
         ends.clear();
         self.late = TailBacklog { text, ends };
     }
 
     /// Keeps the last ones of many lines, where something is cut already.
-    fn keep_last(&mut self, block: Block<'_>) {
+    fn keep_last(&mut self, block: LineBlock<'_>) {
         let longest = self.budget / 4;
         let mut room = self.budget / 5 * 2;
         let mut shown = 0;
@@ -308,7 +308,7 @@ impl Sink for Kept {
         }
     }
 
-    fn keep_block(&mut self, block: Block<'_>) {
+    fn keep_block(&mut self, block: LineBlock<'_>) {
         let mut lines = block.lines();
         while !(self.cut && self.head_full) {
             let Some(line) = lines.next() else {

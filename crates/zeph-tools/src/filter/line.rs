@@ -14,7 +14,7 @@ pub struct Line<'t> {
 /// What takes lines as they come.
 pub(super) trait LineSink {
     /// The next lines.
-    fn block(&mut self, block: Block<'_>);
+    fn block(&mut self, block: LineBlock<'_>);
 
     /// The next lines, if it needs not look at each; returns whether it took them.
     fn whole(&mut self, whole: RawLines<'_>) -> bool {
@@ -32,14 +32,14 @@ pub(super) trait LineSink {
 pub(super) struct LineAdapter<'f, F>(pub(super) &'f mut F);
 
 impl<F: FnMut(Line<'_>)> LineSink for LineAdapter<'_, F> {
-    fn block(&mut self, block: Block<'_>) {
+    fn block(&mut self, block: LineBlock<'_>) {
         block.lines().for_each(&mut self.0);
     }
 }
 
 /// Lines that follow one another in a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block<'t> {
+pub(super) struct LineBlock<'t> {
     /// At most 4 GiB.
     text: &'t str,
     spans: &'t [Span],
@@ -68,7 +68,7 @@ pub(super) struct Span {
     pub(super) end: u32,
 }
 
-impl<'t> Block<'t> {
+impl<'t> LineBlock<'t> {
     /// The lines of `text` that are at `spans`.
     pub(super) fn new(text: &'t str, spans: &'t [Span]) -> Self {
         Self {
@@ -123,7 +123,7 @@ pub trait Sink {
     fn keep(&mut self, line: Line<'_>);
 
     /// Lines of the output, as they were.
-    fn keep_block(&mut self, block: Block<'_>) {
+    fn keep_block(&mut self, block: LineBlock<'_>) {
         block.lines().for_each(|line| self.keep(line));
     }
 
@@ -156,14 +156,14 @@ impl ExitInfo {
 
 /// A line that is held back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct OwnedLine {
     /// [`Line::number`].
     pub number: u64,
     /// [`Line::text`].
     pub text: String,
 }
 
-impl Held {
+impl OwnedLine {
     /// Becomes this line; its memory is used again.
     pub(super) fn set(&mut self, line: Line<'_>) {
         self.number = line.number;
@@ -186,7 +186,7 @@ impl Held {
     }
 }
 
-impl From<Line<'_>> for Held {
+impl From<Line<'_>> for OwnedLine {
     fn from(line: Line<'_>) -> Self {
         Self {
             number: line.number,

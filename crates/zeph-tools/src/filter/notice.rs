@@ -5,7 +5,7 @@ use crate::overflow::{OverflowRef, elided};
 
 /// What was left out of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmissionStats {
     /// How many lines.
     pub lines: u64,
     /// Of how many.
@@ -16,7 +16,7 @@ pub struct LeftOut {
     pub place: usize,
 }
 
-impl LeftOut {
+impl OmissionStats {
     /// What is missing of an output of `of` lines, of which those `kept` (by number, in any order) are read;
     /// the last one is number `last`.
     pub(super) fn new(lines: &[OutputLine], of: u64, last: u64) -> Option<Self> {
@@ -97,7 +97,7 @@ mod tests {
                     ours: false,
                 })
                 .collect();
-            let left = LeftOut::new(&lines, of, of);
+            let left = OmissionStats::new(&lines, of, of);
             assert_eq!(
                 left.map(|left| (left.lines, left.longest)),
                 expect,

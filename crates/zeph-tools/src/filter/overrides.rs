@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use super::built_in::BuiltIn;
+use super::built_in::BuiltinRule;
 use super::config::RuleOverride;
 use super::load::{FilterWarning, rule};
 use super::rule::Rule;
-use super::rulebook::RuleBook;
+use super::rulebook::RuleSet;
 
 /// Reads an option of an override.
 type ReadOption = fn(&RuleOverride) -> Option<usize>;
@@ -24,7 +24,7 @@ const OPTIONS: &[(&str, &str, ReadOption)] = &[
     ("max_commits", "git_log", |it| it.max_commits),
 ];
 
-impl RuleBook {
+impl RuleSet {
     /// Applies `overrides` to the rules that their keys name. A key is the name of a rule, a glob of names,
     /// or the type of a strategy; the name of a rule is stronger than the others. A warning reports each
     /// override without effect.
@@ -147,7 +147,7 @@ fn has_option(rule: &Rule, option: &str) -> bool {
     options.any(|(_, kind, _)| rule.strategies().contains(kind) || on_failure.contains(kind))
 }
 
-impl BuiltIn {
+impl BuiltinRule {
     /// The rule with other values for those options that its strategies have.
     fn with_options(&self, change: &RuleOverride) -> Result<Rule, String> {
         let mut table: Table =
@@ -210,11 +210,11 @@ mod tests {
     use super::super::load::parse_rules;
     use super::*;
 
-    fn book(own: &str, overrides: &str) -> (RuleBook, Vec<String>) {
+    fn book(own: &str, overrides: &str) -> (RuleSet, Vec<String>) {
         let (rules, warnings) = parse_rules("f", own);
         assert_eq!(warnings, []);
         let overrides: BTreeMap<String, RuleOverride> = toml::from_str(overrides).unwrap();
-        let (book, warnings) = RuleBook::new(rules).with_overrides(&overrides);
+        let (book, warnings) = RuleSet::new(rules).with_overrides(&overrides);
         (book, warnings.iter().map(ToString::to_string).collect())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kept::OutputLine;
-use super::line::{Held, Line};
+use super::line::{Line, OwnedLine};
 use super::strategy::{Mask, shape as form_of};
 
 /// Forms that are reported; further lines are counted only.
@@ -14,7 +14,7 @@ const MAX_LINE: usize = 300;
 /// Lines of one form.
 #[derive(Debug)]
 struct Form {
-    first: Held,
+    first: OwnedLine,
     count: u64,
 }
 
@@ -38,7 +38,7 @@ impl Removed {
             form.count += 1;
         } else if self.forms.len() < MAX_FORMS {
             let end = line.text.floor_char_boundary(MAX_LINE);
-            let first = Held {
+            let first = OwnedLine {
                 number: line.number,
                 text: line.text[..end].to_owned(),
             };

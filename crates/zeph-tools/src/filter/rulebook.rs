@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use super::built_in::BuiltIn;
+use super::built_in::BuiltinRule;
 use super::rule::Rule;
 
 /// The rules that are built in, by the name of their file, in the order in which they are tried.
@@ -84,23 +84,23 @@ const BUILT_IN: &[(&str, &str)] = built_in![
 ];
 
 /// The built-in rules; what a rule is made of is compiled when it is first used.
-static RULES: LazyLock<Vec<BuiltIn>> = LazyLock::new(|| {
+static RULES: LazyLock<Vec<BuiltinRule>> = LazyLock::new(|| {
     BUILT_IN
         .iter()
-        .map(|(name, text)| BuiltIn::new(name, text))
+        .map(|(name, text)| BuiltinRule::new(name, text))
         .collect()
 });
 
 /// Rules, of which the first that is for a command is used.
 #[derive(Debug, Clone, Default)]
-pub struct RuleBook {
+pub struct RuleSet {
     /// Before the built-in ones.
     pub(super) added: Vec<Arc<Rule>>,
     /// Built-in rules that the configuration changed, by name.
     pub(super) changed: BTreeMap<&'static str, Arc<Rule>>,
 }
 
-impl RuleBook {
+impl RuleSet {
     /// The built-in rules, and before them `added`: those of the same name as a built-in one take its
     /// place, and of several of the same name the last counts.
     #[must_use]
@@ -123,14 +123,14 @@ impl RuleBook {
     }
 
     /// The built-in ones that are not replaced.
-    pub(super) fn built_in(&self) -> impl Iterator<Item = &'static BuiltIn> {
+    pub(super) fn built_in(&self) -> impl Iterator<Item = &'static BuiltinRule> {
         RULES
             .iter()
             .filter(|rule| self.added.iter().all(|added| added.name != rule.name()))
     }
 
     /// The rule of a built-in one, with the changes of the configuration.
-    pub(super) fn rule_of(&self, built_in: &'static BuiltIn) -> Option<&Arc<Rule>> {
+    pub(super) fn rule_of(&self, built_in: &'static BuiltinRule) -> Option<&Arc<Rule>> {
         let changed = self.changed.get(built_in.name());
         changed.or_else(|| built_in.rule())
     }
@@ -172,7 +172,7 @@ mod tests {
     /// Proves OUT-6: no rule is passed over because of how its commands begin.
     #[test]
     fn rules_that_are_not_compiled_yet_are_found() {
-        let book = RuleBook::default();
+        let book = RuleSet::default();
         let mut commands: Vec<&str> = Vec::new();
         for rule in book.rules() {
             commands.extend(rule.tests.iter().map(|test| test.command.as_str()));

@@ -9,9 +9,9 @@ use super::facts::FactGuard;
 use super::filtered::{FilteredOutput, no_longer_than};
 use super::fit::{Fit, Fitted, Grouping};
 use super::kept::{Kept, OutputLine, insert, joined};
-use super::line::{Block, ExitInfo, Line, LineSink, RawLines, Sink as _};
+use super::line::{ExitInfo, Line, LineBlock, LineSink, RawLines, Sink as _};
 use super::metrics::FilterMetrics;
-use super::notice::LeftOut;
+use super::notice::OmissionStats;
 use super::removed::Removed;
 use super::sanitize::Sanitizer;
 use super::strategy::Chain;
@@ -21,11 +21,11 @@ use crate::secrets::Piece;
 pub struct FilterStream {
     sanitizer: Sanitizer,
     sniffer: Sniffer,
-    lines: Lines,
+    lines: LinePipeline,
 }
 
 /// Passes sanitized lines to the strategies and the fact guard.
-struct Lines {
+struct LinePipeline {
     plan: Plan,
     max_chars: usize,
     metrics: Arc<FilterMetrics>,
@@ -52,7 +52,7 @@ struct Branch {
 }
 
 /// Alternatives to the lines that strategies selected.
-struct Chosen {
+struct BranchResult {
     /// The whole text, unless it is too long. It replaces a selection that is not shorter.
     whole: Option<Box<Kept>>,
     /// The worst confidence among them.
@@ -66,7 +66,7 @@ enum Source {
     /// Head and tail.
     Cut,
     /// By strategies.
-    Chosen(Chosen),
+    Chosen(BranchResult),
 }
 
 impl FilterStream {
@@ -92,7 +92,7 @@ impl FilterStream {
         Self {
             sanitizer: Sanitizer::new(),
             sniffer: Sniffer::default(),
-            lines: Lines {
+            lines: LinePipeline {
                 plan,
                 max_chars,
                 metrics,
@@ -156,8 +156,8 @@ impl FilterStream {
     }
 }
 
-impl LineSink for Lines {
-    fn block(&mut self, block: Block<'_>) {
+impl LineSink for LinePipeline {
+    fn block(&mut self, block: LineBlock<'_>) {
         self.count += block.spans().len() as u64;
         self.last = block.spans().last().map_or(self.last, |span| span.number);
         let blank = block.lines().filter(|line| is_blank(line.text));
@@ -197,7 +197,7 @@ fn is_blank(text: &str) -> bool {
     !shown && text.trim_ascii().is_empty()
 }
 
-impl Lines {
+impl LinePipeline {
     /// Counts text that arrives.
     fn arrive(&mut self, text: &str) {
         self.bytes += text.len() as u64;
@@ -248,7 +248,7 @@ impl Lines {
         let mut filtered = self.ended(FilterConfidence::Partial, lines, Source::Cut, false);
         filtered.rule = Some(BINARY.to_owned());
         // Zero bytes have no lines.
-        filtered.left_out.get_or_insert(LeftOut {
+        filtered.left_out.get_or_insert(OmissionStats {
             lines: self_lines.max(1),
             of: self_lines.max(1),
             longest: (1, self_last.max(1)),
@@ -278,7 +278,7 @@ impl Lines {
                     true => outcome.confidence.and(FilterConfidence::Partial),
                     false => outcome.confidence,
                 };
-                let chosen = Chosen {
+                let chosen = BranchResult {
                     whole: (!plain.is_cut()).then(|| Box::new(plain.verbatim().kept)),
                     worst: outcome.worst,
                 };
@@ -304,7 +304,7 @@ impl Lines {
             confidence = confidence.and(FilterConfidence::Partial);
         }
         let source = match (grouped, cut) {
-            (true, _) => Source::Chosen(Chosen {
+            (true, _) => Source::Chosen(BranchResult {
                 whole: whole.map(Box::new),
                 worst: FilterConfidence::Fallback,
             }),
@@ -358,7 +358,7 @@ impl Lines {
         let mut confidence = confidence;
         let mut grouped = matches!(source, Source::Chosen(_));
         let mut is_whole = matches!(source, Source::Whole);
-        if let Source::Chosen(Chosen {
+        if let Source::Chosen(BranchResult {
             whole: Some(plain),
             worst,
         }) = source
@@ -384,7 +384,7 @@ impl Lines {
         let of = self.count - self.blank.saturating_sub(shown_blank);
         let left_out = match is_whole {
             true => None,
-            false => LeftOut::new(&lines, of, self.last),
+            false => OmissionStats::new(&lines, of, self.last),
         };
         let filtered = FilteredOutput {
             rule: match &self.plan {

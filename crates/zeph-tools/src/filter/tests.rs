@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{FilterConfidence, FilterPipeline, FilteredOutput, RuleBook};
+use super::{FilterConfidence, FilterPipeline, FilteredOutput, RuleSet};
 
 /// The result for `printed` by `command`.
 fn filter(command: &str, printed: &str, max_chars: usize) -> FilteredOutput {
@@ -450,7 +450,7 @@ fn text_around_binary_data_stays() {
 
 /// A command of every built-in rule, and some without one.
 fn commands() -> Vec<String> {
-    let book = RuleBook::default();
+    let book = RuleSet::default();
     let of_rules = book.rules().filter_map(|rule| rule.tests.first());
     let mut commands: Vec<String> = of_rules.map(|test| test.command.clone()).collect();
     commands.extend(["./unheard-of", "cat x", "git log -p", "x | grep y"].map(str::to_owned));

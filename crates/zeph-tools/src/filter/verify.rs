@@ -2,7 +2,7 @@
 
 use super::engine::{FilterPipeline, Plan};
 use super::rule::RuleTest;
-use super::rulebook::RuleBook;
+use super::rulebook::RuleSet;
 
 /// The characters that a test's output may have.
 const MAX_CHARS: usize = 50_000;
@@ -33,7 +33,7 @@ pub struct TestFailure {
 
 /// Runs the tests of all rules that are switched on.
 #[must_use]
-pub fn verify(book: &RuleBook) -> Vec<RuleReport> {
+pub fn verify(book: &RuleSet) -> Vec<RuleReport> {
     let filters = FilterPipeline::new(book.clone());
     let enabled = book.rules().filter(|rule| rule.enabled);
     let report = |name: &String, tests: &[RuleTest]| RuleReport {
@@ -101,7 +101,7 @@ mod tests {
     fn tests_of_a_rule_pass_or_say_what_was_read() {
         let (rules, warnings) = parse_rules("test", RULES);
         assert_eq!(warnings, []);
-        let reports = verify(&RuleBook::new(rules));
+        let reports = verify(&RuleSet::new(rules));
         let report = reports.iter().find(|report| report.rule == "acme").unwrap();
         assert_eq!(report.tests, 3);
         let failed: Vec<_> = report

@@ -19,7 +19,7 @@ pub enum Effect {
 
 /// What a piece of a call is that rules look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece {
+pub enum CallPart {
     /// The call as a whole: the whole command, the arguments.
     Whole,
     /// A part of the command, by its place.
@@ -61,7 +61,7 @@ pub enum DecidedBy<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PieceDecision<'r> {
     /// The piece.
-    pub piece: Piece,
+    pub piece: CallPart,
     /// What becomes of it.
     pub effect: Effect,
     /// What decided.
@@ -76,7 +76,7 @@ pub struct Decision<'r> {
     /// What decided.
     pub by: DecidedBy<'r>,
     /// The piece that decided, when one did.
-    pub piece: Piece,
+    pub piece: CallPart,
     /// What was decided about each piece, in the order of the call.
     pub pieces: Vec<PieceDecision<'r>>,
 }
@@ -114,7 +114,7 @@ impl<'r> Decision<'r> {
     pub fn reason(&self, subject: &CallSubject<'_>) -> String {
         let what = self.piece.shown(subject);
         let about = match self.piece {
-            Piece::Whole | Piece::Url => String::new(),
+            CallPart::Whole | CallPart::Url => String::new(),
             _ if subject.command.is_none() && subject.paths.len() < 2 => String::new(),
             _ => format!(" (`{what}`)"),
         };
@@ -151,7 +151,7 @@ impl<'r> Decision<'r> {
             DecidedBy::Mode(_) | DecidedBy::Nature | DecidedBy::Autonomous | DecidedBy::Remembered => {
                 let nature = &subject.nature;
                 match self.piece {
-                    Piece::Redirection(_) | Piece::UnknownWrite => format!("it writes{about}"),
+                    CallPart::Redirection(_) | CallPart::UnknownWrite => format!("it writes{about}"),
                     _ if nature.read_only => "it reaches beyond this machine".to_owned(),
                     _ if nature.open_world || nature.risk > crate::def::Risk::Medium => {
                         "it can change whatever you can change".to_owned()
@@ -174,12 +174,12 @@ impl<'r> Decision<'r> {
         }
         // A rule about the whole command yields to rules in front of it that decide every part.
         let whole = |judged: &PieceDecision<'_>| {
-            judged.piece == Piece::Whole
+            judged.piece == CallPart::Whole
                 && judged.effect == Effect::Ask
                 && subject.command.is_some()
         };
         let all_parts = self.pieces.iter().any(whole);
-        let is_part = |judged: &PieceDecision<'_>| matches!(judged.piece, Piece::Part(_));
+        let is_part = |judged: &PieceDecision<'_>| matches!(judged.piece, CallPart::Part(_));
         let asked = self.pieces.iter().filter(|judged| {
             !whole(judged) && (judged.effect == Effect::Ask || (all_parts && is_part(judged)))
         });
@@ -201,7 +201,7 @@ fn no_rule_allows(judged: &PieceDecision<'_>) -> bool {
     judged.effect == Effect::Ask && matches!(judged.by, DecidedBy::Perhaps(_) | DecidedBy::Unknown)
 }
 
-impl Piece {
+impl CallPart {
     /// What it is, for a person.
     #[must_use]
     pub fn shown(self, subject: &CallSubject<'_>) -> String {

@@ -55,7 +55,7 @@ struct Session {
 
 /// Which tools of a set may not be called yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Gated {
+pub struct LockedTools {
     /// These, and what they need.
     pub exclusions: Vec<DependencyExclusion>,
     /// All others would have been left out as well, so that the rules do not hold in this turn; said
@@ -142,7 +142,7 @@ impl Dependencies {
         &self,
         session: &str,
         tools: impl Iterator<Item = &str>,
-    ) -> Result<Gated, CompletedError> {
+    ) -> Result<LockedTools, CompletedError> {
         let completed = self.completed(session).await?;
         let mut sessions = self.sessions();
         let state = sessions.entry(session.to_owned()).or_default();
@@ -150,13 +150,13 @@ impl Dependencies {
         let exempt =
             |tool: &str| self.always_on.iter().any(|id| id == tool) || mentions(query, tool);
         if let Some(exclusions) = self.graph.gated(tools, exempt, &completed) {
-            return Ok(Gated {
+            return Ok(LockedTools {
                 exclusions,
                 warning: None,
             });
         }
         let first = !std::mem::replace(&mut state.told, true);
-        Ok(Gated {
+        Ok(LockedTools {
             exclusions: Vec::new(),
             warning: first.then(|| {
                 "[tools.dependencies] would leave no tool, so that its requirements do not hold in this turn: \

@@ -45,15 +45,15 @@ pub(crate) mod symbols {
 
 pub use about::{PathParam, PathRole, ToolTarget};
 pub use command::{CommandPart, CommandSubject, ParsedCommand, PartKind};
-pub use decision::{DecidedBy, Decision, Effect, Piece, PieceDecision};
+pub use decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
 pub use followed::CachedPathResolver;
 pub use limits::CallLimits;
-pub use offer::{ApprovalOptions, ShownPiece};
+pub use offer::{ApprovalOptions, DisplayPart};
 pub use pattern::{PatternError, PatternKind};
 pub use permissions::{PermissionContext, decide};
 pub use places::{FileSystem, PathResolver};
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
-pub(crate) use policy::{Mention, ReferencedPaths};
+pub(crate) use policy::{ReferencedPath, ReferencedPaths};
 pub use remembered::{ApprovalProposal, Grant, propose};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
 pub use subject::{CallSubject, SubjectPath, subject_of};

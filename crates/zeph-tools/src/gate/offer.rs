@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::command::PartKind;
-use super::decision::{DecidedBy, Decision, Effect, Piece};
+use super::decision::{CallPart, DecidedBy, Decision, Effect};
 use super::path_pattern::{escape, rooted};
 use super::pattern::{Pattern, PatternKind, PatternScope};
 use super::places::PathResolver;
@@ -16,7 +16,7 @@ use crate::def::ToolDef;
 
 /// A piece of a call as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShownPiece {
+pub struct DisplayPart {
     /// What it is: a part of the command, `writes PATH`.
     pub text: String,
     /// In how many other commands it is nested.
@@ -29,23 +29,25 @@ pub struct ShownPiece {
 
 /// The pieces of a command in the order in which they are judged; none of a call without one.
 #[must_use]
-pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<ShownPiece> {
+pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<DisplayPart> {
     let Some(command) = &subject.command else {
         return Vec::new();
     };
     let pieces = decision.pieces.iter();
-    let pieces = pieces.filter(|judged| judged.piece != Piece::Whole);
+    let pieces = pieces.filter(|judged| judged.piece != CallPart::Whole);
     pieces
         .map(|judged| {
             let part = match judged.piece {
-                Piece::Part(at) => command.parts.get(at),
+                CallPart::Part(at) => command.parts.get(at),
                 _ => None,
             };
             let text = match judged.piece {
-                Piece::Redirection(at) => command.writes.get(at).map_or_else(String::new, |path| {
-                    format!("writes {}", path.absolute().display())
-                }),
-                Piece::UnknownWrite => "writes where it turns out when it runs".to_owned(),
+                CallPart::Redirection(at) => {
+                    command.writes.get(at).map_or_else(String::new, |path| {
+                        format!("writes {}", path.absolute().display())
+                    })
+                }
+                CallPart::UnknownWrite => "writes where it turns out when it runs".to_owned(),
                 piece => piece.shown(subject),
             };
             let kind = match part.map(|part| part.kind) {
@@ -53,7 +55,7 @@ pub fn shown_pieces(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Vec<S
                 Some(PartKind::Interpreter) => ", an interpreter",
                 _ => "",
             };
-            ShownPiece {
+            DisplayPart {
                 text,
                 depth: part.map_or(0, |part| part.depth),
                 asked: judged.effect == Effect::Ask,
@@ -99,7 +101,7 @@ struct PendingCall {
     call: ToolCall,
     def: ToolDef,
     places: Arc<PathResolver>,
-    asked: Vec<Piece>,
+    asked: Vec<CallPart>,
 }
 
 impl ApprovalOptions {
@@ -160,12 +162,14 @@ impl ApprovalOptions {
         let subject = subject_of(&about.call, &about.def, &about.places);
         let held = about.asked.iter().copied();
         let held = held.filter(|piece| covers(offered, &subject, *piece));
-        let held: Vec<Piece> = held.collect();
+        let held: Vec<CallPart> = held.collect();
         let kind = match held.first().ok_or_else(none)? {
-            Piece::Part(_) => PatternKind::Command,
-            Piece::Whole => PatternKind::Text,
-            Piece::Path(_) | Piece::Redirection(_) | Piece::UnknownWrite => PatternKind::Path,
-            Piece::Url => PatternKind::Url,
+            CallPart::Part(_) => PatternKind::Command,
+            CallPart::Whole => PatternKind::Text,
+            CallPart::Path(_) | CallPart::Redirection(_) | CallPart::UnknownWrite => {
+                PatternKind::Path
+            }
+            CallPart::Url => PatternKind::Url,
         };
         let grant = Grant {
             tool: offered.tool.clone(),

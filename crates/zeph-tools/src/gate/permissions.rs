@@ -12,8 +12,8 @@
 
 use super::about::PathRole;
 use super::command::CommandSubject;
-use super::decision::{DecidedBy, Decision, Effect, Piece, PieceDecision};
-use super::rule::{Action, Fit, Rule, RuleSet, ToolRules};
+use super::decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
+use super::rule::{Action, MatchMode, Rule, RuleSet, ToolRules};
 use super::subject::CallSubject;
 use crate::call::Phase;
 use crate::def::{Annotations, Risk};
@@ -61,7 +61,7 @@ pub fn decide<'r>(
         return decided(Effect::Deny, judged.by, judged.piece);
     }
     if given.mode == Mode::Plan && !subject.nature.read_only && !is_own_state(&subject.nature) {
-        return decided(Effect::Deny, DecidedBy::Mode(Mode::Plan), Piece::Whole);
+        return decided(Effect::Deny, DecidedBy::Mode(Mode::Plan), CallPart::Whole);
     }
     if let Some(judged) = find(&is_perhaps_denied) {
         // Nobody is there who could say that it is not denied.
@@ -72,7 +72,7 @@ pub fn decide<'r>(
         return decided(effect, judged.by, judged.piece);
     }
     let asked = if !given.trust.allows(&subject.nature) {
-        Some((DecidedBy::Trust(given.trust), Piece::Whole))
+        Some((DecidedBy::Trust(given.trust), CallPart::Whole))
     } else {
         // What a rule says is told before what only no rule allows.
         let by_rule = |judged: &PieceDecision<'_>| {
@@ -84,12 +84,12 @@ pub fn decide<'r>(
     };
     match asked {
         Some(_) if given.phase == Phase::Autonomous => {
-            decided(Effect::Allow, DecidedBy::Autonomous, Piece::Whole)
+            decided(Effect::Allow, DecidedBy::Autonomous, CallPart::Whole)
         }
         Some((by, piece)) => decided(Effect::Ask, by, piece),
         None => {
             let first = pieces.first().map_or(DecidedBy::Nature, |judged| judged.by);
-            decided(Effect::Allow, first, Piece::Whole)
+            decided(Effect::Allow, first, CallPart::Whole)
         }
     }
 }
@@ -112,7 +112,7 @@ struct Judge<'a, 'r> {
 
 /// What the rules of a tool say about a piece, and at which place in the list.
 struct Found<'r> {
-    rule: Option<(usize, &'r Rule, Fit)>,
+    rule: Option<(usize, &'r Rule, MatchMode)>,
 }
 
 impl<'r> Judge<'_, 'r> {
@@ -123,16 +123,16 @@ impl<'r> Judge<'_, 'r> {
         }
         if let Some(url) = &subject.url {
             let found = first(self.own, |rule| rule.fits_url(url));
-            return vec![self.judged(Piece::Url, found)];
+            return vec![self.judged(CallPart::Url, found)];
         }
         if !subject.paths.is_empty() {
             return self.paths();
         }
         let found = first(self.own, |rule| match rule.is_catch_all() {
-            true => Fit::Yes,
+            true => MatchMode::Yes,
             false => rule.fits_text(subject.arguments()),
         });
-        vec![self.judged(Piece::Whole, found)]
+        vec![self.judged(CallPart::Whole, found)]
     }
 
     fn paths(&self) -> Vec<PieceDecision<'r>> {
@@ -141,10 +141,10 @@ impl<'r> Judge<'_, 'r> {
         paths
             .map(|(at, path)| {
                 let found = first(self.own, |rule| match rule.is_catch_all() {
-                    true => Fit::Yes,
+                    true => MatchMode::Yes,
                     false => rule.fits_path(path.forms(places)),
                 });
-                self.judged(Piece::Path(at), found)
+                self.judged(CallPart::Path(at), found)
             })
             .collect()
     }
@@ -155,11 +155,11 @@ impl<'r> Judge<'_, 'r> {
         let mut open = Some(0);
         for (at, part) in command.parts.iter().enumerate() {
             let found = first(self.own, |rule| rule.fits_part(part));
-            let place = found.rule.filter(|(_, _, fit)| *fit == Fit::Yes);
+            let place = found.rule.filter(|(_, _, fit)| *fit == MatchMode::Yes);
             open = open
                 .zip(place)
                 .map(|(open, (place, ..))| open.max(place + 1));
-            pieces.push(self.judged(Piece::Part(at), found));
+            pieces.push(self.judged(CallPart::Part(at), found));
         }
         if command.parts.is_empty() || command.unknown.is_some() {
             open = None;
@@ -168,27 +168,27 @@ impl<'r> Judge<'_, 'r> {
         let places = self.subject.places();
         for (at, path) in command.writes.iter().enumerate() {
             let found = first(self.write, |rule| match rule.is_catch_all() {
-                true => Fit::Yes,
+                true => MatchMode::Yes,
                 false => rule.fits_path(path.forms(places)),
             });
             let inside = || path.role == PathRole::Write && path.forms(places).inside;
-            pieces.push(self.written(Piece::Redirection(at), found, inside));
+            pieces.push(self.written(CallPart::Redirection(at), found, inside));
         }
         if command.unknown_writes {
             let found = first(self.write, |rule| match rule.action() {
-                Action::Deny => Fit::Maybe,
-                _ => Fit::No,
+                Action::Deny => MatchMode::Maybe,
+                _ => MatchMode::No,
             });
-            pieces.push(self.written(Piece::UnknownWrite, found, || false));
+            pieces.push(self.written(CallPart::UnknownWrite, found, || false));
         }
         if command.unknown.is_some() && self.given.mode != Mode::Full {
             pieces.push(PieceDecision {
-                piece: Piece::Whole,
+                piece: CallPart::Whole,
                 effect: Effect::Ask,
                 by: DecidedBy::Unknown,
             });
         } else if pieces.is_empty() {
-            pieces.push(self.judged(Piece::Whole, Found { rule: None }));
+            pieces.push(self.judged(CallPart::Whole, Found { rule: None }));
         }
         pieces
     }
@@ -202,7 +202,7 @@ impl<'r> Judge<'_, 'r> {
     ) -> Option<PieceDecision<'r>> {
         let mut held = None;
         for (at, rule) in self.own?.rules.iter().enumerate() {
-            if rule.action() == Action::Allow || rule.fits_text(&command.whole) != Fit::Yes {
+            if rule.action() == Action::Allow || rule.fits_text(&command.whole) != MatchMode::Yes {
                 continue;
             }
             // What is denied is denied behind a project's question as well.
@@ -225,13 +225,13 @@ impl<'r> Judge<'_, 'r> {
             _ => Effect::Ask,
         };
         Some(PieceDecision {
-            piece: Piece::Whole,
+            piece: CallPart::Whole,
             effect,
             by: DecidedBy::Rule(rule),
         })
     }
 
-    fn judged(&self, piece: Piece, found: Found<'r>) -> PieceDecision<'r> {
+    fn judged(&self, piece: CallPart, found: Found<'r>) -> PieceDecision<'r> {
         let (effect, by) = match found.by_rule(self.given.mode) {
             Some(decided) => decided,
             None => self.unmatched(),
@@ -241,7 +241,7 @@ impl<'r> Judge<'_, 'r> {
 
     fn written(
         &self,
-        piece: Piece,
+        piece: CallPart,
         found: Found<'r>,
         inside: impl Fn() -> bool,
     ) -> PieceDecision<'r> {
@@ -251,7 +251,7 @@ impl<'r> Judge<'_, 'r> {
             None if mode == Mode::Full || (mode == Mode::AutoEdit && inside()) => {
                 (Effect::Allow, DecidedBy::Mode(mode))
             }
-            None if piece == Piece::UnknownWrite => (Effect::Ask, DecidedBy::Unknown),
+            None if piece == CallPart::UnknownWrite => (Effect::Ask, DecidedBy::Unknown),
             None => (Effect::Ask, DecidedBy::Mode(mode)),
         };
         PieceDecision { piece, effect, by }
@@ -282,10 +282,10 @@ impl<'r> Found<'r> {
         let (_, rule, fit) = self.rule?;
         Some(match (rule.action(), fit) {
             (Action::Allow, _) => (Effect::Allow, DecidedBy::Rule(rule)),
-            (Action::Deny, Fit::Yes) => (Effect::Deny, DecidedBy::Rule(rule)),
+            (Action::Deny, MatchMode::Yes) => (Effect::Deny, DecidedBy::Rule(rule)),
             (Action::Deny, _) => (Effect::Ask, DecidedBy::Perhaps(rule)),
             (Action::Ask, _) if mode == Mode::Full => (Effect::Allow, DecidedBy::Mode(mode)),
-            (Action::Ask, Fit::Yes) => (Effect::Ask, DecidedBy::Rule(rule)),
+            (Action::Ask, MatchMode::Yes) => (Effect::Ask, DecidedBy::Rule(rule)),
             (Action::Ask, _) => (Effect::Ask, DecidedBy::Perhaps(rule)),
         })
     }
@@ -293,15 +293,16 @@ impl<'r> Found<'r> {
 
 /// The first rule that matches. One before it that may match counts instead, and so does a
 /// project's question, a deny rule more than an ask rule, unless what follows denies for sure.
-fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> Fit) -> Found<'r> {
-    let mut held: Option<(usize, &Rule, Fit)> = None;
+fn first<'r>(list: Option<&'r ToolRules>, fits: impl Fn(&Rule) -> MatchMode) -> Found<'r> {
+    let mut held: Option<(usize, &Rule, MatchMode)> = None;
     for (at, rule) in list.into_iter().flat_map(|list| &list.rules).enumerate() {
         let fit = fits(rule);
         let found = Some((at, rule, fit));
-        let holds_back = fit == Fit::Maybe || (rule.only_tightens && rule.action() == Action::Ask);
+        let holds_back =
+            fit == MatchMode::Maybe || (rule.only_tightens && rule.action() == Action::Ask);
         match (fit, rule.action()) {
-            (Fit::No, _) => {}
-            (Fit::Yes, Action::Deny) => return Found { rule: found },
+            (MatchMode::No, _) => {}
+            (MatchMode::Yes, Action::Deny) => return Found { rule: found },
             (_, Action::Deny) => {
                 held = held
                     .filter(|(_, rule, _)| rule.action() == Action::Deny)

@@ -2,7 +2,7 @@
 //!
 //! A call is counted once: when it comes to the gate for the first time, its retries and its
 //! confirmed second way are free. The calls of one answer are admitted together or not at all:
-//! [`BatchSeats`] is what they share, [`Seats`] decides. Who counts is behind the port
+//! [`BatchQuota`] is what they share, [`BatchState`] decides. Who counts is behind the port
 //! [`CallCounter`].
 
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub struct Quota {
 
 /// What a call that was not counted yet has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
+pub enum QuotaAction {
     /// Go on: it was counted with the others of its answer.
     Seated,
     /// Count so many first.
@@ -81,7 +81,7 @@ pub enum Claim {
 
 /// Where the calls of one answer stand with the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seats {
+pub enum BatchState {
     /// None has come yet; they are so many.
     Unasked(u64),
     /// They are counted, and so many of them did not come yet.
@@ -95,35 +95,35 @@ pub enum Seats {
     },
 }
 
-impl Seats {
+impl BatchState {
     /// What the next call has to do. One that was not expected, as one whose arguments were mended
     /// on the way, is counted alone.
     #[must_use]
-    pub fn claim(&mut self) -> Claim {
+    pub fn claim(&mut self) -> QuotaAction {
         match self {
-            Self::Unasked(calls) => Claim::Take((*calls).max(1)),
-            Self::Left(0) => Claim::Take(1),
+            Self::Unasked(calls) => QuotaAction::Take((*calls).max(1)),
+            Self::Left(0) => QuotaAction::Take(1),
             Self::Left(left) => {
                 *left -= 1;
-                Claim::Seated
+                QuotaAction::Seated
             }
-            Self::Blocked { used, asked } => Claim::Blocked {
+            Self::Blocked { used, asked } => QuotaAction::Blocked {
                 used: *used,
                 asked: *asked,
             },
         }
     }
 
-    /// What came of [`Claim::Take`] of `calls`, for the call that claimed.
-    pub fn took(&mut self, calls: u64, taken: QuotaResult) -> Claim {
+    /// What came of [`QuotaAction::Take`] of `calls`, for the call that claimed.
+    pub fn took(&mut self, calls: u64, taken: QuotaResult) -> QuotaAction {
         match taken {
             QuotaResult::Fits { .. } => {
                 *self = Self::Left(calls.saturating_sub(1));
-                Claim::Seated
+                QuotaAction::Seated
             }
             QuotaResult::Exceeds { used } => {
                 *self = Self::Blocked { used, asked: calls };
-                Claim::Blocked { used, asked: calls }
+                QuotaAction::Blocked { used, asked: calls }
             }
         }
     }
@@ -131,13 +131,13 @@ impl Seats {
 
 /// What the calls of one answer share: whether the quota has room for all of them.
 #[derive(Debug)]
-pub struct BatchSeats(Mutex<Seats>);
+pub struct BatchQuota(Mutex<BatchState>);
 
-impl BatchSeats {
+impl BatchQuota {
     /// The seats of an answer with so many calls that may run.
     #[must_use]
     pub fn of(calls: u64) -> Self {
-        Self(Mutex::new(Seats::Unasked(calls)))
+        Self(Mutex::new(BatchState::Unasked(calls)))
     }
 
     /// Counts a call of the answer, with all others of it, unless that was done.
@@ -149,7 +149,7 @@ impl BatchSeats {
         // Held while the counter counts: the others of the answer wait for what it says.
         let mut seats = self.0.lock().await;
         let mut claim = seats.claim();
-        if let Claim::Take(calls) = claim {
+        if let QuotaAction::Take(calls) = claim {
             let taken = quota.counter.take(conversation, calls, quota.max).await;
             let taken = taken.map_err(|error| {
                 ToolError::blocked(format!(
@@ -160,13 +160,13 @@ impl BatchSeats {
             claim = seats.took(calls, taken);
         }
         match claim {
-            Claim::Seated => Ok(()),
-            Claim::Blocked { used, asked } => Err(ToolError::QuotaBlocked {
+            QuotaAction::Seated => Ok(()),
+            QuotaAction::Blocked { used, asked } => Err(ToolError::QuotaBlocked {
                 used,
                 max: quota.max,
                 asked,
             }),
-            Claim::Take(_) => Err(ToolError::blocked("the quota of calls could not decide")),
+            QuotaAction::Take(_) => Err(ToolError::blocked("the quota of calls could not decide")),
         }
     }
 }
@@ -188,14 +188,14 @@ mod tests {
 
     /// How many calls of an answer that announces `calls` and brings `come` run.
     fn run(used: &mut u64, calls: u64, come: u64, max: u64) -> u64 {
-        let mut seats = Seats::Unasked(calls);
+        let mut seats = BatchState::Unasked(calls);
         let mut ran = 0;
         for _ in 0..come {
             let mut claim = seats.claim();
-            if let Claim::Take(taking) = claim {
+            if let QuotaAction::Take(taking) = claim {
                 claim = seats.took(taking, count(used, taking, max));
             }
-            ran += u64::from(claim == Claim::Seated);
+            ran += u64::from(claim == QuotaAction::Seated);
         }
         ran
     }

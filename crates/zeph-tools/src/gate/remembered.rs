@@ -13,13 +13,13 @@
 use std::path::Path;
 
 use super::decision::{
-    DecidedBy, Decision, Effect, Piece, PieceDecision, escape_text, escape_word,
+    CallPart, DecidedBy, Decision, Effect, PieceDecision, escape_text, escape_word,
 };
 use super::glob::Text;
 use super::path_pattern::escape;
 use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
 use super::places::PathResolver;
-use super::rule::{Action, Fit, PermissionRule, Place, Rule, RuleOrigin};
+use super::rule::{Action, MatchMode, PermissionRule, Place, Rule, RuleOrigin};
 use super::subject::{CallSubject, SubjectPath, canonical_json};
 use super::{CachedPathResolver, CommandPart, PartKind};
 
@@ -85,7 +85,7 @@ pub fn apply<'r>(
     }
     // A rule that asks about a part asks about the whole as well, if it begins with the part.
     let mut settled: Vec<DecidedBy<'_>> = Vec::new();
-    let whole = |judged: &PieceDecision<'_>| judged.piece == Piece::Whole;
+    let whole = |judged: &PieceDecision<'_>| judged.piece == CallPart::Whole;
     let (parts, wholes): (Vec<_>, Vec<_>) = decision
         .pieces
         .iter_mut()
@@ -118,7 +118,7 @@ pub fn apply<'r>(
         None => {
             decision.effect = Effect::Allow;
             decision.by = DecidedBy::Remembered;
-            decision.piece = Piece::Whole;
+            decision.piece = CallPart::Whole;
         }
     }
     (decision, used)
@@ -145,9 +145,9 @@ fn grants(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Result<Vec<Gran
         if judged.effect != Effect::Ask {
             continue;
         }
-        let with_a_part = judged.piece == Piece::Whole
+        let with_a_part = judged.piece == CallPart::Whole
             && decision.pieces.iter().any(|part| {
-                part.piece != Piece::Whole && part.by == judged.by && part.effect == Effect::Ask
+                part.piece != CallPart::Whole && part.by == judged.by && part.effect == Effect::Ask
             });
         if with_a_part && matches!(judged.by, DecidedBy::Rule(_)) {
             continue;
@@ -174,7 +174,7 @@ fn grants(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Result<Vec<Gran
     }
 }
 
-fn grant_for(subject: &CallSubject<'_>, piece: Piece) -> Result<Grant, String> {
+fn grant_for(subject: &CallSubject<'_>, piece: CallPart) -> Result<Grant, String> {
     let own = |pattern| Grant {
         tool: subject.tool.to_owned(),
         pattern,
@@ -182,35 +182,35 @@ fn grant_for(subject: &CallSubject<'_>, piece: Piece) -> Result<Grant, String> {
     let command = subject.command.as_ref();
     let gone = || "no rule says exactly this".to_owned();
     match piece {
-        Piece::Whole => match command {
+        CallPart::Whole => match command {
             None => Ok(own(escape_text(&canonical_json(subject.params)))),
             Some(command) => Err(match &command.unknown {
                 Some(unknown) => format!("it cannot all be known before it runs: {unknown}"),
                 None => "what asks is about the command as a whole".to_owned(),
             }),
         },
-        Piece::Part(at) => {
+        CallPart::Part(at) => {
             let part = command.and_then(|command| command.parts.get(at));
             let part = part.ok_or_else(gone)?;
             stands_alone(part)?;
             Ok(own(part_pattern(part)))
         }
-        Piece::Path(_) if subject.paths.len() > 1 => Err(
+        CallPart::Path(_) if subject.paths.len() > 1 => Err(
             "it is about several paths, and rules for each would let others be combined".to_owned(),
         ),
-        Piece::Path(at) => {
+        CallPart::Path(at) => {
             let path = subject.paths.get(at).ok_or_else(gone)?;
             Ok(own(path_pattern(path, subject.places())?))
         }
-        Piece::Redirection(at) => {
+        CallPart::Redirection(at) => {
             let path = command.and_then(|command| command.writes.get(at));
             Ok(Grant {
                 tool: WRITE.to_owned(),
                 pattern: path_pattern(path.ok_or_else(gone)?, subject.places())?,
             })
         }
-        Piece::UnknownWrite => Err("where it writes turns out when it runs".to_owned()),
-        Piece::Url => {
+        CallPart::UnknownWrite => Err("where it writes turns out when it runs".to_owned()),
+        CallPart::Url => {
             let url = subject.url.as_ref().and_then(|url| url.normal.as_deref());
             Ok(own(url_pattern(url.ok_or("it is no URL")?)))
         }
@@ -306,12 +306,12 @@ fn url_pattern(url: &str) -> String {
 
 /// Whether a grant lets a piece of a call run.
 #[must_use]
-pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
+pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: CallPart) -> bool {
     let places = subject.places();
     let command = subject.command.as_ref();
     let own = grant.tool == subject.tool;
     match piece {
-        Piece::Part(at) => command
+        CallPart::Part(at) => command
             .and_then(|command| command.parts.get(at))
             .is_some_and(|part| {
                 own && stands_alone(part).is_ok()
@@ -320,23 +320,23 @@ pub fn covers(grant: &Grant, subject: &CallSubject<'_>, piece: Piece) -> bool {
                     && Pattern::of_words(&grant.pattern, places)
                         .is_ok_and(|pattern| pattern.matches(&part.strict))
             }),
-        Piece::Redirection(at) => command
+        CallPart::Redirection(at) => command
             .and_then(|command| command.writes.get(at))
             .is_some_and(|path| grant.tool == WRITE && covers_path(grant, path, places)),
-        Piece::Path(at) if subject.paths.len() == 1 => subject
+        CallPart::Path(at) if subject.paths.len() == 1 => subject
             .paths
             .get(at)
             .is_some_and(|path| own && covers_path(grant, path, places)),
-        Piece::Url => subject
+        CallPart::Url => subject
             .url
             .as_ref()
             .and_then(|url| url.normal_text.as_ref())
             .is_some_and(|url| own && matches(PatternKind::Url, grant, url, places)),
-        Piece::Whole if command.is_none() => {
+        CallPart::Whole if command.is_none() => {
             own && shares_case(&grant.pattern, &canonical_json(subject.params), TEXT)
                 && matches(PatternKind::Text, grant, subject.arguments(), places)
         }
-        Piece::Path(_) | Piece::Whole | Piece::UnknownWrite => false,
+        CallPart::Path(_) | CallPart::Whole | CallPart::UnknownWrite => false,
     }
 }
 
@@ -364,7 +364,7 @@ fn covers_path(grant: &Grant, path: &SubjectPath, places: &CachedPathResolver<'_
         place: Place::Said(String::new()),
     };
     Rule::new(PatternKind::Path, written, origin, places)
-        .is_ok_and(|rule| rule.fits_path(path.forms(places)) == Fit::Yes)
+        .is_ok_and(|rule| rule.fits_path(path.forms(places)) == MatchMode::Yes)
 }
 
 /// What is special in patterns of commands and arguments.

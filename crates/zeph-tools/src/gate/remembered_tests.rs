@@ -402,7 +402,7 @@ fn what_is_left_is_proposed() {
     let decision = decide(&subject, &rules, PermissionContext::default());
     let (decision, used) = apply(&subject, decision, &[grant("bash", "cargo *")], false);
     assert_eq!(used, [grant("bash", "cargo *")]);
-    assert_eq!(decision.piece, Piece::Part(1));
+    assert_eq!(decision.piece, CallPart::Part(1));
     let left = ApprovalProposal::Grants(vec![grant("bash", "touch a")]);
     assert_eq!(propose(&subject, &decision), left);
 }

@@ -121,8 +121,8 @@ impl Reputations {
             calls => format!("{calls} calls"),
         };
         let wrong = tools.iter().filter(|(_, tool)| tool.failures > 0);
-        let mut wrong: Vec<Told<'_>> = wrong
-            .map(|(name, tool)| Told { name, tool: *tool })
+        let mut wrong: Vec<ReputationLine<'_>> = wrong
+            .map(|(name, tool)| ReputationLine { name, tool: *tool })
             .collect();
         if wrong.is_empty() {
             return format!("{calls}, none of them wrong");
@@ -143,12 +143,12 @@ impl Reputations {
 }
 
 /// `edit 0.60 (at least 0.27; 1 of 3 wrong)`
-struct Told<'a> {
+struct ReputationLine<'a> {
     name: &'a str,
     tool: Reputation,
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for ReputationLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Reputation {
             successes,

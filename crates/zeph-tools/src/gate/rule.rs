@@ -110,7 +110,7 @@ pub struct Rule {
 
 /// Whether a rule is about something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Fit {
+pub(super) enum MatchMode {
     /// It is not.
     No,
     /// It could turn out to be.
@@ -194,7 +194,7 @@ impl Rule {
     #[must_use]
     pub fn is_about(&self, subject: &CallSubject<'_>) -> bool {
         let places = subject.places();
-        let fits: Vec<Fit> = if let Some(command) = &subject.command {
+        let fits: Vec<MatchMode> = if let Some(command) = &subject.command {
             let whole = (self.action() != Action::Allow).then(|| self.fits_text(&command.whole));
             let parts = command.parts.iter().map(|part| self.fits_part(part));
             parts.chain(whole).collect()
@@ -209,48 +209,48 @@ impl Rule {
                 .collect()
         };
         match self.action() {
-            Action::Allow => !fits.is_empty() && fits.iter().all(|fit| *fit == Fit::Yes),
-            _ => fits.contains(&Fit::Yes),
+            Action::Allow => !fits.is_empty() && fits.iter().all(|fit| *fit == MatchMode::Yes),
+            _ => fits.contains(&MatchMode::Yes),
         }
     }
 
     /// Whether it is about a part of a command. An allow rule must match it whatever turns out, just
     /// as it stands; the others match it under any name.
-    pub(super) fn fits_part(&self, part: &CommandPart) -> Fit {
+    pub(super) fn fits_part(&self, part: &CommandPart) -> MatchMode {
         if self.is_catch_all() {
-            return Fit::Yes;
+            return MatchMode::Yes;
         }
         if self.action() == Action::Allow {
             return yes(self.pattern.matches(&part.strict));
         }
         let matches = |text: &Text| self.pattern.matches(text);
         if part.loose.iter().any(matches) {
-            Fit::Yes
+            MatchMode::Yes
         } else if (!part.known && part.loose.iter().any(|text| self.pattern.may_match(text)))
             || part.perhaps.iter().any(|text| self.pattern.may_match(text))
         {
-            Fit::Maybe
+            MatchMode::Maybe
         } else {
-            Fit::No
+            MatchMode::No
         }
     }
 
     /// Whether it is about a text that is known.
-    pub(super) fn fits_text(&self, text: &Text) -> Fit {
+    pub(super) fn fits_text(&self, text: &Text) -> MatchMode {
         yes(self.pattern.matches(text))
     }
 
     /// Whether it is about a path. An allow rule is where it really lies, the others also where it
     /// seems to. A rule about something below a directory that is taken as a whole may be.
-    pub(super) fn fits_path(&self, path: &PathForms) -> Fit {
+    pub(super) fn fits_path(&self, path: &PathForms) -> MatchMode {
         if self.is_catch_all() {
-            return Fit::Yes;
+            return MatchMode::Yes;
         }
         path_fit(&self.pattern, path, self.action() == Action::Allow)
     }
 
     /// Whether it is about a URL. An allow rule is about what will be asked for.
-    pub(super) fn fits_url(&self, url: &SubjectUrl) -> Fit {
+    pub(super) fn fits_url(&self, url: &SubjectUrl) -> MatchMode {
         if self.action() == Action::Allow {
             return match &url.normal_text {
                 Some(text) => yes(self.pattern.matches(text)),
@@ -263,9 +263,9 @@ impl Rule {
 
 /// Whether a pattern is about a path. To allow (`allows`) it has to be where the path really lies; a
 /// pattern of something below a directory that is taken as a whole may be.
-pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> Fit {
+pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> MatchMode {
     let reach = pattern.reach();
-    let mut fit = Fit::No;
+    let mut fit = MatchMode::No;
     for form in &path.texts {
         let comparable = match reach {
             PatternScope::Absolute => !form.relative,
@@ -276,18 +276,18 @@ pub(super) fn path_fit(pattern: &Pattern, path: &PathForms, allows: bool) -> Fit
             continue;
         }
         if pattern.matches(&form.text) {
-            return Fit::Yes;
+            return MatchMode::Yes;
         }
         let below = form.below.as_ref().filter(|_| !allows);
         if below.is_some_and(|below| pattern.may_match(below)) {
-            fit = Fit::Maybe;
+            fit = MatchMode::Maybe;
         }
     }
     fit
 }
 
-fn yes(fits: bool) -> Fit {
-    if fits { Fit::Yes } else { Fit::No }
+fn yes(fits: bool) -> MatchMode {
+    if fits { MatchMode::Yes } else { MatchMode::No }
 }
 
 /// The rules of one tool.

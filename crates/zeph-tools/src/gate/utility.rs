@@ -42,7 +42,7 @@ const MOST_CALLS: usize = 64;
 
 /// What is known about a call before it is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
+pub struct UtilityInput {
     /// The expected rate of success of the tool, 0 to 1.
     pub reputation: f64,
     /// Whether it reaches beyond this machine.
@@ -101,7 +101,7 @@ pub struct ScoreError(&'static str);
 ///
 /// # Errors
 /// [`ScoreError`] when something that is known is no number, or out of its bounds.
-pub fn score(known: &Evidence) -> Result<Score, ScoreError> {
+pub fn score(known: &UtilityInput) -> Result<Score, ScoreError> {
     let amount = |value: f64, what| match value.is_finite() && value >= 0.0 {
         true => Ok(value),
         false => Err(ScoreError(what)),
@@ -199,14 +199,14 @@ impl UtilityScorer {
         nature: &Annotations,
         reputation: Reputation,
         now: Instant,
-    ) -> Evidence {
+    ) -> UtilityInput {
         let sessions = self.sessions();
         let session = sessions.get(session);
         let habit = session.and_then(|session| session.habits.get(key.tool()));
         let habit = habit.copied().unwrap_or_default();
         let made = session.and_then(|session| session.made.iter().find(|made| made.key == *key));
         let age = made.map_or(Duration::ZERO, |made| now.duration_since(made.last));
-        Evidence {
+        UtilityInput {
             reputation: reputation.mean(),
             open_world: nature.open_world,
             risk: nature.risk,
@@ -223,7 +223,7 @@ impl UtilityScorer {
     /// # Errors
     /// [`ToolError::PolicyBlocked`] with the score, when it is below the threshold; also when it cannot
     /// be scored.
-    pub fn judge(&self, known: &Evidence) -> Result<(), ToolError> {
+    pub fn judge(&self, known: &UtilityInput) -> Result<(), ToolError> {
         let threshold = self.config.threshold;
         let score = match score(known) {
             Ok(score) if threshold.is_finite() => score,

@@ -7,7 +7,7 @@ use super::*;
 use crate::output::ToolOutput;
 
 /// A tool that looks at this machine and was never used.
-const FRESH: Evidence = Evidence {
+const FRESH: UtilityInput = UtilityInput {
     reputation: 0.5,
     open_world: false,
     risk: Risk::Safe,
@@ -21,48 +21,48 @@ const FRESH: Evidence = Evidence {
 /// Proves PERM-42.
 #[test]
 fn the_terms_make_the_score() {
-    let check = |known: Evidence, expect: f64| {
+    let check = |known: UtilityInput, expect: f64| {
         let found = score(&known).unwrap().total;
         assert!((found - expect).abs() < 0.001, "{known:?}: {found}");
     };
     check(FRESH, 0.75);
     check(
-        Evidence {
+        UtilityInput {
             open_world: true,
             ..FRESH
         },
         0.7,
     );
-    let used = Evidence {
+    let used = UtilityInput {
         uses: 9,
         reputation: 1.0,
         ..FRESH
     };
     check(used, 1.0);
     check(
-        Evidence {
+        UtilityInput {
             typical_ms: 2000.0,
             ..used
         },
         1.025 - 0.5 * 0.5 / 3.0,
     );
     check(
-        Evidence {
+        UtilityInput {
             typical_bytes: 32768.0,
             risk: Risk::High,
             ..used
         },
         1.025 - 0.5 * 1.5 / 3.0,
     );
-    check(Evidence { repeats: 1, ..used }, 1.025 - 0.75);
-    check(Evidence { repeats: 2, ..used }, 1.025 - 1.125);
-    let old = Evidence {
+    check(UtilityInput { repeats: 1, ..used }, 1.025 - 0.75);
+    check(UtilityInput { repeats: 2, ..used }, 1.025 - 1.125);
+    let old = UtilityInput {
         repeats: 2,
         age_secs: 60.0,
         ..used
     };
     check(old, 1.025 - 0.5625);
-    let worst = Evidence {
+    let worst = UtilityInput {
         reputation: 0.0,
         repeats: u32::MAX,
         typical_ms: 1e12,
@@ -78,19 +78,19 @@ fn the_terms_make_the_score() {
 fn what_is_no_number_refuses() {
     for wrong in [f64::NAN, f64::INFINITY, -1.0] {
         for known in [
-            Evidence {
+            UtilityInput {
                 reputation: wrong,
                 ..FRESH
             },
-            Evidence {
+            UtilityInput {
                 typical_ms: wrong,
                 ..FRESH
             },
-            Evidence {
+            UtilityInput {
                 typical_bytes: wrong,
                 ..FRESH
             },
-            Evidence {
+            UtilityInput {
                 age_secs: wrong,
                 ..FRESH
             },
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    fn evidence(&self, tool: &str, path: &str) -> Evidence {
+    fn evidence(&self, tool: &str, path: &str) -> UtilityInput {
         let key = CacheKey::new(tool, &json!({ "path": path }));
         let good = Reputation {
             successes: 20,
@@ -272,7 +272,7 @@ fn only_the_last_calls_are_remembered() {
     assert_eq!(world.evidence("read", "0").repeats, 0);
 }
 
-fn evidence() -> impl Strategy<Value = Evidence> {
+fn evidence() -> impl Strategy<Value = UtilityInput> {
     let risks = prop_oneof![Just(Risk::Safe), Just(Risk::Medium), Just(Risk::High)];
     (
         0.0..=1.0f64,
@@ -286,7 +286,7 @@ fn evidence() -> impl Strategy<Value = Evidence> {
     )
         .prop_map(
             |(reputation, open_world, risk, typical_ms, typical_bytes, repeats, age_secs, uses)| {
-                Evidence {
+                UtilityInput {
                     reputation,
                     open_world,
                     risk,
@@ -315,19 +315,19 @@ proptest! {
     /// against it never raises it.
     #[test]
     fn it_moves_with_each_term(known in evidence(), by in 0.0..1.0f64, more in 1u32..1000) {
-        let total = |known: Evidence| score(&known).unwrap().total;
+        let total = |known: UtilityInput| score(&known).unwrap().total;
         let here = total(known);
-        let better = Evidence { reputation: known.reputation + (1.0 - known.reputation) * by, ..known };
+        let better = UtilityInput { reputation: known.reputation + (1.0 - known.reputation) * by, ..known };
         prop_assert!(total(better) >= here);
-        let older = Evidence { age_secs: known.age_secs + 1000.0 * by, ..known };
+        let older = UtilityInput { age_secs: known.age_secs + 1000.0 * by, ..known };
         prop_assert!(total(older) >= here);
         for worse in [
-            Evidence { risk: Risk::High, ..known },
-            Evidence { open_world: true, ..known },
-            Evidence { typical_ms: known.typical_ms + 1e4 * by, ..known },
-            Evidence { typical_bytes: known.typical_bytes + 1e5 * by, ..known },
-            Evidence { repeats: known.repeats.saturating_add(more), ..known },
-            Evidence { uses: known.uses.saturating_add(u64::from(more)), ..known },
+            UtilityInput { risk: Risk::High, ..known },
+            UtilityInput { open_world: true, ..known },
+            UtilityInput { typical_ms: known.typical_ms + 1e4 * by, ..known },
+            UtilityInput { typical_bytes: known.typical_bytes + 1e5 * by, ..known },
+            UtilityInput { repeats: known.repeats.saturating_add(more), ..known },
+            UtilityInput { uses: known.uses.saturating_add(u64::from(more)), ..known },
         ] {
             prop_assert!(total(worse) <= here + 1e-12, "{worse:?}");
         }

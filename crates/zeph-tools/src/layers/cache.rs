@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use super::{Next, ToolLayer};
 use crate::cache::catalog::{changes_files, is_cacheable};
-use crate::cache::{CacheKey, CacheValidity, Kept, ResultCaches, note};
+use crate::cache::{CacheKey, CacheValidity, CachedResult, ResultCaches, note};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::feedback::ToolResult;
@@ -58,7 +58,7 @@ impl CacheLayer {
         if let Some(basis) = output.basis.take()
             && may_be_kept(&output)
         {
-            let kept = Kept {
+            let kept = CachedResult {
                 output: output.clone(),
                 basis,
                 claim_source: cx.trace().claim_source.clone(),
@@ -69,7 +69,7 @@ impl CacheLayer {
     }
 
     /// Whether a kept result is still what a call would yield.
-    async fn holds(&self, call: &ToolCall, kept: &Kept) -> bool {
+    async fn holds(&self, call: &ToolCall, kept: &CachedResult) -> bool {
         if let Some(Overflow::Stored(reference)) = &kept.output.overflow {
             let Some(store) = &self.overflow else {
                 return false;

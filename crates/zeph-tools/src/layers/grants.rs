@@ -19,7 +19,7 @@ pub enum GrantScope {
 
 /// A grant that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptGrant {
+pub struct PersistedGrant {
     /// What it lets run.
     pub grant: Grant,
     /// Where.
@@ -40,7 +40,7 @@ pub trait GrantStore: Send + Sync {
     ///
     /// # Errors
     /// When they cannot be read.
-    fn all(&self) -> io::Result<Vec<KeptGrant>>;
+    fn all(&self) -> io::Result<Vec<PersistedGrant>>;
 
     /// Keeps `grants`; those that are kept already stay as they are.
     ///
@@ -52,7 +52,7 @@ pub trait GrantStore: Send + Sync {
     ///
     /// # Errors
     /// When it cannot be dropped.
-    fn remove(&self, kept: &KeptGrant) -> io::Result<bool>;
+    fn remove(&self, kept: &PersistedGrant) -> io::Result<bool>;
 
     /// The directory of this project; canonical.
     fn project(&self) -> PathBuf;
@@ -81,7 +81,7 @@ pub enum SessionGrant {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ActiveGrant {
     /// For good.
-    Kept(KeptGrant),
+    Kept(PersistedGrant),
     /// For the session.
     Session(SessionGrant),
 }

@@ -16,8 +16,8 @@ use crate::output::ToolOutput;
 use crate::overflow::read::READ_OVERFLOW;
 use crate::overflow::summary::{Excerpt, OutputSummarizer};
 use crate::overflow::{
-    Elided, NewEntry, OutputCollector, Overflow, OverflowConfig, OverflowRef, OverflowStore,
-    Spilled, TruncatedText,
+    NewEntry, OutputCollector, Overflow, OverflowConfig, OverflowRef, OverflowStore, Spilled,
+    TruncatedText, TruncationNotice,
 };
 
 /// See the module.
@@ -111,7 +111,7 @@ impl OverflowLayer {
         call: &ToolCall,
         cx: &CallContext,
         output: &mut ToolOutput,
-        elided: &Elided,
+        elided: &TruncationNotice,
     ) {
         match self.store(call, cx, &elided.spilled).await {
             Some(reference) => {

@@ -12,19 +12,19 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
-use crate::skill::{ActiveSkills, Skills};
+use crate::skill::{ActiveSkills, SkillRegistry};
 use crate::trust::TrustLevel;
 
 /// See the module.
 pub struct SkillLayer {
-    skills: Arc<Skills>,
+    skills: Arc<SkillRegistry>,
     registry: SharedRegistry,
 }
 
 impl SkillLayer {
     /// A layer that knows `skills`, and the tools of `registry` that they may name.
     #[must_use]
-    pub fn new(skills: Arc<Skills>, registry: SharedRegistry) -> Self {
+    pub fn new(skills: Arc<SkillRegistry>, registry: SharedRegistry) -> Self {
         Self { skills, registry }
     }
 

@@ -58,7 +58,7 @@ use crate::overflow::{OverflowConfig, OverflowStore};
 use crate::registry::ToolRegistry;
 use crate::retry::ToolRetryConfig;
 use crate::secrets::SecurityPatterns;
-use crate::skill::Skills;
+use crate::skill::SkillRegistry;
 
 /// What the stack is made of. By default it has no executors, leaves no entries and limits nothing.
 #[derive(Default)]
@@ -84,7 +84,7 @@ pub struct StackParts {
     /// What is kept out of results and of the audit trail.
     pub secrets: Arc<SecurityPatterns>,
     /// The skills that can be used; none where there are none.
-    pub skills: Option<Arc<Skills>>,
+    pub skills: Option<Arc<SkillRegistry>>,
     /// What refuses commands whatever else allows them; none where there is no shell.
     pub blocklist: Option<Arc<dyn ToolLayer>>,
     /// The rules that hold in every mode, whoever agrees; none where they are switched off.

@@ -5,7 +5,7 @@ use super::spill::Spilled;
 
 /// What was left out of a text, and where all of it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Elided {
+pub struct TruncationNotice {
     /// What was left out, in words: `313 of 340 lines omitted`.
     pub omitted: String,
     /// The lines of the whole text that say most of it: first and last.
@@ -16,7 +16,7 @@ pub struct Elided {
     place: usize,
 }
 
-impl Elided {
+impl TruncationNotice {
     /// Adds to `text` the line that says what was left out of it.
     #[must_use]
     pub fn new(text: &mut String, omitted: String, lines: (u64, u64), spilled: Spilled) -> Self {

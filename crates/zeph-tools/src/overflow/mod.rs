@@ -25,7 +25,7 @@ mod select;
 
 pub use config::OverflowConfig;
 pub use cut::{Omitted, TruncatedText};
-pub use elided::Elided;
+pub use elided::TruncationNotice;
 pub use long::{CollectedText, OutputCollector};
 pub use read::ReadOverflow;
 pub use reference::OverflowRef;
@@ -38,7 +38,7 @@ pub enum Overflow {
     /// On its way to the store; the overflow layer takes it.
     Spilled(TruncatedText),
     /// The same of a text of which a filter left something out.
-    Elided(Elided),
+    Elided(TruncationNotice),
     /// In the store.
     Stored(OverflowRef),
 }

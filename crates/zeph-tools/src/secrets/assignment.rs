@@ -7,7 +7,7 @@ use super::kind::Kind;
 use super::line::{Line, is_base64};
 use super::name::{NAME, Name, NameKind};
 use super::token;
-use super::value::{Promise, Written, is_placeholder, is_secret, is_wordy};
+use super::value::{NameHint, Written, is_placeholder, is_secret, is_wordy};
 
 /// Parts of names that are looked for: those that few other words have.
 pub(super) const LITERALS: &[&str] = &[
@@ -76,7 +76,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
         NameKind::Auth => {
             text.len() >= 12
                 && text.bytes().all(is_base64)
-                && is_secret(text, Promise::Secret, Written::Quoted)
+                && is_secret(text, NameHint::Secret, Written::Quoted)
         }
         NameKind::Plain => is_secret(text, name.promise, style),
     };
@@ -119,7 +119,7 @@ fn may_be_separated(line: &Line<'_>, start: usize, end: usize) -> bool {
 }
 
 /// The sign behind a name that stands at `start..end`.
-fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Option<Separator> {
+fn separator(line: &Line<'_>, start: usize, end: usize, promise: NameHint) -> Option<Separator> {
     let quoted = behind_quote(line, end);
     let sign_at = line.run(quoted, 40, is_blank);
     let spaced = sign_at > quoted;
@@ -136,7 +136,7 @@ fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Opt
             (Sign::Equals, sign_at + 6)
         }
         _ if spaced && quoted == end && is_flag(line, start, promise) => (Sign::Space, sign_at),
-        b'"' | b'\'' if spaced && quoted == end && promise == Promise::Password => {
+        b'"' | b'\'' if spaced && quoted == end && promise == NameHint::Password => {
             (Sign::Space, sign_at)
         }
         _ => return None,
@@ -153,8 +153,8 @@ fn separator(line: &Line<'_>, start: usize, end: usize, promise: Promise) -> Opt
 }
 
 /// Whether the name is an option's, or a word of `.netrc`.
-fn is_flag(line: &Line<'_>, start: usize, promise: Promise) -> bool {
-    line.has(start, "--") || promise == Promise::Password && is_netrc(line, start)
+fn is_flag(line: &Line<'_>, start: usize, promise: NameHint) -> bool {
+    line.has(start, "--") || promise == NameHint::Password && is_netrc(line, start)
 }
 
 /// Whether words of `.netrc` stand before a place.

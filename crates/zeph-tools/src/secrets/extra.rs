@@ -35,13 +35,13 @@ impl fmt::Display for Skipped {
 
 /// A pattern that was compiled.
 #[derive(Debug)]
-pub(super) struct Extra {
+pub(super) struct CustomPattern {
     /// What is shown in place of a value.
     pub(super) name: String,
     regex: Regex,
 }
 
-impl Extra {
+impl CustomPattern {
     fn new(extra: &ExtraPattern) -> Result<Self, String> {
         let ExtraPattern { name, pattern } = extra;
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -77,14 +77,14 @@ impl Extra {
 }
 
 /// Those patterns that can be used, and what was left out.
-pub(super) fn compile(patterns: &[ExtraPattern]) -> (Vec<Extra>, Vec<Skipped>) {
-    let mut extras: Vec<Extra> = Vec::new();
+pub(super) fn compile(patterns: &[ExtraPattern]) -> (Vec<CustomPattern>, Vec<Skipped>) {
+    let mut extras: Vec<CustomPattern> = Vec::new();
     let mut skipped = Vec::new();
     for pattern in patterns {
         let result = if extras.len() == MOST {
             Err(format!("there are more than {MOST}"))
         } else {
-            Extra::new(pattern)
+            CustomPattern::new(pattern)
         };
         match result {
             Ok(extra) => extras.push(extra),

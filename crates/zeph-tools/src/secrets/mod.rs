@@ -39,14 +39,14 @@ pub use known_stream::KnownStream;
 pub use marker::{added_mark, marks};
 pub use stream::StreamRedactor;
 
-use extra::Extra;
+use extra::CustomPattern;
 use known::Known;
 
 /// What is looked for, and whether it is replaced.
 #[derive(Debug, Default)]
 pub struct SecurityPatterns {
     shows: bool,
-    extras: Vec<Extra>,
+    extras: Vec<CustomPattern>,
     known: Known,
 }
 

@@ -1,14 +1,14 @@
 //! What a name gives away: `DB_PASSWORD`, `apiKey`, `client-secret`.
 
 use super::kind::Kind;
-use super::value::Promise;
+use super::value::NameHint;
 
 /// The most characters of a name, on each side of what was looked for.
 pub(super) const NAME: usize = 48;
 
 /// What a name says of its value.
 pub(super) struct Name {
-    pub(super) promise: Promise,
+    pub(super) promise: NameHint,
     pub(super) kind: NameKind,
     /// What its value is called.
     pub(super) label: Kind,
@@ -99,17 +99,17 @@ impl Name {
         };
         let is_upper = !written.bytes().any(|byte| byte.is_ascii_lowercase());
         let (promise, kind) = if words.ends_with("authorization") {
-            (Promise::Token, NameKind::Header)
+            (NameHint::Token, NameKind::Header)
         } else if words == "auth" || words == "_auth" {
-            (Promise::Secret, NameKind::Auth)
+            (NameHint::Secret, NameKind::Auth)
         } else if matches!(written, "PWD" | "OLDPWD") {
             return None;
         } else if ends(PASSWORDS) {
-            (Promise::Password, NameKind::Plain)
+            (NameHint::Password, NameKind::Plain)
         } else if ends(SECRETS) {
-            (Promise::Secret, NameKind::Plain)
+            (NameHint::Secret, NameKind::Plain)
         } else if words.ends_with("token") {
-            (Promise::Token, NameKind::Plain)
+            (NameHint::Token, NameKind::Plain)
         } else {
             return None;
         };
@@ -166,7 +166,7 @@ mod tests {
     /// Proves OUT-20.
     #[test]
     fn names_are_read_in_every_style() {
-        let check = |name: &str, expect: Option<Promise>| {
+        let check = |name: &str, expect: Option<NameHint>| {
             assert_eq!(Name::of(name).map(|name| name.promise), expect, "{name}");
         };
         for name in [
@@ -179,7 +179,7 @@ mod tests {
             "DB_PASS",
             "password1",
         ] {
-            check(name, Some(Promise::Password));
+            check(name, Some(NameHint::Password));
         }
         for name in [
             "apiKey",
@@ -191,10 +191,10 @@ mod tests {
             "SecretAccessKey",
             "signing_key",
         ] {
-            check(name, Some(Promise::Secret));
+            check(name, Some(NameHint::Secret));
         }
         for name in ["token", "authToken", "GITHUB_TOKEN", "access-token"] {
-            check(name, Some(Promise::Token));
+            check(name, Some(NameHint::Token));
         }
         for name in [
             "PWD",

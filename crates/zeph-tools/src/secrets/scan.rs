@@ -45,7 +45,7 @@ pub(super) struct Scanned {
 
 /// Which pattern a literal announces.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Family {
+enum PatternFamily {
     Token,
     Assignment,
     Url,
@@ -53,18 +53,18 @@ enum Family {
     Path,
 }
 
-const FAMILIES: &[(Family, &[&str])] = &[
-    (Family::Token, token::LITERALS),
-    (Family::PrivateKey, private_key::LITERALS),
-    (Family::Url, url::LITERALS),
-    (Family::Path, path::LITERALS),
-    (Family::Assignment, assignment::LITERALS),
+const FAMILIES: &[(PatternFamily, &[&str])] = &[
+    (PatternFamily::Token, token::LITERALS),
+    (PatternFamily::PrivateKey, private_key::LITERALS),
+    (PatternFamily::Url, url::LITERALS),
+    (PatternFamily::Path, path::LITERALS),
+    (PatternFamily::Assignment, assignment::LITERALS),
 ];
 
 /// Finds the literals of all families.
 struct Prefilter {
     grams: Grams,
-    literals: Vec<(Family, &'static str)>,
+    literals: Vec<(PatternFamily, &'static str)>,
 }
 
 static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
@@ -80,7 +80,7 @@ static PREFILTER: LazyLock<Prefilter> = LazyLock::new(|| {
 
 impl Prefilter {
     /// The first literal behind a place.
-    fn find(&self, text: &[u8], from: usize) -> Option<(usize, Family)> {
+    fn find(&self, text: &[u8], from: usize) -> Option<(usize, PatternFamily)> {
         let (at, literal) = self.grams.find(text, from)?;
         Some((at, self.literals[literal].0))
     }
@@ -91,7 +91,7 @@ pub(super) struct Candidates<'t> {
     secrets: &'t SecurityPatterns,
     text: &'t str,
     /// What was found last; `None` before.
-    next: Option<Option<(usize, Family)>>,
+    next: Option<Option<(usize, PatternFamily)>>,
     known: Option<Option<usize>>,
 }
 
@@ -107,7 +107,7 @@ impl<'t> Candidates<'t> {
     }
 
     /// The first literal behind a place, which is no less than the last one asked about.
-    fn literal(&mut self, from: usize) -> Option<(usize, Family)> {
+    fn literal(&mut self, from: usize) -> Option<(usize, PatternFamily)> {
         let is_behind = |(at, _)| at < from;
         if self.next.is_none_or(|found| found.is_some_and(is_behind)) {
             self.next = Some(PREFILTER.find(self.text.as_bytes(), from));
@@ -177,7 +177,7 @@ impl<'t> Candidates<'t> {
 
     /// Whether a URL without credentials is what was found at a place.
     fn is_bare_url(&self, place: usize) -> bool {
-        let url = Some(Some((place, Family::Url)));
+        let url = Some(Some((place, PatternFamily::Url)));
         let is_known = self.known.flatten() == Some(place);
         self.next == url && !is_known && url::is_bare(self.text.as_bytes(), place)
     }
@@ -195,13 +195,13 @@ enum Found {
 }
 
 /// What the literal at a place announces, if it is there.
-fn found(line: &Line<'_>, at: usize, family: Family) -> Option<Found> {
+fn found(line: &Line<'_>, at: usize, family: PatternFamily) -> Option<Found> {
     let (range, kind) = match family {
-        Family::Token => token::find(line, at)?,
-        Family::Assignment => assignment::find(line, at)?,
-        Family::Url => url::find(line, at)?,
-        Family::Path => path::find(line, at)?,
-        Family::PrivateKey => match private_key::find(line, at)? {
+        PatternFamily::Token => token::find(line, at)?,
+        PatternFamily::Assignment => assignment::find(line, at)?,
+        PatternFamily::Url => url::find(line, at)?,
+        PatternFamily::Path => path::find(line, at)?,
+        PatternFamily::PrivateKey => match private_key::find(line, at)? {
             Beginning::Whole(range) => (range, Kind::PRIVATE_KEY),
             Beginning::Part(at) => {
                 return Some(Found::Key(PrivateKeyStart {
@@ -351,7 +351,7 @@ fn literal_findings(
             continue;
         }
         line.reset();
-        let left_out = family == Family::PrivateKey && r#use == Use::NoKeys;
+        let left_out = family == PatternFamily::PrivateKey && r#use == Use::NoKeys;
         let found = match left_out {
             true => None,
             false => found(&line, start, family),
@@ -373,7 +373,7 @@ fn literal_findings(
             Some(Found::Value(range, kind)) => {
                 // Behind a path the same name may be given a value, and before the password of a
                 // URL its user may be a token.
-                if family == Family::Url {
+                if family == PatternFamily::Url {
                     passed = range.clone();
                 } else if kind != Kind::PATH {
                     at = at.max(range.end);

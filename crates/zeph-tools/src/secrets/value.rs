@@ -136,7 +136,7 @@ fn is_number(text: &str) -> bool {
 
 /// What the name before a value says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Promise {
+pub(super) enum NameHint {
     /// Something that a person may have chosen.
     Password,
     /// Something made by a machine.
@@ -159,8 +159,8 @@ pub(super) enum Written {
 }
 
 /// Whether a text is a secret's value.
-pub(super) fn is_secret(text: &str, promise: Promise, written: Written) -> bool {
-    let least = if promise == Promise::Password { 6 } else { 8 };
+pub(super) fn is_secret(text: &str, promise: NameHint, written: Written) -> bool {
+    let least = if promise == NameHint::Password { 6 } else { 8 };
     if text.len() < least || text.chars().any(char::is_whitespace) || refers(text) {
         return false;
     }
@@ -178,13 +178,13 @@ pub(super) fn is_secret(text: &str, promise: Promise, written: Written) -> bool 
     });
     if is_number(text) {
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        return digits && promise == Promise::Password && written != Written::Code;
+        return digits && promise == NameHint::Password && written != Written::Code;
     }
     if !letter {
-        return promise == Promise::Password && sign && digit;
+        return promise == NameHint::Password && sign && digit;
     }
     if is_uuid(text) {
-        return promise != Promise::Token;
+        return promise != NameHint::Token;
     }
     if written == Written::Code && is_expression(text) {
         return false;
@@ -192,9 +192,9 @@ pub(super) fn is_secret(text: &str, promise: Promise, written: Written) -> bool 
     if is_wordy(text) {
         let named = names_itself(text);
         return match (promise, written) {
-            (Promise::Password, Written::Environment) => !named && (digit || text.len() >= 8),
-            (Promise::Secret, Written::Environment) => !named && text.len() >= 12,
-            (Promise::Password, Written::Quoted | Written::Alone) => {
+            (NameHint::Password, Written::Environment) => !named && (digit || text.len() >= 8),
+            (NameHint::Secret, Written::Environment) => !named && text.len() >= 12,
+            (NameHint::Password, Written::Quoted | Written::Alone) => {
                 digit && !named && !text.contains(['.', '/', ':', '-', ','])
             }
             _ => false,
@@ -204,7 +204,7 @@ pub(super) fn is_secret(text: &str, promise: Promise, written: Written) -> bool 
         return true;
     }
     match promise {
-        Promise::Password => {
+        NameHint::Password => {
             sign || written == Written::Environment || turns(text) * 4 >= text.len()
         }
         _ => text.len() >= 16 && (turns(text) * 4 >= text.len() || written == Written::Environment),

@@ -14,7 +14,7 @@ use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
 use super::reduced::ModelOutput;
-use super::runner::{EndReason, Ended, Exit};
+use super::runner::{CommandOutcome, EndReason, Exit};
 
 /// The id of the tool.
 pub const BASH: &str = "bash";
@@ -58,7 +58,7 @@ pub fn definition() -> ToolDef {
 pub(super) fn output(
     captured: Captured,
     reduced: ModelOutput,
-    ended: &Ended,
+    ended: &CommandOutcome,
     job: Option<&str>,
     duration_ms: u64,
 ) -> ToolOutput {
@@ -109,7 +109,7 @@ pub(super) fn exit_note(exit: Exit) -> String {
 }
 
 /// The lines that follow what was printed.
-fn notes(ended: &Ended, job: Option<&str>) -> Vec<String> {
+fn notes(ended: &CommandOutcome, job: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if ended.exit.code != 0 {
         notes.push(exit_note(ended.exit));
@@ -140,7 +140,7 @@ fn notes(ended: &Ended, job: Option<&str>) -> Vec<String> {
 /// classified as a failure.
 #[must_use]
 pub fn failure(
-    ended: &Ended,
+    ended: &CommandOutcome,
     class: Option<ToolErrorCategory>,
     timeout_secs: u64,
     max_timeout: u64,
@@ -193,8 +193,8 @@ mod tests {
     use crate::shell::reduced::budget;
     use crate::shell::runner::BackgroundProcess;
 
-    fn ended(code: i32) -> Ended {
-        Ended {
+    fn ended(code: i32) -> CommandOutcome {
+        CommandOutcome {
             exit: Exit { code, signal: None },
             cause: EndReason::Finished,
             background: Vec::new(),
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    fn summary(stdout: &str, ended: &Ended) -> String {
+    fn summary(stdout: &str, ended: &CommandOutcome) -> String {
         let config = OverflowConfig {
             threshold: 16,
             ..OverflowConfig::default()
@@ -225,17 +225,17 @@ mod tests {
         assert_eq!(summary("a\nb\n", &ended(0)), "a\nb");
         assert_eq!(summary("a\n\n", &ended(1)), "a\n\n[exit code: 1]");
         assert_eq!(summary("", &ended(2)), "[exit code: 2]");
-        let killed = Ended {
+        let killed = CommandOutcome {
             exit: Exit::by_signal(9),
             ..ended(0)
         };
         assert_eq!(summary("", &killed), "[exit code: 137] (killed by SIGKILL)");
-        let odd = Ended {
+        let odd = CommandOutcome {
             exit: Exit::by_signal(64),
             ..ended(0)
         };
         assert_eq!(summary("", &odd), "[exit code: 192] (killed by signal 64)");
-        let background = Ended {
+        let background = CommandOutcome {
             background: vec![BackgroundProcess {
                 pid: 7,
                 name: "sleep".into(),

@@ -28,7 +28,7 @@ const LEAST: usize = 24 * 1024;
 /// The head and the tail of a text that may be of any length. Holds at most
 /// `head + 2 * tail` bytes and one piece.
 #[derive(Debug)]
-pub struct HeadTail {
+pub struct HeadTailBuffer {
     limits: Limits,
     head: String,
     /// Once something did not fit into the head, all that follows goes to the tail.
@@ -49,7 +49,7 @@ pub struct Kept {
     pub omitted_lines: u64,
 }
 
-impl HeadTail {
+impl HeadTailBuffer {
     /// An empty text.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
@@ -131,7 +131,7 @@ pub struct Capture {
     decoders: [Decoder; 2],
     redactors: [StreamRedactor; 2],
     merged: OutputCollector,
-    streams: [HeadTail; 2],
+    streams: [HeadTailBuffer; 2],
 }
 
 /// What was kept of a command's output.
@@ -170,7 +170,7 @@ impl Capture {
             decoders: Default::default(),
             redactors: [(); 2].map(|()| StreamRedactor::new(Arc::clone(secrets))),
             merged: OutputCollector::new(config),
-            streams: [HeadTail::new(limits), HeadTail::new(limits)],
+            streams: [HeadTailBuffer::new(limits), HeadTailBuffer::new(limits)],
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn keep(pieces: &[&str], head: usize, tail: usize) -> Kept {
-        let mut text = HeadTail::new(Limits { head, tail });
+        let mut text = HeadTailBuffer::new(Limits { head, tail });
         for piece in pieces {
             text.push(piece);
         }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_whatever_comes() {
         let limits = Limits { head: 10, tail: 10 };
-        let mut text = HeadTail::new(limits);
+        let mut text = HeadTailBuffer::new(limits);
         for _ in 0..10_000 {
             text.push("0123456789012345678901234567890123456789");
         }

@@ -40,7 +40,7 @@ use super::policy::{PolicyError, ShellPolicyHandle, Verdict};
 use super::reads::ReadGuard;
 use super::recorder::Recorder;
 use super::reduced::{self, ModelOutput};
-use super::runner::{CommandRunner, EndReason, Ended, RunError};
+use super::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
 
@@ -311,7 +311,7 @@ impl ShellExecutor {
     }
 
     /// Tells the user what of a command's end concerns the session.
-    pub(super) fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &Ended) {
+    pub(super) fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &CommandOutcome) {
         let restarted = ended.restarted.then(|| {
             "The process that runs shell commands had died and was started anew.".to_owned()
         });
@@ -328,7 +328,7 @@ impl ShellExecutor {
     /// that it had.
     pub(super) fn failure(
         &self,
-        ended: &Ended,
+        ended: &CommandOutcome,
         place: &Path,
         stderr: &str,
         merged: &str,
@@ -344,7 +344,7 @@ impl ShellExecutor {
 }
 
 /// The exit code of a command that ended by itself.
-fn exit_code(ended: &Ended) -> Option<i32> {
+fn exit_code(ended: &CommandOutcome) -> Option<i32> {
     let by_itself = ended.cause == EndReason::Finished && ended.exit.signal.is_none();
     by_itself.then_some(ended.exit.code)
 }

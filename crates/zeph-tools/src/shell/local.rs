@@ -19,8 +19,8 @@ use super::os_sandbox::{Plan, seatbelt};
 use super::pipes::Pipes;
 use super::reads::ReadGuard;
 use super::runner::{
-    BackgroundProcess, CommandRunner, CommandSpec, EndReason, Ended, Exit, OutputFn, RunError,
-    RunningCommand,
+    BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
+    RunError, RunningCommand,
 };
 use super::supervisor::SupervisorCommand;
 use super::supervisor::client::{Connection, GRACE};
@@ -228,7 +228,7 @@ impl RunningCommand for Running {
         &mut self,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
-    ) -> Result<Ended, RunError> {
+    ) -> Result<CommandOutcome, RunError> {
         let ended = self.shell_end(cancel, output).await?;
         self.over = ended.background.is_empty();
         let patience = if self.over {
@@ -287,7 +287,7 @@ impl Running {
         &mut self,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
-    ) -> Result<Ended, RunError> {
+    ) -> Result<CommandOutcome, RunError> {
         let mut progress = Progress::default();
         let mut limit = self.deadline;
         loop {
@@ -362,7 +362,7 @@ async fn at(moment: Option<Instant>) {
 impl Progress {
     /// The end, once all of it is known: the exit, and for a stopped command that all is gone. A
     /// stopped command that was given up counts as killed.
-    fn end(&mut self) -> Option<Ended> {
+    fn end(&mut self) -> Option<CommandOutcome> {
         let (cause, lingering) = match self.stopped {
             None => (EndReason::Finished, false),
             Some(cause) => (cause, !self.gone?),
@@ -373,7 +373,7 @@ impl Progress {
             None if lingering => killed(),
             None => return None,
         };
-        Some(Ended {
+        Some(CommandOutcome {
             exit,
             cause,
             background: if cause == EndReason::Finished {

@@ -12,7 +12,7 @@ use super::words::{expand, parts, tokens};
 use crate::file::rules::plain_base;
 use crate::gate::places::ExistsFn;
 use crate::gate::subject::SubjectPath;
-use crate::gate::{Mention, ParsedCommand, PathResolver, PathRole, ReferencedPaths};
+use crate::gate::{ParsedCommand, PathResolver, PathRole, ReferencedPath, ReferencedPaths};
 
 /// How many directories are kept open while a command is looked at.
 const MOST_OPEN: usize = 16;
@@ -136,7 +136,7 @@ impl<'c> Reader<'_, 'c> {
                 Some(mention) => mention.certain |= certain,
                 None => {
                     self.noted.insert(absolute.clone(), known.len());
-                    known.push(Mention {
+                    known.push(ReferencedPath {
                         path: SubjectPath::new(text, role, absolute),
                         certain,
                     });

@@ -49,7 +49,8 @@ pub use os_sandbox::{SandboxConfig, SandboxMode};
 pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
 pub use reads::ReadGuard;
 pub use runner::{
-    BackgroundProcess, CommandRunner, CommandSpec, EndReason, Ended, Exit, RunError, RunningCommand,
+    BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, RunError,
+    RunningCommand,
 };
 pub use served::{ServedProcess, ServedPrograms, StdioProcess};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -3,7 +3,8 @@
 use crate::filter::{FilterConfidence, FilteredOutput, no_longer_than, sanitize_output};
 use crate::output::FilterStats;
 use crate::overflow::{
-    CollectedText, Elided, Omitted, Overflow, OverflowConfig, SpillBuffer, Spilled, TruncatedText,
+    CollectedText, Omitted, Overflow, OverflowConfig, SpillBuffer, Spilled, TruncatedText,
+    TruncationNotice,
 };
 
 /// The characters of an output that are read at most; a line break at its end is none of them.
@@ -78,7 +79,7 @@ fn elided(
         }
         None => return (text, None),
     };
-    let elided = Elided::new(&mut text, omitted, lines, whole(printed, config));
+    let elided = TruncationNotice::new(&mut text, omitted, lines, whole(printed, config));
     (text, Some(Overflow::Elided(elided)))
 }
 

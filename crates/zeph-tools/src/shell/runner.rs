@@ -68,7 +68,7 @@ pub struct BackgroundProcess {
 
 /// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct CommandOutcome {
     /// How the shell exited.
     pub exit: Exit,
     /// Why.
@@ -141,7 +141,7 @@ pub trait RunningCommand: Send {
         &mut self,
         cancel: &CancellationToken,
         output: OutputFn<'_>,
-    ) -> Result<Ended, RunError>;
+    ) -> Result<CommandOutcome, RunError>;
 
     /// After [`RunningCommand::wait`] has told of background processes: waits until all of them
     /// have ended, or `cancel` is cancelled, which ends them. Says whether all are gone.

@@ -155,12 +155,12 @@ struct OfSession {
 
 /// All skills that can be used, and which of them hold in which session of this process.
 #[derive(Debug, Default)]
-pub struct Skills {
+pub struct SkillRegistry {
     all: Vec<Arc<Skill>>,
     sessions: Mutex<HashMap<String, OfSession>>,
 }
 
-impl Skills {
+impl SkillRegistry {
     /// These skills, of which none runs.
     #[must_use]
     pub fn new(skills: Vec<Skill>) -> Self {

@@ -55,7 +55,7 @@ fn a_skill_allows_what_it_names() {
 #[test]
 fn the_lowest_level_and_the_least_allowed_hold() {
     let registry = registry();
-    let skills = Skills::new(vec![
+    let skills = SkillRegistry::new(vec![
         skill("reads", Some(&["read"]), TrustLevel::Trusted),
         skill("writes", Some(&["write", "read"]), TrustLevel::Untrusted),
         skill("free", None, TrustLevel::Provisional),

@@ -43,7 +43,7 @@ impl Fingerprint {
 /// What stands at a path, as far as it is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum FileState {
     /// Nothing.
     Absent,
     /// A directory, whatever is in it.
@@ -78,12 +78,12 @@ pub enum FileBackup {
 impl FileBackup {
     /// What is compared of it.
     #[must_use]
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> FileState {
         match self {
-            Self::Absent => Standing::Absent,
-            Self::Directory(_) => Standing::Directory,
-            Self::File { fingerprint, .. } => Standing::File(fingerprint.clone()),
-            Self::Link(target) => Standing::Link(target.clone()),
+            Self::Absent => FileState::Absent,
+            Self::Directory(_) => FileState::Directory,
+            Self::File { fingerprint, .. } => FileState::File(fingerprint.clone()),
+            Self::Link(target) => FileState::Link(target.clone()),
         }
     }
 }
@@ -95,7 +95,7 @@ pub struct TreeEntry {
     #[serde(with = "raw_path")]
     pub path: PathBuf,
     /// What stands there.
-    pub standing: Standing,
+    pub standing: FileState,
 }
 
 /// One step of a change. All paths are canonical and absolute.
@@ -116,7 +116,7 @@ pub enum Step {
         /// What stood there.
         before: FileBackup,
         /// What stands there then.
-        after: Standing,
+        after: FileState,
     },
     /// A tree gets another name.
     Move {
@@ -231,7 +231,7 @@ mod tests {
                 steps: vec![Step::Put {
                     path: path.clone(),
                     before: FileBackup::Link(path),
-                    after: Standing::Absent,
+                    after: FileState::Absent,
                 }],
                 images: Vec::new(),
             };

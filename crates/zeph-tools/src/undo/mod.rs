@@ -11,7 +11,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 
-pub use change::{Attributes, Change, FileBackup, Fingerprint, Standing, Step, TreeEntry};
+pub use change::{Attributes, Change, FileBackup, FileState, Fingerprint, Step, TreeEntry};
 pub use config::UndoConfig;
 pub use memory::MemoryJournal;
 
@@ -125,7 +125,7 @@ impl UndoJournal for NoJournal {
 
 /// What an undo did, a line each: "restored a.txt".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoReport {
     /// The lines, in the order in which it was done.
     pub lines: Vec<String>,
 }
@@ -162,24 +162,24 @@ pub trait Undo: Send + Sync {
     ///
     /// # Errors
     /// [`UndoError`], which says what was done, if anything.
-    async fn undo_last(&self, session: &str) -> Result<Undone, UndoError>;
+    async fn undo_last(&self, session: &str) -> Result<UndoReport, UndoError>;
 
     /// Forgets the last batch and leaves the files as they are, so that the one before it can be
     /// undone; says what was forgotten.
     ///
     /// # Errors
     /// [`UndoError::Nothing`], [`UndoError::Journal`].
-    async fn forget_last(&self, session: &str) -> Result<Undone, UndoError>;
+    async fn forget_last(&self, session: &str) -> Result<UndoReport, UndoError>;
 }
 
 /// Where nothing is kept, there is nothing to undo.
 #[async_trait]
 impl Undo for NoJournal {
-    async fn undo_last(&self, _session: &str) -> Result<Undone, UndoError> {
+    async fn undo_last(&self, _session: &str) -> Result<UndoReport, UndoError> {
         Err(UndoError::Nothing)
     }
 
-    async fn forget_last(&self, _session: &str) -> Result<Undone, UndoError> {
+    async fn forget_last(&self, _session: &str) -> Result<UndoReport, UndoError> {
         Err(UndoError::Nothing)
     }
 }

@@ -34,7 +34,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// What a server answered.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct HttpPage {
     /// Where it came from, after redirects.
     pub(super) url: Url,
     /// The header `Content-Type`, or nothing.
@@ -47,7 +47,7 @@ pub(super) struct Page {
     pub(super) may_be_kept: bool,
 }
 
-impl Page {
+impl HttpPage {
     /// The host that it came from.
     pub(super) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default()
@@ -132,7 +132,7 @@ impl WebClient {
     /// # Errors
     /// A refused URL, redirect or address; a failure of the network; a status that is no success;
     /// too much time; a cancel.
-    pub(super) async fn get(&self, url: &str, cx: &CallContext) -> Result<Page, ToolError> {
+    pub(super) async fn get(&self, url: &str, cx: &CallContext) -> Result<HttpPage, ToolError> {
         tokio::select! {
             biased;
             () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
@@ -142,7 +142,7 @@ impl WebClient {
         }
     }
 
-    async fn follow(&self, url: &str, cx: &CallContext) -> Result<Page, ToolError> {
+    async fn follow(&self, url: &str, cx: &CallContext) -> Result<HttpPage, ToolError> {
         if let Ok(url) = Url::parse(url.trim()) {
             note_source(cx, &url);
         }
@@ -227,7 +227,7 @@ impl WebClient {
     }
 
     /// Reads the body of a success; the error of any other status.
-    async fn page(&self, url: Url, mut response: Response) -> Result<Page, ToolError> {
+    async fn page(&self, url: Url, mut response: Response) -> Result<HttpPage, ToolError> {
         let status = response.status();
         if !status.is_success() {
             let asked = header(&response, RETRY_AFTER)
@@ -268,7 +268,7 @@ impl WebClient {
                 break;
             }
         }
-        Ok(Page {
+        Ok(HttpPage {
             url,
             content_type,
             body,

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::answer::{MAX_CONTENT, head, untrusted};
 use super::body::{Kind, decode, essence, kind};
-use super::client::{Page, WebClient};
+use super::client::{HttpPage, WebClient};
 use super::html::{attribute, name, parse};
 use super::limit::Limit;
 use super::render::{markdown, plain};
@@ -75,7 +75,7 @@ impl Tool for FetchTool {
 }
 
 /// A page as text.
-fn read(page: &Page, limit: &Limit) -> Result<ToolOutput, ToolError> {
+fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
     let kind = kind(&page.content_type, &page.body);
     let text = match kind {
         Kind::Other => return Err(page.unreadable("fetch reads HTML, JSON and text")),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::answer::{MAX_CONTENT, head, untrusted};
 use super::body::{Kind, decode, kind};
-use super::client::{Page, WebClient};
+use super::client::{HttpPage, WebClient};
 use super::html::{attribute, outer_html, parse};
 use super::limit::Limit;
 use super::render::plain;
@@ -128,7 +128,7 @@ struct Found {
 }
 
 fn scrape(
-    page: &Page,
+    page: &HttpPage,
     select: &str,
     selector: &Selector,
     extract: &Extract,

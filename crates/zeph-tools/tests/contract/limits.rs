@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::{AnomalyConfig, AnomalyDetector};
-use zeph_tools::gate::quota::{BatchSeats, CallCounter, CountError, Quota, QuotaResult};
+use zeph_tools::gate::quota::{BatchQuota, CallCounter, CountError, Quota, QuotaResult};
 use zeph_tools::gate::utility::{UtilityConfig, UtilityScorer};
 use zeph_tools::retry::ToolRetryConfig;
 use zeph_tools::stack::{self, StackParts};
@@ -100,7 +100,7 @@ async fn a_call_that_is_made_again_is_counted_once() {
 async fn a_call_that_is_asked_about_is_counted_once() {
     let recorder = Recorder::new("edit", Annotations::MUTATE);
     let (stack, counter) = limited(Arc::new(recorder.clone()), 2);
-    let seats = Arc::new(BatchSeats::of(2));
+    let seats = Arc::new(BatchQuota::of(2));
     for _ in 0..2 {
         let call = call("edit", json!({"path": "p"}));
         let cx = CallContext::new(

@@ -379,7 +379,7 @@ async fn mutations_and_jobs_put_an_end_to_it() {
 /// Proves OUT-41: a read that began before a change ended is not kept, whichever ends first.
 #[tokio::test]
 async fn a_read_that_overlaps_a_change_is_not_kept() {
-    use zeph_tools::cache::{CacheKey, Kept};
+    use zeph_tools::cache::{CacheKey, CachedResult};
     let world = Cached::new();
     world.put("a", "one\n");
     settle(world.dir.path());
@@ -387,7 +387,7 @@ async fn a_read_that_overlaps_a_change_is_not_kept() {
     // What a read would keep.
     world.hits("read", json!({"path": "a"})).await;
     let (_, found) = world.caches.visit("s", key());
-    let kept: Kept = (*found.expect("a hit").0).clone();
+    let kept: CachedResult = (*found.expect("a hit").0).clone();
     let entries = || world.caches.status("s").entries;
 
     let (visit, _) = world.caches.visit("s", key());

@@ -262,9 +262,9 @@ async fn edits_at_once_lose_nothing_and_know_of_each_other() {
 #[tokio::test]
 async fn a_difference_never_shows_what_is_denied() {
     use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};
-    use zeph_tools::{SeenFiles, SeenInMemory};
+    use zeph_tools::{InMemoryReadLedger, ReadLedger};
     let mut world = TestDir::new();
-    let seen: std::sync::Arc<dyn SeenFiles> = std::sync::Arc::new(SeenInMemory::default());
+    let seen: std::sync::Arc<dyn ReadLedger> = std::sync::Arc::new(InMemoryReadLedger::default());
     world.put("f", format!("{SECRET} 1\n"));
     let tools = |deny: &[String]| {
         let rules = ReadRules::new(deny, &[], None).expect("globs");

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use zeph_tools::audit::Intent;
 use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::file::{FileExecutor, FileUndo, Sandbox};
-use zeph_tools::seen::{SeenFiles, SeenInMemory};
+use zeph_tools::seen::{InMemoryReadLedger, ReadLedger};
 use zeph_tools::undo::MemoryJournal;
 use zeph_tools::{
     AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, ToolCall, ToolError, Undo as _,
@@ -54,7 +54,7 @@ impl Journaled {
         Self::with(max_bytes, None)
     }
 
-    fn with(max_bytes: u64, seen: Option<Arc<dyn SeenFiles>>) -> Self {
+    fn with(max_bytes: u64, seen: Option<Arc<dyn ReadLedger>>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
@@ -482,7 +482,7 @@ async fn a_hard_link_keeps_its_content() {
 /// Proves FILE-28, FILE-23: after an undo a file is read again before it is changed.
 #[tokio::test]
 async fn what_was_undone_is_not_seen_any_more() {
-    let world = Journaled::with(1 << 20, Some(Arc::new(SeenInMemory::default())));
+    let world = Journaled::with(1 << 20, Some(Arc::new(InMemoryReadLedger::default())));
     world.put("a", "one");
     world.call("1", "read", json!({ "path": "a" })).await;
     let edit = |old, new| json!({ "path": "a", "old_string": old, "new_string": new });

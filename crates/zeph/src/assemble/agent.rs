@@ -8,7 +8,7 @@ use zeph_core::{Agent, AgentBuilder, Channel};
 use zeph_llm::LlmProvider;
 use zeph_tools::{Mode, Phase};
 
-use super::Assembly;
+use super::App;
 
 /// Whose the calls of a conversation are.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct ConversationCaller {
     pub(crate) caller_id: Option<String>,
 }
 
-impl Assembly {
+impl App {
     /// Opens the conversation of `session`, which exists, with `provider` and whoever is at the other end of
     /// `channel`; `schema` is what the answer has to follow.
     ///
@@ -40,7 +40,7 @@ impl Assembly {
     /// The same for calls of another caller.
     ///
     /// # Errors
-    /// As [`Assembly::open_agent`].
+    /// As [`App::open_agent`].
     pub(crate) async fn open_agent_for(
         &self,
         by: ConversationCaller,

@@ -17,7 +17,7 @@ use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantStore as _;
 use zeph_tools::overflow::ReadOverflow;
 use zeph_tools::shell::{ShellExecutor, SupervisorCommand};
-use zeph_tools::skill::Skills;
+use zeph_tools::skill::SkillRegistry;
 use zeph_tools::web::WebScrapeExecutor;
 use zeph_tools::{ErasedToolExecutor, ToolDef, ToolRegistry, ToolSet};
 
@@ -84,7 +84,7 @@ pub(super) fn executors(
 }
 
 /// Puts what serves `skills` in front of the others.
-pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<Skills>) {
+pub(super) fn with_skills(executors: &mut Executors, skills: &Arc<SkillRegistry>) {
     if !skills.is_empty() {
         let executor = SkillExecutor::new(Arc::clone(skills));
         executors.insert(0, ("skill", Arc::new(executor)));

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use zeph_memory::{FilterGain, Store};
-use zeph_tools::filter::{
-    FilterPipeline, FilterWarning, Rule, RuleBook, RuleOverride, parse_rules,
-};
+use zeph_tools::filter::{FilterPipeline, FilterWarning, Rule, RuleOverride, RuleSet, parse_rules};
 
 use super::trust::{Pins, ProjectRules, Standing, read_text};
 use crate::config::{Environment, Loaded};
@@ -88,15 +86,15 @@ impl UserRules {
 
     /// The user's rules first, then the project's; a rule of the user takes the place of one of the
     /// same name of the project, and each of these that of a built-in one.
-    pub(crate) fn book(self) -> RuleBook {
+    pub(crate) fn book(self) -> RuleSet {
         self.rules().with_overrides(&self.overrides).0
     }
 
     /// All rules as the files have them.
-    fn rules(&self) -> RuleBook {
+    fn rules(&self) -> RuleSet {
         let is_free = |rule: &&Rule| self.user.iter().all(|own| own.name != rule.name);
         let of_project = self.project.iter().filter(is_free);
-        RuleBook::new(self.user.iter().chain(of_project).cloned().collect())
+        RuleSet::new(self.user.iter().chain(of_project).cloned().collect())
     }
 
     /// What is not used and why, a text each, for a terminal.

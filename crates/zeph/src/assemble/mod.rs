@@ -76,7 +76,7 @@ pub(crate) use status::unserved_servers;
 pub(crate) use trust::{Pins, ProjectRules, Standing};
 
 /// What every command that touches tools needs.
-pub(crate) struct Assembly {
+pub(crate) struct App {
     /// The configuration.
     pub(crate) loaded: Loaded,
     /// The process's environment.
@@ -115,7 +115,7 @@ pub(crate) struct Assembly {
     quiet: bool,
 }
 
-impl Assembly {
+impl App {
     /// Opens the database and builds the stack. `lines` is where audit entries are printed, if
     /// they are.
     ///
@@ -133,7 +133,7 @@ impl Assembly {
     /// The same, with the tools of MCP servers.
     ///
     /// # Errors
-    /// As [`Assembly::new`].
+    /// As [`App::new`].
     pub(crate) async fn calling(
         loaded: Loaded,
         env: Environment,
@@ -147,7 +147,7 @@ impl Assembly {
     /// right.
     ///
     /// # Errors
-    /// As [`Assembly::new`].
+    /// As [`App::new`].
     pub(crate) async fn talking(
         loaded: Loaded,
         env: Environment,

@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 use zeph_tools::gate::pattern::{Pattern, PatternKind};
 use zeph_tools::gate::{Grant, PathResolver};
-use zeph_tools::layers::grants::{GrantScope, GrantStore, KeptGrant};
+use zeph_tools::layers::grants::{GrantScope, GrantStore, PersistedGrant};
 
 use crate::config::{Environment, Paths, project_directory};
 
@@ -284,9 +284,9 @@ impl GrantStore for Policies {
         Ok(here.map(Entry::into_grant).collect())
     }
 
-    fn all(&self) -> io::Result<Vec<KeptGrant>> {
+    fn all(&self) -> io::Result<Vec<PersistedGrant>> {
         let entries = self.entries()?.into_iter();
-        Ok(entries.map(KeptGrant::from).collect())
+        Ok(entries.map(PersistedGrant::from).collect())
     }
 
     fn keep(&self, grants: &[Grant], scope: &GrantScope) -> io::Result<()> {
@@ -314,10 +314,10 @@ impl GrantStore for Policies {
         Ok(())
     }
 
-    fn remove(&self, kept: &KeptGrant) -> io::Result<bool> {
+    fn remove(&self, kept: &PersistedGrant) -> io::Result<bool> {
         self.change(|entries| {
             let before = entries.len();
-            entries.retain(|entry| KeptGrant::from(entry.clone()) != *kept);
+            entries.retain(|entry| PersistedGrant::from(entry.clone()) != *kept);
             entries.len() < before
         })
     }
@@ -340,7 +340,7 @@ impl Entry {
     }
 }
 
-impl From<Entry> for KeptGrant {
+impl From<Entry> for PersistedGrant {
     fn from(entry: Entry) -> Self {
         Self {
             scope: match &entry.scope {

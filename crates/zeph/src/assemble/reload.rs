@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
-use zeph_core::{ConfigNews, ConfigReload};
+use zeph_core::{ConfigReload, ConfigUpdate};
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::shell::ShellPolicyHandle;
 
@@ -85,7 +85,7 @@ impl Reloader {
     }
 
     /// Reads the files and takes over what they say. `None` when nothing changed by it.
-    fn take(&self, state: &mut State, by: By) -> Option<ConfigNews> {
+    fn take(&self, state: &mut State, by: By) -> Option<ConfigUpdate> {
         let loaded = match reload(&self.env, &self.flags) {
             Ok(loaded) => loaded,
             Err(errors) => return Some(state.refuse(&errors.to_string())),
@@ -122,10 +122,10 @@ impl Reloader {
             text = format!("{text}{separator}after a restart: {}", later.join(", "));
         }
         match (text.is_empty(), was_refused) {
-            (false, _) => Some(ConfigNews::Taken(format!(
+            (false, _) => Some(ConfigUpdate::Taken(format!(
                 "the configuration was read again: {text}"
             ))),
-            (true, true) => Some(ConfigNews::Taken(
+            (true, true) => Some(ConfigUpdate::Taken(
                 "the configuration is valid again: nothing else changed".to_owned(),
             )),
             (true, false) => None,
@@ -178,9 +178,9 @@ async fn settle(stamps: &Stamps) {
 }
 
 impl State {
-    fn refuse(&mut self, why: &str) -> ConfigNews {
+    fn refuse(&mut self, why: &str) -> ConfigUpdate {
         self.refused = true;
-        ConfigNews::Refused(format!(
+        ConfigUpdate::Refused(format!(
             "the configuration changed and was not taken over; what held before still holds:\n{why}"
         ))
     }
@@ -188,7 +188,7 @@ impl State {
 
 #[async_trait]
 impl ConfigReload for Reloader {
-    async fn refresh(&self) -> Option<ConfigNews> {
+    async fn refresh(&self) -> Option<ConfigUpdate> {
         let mut state = self.state.lock().await;
         let stamps = self.stamps()?;
         if stamps == state.seen {
@@ -199,14 +199,14 @@ impl ConfigReload for Reloader {
         self.take(&mut state, By::Change)
     }
 
-    async fn reload(&self) -> ConfigNews {
+    async fn reload(&self) -> ConfigUpdate {
         let mut state = self.state.lock().await;
         if let Some(stamps) = self.stamps() {
             settle(&stamps).await;
             state.seen = stamps;
         }
         self.take(&mut state, By::Person).unwrap_or_else(|| {
-            ConfigNews::Taken("the configuration was read again: nothing changed".to_owned())
+            ConfigUpdate::Taken("the configuration was read again: nothing changed".to_owned())
         })
     }
 }

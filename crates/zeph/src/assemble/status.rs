@@ -5,12 +5,12 @@ use std::sync::Arc;
 use zeph_core::agent::StatusLine;
 use zeph_tools::counted::counted_as;
 
-use super::Assembly;
+use super::App;
 use super::filters::filter_status;
 use crate::config::Config;
 use crate::terminal::sanitize::clean;
 
-impl Assembly {
+impl App {
     /// See the module.
     pub(crate) fn more_status(&self) -> Vec<StatusLine> {
         let filters = Arc::clone(self.shell.filters());

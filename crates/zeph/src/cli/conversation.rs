@@ -10,7 +10,7 @@ use zeph_tools::counted::counted;
 
 use super::args::GlobalArgs;
 use crate::assemble::{
-    Assembly, AuditLines, OpenSession, SessionChoice, choose_provider, chosen_config, meant,
+    App, AuditLines, OpenSession, SessionChoice, choose_provider, chosen_config, meant,
     open_session, with_substitutes,
 };
 use crate::config::{Environment, Loaded};
@@ -18,7 +18,7 @@ use crate::terminal::{Converse, InteractiveOptions, TerminalChannel};
 
 /// See the module.
 pub(super) struct Conversation {
-    assembly: Assembly,
+    assembly: App,
     channel: Arc<TerminalChannel>,
     /// What is configured of the provider that is asked.
     config: ProviderConfig,
@@ -43,8 +43,7 @@ impl Conversation {
     ) -> anyhow::Result<(Self, InteractiveOptions)> {
         let config = chosen_config(&loaded, &env, global.model.as_deref())?.into_owned();
         let provider = choose_provider(&loaded, &env, global)?;
-        let assembly =
-            Assembly::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
+        let assembly = App::talking(loaded, env, global, AuditLines::Stderr, &provider).await?;
         let OpenSession { id, notice, lock } =
             open_session(&assembly.store, choice, &assembly.env.cwd).await?;
         let agent = assembly.open_agent(&provider, Arc::clone(&channel) as _, &id, None);
@@ -139,11 +138,7 @@ impl Conversation {
 }
 
 /// The session is left: where nothing was said or done nothing is kept. Nobody has it locked.
-pub(super) async fn forget_empty(
-    assembly: &Assembly,
-    session: &str,
-    empty: bool,
-) -> anyhow::Result<()> {
+pub(super) async fn forget_empty(assembly: &App, session: &str, empty: bool) -> anyhow::Result<()> {
     if !empty {
         return Ok(());
     }

@@ -28,7 +28,7 @@ use zeph_tools::{Origin, Phase, ToolCall};
 use super::Exit;
 use super::args::GlobalArgs;
 use super::signals::Handles;
-use crate::assemble::{Assembly, AuditLines, SessionChoice, open_session};
+use crate::assemble::{App, AuditLines, SessionChoice, open_session};
 use crate::config::{Environment, FlagOverrides, load};
 use crate::output::{redact, stderr_line, stdout_line};
 use sample::{Sample, find_cargo};
@@ -146,7 +146,7 @@ async fn play(
         ..FlagOverrides::default()
     };
     let loaded = load(&sample.config_env(), &flags)?;
-    let assembly = Assembly::new(loaded, sample.env.clone(), global, AuditLines::Stderr).await?;
+    let assembly = App::new(loaded, sample.env.clone(), global, AuditLines::Stderr).await?;
     let worked = work(&assembly, &view, cancel).await;
     assembly.close().await?;
     worked?;
@@ -163,11 +163,7 @@ async fn play(
 }
 
 /// Lets the agent work, and proves what came of it.
-async fn work(
-    assembly: &Assembly,
-    view: &Arc<View>,
-    cancel: &CancellationToken,
-) -> anyhow::Result<()> {
+async fn work(assembly: &App, view: &Arc<View>, cancel: &CancellationToken) -> anyhow::Result<()> {
     let scenario = Scenario::from_toml(SCENARIO, BTreeMap::new())
         .map_err(|message| anyhow!("the script of the demo is wrong: {message}"))?;
     let project = &assembly.env.cwd;
@@ -191,7 +187,7 @@ async fn work(
 
 /// Runs the tests through the tool, as the user.
 async fn check(
-    assembly: &Assembly,
+    assembly: &App,
     view: &Arc<View>,
     session: &str,
     cancel: &CancellationToken,

@@ -17,7 +17,7 @@ use super::signals::{cancel_on_signals, end_on_signals};
 use super::{
     Exit, Outcome, UsageError, load_config, scheduler, session_choice, usage, with_causes,
 };
-use crate::assemble::{Assembly, AuditLines, choose_provider, open_session};
+use crate::assemble::{App, AuditLines, choose_provider, open_session};
 use crate::output::events::Event;
 use crate::output::redact::redacted;
 use crate::output::{Recorder, ResultObject, stderr_line};
@@ -146,7 +146,7 @@ async fn turn_of(
         OutputFormat::StreamJson => AuditLines::Events,
     };
     let prepared = async {
-        let assembly = Assembly::talking(loaded, env, global, lines, &provider).await?;
+        let assembly = App::talking(loaded, env, global, lines, &provider).await?;
         let choice = session_choice(turn);
         let open = open_session(&assembly.store, &choice, &assembly.env.cwd).await?;
         anyhow::Ok((assembly, open))

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{CallerIdentity, ConfigNews, ConfigReload as _, Dispatcher};
+use zeph_core::{CallerIdentity, ConfigReload as _, ConfigUpdate, Dispatcher};
 use zeph_llm::ToolDefinition;
 use zeph_llm::text_tools::catalog;
 use zeph_memory::new_session_id;
@@ -19,15 +19,15 @@ use zeph_tools::registry::nearest;
 use zeph_tools::schema;
 use zeph_tools::tafc::{self, TafcConfig};
 use zeph_tools::{
-    FilterStats, LayeredExecutor, MachineForm, Offered, Origin, OutputMetadata, Phase, ToolCall,
-    ToolDef, ToolError, ToolExecutor as _, ToolRegistry, ToolResult,
+    Availability, FilterStats, LayeredExecutor, MachineForm, Origin, OutputMetadata, Phase,
+    ToolCall, ToolDef, ToolError, ToolExecutor as _, ToolRegistry, ToolResult,
 };
 
 use super::args::{GlobalArgs, ToolsCommand};
 use super::run::read_stdin;
 use super::signals::{SignalTask, cancel_on_signals};
 use super::{Exit, Outcome, UsageError, is_closed_pipe, load_config, overflow, print, print_as_is};
-use crate::assemble::{Assembly, AuditLines, Reloader};
+use crate::assemble::{App, AuditLines, Reloader};
 use crate::output::{json_line, json_lines, redact, stderr_line};
 use crate::terminal::{TerminalChannel, TerminalOptions};
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
         ToolsCommand::Call { json: false, .. } => AuditLines::Stdout,
         _ => AuditLines::Stderr,
     };
-    let assembly = Assembly::calling(loaded, env, global, lines).await?;
+    let assembly = App::calling(loaded, env, global, lines).await?;
     let exit = match command {
         ToolsCommand::List { json, all, catalog } => {
             let registry = ToolRegistry::new(assembly.stack.tool_definitions());
@@ -136,9 +136,9 @@ fn list(tools: &[ToolDef]) -> String {
         .iter()
         .map(|def| {
             let later = match def.offered {
-                Offered::AtOnce => String::new(),
-                Offered::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
-                Offered::NotNow => " [what serves it does not answer]".to_owned(),
+                Availability::AtOnce => String::new(),
+                Availability::OnceNamed(tool) => format!(" [offered once a result names {tool}]"),
+                Availability::NotNow => " [what serves it does not answer]".to_owned(),
             };
             format!("{:<18} {}{later}", def.id, def.description)
         })
@@ -148,9 +148,11 @@ fn list(tools: &[ToolDef]) -> String {
 
 /// The definitions that a model reads in its catalog, in the order in which they are offered.
 fn definitions(tools: &[ToolDef]) -> Vec<ToolDefinition> {
-    let now = tools.iter().filter(|def| def.offered != Offered::NotNow);
+    let now = tools
+        .iter()
+        .filter(|def| def.offered != Availability::NotNow);
     let (at_once, later): (Vec<&ToolDef>, Vec<&ToolDef>) =
-        now.partition(|def| def.offered == Offered::AtOnce);
+        now.partition(|def| def.offered == Availability::AtOnce);
     let all = at_once.into_iter().chain(later);
     all.map(|def| ToolDefinition {
         name: def.id.to_string(),
@@ -164,7 +166,7 @@ fn definitions(tools: &[ToolDef]) -> Vec<ToolDefinition> {
 fn sent(tools: &[ToolDef], all: bool, tafc: &TafcConfig) -> Vec<Value> {
     tools
         .iter()
-        .filter(|def| all || def.offered == Offered::AtOnce)
+        .filter(|def| all || def.offered == Availability::AtOnce)
         .cloned()
         .map(|mut def| {
             tafc::apply(tafc, &mut def);
@@ -191,7 +193,7 @@ struct Calls {
 
 impl Calls {
     async fn new(
-        assembly: &Assembly,
+        assembly: &App,
         global: &GlobalArgs,
         session: Option<String>,
         quiet: bool,
@@ -231,8 +233,8 @@ impl Calls {
     async fn call(&self, tool: &str, params: Value) -> (ToolResult, MachineForm) {
         // Standard output is the calls'; a script goes on for as long as its input is open.
         match self.reload.refresh().await {
-            Some(ConfigNews::Refused(text)) => stderr_line(&format!("error: {text}")),
-            Some(ConfigNews::Taken(text)) if !self.quiet => stderr_line(&text),
+            Some(ConfigUpdate::Refused(text)) => stderr_line(&format!("error: {text}")),
+            Some(ConfigUpdate::Taken(text)) if !self.quiet => stderr_line(&text),
             _ => {}
         }
         if let Some(stack) = &self.changing {

@@ -11,7 +11,7 @@ use zeph_tools::UndoError;
 use super::args::{GlobalArgs, UndoArgs};
 use super::sessions::date;
 use super::{Exit, load_config, print};
-use crate::assemble::{Assembly, AuditLines};
+use crate::assemble::{App, AuditLines};
 use crate::output::redact::redacted;
 use crate::output::stderr_line;
 
@@ -22,7 +22,7 @@ const LISTED: u32 = 1000;
 pub(crate) async fn run(global: &GlobalArgs, args: UndoArgs) -> anyhow::Result<Exit> {
     let (loaded, env) = load_config(global)?;
     let off = loaded.config.tools.undo.max_bytes == 0;
-    let assembly = Assembly::new(loaded, env, global, AuditLines::Stdout).await?;
+    let assembly = App::new(loaded, env, global, AuditLines::Stdout).await?;
     let session = match &args.session {
         Some(prefix) => Some(assembly.store.find_session(prefix).await?.id),
         None => {
@@ -50,7 +50,7 @@ pub(crate) async fn run(global: &GlobalArgs, args: UndoArgs) -> anyhow::Result<E
     Ok(exit)
 }
 
-async fn undo(assembly: &Assembly, session: &str, forget: bool) -> anyhow::Result<Exit> {
+async fn undo(assembly: &App, session: &str, forget: bool) -> anyhow::Result<Exit> {
     // An agent that works on the session would not know of it.
     let _lock = assembly.store.lock_session(session).await?;
     let result = if forget {

@@ -183,7 +183,7 @@ fn place(name: &str) -> u8 {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use zeph_tools::gate::ShownPiece;
+    use zeph_tools::gate::DisplayPart;
     use zeph_tools::preview::Preview;
 
     use super::*;
@@ -255,7 +255,7 @@ mod tests {
     /// Proves PERM-7: the diff, the parts with what they are judged as, and the scope of each answer.
     #[test]
     fn a_question_shows_parts_diffs_and_scopes() {
-        let piece = |text: &str, asked, judged: &str, depth| ShownPiece {
+        let piece = |text: &str, asked, judged: &str, depth| DisplayPart {
             text: text.to_owned(),
             depth,
             asked,

@@ -28,10 +28,10 @@ use super::limits::context_budget;
 use super::outcome::TurnOutcome;
 use super::prompt::with_knowledge;
 use super::tokens::{message_tokens, text_tokens, tokens};
-use super::{Agent, Told};
+use super::{Agent, CommandOutput};
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
-use plan::{Cut, RetainPolicy};
+use plan::{CompactionPlan, RetainPolicy};
 pub use request::PendingCompactions;
 
 /// Who sums up, what may not be in a summary, and whether the model asked for one.
@@ -178,7 +178,7 @@ impl Agent {
     }
 
     /// `/compact`
-    pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> Told {
+    pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> CommandOutput {
         let mut outcome = TurnOutcome::new();
         if let Err(error) = self.history.mend().await {
             return Err(error.to_string());
@@ -331,7 +331,7 @@ impl Agent {
     async fn adopt(
         &mut self,
         rows: &[Row],
-        cut: Cut,
+        cut: CompactionPlan,
         summary: NewSummary,
     ) -> Result<(), Uncompacted> {
         let end = rows.last().map_or(1, |row| row.seq + 1);

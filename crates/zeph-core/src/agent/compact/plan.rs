@@ -21,14 +21,14 @@ pub(super) struct RetainPolicy {
 
 /// Where a window is cut: what is before `first`, but `pinned`, leaves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct CompactionPlan {
     /// The place of the first message that stays, beside `pinned`; the number of messages when none does.
     pub(super) first: usize,
     /// The place of a prompt before `first` that stays.
     pub(super) pinned: Option<usize>,
 }
 
-impl Cut {
+impl CompactionPlan {
     /// The messages that leave, in order.
     pub(super) fn leaving<'r>(&self, rows: &'r [Row]) -> impl Iterator<Item = &'r Row> {
         let Self { first, pinned } = *self;
@@ -43,7 +43,7 @@ impl Cut {
 ///
 /// A window may begin with a prompt, or with one and the answer that follows what left. So no result is
 /// without its call, and every wire gets a user's message first.
-pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<Cut> {
+pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<CompactionPlan> {
     let turn = keep
         .turn
         .and_then(|seq| rows.iter().position(|row| row.seq == seq));
@@ -57,17 +57,17 @@ pub(super) fn cut(rows: &[Row], keep: RetainPolicy) -> Option<Cut> {
     for first in 0..=rows.len() {
         let cut = match rows.get(first) {
             // Between turns everything may leave.
-            None => turn.is_none().then_some(Cut {
+            None => turn.is_none().then_some(CompactionPlan {
                 first,
                 pinned: None,
             }),
-            Some(row) if is_prompt(row) => Some(Cut {
+            Some(row) if is_prompt(row) => Some(CompactionPlan {
                 first,
                 pinned: turn.filter(|turn| *turn < first),
             }),
             Some(row) if row.message.role == Role::Assistant => {
                 let pinned = turn.filter(|turn| *turn < first).or(prompt);
-                pinned.is_some().then_some(Cut { first, pinned })
+                pinned.is_some().then_some(CompactionPlan { first, pinned })
             }
             Some(_) => None,
         };

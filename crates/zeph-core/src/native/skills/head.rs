@@ -362,7 +362,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
             content_params: &[],
             foreign: None,
             about: zeph_tools::gate::ToolTarget::Arguments,
-            offered: zeph_tools::def::Offered::AtOnce,
+            offered: zeph_tools::def::Availability::AtOnce,
         },
         template,
         defaults,

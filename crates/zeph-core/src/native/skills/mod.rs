@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use zeph_tools::skill::{Skill, Skills};
+use zeph_tools::skill::{Skill, SkillRegistry};
 use zeph_tools::{SkillEnv, TrustLevel};
 
 pub use folder::{SKILL_FILE, SkillFile};
@@ -72,7 +72,7 @@ pub struct FoundSkills {
 #[derive(Debug, Clone, Default)]
 pub struct SkillCatalog {
     /// Those that can be used.
-    pub skills: Arc<Skills>,
+    pub skills: Arc<SkillRegistry>,
     /// Those that cannot.
     pub refused: Vec<RefusedSkill>,
 }
@@ -81,7 +81,7 @@ impl From<FoundSkills> for SkillCatalog {
     fn from(found: FoundSkills) -> Self {
         let skills = found.skills.into_iter().map(|(skill, _)| skill).collect();
         Self {
-            skills: Arc::new(Skills::new(skills)),
+            skills: Arc::new(SkillRegistry::new(skills)),
             refused: found.refused,
         }
     }

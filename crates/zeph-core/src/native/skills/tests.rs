@@ -340,7 +340,7 @@ fn the_users_skills_come_first() {
     );
 }
 
-fn executor(head: &str, body: &str) -> (SkillExecutor, Arc<Skills>) {
+fn executor(head: &str, body: &str) -> (SkillExecutor, Arc<SkillRegistry>) {
     let folder = Folder::new();
     let book = SkillCatalog::from(folder.skill("s", head, body).find());
     (SkillExecutor::new(Arc::clone(&book.skills)), book.skills)
@@ -455,7 +455,7 @@ async fn a_declared_tool_runs_behind_its_layer_alone() {
 /// Proves NAT-2: what a model is told has bounds, and equal skills give equal bytes.
 #[test]
 fn what_a_model_is_told_is_bounded() {
-    assert_eq!(prompt(&Skills::default()), "");
+    assert_eq!(prompt(&SkillRegistry::default()), "");
     let told = |count: usize| {
         let folder = Folder::new();
         for at in 0..count {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use zeph_tools::registry::nearest;
-use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL, Skill, Skills};
+use zeph_tools::skill::{INVOKE_SKILL, LOAD_SKILL, Skill, SkillRegistry};
 use zeph_tools::{
     Annotations, CallContext, ExecutorResult, SkillEnv, Tool, ToolCall, ToolDef, ToolError,
     ToolExecutor, ToolOutput, ToolSet, TrustLevel,
@@ -35,7 +35,7 @@ struct InvokeParams {
 
 /// What the system prompt says of skills; nothing where there are none. Equal skills give equal bytes.
 #[must_use]
-pub fn prompt(skills: &Skills) -> String {
+pub fn prompt(skills: &SkillRegistry) -> String {
     if skills.is_empty() {
         return String::new();
     }
@@ -64,7 +64,7 @@ pub fn prompt(skills: &Skills) -> String {
     text
 }
 
-fn known<'s>(skills: &'s Skills, name: &str) -> Result<&'s Arc<Skill>, ToolError> {
+fn known<'s>(skills: &'s SkillRegistry, name: &str) -> Result<&'s Arc<Skill>, ToolError> {
     skills.get(name).ok_or_else(|| {
         let names = || skills.all().iter().map(|skill| skill.name.as_str());
         let near = nearest(name, names(), 3);
@@ -95,7 +95,7 @@ fn facts(skill: &Skill) -> Value {
 /// Shows a skill.
 struct LoadSkill {
     def: ToolDef,
-    skills: Arc<Skills>,
+    skills: Arc<SkillRegistry>,
 }
 
 #[async_trait]
@@ -117,7 +117,7 @@ impl Tool for LoadSkill {
 /// Runs a skill.
 struct InvokeSkill {
     def: ToolDef,
-    skills: Arc<Skills>,
+    skills: Arc<SkillRegistry>,
 }
 
 #[async_trait]
@@ -211,14 +211,14 @@ fn shown(args: &str) -> String {
 /// does not run.
 #[derive(Clone)]
 pub struct SkillExecutor {
-    skills: Arc<Skills>,
+    skills: Arc<SkillRegistry>,
     own: ToolSet,
 }
 
 impl SkillExecutor {
     /// An executor for `skills`.
     #[must_use]
-    pub fn new(skills: Arc<Skills>) -> Self {
+    pub fn new(skills: Arc<SkillRegistry>) -> Self {
         let load = LoadSkill {
             def: ToolDef::new::<LoadParams>(
                 LOAD_SKILL,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tree_sitter::{Node, ParseOptions, ParseState, Parser};
 
-use super::language::{Rule, Tongue};
+use super::language::{CodeLanguage, Rule};
 use super::symbol::{Kind, Symbol};
 
 /// The time of a core for one file, whatever else the machine does.
@@ -42,7 +42,7 @@ fn worked() -> Duration {
 }
 
 /// The symbols of `text`.
-pub(super) fn symbols(tongue: &Tongue, text: &[u8]) -> Symbols {
+pub(super) fn symbols(tongue: &CodeLanguage, text: &[u8]) -> Symbols {
     let mut found = Found {
         text,
         outer: Vec::new(),
@@ -63,7 +63,7 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     /// Takes all symbols; `None` where it ends early.
-    fn all(&mut self, tongue: &Tongue) -> Option<()> {
+    fn all(&mut self, tongue: &CodeLanguage) -> Option<()> {
         let deadline = worked() + TIME;
         let mut parser = Parser::new();
         parser.set_language(&tongue.language).ok()?;

@@ -39,13 +39,13 @@ pub(super) enum Rule {
 }
 
 /// A language.
-pub(super) struct Tongue {
+pub(super) struct CodeLanguage {
     pub(super) language: Language,
     /// By the number of the node's kind.
     rules: Vec<Option<Rule>>,
 }
 
-impl Tongue {
+impl CodeLanguage {
     fn new(language: Language, rules: &[(&str, Rule)]) -> Self {
         let mut by_kind = vec![None; language.node_kind_count()];
         for (kind, rule) in rules {
@@ -69,8 +69,8 @@ impl Tongue {
 use Kind as K;
 use Rule as R;
 
-static RUST: LazyLock<Tongue> = LazyLock::new(|| {
-    Tongue::new(
+static RUST: LazyLock<CodeLanguage> = LazyLock::new(|| {
+    CodeLanguage::new(
         tree_sitter_rust::LANGUAGE.into(),
         &[
             ("function_item", R::Function),
@@ -91,8 +91,8 @@ static RUST: LazyLock<Tongue> = LazyLock::new(|| {
     )
 });
 
-static PYTHON: LazyLock<Tongue> = LazyLock::new(|| {
-    Tongue::new(
+static PYTHON: LazyLock<CodeLanguage> = LazyLock::new(|| {
+    CodeLanguage::new(
         tree_sitter_python::LANGUAGE.into(),
         &[
             ("function_definition", R::Function),
@@ -121,11 +121,11 @@ const SCRIPT: &[(&str, Rule)] = &[
     ("public_field_definition", R::Value(K::Field)),
 ];
 
-static SCRIPTS: LazyLock<Tongue> =
-    LazyLock::new(|| Tongue::new(tree_sitter_typescript::LANGUAGE_TSX.into(), SCRIPT));
+static SCRIPTS: LazyLock<CodeLanguage> =
+    LazyLock::new(|| CodeLanguage::new(tree_sitter_typescript::LANGUAGE_TSX.into(), SCRIPT));
 
-static GO: LazyLock<Tongue> = LazyLock::new(|| {
-    Tongue::new(
+static GO: LazyLock<CodeLanguage> = LazyLock::new(|| {
+    CodeLanguage::new(
         tree_sitter_go::LANGUAGE.into(),
         &[
             ("function_declaration", R::Named(K::Function)),
@@ -139,8 +139,8 @@ static GO: LazyLock<Tongue> = LazyLock::new(|| {
     )
 });
 
-static JAVA: LazyLock<Tongue> = LazyLock::new(|| {
-    Tongue::new(
+static JAVA: LazyLock<CodeLanguage> = LazyLock::new(|| {
+    CodeLanguage::new(
         tree_sitter_java::LANGUAGE.into(),
         &[
             ("class_declaration", R::Named(K::Class)),
@@ -157,8 +157,8 @@ static JAVA: LazyLock<Tongue> = LazyLock::new(|| {
     )
 });
 
-static C: LazyLock<Tongue> = LazyLock::new(|| {
-    Tongue::new(
+static C: LazyLock<CodeLanguage> = LazyLock::new(|| {
+    CodeLanguage::new(
         tree_sitter_c::LANGUAGE.into(),
         &[
             ("function_definition", R::Declared),
@@ -179,7 +179,7 @@ static C: LazyLock<Tongue> = LazyLock::new(|| {
 #[derive(Clone, Copy)]
 pub(super) enum Reader {
     /// By a grammar.
-    Grammar(&'static LazyLock<Tongue>),
+    Grammar(&'static LazyLock<CodeLanguage>),
     /// By the scanner of C++.
     Cpp,
     /// By the scanner where it holds what C does not have, else by the grammar of C.

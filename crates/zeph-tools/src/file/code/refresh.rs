@@ -18,10 +18,10 @@ use super::language;
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::edit::decoded;
-use crate::file::marks::Marks;
+use crate::file::marks::FileMetadataStamp;
 use crate::file::place::{Found, Place};
 use crate::file::sandbox::Sandbox;
-use crate::file::walk::{Entry, Visitor, Walked, walk};
+use crate::file::walk::{Entry, Visitor, WalkReport, walk};
 use crate::file::witness::DependencyTracker;
 
 /// Bytes from which on a file is not parsed.
@@ -44,12 +44,12 @@ pub(super) struct Refreshed {
     pub(super) partly: usize,
     /// Files that the index knows and that are no more, or cannot or may not be read.
     pub(super) gone: Vec<String>,
-    pub(super) walked: Walked,
+    pub(super) walked: WalkReport,
 }
 
 /// What is left of the marks of a file: 0 where a change could leave the same ones.
 fn digest_of(stat: &Stat) -> i64 {
-    let marks = Marks::from(stat);
+    let marks = FileMetadataStamp::from(stat);
     if !marks.are_settled(SystemTime::now()) {
         return 0;
     }
@@ -156,7 +156,7 @@ pub(super) fn refresh(
             if language::of(start.path()).is_some() {
                 look(&looking(), start.path(), &stat);
             }
-            Walked::default()
+            WalkReport::default()
         }
     };
     let mut changed = changed.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -24,7 +24,7 @@ use crate::layers::audit::digest;
 use crate::layers::{millis, now_ms};
 use crate::trust::TrustLevel;
 use crate::undo::{
-    Batch, Change, Entry, FileBackup, JournalError, Standing, Step, Undo, UndoError, Undone,
+    Batch, Change, Entry, FileBackup, FileState, JournalError, Step, Undo, UndoError, UndoReport,
 };
 use plan::{Planned, plan, trouble};
 use restore::Restorer;
@@ -56,7 +56,7 @@ impl FileUndo {
         id: &str,
         batch: &Batch,
         start: Instant,
-        result: &Result<Undone, UndoError>,
+        result: &Result<UndoReport, UndoError>,
     ) -> Option<String> {
         let text = match result {
             Ok(undone) => undone.lines.join("\n"),
@@ -108,7 +108,7 @@ impl FileUndo {
 
 #[async_trait]
 impl Undo for FileUndo {
-    async fn undo_last(&self, session: &str) -> Result<Undone, UndoError> {
+    async fn undo_last(&self, session: &str) -> Result<UndoReport, UndoError> {
         loop {
             let start = Instant::now();
             let batch = Arc::new(self.last(session).await?);
@@ -153,12 +153,12 @@ impl Undo for FileUndo {
         }
     }
 
-    async fn forget_last(&self, session: &str) -> Result<Undone, UndoError> {
+    async fn forget_last(&self, session: &str) -> Result<UndoReport, UndoError> {
         let batch = self.last(session).await?;
         let numbers: Vec<i64> = batch.entries.iter().map(|entry| entry.number).collect();
         self.sandbox.journal().settle(session, &numbers).await?;
         let said = batch.entries.iter().rev();
-        Ok(Undone {
+        Ok(UndoReport {
             lines: said
                 .map(|entry| format!("forgot {} {}", entry.tool, entry.what))
                 .collect(),
@@ -167,7 +167,7 @@ impl Undo for FileUndo {
 }
 
 /// Undoes `batch`, and takes what is undone out of the journal.
-fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<Undone, UndoError> {
+fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<UndoReport, UndoError> {
     let _guards = hold(sandbox, batch);
     let planned = plan(sandbox, batch).map_err(UndoError::Refused)?;
     let mut restorer = Restorer::new(sandbox);
@@ -192,7 +192,7 @@ fn undo(sandbox: &Sandbox, session: &str, batch: &Batch) -> Result<Undone, UndoE
         trouble.get_or_insert(error.to_string());
     }
     match trouble {
-        None => Ok(Undone { lines }),
+        None => Ok(UndoReport { lines }),
         Some(reason) if lines.is_empty() => Err(UndoError::Refused(vec![reason])),
         Some(reason) => Err(UndoError::Partial {
             done: lines,
@@ -290,11 +290,11 @@ fn said(sandbox: &Sandbox, entry: &Entry, steps: &[usize]) -> Option<String> {
             sandbox.shown(from)
         ),
         Step::Put { before, after, .. } => match (before, after) {
-            (FileBackup::Absent, Standing::Directory) => {
+            (FileBackup::Absent, FileState::Directory) => {
                 format!("removed the directory {shown}{with}")
             }
             (FileBackup::Absent, _) => format!("removed {shown}"),
-            (_, Standing::Absent) => format!("brought back {shown}{with}"),
+            (_, FileState::Absent) => format!("brought back {shown}{with}"),
             _ => format!("restored {shown}"),
         },
     })

@@ -18,7 +18,7 @@ use crate::file::journal::below;
 use crate::file::place::{LIST, Target, entries_with_types};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::standing;
-use crate::undo::{Batch, Standing, Step, TreeEntry};
+use crate::undo::{Batch, FileState, Step, TreeEntry};
 
 /// What is to be undone of one record.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(super) fn plan(sandbox: &Sandbox, batch: &Batch) -> Result<Vec<Planned>, Vec
 struct View<'a> {
     sandbox: &'a Sandbox,
     /// What would stand where something else stands now.
-    known: BTreeMap<PathBuf, Standing>,
+    known: BTreeMap<PathBuf, FileState>,
     /// The directories among them that do not stand there now: what is not known to stand in one does not, whatever
     /// the disk has in its place.
     made: BTreeSet<PathBuf>,
@@ -91,7 +91,7 @@ impl View<'_> {
     fn judge(&self, step: &Step) -> Result<bool, String> {
         match step {
             Step::Parent { path } => {
-                Ok(self.stands(path, &Standing::Directory)? && self.children(path)?.is_empty())
+                Ok(self.stands(path, &FileState::Directory)? && self.children(path)?.is_empty())
             }
             Step::Put {
                 path,
@@ -104,8 +104,8 @@ impl View<'_> {
                         return Ok(false);
                     }
                     return match after {
-                        Standing::Directory => self.nothing_in(path).map(|()| true),
-                        _ if before != Standing::Absent => self.has_parent(path).map(|()| true),
+                        FileState::Directory => self.nothing_in(path).map(|()| true),
+                        _ if before != FileState::Absent => self.has_parent(path).map(|()| true),
                         _ => Ok(true),
                     };
                 }
@@ -115,8 +115,8 @@ impl View<'_> {
                 Err(self.changed(path, after))
             }
             Step::Move { from, to, tree } => {
-                let made = self.stands(from, &Standing::Absent)?;
-                let stands = !self.stands(to, &Standing::Absent)?;
+                let made = self.stands(from, &FileState::Absent)?;
+                let stands = !self.stands(to, &FileState::Absent)?;
                 match (made, stands) {
                     (false, false) => Ok(false),
                     (false, true) => Err(format!(
@@ -139,14 +139,14 @@ impl View<'_> {
             Step::Parent { path } => {
                 // One that holds something stays.
                 if self.children(path).is_ok_and(|names| names.is_empty()) {
-                    self.put(path.clone(), Standing::Absent);
+                    self.put(path.clone(), FileState::Absent);
                 }
             }
             Step::Put { path, before, .. } => self.put(path.clone(), before.standing()),
             Step::Move { from, to, tree } => {
                 self.known.retain(|path, _| !path.starts_with(to));
                 self.made.retain(|path| !path.starts_with(to));
-                self.known.insert(to.clone(), Standing::Absent);
+                self.known.insert(to.clone(), FileState::Absent);
                 for listed in tree {
                     self.put(below(from, &listed.path), listed.standing.clone());
                 }
@@ -155,9 +155,9 @@ impl View<'_> {
     }
 
     /// Sees `standing` at `path` from here on.
-    fn put(&mut self, path: PathBuf, standing: Standing) {
+    fn put(&mut self, path: PathBuf, standing: FileState) {
         match standing {
-            Standing::Directory => {
+            FileState::Directory => {
                 if self.stands(&path, &standing) == Ok(false) {
                     self.made.insert(path.clone());
                 }
@@ -170,22 +170,22 @@ impl View<'_> {
     }
 
     /// What is known to stand at `path`; `None` when the disk says.
-    fn known(&self, path: &Path) -> Option<&Standing> {
+    fn known(&self, path: &Path) -> Option<&FileState> {
         if let Some(standing) = self.known.get(path) {
             return Some(standing);
         }
         let mut above = path.ancestors().skip(1);
         match above.find_map(|path| self.known.get_key_value(path)) {
             None => None,
-            Some((dir, Standing::Directory)) if !self.made.contains(dir) => None,
-            Some(_) => Some(&Standing::Absent),
+            Some((dir, FileState::Directory)) if !self.made.contains(dir) => None,
+            Some(_) => Some(&FileState::Absent),
         }
     }
 
-    fn stands(&self, path: &Path, expected: &Standing) -> Result<bool, String> {
+    fn stands(&self, path: &Path, expected: &FileState) -> Result<bool, String> {
         match self.known(path) {
             Some(standing) => Ok(match (standing, expected) {
-                (Standing::File(one), Standing::File(other)) => one.is_of(other),
+                (FileState::File(one), FileState::File(other)) => one.is_of(other),
                 (one, other) => one == other,
             }),
             None => stands_on_disk(self.sandbox, path, expected).map_err(|error| error.to_string()),
@@ -197,7 +197,7 @@ impl View<'_> {
         let mut names = BTreeSet::new();
         let on_disk = match self.known(dir) {
             None => true,
-            Some(known) => *known == Standing::Directory && !self.made.contains(dir),
+            Some(known) => *known == FileState::Directory && !self.made.contains(dir),
         };
         if on_disk {
             names = names_on_disk(self.sandbox, dir).map_err(|error| error.to_string())?;
@@ -211,7 +211,7 @@ impl View<'_> {
                 && let Some(name) = path.file_name()
             {
                 match standing {
-                    Standing::Absent => names.remove(name),
+                    FileState::Absent => names.remove(name),
                     _ => names.insert(name.to_owned()),
                 };
             }
@@ -231,7 +231,7 @@ impl View<'_> {
             return Ok(());
         };
         if self.sandbox.allowed().any(|root| root == parent)
-            || self.stands(parent, &Standing::Directory)?
+            || self.stands(parent, &FileState::Directory)?
         {
             return Ok(());
         }
@@ -249,7 +249,7 @@ impl View<'_> {
             if !self.stands(&path, &listed.standing)? {
                 return Err(self.changed(&path, &listed.standing));
             }
-            if listed.standing == Standing::Directory {
+            if listed.standing == FileState::Directory {
                 let names = self.children(&path)?;
                 let stranger = names
                     .iter()
@@ -268,12 +268,12 @@ impl View<'_> {
     }
 
     /// What is said of a path where something else than `after` stands.
-    fn changed(&self, path: &Path, after: &Standing) -> String {
+    fn changed(&self, path: &Path, after: &FileState) -> String {
         let shown = self.sandbox.shown(path);
-        match (self.stands(path, &Standing::Absent), after) {
+        match (self.stands(path, &FileState::Absent), after) {
             (Err(reason), _) => reason,
             (Ok(true), _) => format!("{shown}: it is gone"),
-            (Ok(false), Standing::Absent) => format!("{shown}: something stands there again"),
+            (Ok(false), FileState::Absent) => format!("{shown}: something stands there again"),
             (Ok(false), _) => format!("{shown}: it was changed since"),
         }
     }
@@ -304,11 +304,11 @@ pub(super) fn target(sandbox: &Sandbox, path: &Path) -> Result<Option<Target>, T
 pub(super) fn stands_on_disk(
     sandbox: &Sandbox,
     path: &Path,
-    expected: &Standing,
+    expected: &FileState,
 ) -> Result<bool, ToolError> {
     match target(sandbox, path)? {
         Some(target) => standing::stands(&target, expected),
-        None => Ok(*expected == Standing::Absent),
+        None => Ok(*expected == FileState::Absent),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::file::move_path::carry;
 use crate::file::place::{LIST, Target};
 use crate::file::sandbox::Sandbox;
 use crate::file::standing::stands;
-use crate::undo::{Attributes, Change, FileBackup, Standing, Step};
+use crate::undo::{Attributes, Change, FileBackup, FileState, Step};
 
 /// Undoes steps, and afterwards gives directories their modes.
 pub(super) struct Restorer<'a> {
@@ -88,11 +88,11 @@ impl<'a> Restorer<'a> {
         change: &Change,
         target: &Target,
         before: &FileBackup,
-        after: &Standing,
+        after: &FileState,
     ) -> Result<(), ToolError> {
         let go_on = CancellationToken::new();
         let _held = match after {
-            Standing::File(_) => locks::hold_file(target, &go_on)?,
+            FileState::File(_) => locks::hold_file(target, &go_on)?,
             _ => None,
         };
         if !stands(target, after)? {
@@ -106,7 +106,7 @@ impl<'a> Restorer<'a> {
                 FileBackup::File {
                     at, fingerprint, ..
                 },
-                Standing::File(_),
+                FileState::File(_),
             ) => {
                 let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
                 replace(target, content, target.existing()?.as_ref(), &go_on).map(drop)
@@ -117,33 +117,33 @@ impl<'a> Restorer<'a> {
                     fingerprint,
                     attributes,
                 },
-                Standing::Absent,
+                FileState::Absent,
             ) => {
                 let content = change.content(*at, fingerprint).ok_or_else(damaged)?;
                 create(target, content, *attributes)
             }
-            (FileBackup::Link(text), Standing::Absent) => {
+            (FileBackup::Link(text), FileState::Absent) => {
                 symlinkat(text, &*target.dir, &target.name).map_err(|error| {
                     ToolError::io("create the link", &target.path, error.into())
                 })?;
                 sync_dir(&target.dir);
                 Ok(())
             }
-            (FileBackup::Directory(attributes), Standing::Absent) => {
+            (FileBackup::Directory(attributes), FileState::Absent) => {
                 self.make_directory(target, *attributes)
             }
-            (FileBackup::Absent, Standing::Directory) => self.remove_directory(target),
-            (FileBackup::Absent, Standing::File(_) | Standing::Link(_)) => {
+            (FileBackup::Absent, FileState::Directory) => self.remove_directory(target),
+            (FileBackup::Absent, FileState::File(_) | FileState::Link(_)) => {
                 unlinkat(&*target.dir, &target.name, AtFlags::empty())
                     .map_err(|error| ToolError::io("remove", &target.path, error.into()))?;
                 sync_dir(&target.dir);
                 Ok(())
             }
-            (FileBackup::Absent, Standing::Absent)
-            | (FileBackup::File { .. }, Standing::Directory | Standing::Link(_))
+            (FileBackup::Absent, FileState::Absent)
+            | (FileBackup::File { .. }, FileState::Directory | FileState::Link(_))
             | (
                 FileBackup::Directory(_) | FileBackup::Link(_),
-                Standing::Directory | Standing::File(_) | Standing::Link(_),
+                FileState::Directory | FileState::File(_) | FileState::Link(_),
             ) => Err(damaged()),
         }
     }

@@ -15,7 +15,7 @@ mod told;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::kept::OutputLine;
-use super::line::{Held, Line};
+use super::line::{Line, OwnedLine};
 use super::strategy::{Mask, shape as form_of};
 use shape::is_library_frame;
 use told::Told;
@@ -34,7 +34,7 @@ const MAX_RECENT: usize = 64;
 /// A noted line.
 #[derive(Debug)]
 struct Fact {
-    line: Held,
+    line: OwnedLine,
     shape: Shape,
     /// The hash of the line without numbers, ids and paths.
     form: u64,
@@ -55,7 +55,7 @@ pub(super) struct FactGuard {
     /// Facts that were not noted, because there were too many.
     surplus: u64,
     /// The last frame of a Python traceback that has not ended, outside of libraries.
-    frame: Option<Held>,
+    frame: Option<OwnedLine>,
 }
 
 impl FactGuard {
@@ -71,7 +71,7 @@ impl FactGuard {
             self.note(line, shape);
         } else if self.shapes.in_traceback() {
             if line.text.contains("File \"") && !is_library_frame(line.text) {
-                Held::put(&mut self.frame, line);
+                OwnedLine::put(&mut self.frame, line);
             }
         } else if was_in_traceback {
             self.frame = None;
@@ -82,7 +82,7 @@ impl FactGuard {
         let form = form_of(line.text, Mask::Shape);
         let text = &line.text[..line.text.floor_char_boundary(MAX_FACT)];
         let fact = || Fact {
-            line: Held {
+            line: OwnedLine {
                 number: line.number,
                 text: text.to_owned(),
             },

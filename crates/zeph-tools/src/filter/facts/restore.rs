@@ -111,11 +111,11 @@ fn from_both_ends(indexes: &[usize]) -> impl Iterator<Item = usize> {
 mod tests {
     use super::super::Shape;
     use super::*;
-    use crate::filter::line::Held;
+    use crate::filter::line::OwnedLine;
 
     fn facts(texts: &[(&str, Shape, u64)]) -> Vec<Fact> {
         let fact = |((text, shape, form), number): (&(&str, Shape, u64), u64)| Fact {
-            line: Held {
+            line: OwnedLine {
                 number,
                 text: (*text).to_owned(),
             },

@@ -8,7 +8,7 @@ use super::patterns::ROWS;
 use super::{FactGuard, Line, Shapes};
 use crate::filter::engine::{FilterPipeline, Plan};
 use crate::filter::load::parse_rules;
-use crate::filter::rulebook::RuleBook;
+use crate::filter::rulebook::RuleSet;
 
 /// Lines that have to survive in any output.
 const FACTS: &[&str] = &[
@@ -415,7 +415,7 @@ const COMMANDS: &[&str] = &[
 fn filters() -> FilterPipeline {
     let (rules, warnings) = parse_rules("test", RULES);
     assert_eq!(warnings, []);
-    FilterPipeline::new(RuleBook::new(rules))
+    FilterPipeline::new(RuleSet::new(rules))
 }
 
 /// Proves OUT-7, OUT-7a: each kind of fact is recognized, and nothing harmless is.

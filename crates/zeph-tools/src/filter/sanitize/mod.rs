@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use escape::{Escapes, Step, TerminalOp};
-use out::Out;
+use out::LineEmitter;
 use row::{Column, TerminalLine};
 use scan::Controls;
 use wrap::Margins;
@@ -55,7 +55,7 @@ pub struct Sanitizer {
     begun: bool,
     lost: bool,
     margins: Margins,
-    out: Out,
+    out: LineEmitter,
     /// Coloured text without its colours; its memory is used again.
     clean: Vec<u8>,
 }
@@ -91,7 +91,7 @@ impl Sanitizer {
             begun: false,
             lost: false,
             margins: Margins::default(),
-            out: Out::default(),
+            out: LineEmitter::default(),
             clean: Vec::new(),
         }
     }

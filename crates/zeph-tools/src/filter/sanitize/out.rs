@@ -2,7 +2,7 @@
 
 use memchr::{memchr_iter, memrchr};
 
-use super::super::line::{Block, LineSink, RawLines, Span};
+use super::super::line::{LineBlock, LineSink, RawLines, Span};
 use super::places::BareBreaks;
 use super::row::TerminalLine;
 
@@ -11,7 +11,7 @@ const TOGETHER: usize = 64 * 1024;
 
 /// What was handed on.
 #[derive(Debug, Default)]
-pub(super) struct Out {
+pub(super) struct LineEmitter {
     /// The last line was blank.
     blank: bool,
     number: u64,
@@ -22,7 +22,7 @@ pub(super) struct Out {
     spans: Vec<Span>,
 }
 
-impl Out {
+impl LineEmitter {
     /// Hands on a line of the screen, unless it goes on a run of blank ones; not before it is [flushed](Self::flush).
     pub(super) fn row(&mut self, row: &TerminalLine, out: &mut impl LineSink) {
         let start = self.pending.len();
@@ -51,7 +51,7 @@ impl Out {
     /// Hands on the lines of the screen that still are to be.
     pub(super) fn flush(&mut self, out: &mut impl LineSink) {
         if !self.pending_spans.is_empty() {
-            out.block(Block::new(&self.pending, &self.pending_spans));
+            out.block(LineBlock::new(&self.pending, &self.pending_spans));
             self.pending.clear();
             self.pending_spans.clear();
         }
@@ -108,7 +108,7 @@ impl Out {
             start = end + 1;
             next += 1;
         }
-        out.block(Block::new(text, &self.spans));
+        out.block(LineBlock::new(text, &self.spans));
         next - first
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::excerpt::keep_cut;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::find::Find as _;
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Bytes of what a task returned.
 const MOST_LINE: usize = 1600;
@@ -39,10 +39,10 @@ impl StrategyFactory for Ansible {
 #[derive(Debug, Default)]
 struct Run {
     /// The lines of play and task, until something of them is told.
-    play: Option<Held>,
-    task: Option<Held>,
+    play: Option<OwnedLine>,
+    task: Option<OwnedLine>,
     /// What a host returned, line by line, and what another did before it.
-    value: Option<Vec<Held>>,
+    value: Option<Vec<OwnedLine>>,
     last_value: Vec<String>,
     /// Behind the place of an error: lines of the playbook.
     source: bool,
@@ -139,7 +139,7 @@ impl Strategy for Run {
         if let Some(heading) = heading(text) {
             self.understood = true;
             self.source = false;
-            let held = Held {
+            let held = OwnedLine {
                 number: line.number,
                 text: heading.to_owned(),
             };

@@ -1,7 +1,7 @@
 //! Strategies one after the other.
 
 use super::{FilterConfidence, NamedRecipe, Strategy};
-use crate::filter::line::{Block, ExitInfo, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, LineBlock, Sink};
 
 /// Each takes what the one before it hands on.
 pub(in crate::filter) struct Chain {
@@ -32,7 +32,7 @@ impl Sink for DownstreamSink<'_> {
         pass(self.strategies, line, self.out);
     }
 
-    fn keep_block(&mut self, block: Block<'_>) {
+    fn keep_block(&mut self, block: LineBlock<'_>) {
         pass_block(self.strategies, block, self.out);
     }
 
@@ -53,7 +53,7 @@ fn pass(strategies: &mut [Box<dyn Strategy>], line: Line<'_>, out: &mut dyn Sink
     }
 }
 
-fn pass_block(strategies: &mut [Box<dyn Strategy>], block: Block<'_>, out: &mut dyn Sink) {
+fn pass_block(strategies: &mut [Box<dyn Strategy>], block: LineBlock<'_>, out: &mut dyn Sink) {
     match strategies.split_first_mut() {
         None => out.keep_block(block),
         Some((last, [])) => last.block(block, out),
@@ -74,7 +74,7 @@ impl Chain {
     }
 
     /// Takes the next lines.
-    pub(in crate::filter) fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
+    pub(in crate::filter) fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
         pass_block(&mut self.strategies, block, out);
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::mask::{Mask, shape};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Nothing can be set.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -17,7 +17,7 @@ struct Params {}
 #[derive(Default)]
 pub(super) struct Dedup {
     /// The first line of a run, and the shape that its lines share.
-    first: Option<(u64, Held)>,
+    first: Option<(u64, OwnedLine)>,
     /// Lines of the run.
     count: u64,
     dropped: bool,

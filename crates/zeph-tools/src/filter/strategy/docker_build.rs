@@ -12,7 +12,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::excerpt::{Excerpt, keep_cut};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use crate::filter::timing::without_time;
 
 /// Lines of a step that are kept at hand for the case that it fails.
@@ -53,25 +53,25 @@ struct Build {
     /// BuildKit's steps that have not ended, by their number.
     steps: HashMap<u32, Step>,
     /// Their names, where they are known.
-    names: HashMap<u32, Held>,
+    names: HashMap<u32, OwnedLine>,
     /// The step of the old builder.
     current: Option<Step>,
     /// What failed steps printed: it is printed once more in the end.
     told: HashSet<String>,
     excerpt: Excerpt,
     /// A line of the Dockerfile, until it is known which one is meant.
-    source: Option<Held>,
+    source: Option<OwnedLine>,
     understood: bool,
 }
 
 #[derive(Debug)]
 struct Step {
-    name: Option<Held>,
+    name: Option<OwnedLine>,
     printed: Excerpt,
 }
 
 impl Step {
-    fn new(name: Option<Held>) -> Self {
+    fn new(name: Option<OwnedLine>) -> Self {
         Self {
             name,
             printed: Excerpt::new(0, TAIL),

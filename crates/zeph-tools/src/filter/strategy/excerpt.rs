@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line that stay when it is held or cut.
 const MOST_LINE: usize = 2000;
@@ -14,7 +14,7 @@ pub(super) struct Excerpt {
     head: usize,
     tail: usize,
     seen: usize,
-    held: VecDeque<Held>,
+    held: VecDeque<OwnedLine>,
     /// Lines that went, and the number of the last of them.
     gone: u64,
     last_gone: u64,
@@ -81,8 +81,8 @@ impl Excerpt {
     }
 }
 
-fn held(line: Line<'_>) -> Held {
-    Held {
+fn held(line: Line<'_>) -> OwnedLine {
+    OwnedLine {
         number: line.number,
         text: line.text[..line.text.floor_char_boundary(MOST_LINE)].to_owned(),
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Digits of a hash that are shown; git itself takes 7 in small repositories and 12 in huge ones.
 const HASH: usize = 10;
@@ -78,12 +78,12 @@ enum Form {
 struct GitLog {
     params: Params,
     form: Form,
-    early: Vec<Held>,
+    early: Vec<OwnedLine>,
     commit: Option<Commit>,
     /// Commits or lines so far.
     listed: usize,
     /// The last of them, from where not all may be shown.
-    tail: VecDeque<Held>,
+    tail: VecDeque<OwnedLine>,
 }
 
 /// What is known of a commit.
@@ -143,7 +143,7 @@ impl Commit {
         true
     }
 
-    fn told(&self) -> Held {
+    fn told(&self) -> OwnedLine {
         let hash = self.hash.get(..HASH).unwrap_or(&self.hash);
         let mut text = hash.to_owned();
         for part in [&self.date, &self.author] {
@@ -159,7 +159,7 @@ impl Commit {
                 text.push_str(part);
             }
         }
-        Held {
+        OwnedLine {
             number: self.number,
             text,
         }
@@ -235,7 +235,7 @@ impl GitLog {
     }
 
     /// Shows a line, as long as there is room for it, or keeps it in mind as one of the last.
-    fn list(&mut self, line: Held, raw: bool, out: &mut dyn Sink) {
+    fn list(&mut self, line: OwnedLine, raw: bool, out: &mut dyn Sink) {
         self.listed += 1;
         if self.listed <= self.params.max_commits - TAIL {
             tell(&line, raw, out);
@@ -249,7 +249,7 @@ impl GitLog {
     }
 }
 
-fn tell(line: &Held, raw: bool, out: &mut dyn Sink) {
+fn tell(line: &OwnedLine, raw: bool, out: &mut dyn Sink) {
     if raw {
         out.keep(line.line());
     } else {
@@ -257,7 +257,7 @@ fn tell(line: &Held, raw: bool, out: &mut dyn Sink) {
     }
 }
 
-fn form(lines: &[Held]) -> Form {
+fn form(lines: &[OwnedLine]) -> Form {
     let first = lines.iter().find(|held| !held.text.is_empty());
     if first.is_none_or(|held| commit_line(&held.text).is_none()) {
         let with_changes = lines.iter().any(|held| {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::patterns::{Finder, Patterns};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{Block, ExitInfo, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, LineBlock, Sink};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +46,7 @@ impl Strategy for KeepMatching {
         }
     }
 
-    fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
+    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
         let stay = self.wanted.choose(block, true);
         self.kept |= !stay.is_empty();
         out.keep_block(block.of(stay));

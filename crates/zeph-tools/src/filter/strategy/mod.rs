@@ -42,7 +42,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::confidence::FilterConfidence;
-use super::line::{Block, ExitInfo, Line, Sink};
+use super::line::{ExitInfo, Line, LineBlock, Sink};
 
 pub(super) use chain::Chain;
 pub(super) use mask::{Mask, shape};
@@ -54,7 +54,7 @@ pub trait Strategy: Send {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink);
 
     /// Takes the next lines.
-    fn block(&mut self, block: Block<'_>, out: &mut dyn Sink) {
+    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
         block.lines().for_each(|line| self.line(line, out));
     }
 

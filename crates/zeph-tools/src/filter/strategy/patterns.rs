@@ -16,7 +16,7 @@ use regex_syntax::{Parser, hir};
 
 use super::{MAX_COMPILED, checked_pattern, in_a_line};
 use crate::expressions::any_matches;
-use crate::filter::line::{Block, Span};
+use crate::filter::line::{LineBlock, Span};
 
 /// Patterns of which one has to be found, compiled together.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Finder {
     }
 
     /// The lines of a block in which one of them is found, or, where it shall not be `found`, none is.
-    pub(super) fn choose(&mut self, block: Block<'_>, found: bool) -> &[Span] {
+    pub(super) fn choose(&mut self, block: LineBlock<'_>, found: bool) -> &[Span] {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
         let fits = |span: &&Span| self.is_match(block.line(**span).text) == found;

@@ -12,7 +12,7 @@ use super::excerpt::keep_cut;
 use super::places::{Budget, Places, share};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::counted::counted;
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Files that are told apart.
 const MOST_FILES: usize = 20_000;
@@ -72,10 +72,10 @@ struct File {
     /// Empty where it is not told: only one was searched.
     path: String,
     /// The line that names it, above its hits.
-    heading: Option<Held>,
+    heading: Option<OwnedLine>,
     number: u64,
     count: u64,
-    hits: Vec<Held>,
+    hits: Vec<OwnedLine>,
 }
 
 /// The file whose hits follow, as ripgrep tells it on a terminal.
@@ -83,7 +83,7 @@ struct File {
 enum Heading {
     None,
     /// A line that may be one.
-    Maybe(Held),
+    Maybe(OwnedLine),
     /// The place of a file among all.
     Of(usize),
 }
@@ -91,7 +91,7 @@ enum Heading {
 struct SearchHits {
     max_bytes: usize,
     /// All lines, until they are too many.
-    early: Option<Vec<Held>>,
+    early: Option<Vec<OwnedLine>>,
     bytes: usize,
     files: Vec<File>,
     index: HashMap<String, usize>,
@@ -141,7 +141,7 @@ fn is_around(text: &str) -> bool {
 
 impl SearchHits {
     /// The lines that came so far: whether they are numbered is known.
-    fn sort_early(&mut self, early: &[Held], out: &mut dyn Sink) {
+    fn sort_early(&mut self, early: &[OwnedLine], out: &mut dyn Sink) {
         self.numbered = early.iter().any(|held| {
             let text = held.text.as_str();
             numbered_hit(text).is_some() || number(text).is_some_and(|(_, sign)| sign == b':')
@@ -228,7 +228,7 @@ impl SearchHits {
         file.count += 1;
         if file.hits.len() < most && self.held < MOST_HELD {
             let text = &line.text[..line.text.floor_char_boundary(MOST_LINE)];
-            self.held += text.len() + size_of::<Held>();
+            self.held += text.len() + size_of::<OwnedLine>();
             file.hits.push(Line { text, ..line }.into());
         }
     }

@@ -16,7 +16,7 @@ use super::kind::Kind;
 use super::mask::{Mask, shape};
 use super::unit::Unit;
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use group::{Entry, Group, Role};
 
 /// Shapes that are told apart; lines of further ones stay.
@@ -75,9 +75,9 @@ pub(in crate::filter) struct Template {
     /// Lines at the start and at the end that are shown in any case.
     edge: usize,
     /// The last lines, at most `edge`.
-    tail: VecDeque<Held>,
+    tail: VecDeque<OwnedLine>,
     /// The first lines, up to `min_lines`.
-    early: Vec<Held>,
+    early: Vec<OwnedLine>,
     grouping: bool,
     groups: Vec<Group>,
     index: HashMap<u64, usize>,
@@ -108,7 +108,7 @@ impl Template {
         }
     }
 
-    fn show(&mut self, line: Held, group: Option<usize>, role: Role) {
+    fn show(&mut self, line: OwnedLine, group: Option<usize>, role: Role) {
         self.bytes += line.text.len() + size_of::<Entry>();
         if self.bytes > MAX_BYTES {
             self.give_up();
@@ -136,7 +136,7 @@ impl Template {
     pub(in crate::filter) fn say(&mut self, number: u64, text: &str) {
         let text = text.to_owned();
         if !self.given_up {
-            self.show(Held { number, text }, None, Role::Said);
+            self.show(OwnedLine { number, text }, None, Role::Said);
         }
     }
 
@@ -259,7 +259,7 @@ impl Template {
     }
 
     /// The lines after a unit that is left out: they go with it if they followed an equal one.
-    fn after_dropped(&mut self, after: Vec<Held>, whole: u64) {
+    fn after_dropped(&mut self, after: Vec<OwnedLine>, whole: u64) {
         if self.units.contains(&whole) {
             self.dropped += after.len() as u64;
             return;
@@ -293,7 +293,7 @@ impl Template {
         for (at, group) in self.groups.iter_mut().enumerate() {
             let many = group.missing() > 0;
             missing |= many;
-            let equal = |last: &Held| firsts.get(&at).is_some_and(|first| *first == last.text);
+            let equal = |last: &OwnedLine| firsts.get(&at).is_some_and(|first| *first == last.text);
             let last = group.last.take().filter(|last| !many || !equal(last));
             let second = group.second.take().filter(|_| !many);
             let role = Role::Line;

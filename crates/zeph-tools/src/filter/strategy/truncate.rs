@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +29,7 @@ struct Truncate {
     params: Params,
     seen: usize,
     /// The lines after the head, as long as all of them may have to stay.
-    held: VecDeque<Held>,
+    held: VecDeque<OwnedLine>,
 }
 
 /// The most lines that may be asked for: what is held back is bounded by it.

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::mask::{Mask, shape};
-use crate::filter::line::{Held, Line};
+use crate::filter::line::{Line, OwnedLine};
 
 /// Lines of a trace, a place or a snippet that belong to an error.
 const MAX_TRACE: usize = 40;
@@ -14,9 +14,9 @@ const MAX_AFTER: usize = 2;
 pub(super) struct Unit {
     pub(super) kind: Kind,
     /// The first line and its trace.
-    pub(super) head: Vec<Held>,
+    pub(super) head: Vec<OwnedLine>,
     /// Lines after the trace that may belong to it, such as the message of a panic.
-    pub(super) after: Vec<Held>,
+    pub(super) after: Vec<OwnedLine>,
     /// The line of a Python traceback that names the exception is still to come.
     traceback: bool,
 }
@@ -73,7 +73,7 @@ impl Unit {
         mix(2, self.hash(Mask::Ids, &self.after))
     }
 
-    fn hash(&self, first: Mask, after: &[Held]) -> u64 {
+    fn hash(&self, first: Mask, after: &[OwnedLine]) -> u64 {
         let masks = std::iter::once(first).chain(std::iter::repeat(Mask::Ids));
         let lines = self.head.iter().chain(after).zip(masks);
         lines.fold(0, |hash, (line, mask)| mix(hash, shape(&line.text, mask)))

@@ -12,7 +12,7 @@ use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyEnv, Policy
 use crate::expressions::any_matches;
 use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::pattern::{Pattern, PatternKind};
-use crate::gate::rule::{Fit, RuleOrigin, path_fit};
+use crate::gate::rule::{MatchMode, RuleOrigin, path_fit};
 use crate::gate::subject::{CallSubject, canonical_json};
 
 use crate::trust::TrustLevel;
@@ -394,7 +394,8 @@ impl CompiledRule {
         for path in named.chain(mentioned) {
             let forms = path.forms(places);
             let mut globs = self.paths.iter();
-            if let Some((glob, _)) = globs.find(|(_, glob)| path_fit(glob, forms, false) != Fit::No)
+            if let Some((glob, _)) =
+                globs.find(|(_, glob)| path_fit(glob, forms, false) != MatchMode::No)
             {
                 return Some(Matched::Path(path.given.clone(), glob.clone()));
             }
@@ -414,7 +415,7 @@ impl CompiledRule {
         for path in named.chain(mentioned.map(|mention| &mention.path)) {
             let forms = path.forms(places);
             let mut globs = self.paths.iter();
-            if !globs.any(|(_, glob)| path_fit(glob, forms, true) == Fit::Yes) {
+            if !globs.any(|(_, glob)| path_fit(glob, forms, true) == MatchMode::Yes) {
                 return None;
             }
             given.push(path.given.clone());

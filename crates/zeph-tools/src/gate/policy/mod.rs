@@ -29,7 +29,7 @@ pub use disabled::{CompiledRule, PolicyEnforcer};
 pub use enabled::{CompiledRule, PolicyEnforcer};
 
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
-pub(crate) use paths::{Mention, ReferencedPaths};
+pub(crate) use paths::{ReferencedPath, ReferencedPaths};
 
 /// The key of the policy's rules.
 pub const POLICY_RULES: &str = "tools.policy.rules";

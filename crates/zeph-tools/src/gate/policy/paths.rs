@@ -9,7 +9,7 @@ use crate::gate::subject::{CallSubject, SubjectPath};
 
 /// A path that a call names.
 #[derive(Debug)]
-pub(crate) struct Mention {
+pub(crate) struct ReferencedPath {
     /// The path.
     pub(crate) path: SubjectPath,
     /// Whether it is one for sure; other things in a word may be, and count for rules that deny.
@@ -20,7 +20,7 @@ pub(crate) struct Mention {
 #[derive(Debug, Default)]
 pub(crate) struct ReferencedPaths {
     /// Those that are known.
-    pub(crate) paths: Vec<Mention>,
+    pub(crate) paths: Vec<ReferencedPath>,
     /// What may be any path.
     pub(crate) unknown: Option<String>,
     /// What stands for files that are known now, and may be others when it runs.
@@ -41,7 +41,7 @@ pub(super) fn of(subject: &CallSubject<'_>) -> ReferencedPaths {
         // Which of its arguments are paths nobody says.
         strings(subject.params, &mut |text| {
             for found in in_text(text, places) {
-                mentions.paths.push(Mention {
+                mentions.paths.push(ReferencedPath {
                     path: SubjectPath::new(&found, PathRole::Write, places.cwd().join(&found)),
                     certain: true,
                 });
@@ -68,7 +68,7 @@ fn command_paths(
 ) -> ReferencedPaths {
     let mut mentions = crate::shell::mentions::read(command, subject.places());
     if let Some(cwd) = &command.cwd {
-        mentions.paths.push(Mention {
+        mentions.paths.push(ReferencedPath {
             path: SubjectPath::new(cwd, PathRole::Read, command.start.clone()),
             certain: true,
         });

@@ -16,7 +16,7 @@ use crate::shell::bash::{self, BashParams};
 use crate::shell::envelope::ShellOutputEnvelope;
 use crate::shell::executor::{ShellExecutor, run_failed};
 use crate::shell::reduced::{ModelOutput, budget};
-use crate::shell::runner::{CommandSpec, Ended, RunningCommand};
+use crate::shell::runner::{CommandOutcome, CommandSpec, RunningCommand};
 
 use super::definitions::{JobParams, NoParams};
 use super::job::{End, Job, Origin, Snapshot, State, Stop};
@@ -73,7 +73,7 @@ impl ShellExecutor {
         cx: &CallContext,
         params: &BashParams,
         running: Box<dyn RunningCommand>,
-        ended: &Ended,
+        ended: &CommandOutcome,
     ) -> Option<String> {
         let job = self.jobs.adopt(call, cx, &params.command)?;
         tokio::spawn(Arc::clone(&job).follow_rest(running, ended.clone()));

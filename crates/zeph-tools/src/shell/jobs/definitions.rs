@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::def::{Annotations, Offered, ToolDef};
+use crate::def::{Annotations, Availability, ToolDef};
 
 /// The id of the tool that tells what a job printed.
 pub(in crate::shell) const JOB_OUTPUT: &str = "job_output";
@@ -48,5 +48,5 @@ pub(in crate::shell) fn definitions() -> [ToolDef; 3] {
             .with_param_aliases(ALIASES),
         ToolDef::new::<NoParams>(JOB_LIST, "List jobs, to find an id.", LOOK),
     ]
-    .map(|def| def.offered(Offered::OnceNamed(JOB_OUTPUT)))
+    .map(|def| def.offered(Availability::OnceNamed(JOB_OUTPUT)))
 }

@@ -12,7 +12,9 @@ use crate::event::{EventSink, OutputStream, ToolEvent};
 use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::shell::capture::Captured;
-use crate::shell::runner::{BackgroundProcess, EndReason, Ended, RunError, RunningCommand};
+use crate::shell::runner::{
+    BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand,
+};
 
 use super::report;
 use super::unread::PendingOutput;
@@ -50,7 +52,7 @@ pub(super) enum State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
     /// How it ended, or the words for why that is not known.
-    pub(super) ended: Result<Ended, String>,
+    pub(super) ended: Result<CommandOutcome, String>,
     /// How long it ran.
     pub(super) after: Duration,
     /// Who stopped it.
@@ -225,7 +227,7 @@ impl Job {
         self.changed.notify_waiters();
     }
 
-    fn end(&self, result: Result<Ended, RunError>) {
+    fn end(&self, result: Result<CommandOutcome, RunError>) {
         let mut inner = self.inner();
         inner.unread.finish();
         let stop = inner.stop;
@@ -280,7 +282,7 @@ impl Job {
     pub(super) async fn follow_rest(
         self: Arc<Self>,
         mut running: Box<dyn RunningCommand>,
-        ended: Ended,
+        ended: CommandOutcome,
     ) {
         let result = self.rest(running.as_mut(), ended).await;
         self.end(result);
@@ -289,8 +291,8 @@ impl Job {
     async fn rest(
         &self,
         running: &mut dyn RunningCommand,
-        ended: Ended,
-    ) -> Result<Ended, RunError> {
+        ended: CommandOutcome,
+    ) -> Result<CommandOutcome, RunError> {
         self.set(State::Left(ended.background.clone()));
         let mut output = |stream, bytes: &[u8]| self.record(stream, bytes);
         let clean = running.wait_for_rest(&self.cancel, &mut output).await?;
@@ -299,7 +301,7 @@ impl Job {
         } else {
             ended.cause
         };
-        Ok(Ended {
+        Ok(CommandOutcome {
             cause,
             lingering: !clean,
             ..ended

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::plan::Plan;
 use super::refusal;
 use crate::shell::reads::ReadGuard;
-use crate::shell::runner::{EndReason, Ended};
+use crate::shell::runner::{CommandOutcome, EndReason};
 
 /// The sandbox of a session's commands, and whether the user knows what of it is lacking.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl SandboxNotices {
     }
 
     /// For the user, once: what of the sandbox this machine does not enforce.
-    pub(in crate::shell) fn warning(&self, ended: &Ended) -> Option<String> {
+    pub(in crate::shell) fn warning(&self, ended: &CommandOutcome) -> Option<String> {
         let lack = ended.unconfined.as_ref()?;
         let first = !self.warned.swap(true, Ordering::Relaxed);
         first.then(|| {
@@ -43,7 +43,7 @@ impl SandboxNotices {
     /// what it printed on standard error, and in all.
     pub(in crate::shell) fn refusal(
         &self,
-        ended: &Ended,
+        ended: &CommandOutcome,
         place: &Path,
         stderr: &str,
         all: &str,
@@ -72,8 +72,8 @@ mod tests {
     use super::*;
     use crate::shell::runner::Exit;
 
-    fn ended(unconfined: Option<&str>, cause: EndReason) -> Ended {
-        Ended {
+    fn ended(unconfined: Option<&str>, cause: EndReason) -> CommandOutcome {
+        CommandOutcome {
             exit: Exit {
                 code: 1,
                 signal: None,

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::dialect::Dialect;
-use super::evaluated::Signs;
+use super::evaluated::EvalFlags;
 use super::render::Canonical;
 
 /// The longest command that is read, in bytes; Linux passes no longer one to a shell.
@@ -34,7 +34,7 @@ pub struct SyntaxError {
 pub(super) struct Budget {
     work: Rc<Cell<usize>>,
     /// What was seen so far that could be evaluated a second time.
-    signs: Rc<Cell<Signs>>,
+    signs: Rc<Cell<EvalFlags>>,
     /// The first construct whose meaning is not certain.
     doubt: Rc<RefCell<Option<String>>>,
     /// Whether the canonical text differs in more than quoting and layout.
@@ -82,11 +82,11 @@ impl Budget {
         left.is_some()
     }
 
-    pub(super) fn saw(&self, signs: Signs) {
+    pub(super) fn saw(&self, signs: EvalFlags) {
         self.signs.set(self.signs.get().or(signs));
     }
 
-    pub(super) fn signs(&self) -> Signs {
+    pub(super) fn signs(&self) -> EvalFlags {
         self.signs.get()
     }
 }
@@ -167,17 +167,17 @@ impl<'t> Cursor<'t> {
 
     /// Notes something that calculates, or takes names of variables.
     pub(super) fn calculates(&self) {
-        self.budget.saw(Signs {
+        self.budget.saw(EvalFlags {
             calculates: true,
-            ..Signs::default()
+            ..EvalFlags::default()
         });
     }
 
     /// Notes a subscript that could be evaluated.
     pub(super) fn has_subscript(&self) {
-        self.budget.saw(Signs {
+        self.budget.saw(EvalFlags {
             subscript: true,
-            ..Signs::default()
+            ..EvalFlags::default()
         });
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::blocklist::{Fit, ShellPolicy, name_of};
 use super::effects::Effects;
-use super::evaluated::{Signs, decides_what_runs};
+use super::evaluated::{EvalFlags, decides_what_runs};
 use super::flow::{calls_of, list_downloads, runs_download};
 use super::named::{NamedWord, Role};
 use super::places::Places;
@@ -86,7 +86,7 @@ pub(super) struct Decider<'p> {
     judged: usize,
     pub(super) script_bytes: usize,
     /// What in all texts so far could be evaluated a second time.
-    pub(super) signs: Signs,
+    pub(super) signs: EvalFlags,
     pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
     /// The bodies of functions, by name.
     pub(super) bodies: BTreeMap<String, Rc<Command>>,
@@ -125,7 +125,7 @@ impl<'p> Decider<'p> {
             verdict: Verdict::Allow,
             judged: 0,
             script_bytes: 0,
-            signs: Signs::default(),
+            signs: EvalFlags::default(),
             functions: BTreeMap::new(),
             bodies: BTreeMap::new(),
             calls: 0,

@@ -19,7 +19,7 @@ const TELLING: &[&str] = &[
 ];
 /// The pieces of a text, and of the texts nested in it, that bash could evaluate a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct EvalFlags {
     /// A name with a subscript that contains a substitution, as in `'a[$(date)]'`: plain text
     /// until bash calculates with it.
     pub subscript: bool,
@@ -52,7 +52,7 @@ impl Fragments {
     };
 }
 
-impl Signs {
+impl EvalFlags {
     /// The signs of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {

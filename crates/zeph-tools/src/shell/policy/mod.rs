@@ -62,7 +62,7 @@ pub(super) use blocklist::name_of;
 pub use blocklist::{PolicyError, ShellPolicy};
 pub use cursor::{MAX_COMMAND, MAX_DEPTH, SyntaxError};
 pub use decide::{Verdict, WorkingDirState};
-pub use evaluated::Signs;
+pub use evaluated::EvalFlags;
 pub use handle::ShellPolicyHandle;
 pub(super) use kind::kind_of;
 pub(crate) use named::{NamedWord, Role};

@@ -1,7 +1,7 @@
 //! Reads one word: quotes, escapes, expansions, and what is substituted into it.
 
 use super::cursor::{Cursor, SyntaxError, ends_word};
-use super::evaluated::{Fragments, Signs, atoms_have_subscript, fragments};
+use super::evaluated::{EvalFlags, Fragments, atoms_have_subscript, fragments};
 use super::tree::{Construct, List, Substitution};
 use super::word::{Atom, Word};
 
@@ -230,17 +230,17 @@ impl<'t> Cursor<'t> {
 
     /// Notes a `[` in a text with which bash calculates.
     pub(super) fn note_bracket(&self) {
-        self.budget.saw(Signs {
+        self.budget.saw(EvalFlags {
             fragments: Fragments::BRACKET,
-            ..Signs::default()
+            ..EvalFlags::default()
         });
     }
 
     /// Notes the literal parts of a variable's value.
     pub(super) fn note_fragments(&self, atoms: &[Atom]) {
-        self.budget.saw(Signs {
+        self.budget.saw(EvalFlags {
             fragments: fragments(atoms),
-            ..Signs::default()
+            ..EvalFlags::default()
         });
     }
 

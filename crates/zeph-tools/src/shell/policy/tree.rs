@@ -1,6 +1,6 @@
 //! The typed tree of a command: what bash would run, at every depth.
 
-use super::evaluated::Signs;
+use super::evaluated::EvalFlags;
 use super::word::Word;
 
 /// Commands one after the other.
@@ -9,7 +9,7 @@ pub struct List {
     /// Its pipelines in order.
     pub pipelines: Vec<Pipeline>,
     /// Of a whole text: what in it could be evaluated a second time.
-    pub signs: Signs,
+    pub signs: EvalFlags,
     /// Of a whole text: the first construct whose meaning is not certain.
     pub doubt: Option<String>,
 }

@@ -104,7 +104,7 @@ fn change_mode(dir: &OwnedFd, name: &OsStr, mode: rustix::fs::RawMode) -> Result
 pub(super) fn remove(
     dir: &OwnedFd,
     name: &OsStr,
-    own: &Own,
+    own: &ProtectedFiles,
     depth: usize,
     removed: &mut usize,
 ) -> io::Result<()> {
@@ -149,13 +149,13 @@ pub(super) fn identity(stat: &Stat) -> Identity {
 /// The program's own files, which no transaction touches: the database, also in the working
 /// directory, and the snapshots.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct ProtectedFiles {
     /// The directory of the database, and the database's name.
     database: Option<(Identity, OsString)>,
     base: Identity,
 }
 
-impl Own {
+impl ProtectedFiles {
     /// Finds them; `base` is where snapshots are.
     pub(super) fn find(database: Option<&Path>, base: &Path) -> io::Result<Self> {
         let place = |path: &Path| -> io::Result<Identity> {

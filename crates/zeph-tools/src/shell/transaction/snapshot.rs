@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::handles::{DEEPEST, Own, entries, identity, open_dir, open_file};
+use super::handles::{DEEPEST, ProtectedFiles, entries, identity, open_dir, open_file};
 use super::scope::Scope;
 use super::stale;
 
@@ -126,7 +126,7 @@ pub(super) struct Snapshot {
     pub(super) path: PathBuf,
     pub(super) files: OwnedFd,
     pub(super) tree: SavedDir,
-    pub(super) own: Own,
+    pub(super) own: ProtectedFiles,
 }
 
 /// Saves what is wanted.
@@ -149,7 +149,7 @@ pub(super) fn take(
         Mode::empty(),
     )
     .map_err(|error| SnapshotError::io("cannot open", wanted.root, error))?;
-    let own = Own::find(wanted.database, base).map_err(|error| failed(base, error))?;
+    let own = ProtectedFiles::find(wanted.database, base).map_err(|error| failed(base, error))?;
     let mut taker = SnapshotBuilder {
         wanted,
         own: &own,
@@ -179,7 +179,7 @@ pub(super) fn take(
 
 struct SnapshotBuilder<'a> {
     wanted: &'a Wanted<'a>,
-    own: &'a Own,
+    own: &'a ProtectedFiles,
     cancel: &'a CancellationToken,
     bytes: u64,
 }

@@ -12,7 +12,7 @@ use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 
 use super::args::GlobalArgs;
 use super::{Exit, print, print_as_is, with_causes};
-use crate::assemble::{Assembly, AuditLines, UserRules, chosen_config, judge, unserved_servers};
+use crate::assemble::{App, AuditLines, UserRules, chosen_config, judge, unserved_servers};
 use crate::config::{Environment, Loaded, load};
 use crate::output::json_lines;
 
@@ -146,7 +146,7 @@ async fn stack(loaded: &Loaded, env: &Environment, global: &GlobalArgs) -> (Chec
         quiet: true,
         ..global.clone()
     };
-    match Assembly::new(loaded.clone(), env.clone(), &quiet, AuditLines::Stderr).await {
+    match App::new(loaded.clone(), env.clone(), &quiet, AuditLines::Stderr).await {
         Ok(assembly) => {
             let layers = assembly.stack.layer_names().join(" → ");
             let hides = assembly.hides_denied().await;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use rustix::termios::{QueueSelector, tcflush};
 use zeph_tools::file::unified_diff;
-use zeph_tools::filter::{Rule, RuleBook, parse_rules};
+use zeph_tools::filter::{Rule, RuleSet, parse_rules};
 
 use super::super::{Exit, print};
 use crate::assemble::{Pins, ProjectRules, Standing};
@@ -101,7 +101,7 @@ fn summary(rules: &ProjectRules, standing: &Standing) -> anyhow::Result<String> 
         count => format!("{count} rules"),
     };
     let _ = writeln!(text, "\n{count} for the output of commands:\n");
-    let built_in = RuleBook::default();
+    let built_in = RuleSet::default();
     for rule in &parsed {
         let replaces = built_in.rules().any(|known| known.name == rule.name);
         tell(&mut text, rule, replaces);

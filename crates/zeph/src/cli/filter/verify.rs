@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use zeph_tools::filter::{RuleBook, RuleReport, TestFailure, parse_rules, verify};
+use zeph_tools::filter::{RuleReport, RuleSet, TestFailure, parse_rules, verify};
 
 use super::super::exit::usage;
 use super::super::{Exit, print};
@@ -28,7 +28,7 @@ pub(super) fn run(
                 .map_err(|error| usage(format!("{name} cannot be read: {error}")))?;
             let (rules, warnings) = parse_rules(&name, &text);
             let own: Vec<String> = rules.iter().map(|rule| rule.name.clone()).collect();
-            let mut reports = verify(&RuleBook::new(rules));
+            let mut reports = verify(&RuleSet::new(rules));
             reports.retain(|report| own.contains(&report.rule));
             (reports, warnings)
         }

@@ -11,7 +11,7 @@ use zeph_tools::gate::{
 };
 use zeph_tools::shell::ShellExecutor;
 use zeph_tools::shell::policy::Verdict;
-use zeph_tools::skill::Skills;
+use zeph_tools::skill::SkillRegistry;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
 use super::beside::{self, AuxiliaryGate, GateOpinion};
@@ -27,7 +27,7 @@ pub(super) struct Gates {
     pub(super) registry: ToolRegistry,
     shell: Arc<ShellExecutor>,
     /// Whose tools are commands.
-    skills: Arc<Skills>,
+    skills: Arc<SkillRegistry>,
 }
 
 /// What the gates say about a call, each by itself.

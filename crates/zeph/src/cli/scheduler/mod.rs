@@ -19,7 +19,7 @@ use zeph_memory::Store;
 use super::args::GlobalArgs;
 use super::signals::cancel_on_signals;
 use super::{Exit, load_config, print, print_as_is, with_causes};
-use crate::assemble::{Assembly, AuditLines, choose_provider};
+use crate::assemble::{App, AuditLines, choose_provider};
 use crate::config::{Environment, Loaded};
 use crate::output::redact::redacted;
 use crate::output::stored_json;
@@ -97,8 +97,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: SchedulerCommand) -> anyho
             // What is wrong is said before anything is due.
             let provider = choose_provider(&loaded, &env, global)?;
             let (own, place) = (loaded.clone(), env.clone());
-            let assembly =
-                Assembly::talking(own, place, global, AuditLines::Stderr, &provider).await?;
+            let assembly = App::talking(own, place, global, AuditLines::Stderr, &provider).await?;
             assembly.close().await?;
             let mut runner = Runner::new(global, &loaded, &env, schedule, None);
             let cancel = CancellationToken::new();

@@ -15,7 +15,7 @@ use zeph_memory::{RunState, StoreError};
 use zeph_tools::Phase;
 
 use crate::assemble::{
-    Assembly, AuditLines, ConversationCaller, SessionChoice, choose_provider, open_session,
+    App, AuditLines, ConversationCaller, SessionChoice, choose_provider, open_session,
 };
 use crate::cli::args::GlobalArgs;
 use crate::cli::{Exit, Outcome, with_causes};
@@ -187,7 +187,7 @@ impl Runner {
         let provider = choose_provider(&self.loaded, &self.env, &self.global)?;
         let (loaded, env) = (self.loaded.clone(), self.env.clone());
         let assembly =
-            Assembly::talking(loaded, env, &self.global, AuditLines::Stderr, &provider).await?;
+            App::talking(loaded, env, &self.global, AuditLines::Stderr, &provider).await?;
         let open = open_session(&assembly.store, &SessionChoice::New, &assembly.env.cwd).await?;
         self.schedule.place(due.run, &open.id).await?;
         let quiet = self.global.quiet || self.told_to.is_some();

@@ -2,7 +2,7 @@
 
 use super::super::places::share;
 use super::parse::Kind;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Of a long line so many bytes count as one line of the budget.
 const LINE: usize = 240;
@@ -10,7 +10,7 @@ const LINE: usize = 240;
 /// A hunk.
 pub(super) struct Hunk {
     /// Its places.
-    pub(super) header: Held,
+    pub(super) header: OwnedLine,
     pub(super) lines: Vec<Body>,
 }
 

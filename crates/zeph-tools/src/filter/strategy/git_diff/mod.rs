@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use parse::{Kind, Parser};
 use patch::{Headers, Patch};
 use select::{Item, Names, Sizes};
@@ -86,7 +86,7 @@ struct GitDiff {
     /// Lines that a file may hold; halved whenever all files together hold too much.
     share: usize,
     state: State,
-    early: Vec<Held>,
+    early: Vec<OwnedLine>,
     bytes: usize,
     /// Of more bytes than these files give up lines.
     most: usize,
@@ -129,7 +129,7 @@ impl GitDiff {
             }
             return;
         }
-        self.bytes += line.text.len() + size_of::<Held>();
+        self.bytes += line.text.len() + size_of::<OwnedLine>();
         match (kind, self.items.last_mut()) {
             (Kind::File, _) => {
                 self.sizes.file(line.text);

@@ -4,7 +4,7 @@ use super::super::places::share;
 use super::hunk::{Body, Gone, Hunk, Text};
 use super::parse::Kind;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Files that dependencies are locked in.
 const LOCKS: &[&str] = &[
@@ -50,7 +50,7 @@ const LINE: usize = 64;
 
 /// What a diff says of one file.
 pub(super) struct Patch {
-    headers: Vec<Held>,
+    headers: Vec<OwnedLine>,
     hunks: Vec<Hunk>,
     /// Those of the lines in its hunks.
     texts: String,
@@ -71,7 +71,7 @@ pub(super) enum Headers {
 }
 
 impl Patch {
-    pub(super) fn new(header: Held) -> Self {
+    pub(super) fn new(header: OwnedLine) -> Self {
         Self {
             headers: vec![header],
             hunks: Vec::new(),
@@ -83,7 +83,7 @@ impl Patch {
         }
     }
 
-    pub(super) fn header(&mut self, header: Held) {
+    pub(super) fn header(&mut self, header: OwnedLine) {
         self.headers.push(header);
     }
 
@@ -133,9 +133,9 @@ impl Patch {
             })
     }
 
-    pub(super) fn headers(&self, which: Headers) -> impl Iterator<Item = &Held> {
+    pub(super) fn headers(&self, which: Headers) -> impl Iterator<Item = &OwnedLine> {
         let (first, rest) = self.headers.split_at(1);
-        let says = move |header: &&Held| which == Headers::All || self.says_more(&header.text);
+        let says = move |header: &&OwnedLine| which == Headers::All || self.says_more(&header.text);
         first.iter().chain(rest.iter().filter(says))
     }
 
@@ -195,7 +195,7 @@ impl Patch {
 
     /// Bytes that it holds in memory.
     pub(super) fn memory(&self) -> usize {
-        let of = |held: &Held| held.text.len() + size_of::<Held>();
+        let of = |held: &OwnedLine| held.text.len() + size_of::<OwnedLine>();
         let lines = self
             .lines()
             .map(|line| line.held.map_or(0, |held| held.length as usize) + LINE);

@@ -2,7 +2,7 @@
 
 use super::super::places::{Budget, Places, share};
 use super::patch::{Headers, Patch};
-use crate::filter::line::{Held, Sink};
+use crate::filter::line::{OwnedLine, Sink};
 
 /// Bytes that are told of a diff: less than what is read at once, so that no file's name is cut off.
 const BYTES: usize = 40_000;
@@ -52,7 +52,7 @@ const WELL_BELOW: usize = BYTES / 2;
 
 /// A line of no file, or a file.
 pub(super) enum Item {
-    Other(Held),
+    Other(OwnedLine),
     Patch(Patch),
 }
 
@@ -60,7 +60,7 @@ impl Item {
     /// Bytes that it holds in memory.
     pub(super) fn memory(&self) -> usize {
         match self {
-            Self::Other(held) => held.text.len() + size_of::<Held>(),
+            Self::Other(held) => held.text.len() + size_of::<OwnedLine>(),
             Self::Patch(patch) => patch.memory(),
         }
     }

@@ -9,7 +9,7 @@ use foldhash::HashMap;
 use memchr::memchr;
 
 use super::budget::{Block, Budget, Pieces};
-use super::{Held, Line, Sink};
+use super::{Line, OwnedLine, Sink};
 use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
@@ -333,7 +333,7 @@ pub(super) fn keep_behind(line: Line<'_>, remarks: &mut Remarks, out: &mut dyn S
 }
 
 /// Hands on a line that was held.
-pub(super) fn release(held: &mut Option<Held>, remarks: &mut Remarks, out: &mut dyn Sink) {
+pub(super) fn release(held: &mut Option<OwnedLine>, remarks: &mut Remarks, out: &mut dyn Sink) {
     if let Some(held) = held.take() {
         keep_behind(held.line(), remarks, out);
     }

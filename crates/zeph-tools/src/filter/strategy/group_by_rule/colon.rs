@@ -11,7 +11,7 @@ use foldhash::quality::FixedState;
 use memchr::{memchr, memchr2, memchr3};
 
 use super::super::held::HeldLines;
-use super::{Diagnostic, Dialect, ExitInfo, Found, Held, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 use crate::filter::find::Find as _;
 
 /// Lines that are held below a diagnostic: the rest of its message, and the source.
@@ -32,7 +32,7 @@ struct Colon {
     /// What is set off below it says more of it.
     dashed: bool,
     /// A path alone: the file of what follows, which names it too.
-    file: Option<Held>,
+    file: Option<OwnedLine>,
     pending: HeldLines,
     /// A source excerpt may follow; behind a line of signs, what mends it.
     excerpt: bool,

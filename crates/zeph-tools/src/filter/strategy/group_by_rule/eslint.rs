@@ -2,13 +2,13 @@
 //! and in the formats `unix` and `compact`. Stylelint and others print the same style.
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind, release};
-use super::{Held, Line, Sink};
+use super::{Line, OwnedLine, Sink};
 use crate::filter::find::Find as _;
 
 #[derive(Default)]
 struct Eslint {
     /// A line that is the name of a file if a diagnostic follows.
-    maybe_file: Option<Held>,
+    maybe_file: Option<OwnedLine>,
     file: String,
 }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 use by_file::{Reader, Remarks};
 use group::Groups;

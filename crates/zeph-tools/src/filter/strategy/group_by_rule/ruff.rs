@@ -2,11 +2,11 @@
 //! ends it. Its short form is that of other linters.
 
 use super::colon::one_line;
-use super::{Diagnostic, Dialect, ExitInfo, Found, Held, Line};
+use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 
 struct Ruff {
     /// A line that may be a code and a message.
-    header: Option<Held>,
+    header: Option<OwnedLine>,
     open: Option<Diagnostic>,
 }
 
@@ -83,7 +83,7 @@ impl Dialect for Ruff {
         }
         self.close(found);
         if header(text).is_some() {
-            self.header = Some(Held {
+            self.header = Some(OwnedLine {
                 number: line.number,
                 text: text.to_owned(),
             });

@@ -2,13 +2,13 @@
 //! `src/a.ts:1:2 - error TS2304: …` with an excerpt of the source.
 
 use super::by_file::{Reader, Remark, Remarks, keep_behind};
-use super::{Held, Line, Sink};
+use super::{Line, OwnedLine, Sink};
 use crate::filter::find::Find as _;
 
 #[derive(Default)]
 struct Tsc {
     /// The diagnostic that came last: lines that explain it may follow. Its memory is used again.
-    last: Held,
+    last: OwnedLine,
     parts: Option<Parts>,
     pretty: bool,
     /// In the excerpt of the source behind it.

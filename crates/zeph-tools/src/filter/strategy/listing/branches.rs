@@ -1,6 +1,6 @@
 //! Entries of a tree with a budget per branch: every top-level entry stays, and big branches become counts.
 
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 use crate::filter::strategy::generated::is_made;
 use crate::filter::strategy::places::share;
 
@@ -14,7 +14,7 @@ const MAX_TOP: usize = 2_000;
 /// An entry, or a line that is not an entry.
 #[derive(Debug)]
 struct Node {
-    line: Held,
+    line: OwnedLine,
     /// Indexes of the stored children.
     children: Vec<usize>,
     /// Descendants that are not stored.

@@ -19,7 +19,7 @@ use super::generated::made;
 use super::held::HeldLines;
 use super::places::{Budget, Places};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use entry::{Entry, Reader, is_blank};
 
 /// What the lines of a listing look like.
@@ -111,7 +111,7 @@ struct Listing {
     /// Whether folders of what tools made are told apart: not in a list of their content alone.
     made_counts: bool,
     /// Entries outside of them, as long as they are few.
-    own: Vec<(Held, String)>,
+    own: Vec<(OwnedLine, String)>,
     /// The folders that tools made, with what is in them; the first as many as `own` may have.
     made: Vec<(String, Places)>,
     made_index: HashMap<String, usize>,

@@ -2,7 +2,7 @@
 
 use super::branches::Branches;
 use crate::filter::confidence::FilterConfidence;
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use crate::filter::strategy::Strategy;
 
 /// Lines that are stored; of more, the deepest directories are dropped.
@@ -12,7 +12,7 @@ const MAX_LINES: usize = 20_000;
 pub(super) struct Usage {
     /// Lines up to which all of them are shown.
     room: usize,
-    lines: Vec<Held>,
+    lines: Vec<OwnedLine>,
     /// Directories with more separators are dropped.
     depth: usize,
     dropped: bool,

@@ -2,7 +2,7 @@
 
 use super::super::kind::Kind;
 use super::RARE;
-use crate::filter::line::Held;
+use crate::filter::line::OwnedLine;
 
 /// The units of one shape.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub(super) struct Group {
     /// Lines of a unit.
     pub(super) lines: u64,
     /// The second line of a plain group with at most [`RARE`] lines.
-    pub(super) second: Option<Held>,
+    pub(super) second: Option<OwnedLine>,
     /// The last line, if it is not emitted already.
-    pub(super) last: Option<Held>,
+    pub(super) last: Option<OwnedLine>,
     /// The entry that the count follows.
     pub(super) entry: usize,
 }
@@ -34,7 +34,7 @@ impl Group {
 /// A line of the result.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) line: Held,
+    pub(super) line: OwnedLine,
     /// The group whose count follows the line.
     pub(super) group: Option<usize>,
     pub(super) role: Role,

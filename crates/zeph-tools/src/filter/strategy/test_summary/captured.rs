@@ -3,7 +3,7 @@
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::trace::Trace;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Lines of a panic's message, or after an error.
 const MESSAGE: usize = 40;
@@ -18,7 +18,7 @@ const MOST_BRIEF_LINE: usize = 600;
 #[derive(Debug)]
 pub(super) struct Captured {
     /// A line that names what follows; it goes where a panic names it too.
-    header: Option<Held>,
+    header: Option<OwnedLine>,
     name: String,
     excerpt: Excerpt,
     tail: usize,

@@ -10,7 +10,7 @@ use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 use text::{
     Status, failed_name, is_dots, is_empty_result, is_running, output_of, plain_name, status,
@@ -37,13 +37,13 @@ struct Cargo {
     limits: Limits,
     at: Section,
     /// The line that names the current program.
-    program: Option<Held>,
+    program: Option<OwnedLine>,
     /// What is said of a program whose end is never seen.
-    open: Option<Held>,
+    open: Option<OwnedLine>,
     /// The last tests before now.
-    last: Option<Held>,
+    last: Option<OwnedLine>,
     /// Failing tests whose output has not come yet.
-    pending: Vec<Held>,
+    pending: Vec<OwnedLine>,
     pending_bytes: usize,
     /// Failing tests that are shown.
     shown: HashSet<String>,
@@ -237,7 +237,7 @@ impl Cargo {
                     if self.at == Section::Build {
                         self.at = Section::Run;
                     }
-                    Held::put(&mut self.last, line);
+                    OwnedLine::put(&mut self.last, line);
                     return;
                 }
                 Status::Failed => {

@@ -4,7 +4,7 @@
 use foldhash::HashSet;
 
 use super::script::Failure;
-use super::{Held, Limits, Line, Sink};
+use super::{Limits, Line, OwnedLine, Sink};
 use crate::filter::find::Find as _;
 
 /// Bytes of names and of lines that are held.
@@ -22,7 +22,7 @@ pub(super) struct Failures {
     told: HashSet<String>,
     told_bytes: usize,
     /// Failures that were named, and what came with their names; they may be told at length later.
-    named: Vec<(String, Vec<Held>)>,
+    named: Vec<(String, Vec<OwnedLine>)>,
     named_bytes: usize,
     count: usize,
 }

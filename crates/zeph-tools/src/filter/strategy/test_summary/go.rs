@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::go_trace::Trace;
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines of what tests print that no test is known for.
@@ -30,7 +30,7 @@ struct Go {
     /// The test that says what follows.
     current: Option<String>,
     /// What tests said that have no verdict yet.
-    said: BTreeMap<String, Vec<Held>>,
+    said: BTreeMap<String, Vec<OwnedLine>>,
     bytes: usize,
     /// Below the verdict of a failing test: lines that may still come.
     shown: Option<usize>,
@@ -223,7 +223,7 @@ impl Go {
             }
             if let Some(said) = self.said.get_mut(name) {
                 self.bytes += length;
-                said.push(Held {
+                said.push(OwnedLine {
                     number: line.number,
                     text: line.text[..line.text.floor_char_boundary(length)].to_owned(),
                 });

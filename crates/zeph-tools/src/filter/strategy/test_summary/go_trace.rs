@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use super::super::excerpt::keep_cut;
 use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Stacks that differ; of those beyond, nothing stays.
 const MOST_STACKS: usize = 8;
@@ -20,12 +20,12 @@ pub(super) struct Trace {
     inside: bool,
     /// Between the rules around the report of a race.
     race: bool,
-    rule: Option<Held>,
+    rule: Option<OwnedLine>,
     /// The goroutine whose stack is read: `goroutine 7 [running]:`.
-    header: Option<Held>,
-    frames: Vec<Held>,
+    header: Option<OwnedLine>,
+    frames: Vec<OwnedLine>,
     /// The function whose place follows, where there is one.
-    function: Held,
+    function: OwnedLine,
     has_function: bool,
     stacks: Vec<(String, u64)>,
     beyond: u64,
@@ -66,7 +66,7 @@ impl Trace {
             rule: None,
             header: None,
             frames: Vec::new(),
-            function: Held::default(),
+            function: OwnedLine::default(),
             has_function: false,
             stacks: Vec::new(),
             beyond: 0,

@@ -8,7 +8,7 @@ use super::coverage;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
 use super::starts::PrefixSet;
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Jest's.
@@ -31,7 +31,7 @@ struct Jest {
     failures: Failures,
     at: Section,
     /// The line of the file, until something of it is told.
-    file: Option<Held>,
+    file: Option<OwnedLine>,
     file_name: String,
     excerpt: Excerpt,
     coverage: coverage::Table,
@@ -39,7 +39,7 @@ struct Jest {
     /// All failures are told a second time.
     again: bool,
     /// The totals.
-    totals: Vec<Held>,
+    totals: Vec<OwnedLine>,
     results: u64,
 }
 

@@ -5,7 +5,7 @@ use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what is neither a group nor a test.
@@ -30,10 +30,10 @@ struct Mocha {
     excerpt: Excerpt,
     coverage: coverage::Table,
     /// Lines that are names of groups if a test follows.
-    titles: Vec<Held>,
+    titles: Vec<OwnedLine>,
     /// The names above the failure, as they came.
     title: String,
-    header: Vec<Held>,
+    header: Vec<OwnedLine>,
     results: u64,
     failed: bool,
 }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::filter::line::{ExitInfo, Held, Line, Sink};
+use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// What a format is told of the rule's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +195,7 @@ fn is_script(text: &str) -> bool {
 /// Finds the format by what is printed; of several scripts that run one after the other, of each.
 struct Detect {
     limits: Limits,
-    held: Vec<Held>,
+    held: Vec<OwnedLine>,
     bytes: usize,
     given_up: bool,
     found: Option<Box<dyn Strategy>>,
@@ -244,7 +244,7 @@ impl Detect {
 
 impl Strategy for Detect {
     fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
-        let printed = |held: &Held| !held.text.is_empty();
+        let printed = |held: &OwnedLine| !held.text.is_empty();
         if is_script(line.text)
             && (self.found.is_some() || self.given_up || self.held.iter().any(printed))
         {

@@ -5,7 +5,7 @@ use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
 use super::captured::{Captured, is_backtrace_hint, panicked};
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
@@ -16,7 +16,7 @@ const MOST_TOLD: usize = 10_000;
 const FOREIGN: (usize, usize) = (20, 20);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum Section {
     /// Before the first test.
     Build,
     /// Where tests run.
@@ -27,16 +27,16 @@ enum At {
 
 struct Nextest {
     limits: Limits,
-    at: At,
+    at: Section,
     /// The line of the last test, whose output may follow.
-    header: Option<Held>,
+    header: Option<OwnedLine>,
     captured: Captured,
     /// The output is not indented, as before version 0.9.96.
     flush_left: bool,
     /// Tests, with their verbs, whose output was shown.
     shown: HashSet<String>,
     /// Lines of tests without output: it may come after the summary.
-    bare: Vec<Held>,
+    bare: Vec<OwnedLine>,
     bare_bytes: usize,
     /// Tests of which is told that they are slow.
     slow: HashSet<String>,
@@ -55,7 +55,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(Nextest {
         limits,
-        at: At::Build,
+        at: Section::Build,
         header: None,
         captured: foreign(limits),
         flush_left: false,
@@ -162,11 +162,11 @@ impl Nextest {
                 }
             }
         }
-        self.at = At::Run;
+        self.at = Section::Run;
         self.flush_left = false;
     }
 
-    fn is_shown(&self, header: &Held) -> bool {
+    fn is_shown(&self, header: &OwnedLine) -> bool {
         status(&header.text).is_none_or(|status| self.shown.contains(&key(status)))
     }
 
@@ -212,14 +212,14 @@ impl Nextest {
     /// The output of the test in `header` begins.
     fn output(&mut self, out: &mut dyn Sink) {
         let Some(header) = self.header.take() else {
-            self.at = At::Output { shown: true };
+            self.at = Section::Output { shown: true };
             return;
         };
         let Some(status) = status(&header.text) else {
             return;
         };
         if !self.shown.insert(key(status)) {
-            self.at = At::Output { shown: false };
+            self.at = Section::Output { shown: false };
             return;
         }
         // Further tries of a test say what the first did.
@@ -227,7 +227,7 @@ impl Nextest {
         let brief = known || self.failures.len() > self.limits.max_failures;
         out.keep(header.line());
         self.captured = Captured::of_failure(brief, self.limits.truncate_stack_trace);
-        self.at = At::Output { shown: true };
+        self.at = Section::Output { shown: true };
     }
 
     /// A line that is indented as the output of a test.
@@ -237,7 +237,7 @@ impl Nextest {
         }
         let text = line.text.trim_ascii_start();
         let statement = panicked(text).is_some() || text.starts_with("error[");
-        if self.at == (At::Output { shown: false }) {
+        if self.at == (Section::Output { shown: false }) {
             // What is printed a second time says nothing new.
             if statement && !self.told.contains(text) {
                 out.keep(line);
@@ -253,7 +253,7 @@ impl Nextest {
     /// A line that is neither about a test nor the output of one.
     fn other(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         let text = line.text;
-        if self.header.is_some() || self.at != At::Run {
+        if self.header.is_some() || self.at != Section::Run {
             self.end_output(out);
         }
         if text.starts_with("     Summary [") {
@@ -271,11 +271,11 @@ impl Nextest {
             None => {}
         }
         if text.starts_with(" Nextest run ID ") || text.starts_with("────") {
-            self.at = At::Run;
+            self.at = Section::Run;
             return;
         }
         if text.starts_with("    Starting ") || text.starts_with("error: ") {
-            self.at = At::Run;
+            self.at = Section::Run;
             self.failed |= text.starts_with("error: ");
             self.end_output(out);
             out.keep(line);
@@ -334,7 +334,7 @@ impl Strategy for Nextest {
             self.status(line, status, out);
         } else if text.starts_with("   DELAY ") && text.contains(" by ") {
             self.end_output(out);
-        } else if self.at == At::Build {
+        } else if self.at == Section::Build {
             if text.starts_with(" Nextest run ID ")
                 || text.starts_with("    Starting ")
                 || text.starts_with("────")
@@ -349,7 +349,7 @@ impl Strategy for Nextest {
                 }
             }
         } else if is_stream(text) {
-            if self.header.is_some() || self.at == At::Run {
+            if self.header.is_some() || self.at == Section::Run {
                 self.output(out);
             }
             self.flush_left = text.starts_with('-');
@@ -373,7 +373,7 @@ impl Strategy for Nextest {
     }
 
     fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
-        let cut = matches!(self.at, At::Output { .. }) && !self.summary;
+        let cut = matches!(self.at, Section::Output { .. }) && !self.summary;
         self.end_output(out);
         self.show_bare(out);
         if !self.failed && (!self.summary || end.failed()) {

@@ -4,14 +4,14 @@
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
 use super::script::{is_preamble, own_frame};
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print.
 const FOREIGN: (usize, usize) = (30, 30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
+enum State {
     /// Where tests run.
     Tree,
     /// Behind a test that failed, while tests run.
@@ -22,10 +22,10 @@ enum At {
 
 struct NodeTest {
     failures: Failures,
-    at: At,
+    at: State,
     excerpt: Excerpt,
     /// Where the next failure is: `test at test/a.test.js:5:3`.
-    place: Option<Held>,
+    place: Option<OwnedLine>,
     results: u64,
     failed: bool,
 }
@@ -38,7 +38,7 @@ pub(super) fn recognizes(text: &str) -> bool {
 pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
     Box::new(NodeTest {
         failures: Failures::new(limits),
-        at: At::Tree,
+        at: State::Tree,
         excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
         place: None,
         results: 0,
@@ -49,7 +49,7 @@ pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
 impl NodeTest {
     fn failed(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         let name = without_time(name);
-        if self.at == At::Section {
+        if self.at == State::Section {
             let place = self.place.take();
             let place_text = place.as_ref().map_or("", |place| &place.text);
             self.failures.begin(&format!("{place_text}\n{name}"), out);
@@ -60,7 +60,7 @@ impl NodeTest {
             return;
         }
         self.excerpt.flush(out);
-        self.at = At::Named(indent(line.text));
+        self.at = State::Named(indent(line.text));
         self.failures.name(name, line, out);
     }
 }
@@ -79,7 +79,7 @@ impl Strategy for NodeTest {
         if let Some(number) = text.strip_prefix("ℹ ") {
             self.failures.end(out);
             self.excerpt.flush(out);
-            self.at = At::Tree;
+            self.at = State::Tree;
             self.results += 1;
             self.failed |= number.starts_with("fail ") && number != "fail 0";
             if !number.ends_with(" 0") || number == "fail 0" {
@@ -89,10 +89,10 @@ impl Strategy for NodeTest {
         }
         if trimmed == "✖ failing tests:" {
             self.excerpt.flush(out);
-            self.at = At::Section;
+            self.at = State::Section;
             return;
         }
-        if self.at == At::Section && text.starts_with("test at ") {
+        if self.at == State::Section && text.starts_with("test at ") {
             self.failures.end(out);
             self.place = Some(line.into());
             return;
@@ -102,8 +102,8 @@ impl Strategy for NodeTest {
             Some('✔' | '▶' | '﹣') if signs.next() == Some(' ') => {
                 self.failures.end(out);
                 self.excerpt.flush(out);
-                if self.at != At::Section {
-                    self.at = At::Tree;
+                if self.at != State::Section {
+                    self.at = State::Tree;
                 }
                 return;
             }
@@ -115,14 +115,14 @@ impl Strategy for NodeTest {
             _ => {}
         }
         match self.at {
-            At::Section => self.failures.line(line, out),
-            At::Named(depth) if indent(text) > depth => {
+            State::Section => self.failures.line(line, out),
+            State::Named(depth) if indent(text) > depth => {
                 if own_frame(trimmed) != Some(false) {
                     self.failures.name_more(line);
                 }
             }
-            At::Named(_) | At::Tree => {
-                self.at = At::Tree;
+            State::Named(_) | State::Tree => {
+                self.at = State::Tree;
                 if own_frame(trimmed) != Some(false) {
                     self.excerpt.line(line, out);
                 }

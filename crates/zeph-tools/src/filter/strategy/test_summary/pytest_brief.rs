@@ -9,7 +9,7 @@ use super::super::excerpt::keep_cut;
 use super::pytest_failure::place;
 use super::pytest_message::said;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes that are held.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -21,8 +21,8 @@ const MOST_LINE: usize = 2000;
 /// A failure that waits for the list.
 #[derive(Debug, Default)]
 struct Brief {
-    title: Held,
-    lines: Vec<Held>,
+    title: OwnedLine,
+    lines: Vec<OwnedLine>,
 }
 
 /// Those of one run, in order.
@@ -35,11 +35,11 @@ pub(super) struct Briefs {
 }
 
 /// Takes what is kept of a failure.
-pub(super) struct Collect<'b>(&'b mut Vec<Held>, &'b mut usize);
+pub(super) struct Collect<'b>(&'b mut Vec<OwnedLine>, &'b mut usize);
 
 impl Sink for Collect<'_> {
     fn keep(&mut self, line: Line<'_>) {
-        *self.1 += line.text.len() + size_of::<Held>();
+        *self.1 += line.text.len() + size_of::<OwnedLine>();
         self.0.push(line.into());
     }
 
@@ -61,7 +61,7 @@ impl Briefs {
             .or_default()
             .push_back(self.failures.len());
         self.failures.push(Some(Brief {
-            title: Held {
+            title: OwnedLine {
                 number: line.number,
                 text: format!("__ {title} __"),
             },
@@ -88,7 +88,7 @@ impl Briefs {
         let Some(brief) = found.pop_front().and_then(|at| self.failures[at].take()) else {
             return false;
         };
-        let (messages, others): (Vec<&Held>, Vec<&Held>) = brief
+        let (messages, others): (Vec<&OwnedLine>, Vec<&OwnedLine>) = brief
             .lines
             .iter()
             .partition(|held| held.text.starts_with('E'));

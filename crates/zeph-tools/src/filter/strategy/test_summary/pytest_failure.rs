@@ -7,7 +7,7 @@ use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest::rule;
 use super::pytest_message::Message;
 use super::python::{Frames, is_library};
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
 const MOST_LINE: usize = 2000;
@@ -24,12 +24,12 @@ const UNKNOWN: usize = 40;
 pub(super) struct Failure {
     brief: bool,
     /// The statement that is about to be told with its place.
-    statement: Option<Held>,
+    statement: Option<OwnedLine>,
     /// The last frame, and how often it came in a row.
     frame: Option<(String, u64, u64)>,
     places: usize,
     /// The last place beyond those that are told, and its source: the message may follow.
-    last: Option<(Held, Option<Held>)>,
+    last: Option<(OwnedLine, Option<OwnedLine>)>,
     /// The message began in the current frame.
     message: bool,
     said: Message,

@@ -8,7 +8,7 @@ use super::super::excerpt::Excerpt;
 use super::pytest_sugar;
 use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Lines that tell of failures, for a session that breaks off; the last ones stay.
 const MOST_HELD: usize = 60;
@@ -20,9 +20,9 @@ const FOREIGN: (usize, usize) = (10, 15);
 pub(super) struct Progress {
     foreign: Excerpt,
     /// Lines that tell of failures.
-    failed: VecDeque<Held>,
+    failed: VecDeque<OwnedLine>,
     /// The last line of all.
-    last: Option<Held>,
+    last: Option<OwnedLine>,
     tests: bool,
     /// Others tell of the failures.
     told: bool,
@@ -210,7 +210,7 @@ impl Progress {
                 // The memory of the line that goes is used for the one that comes.
                 let is_full = self.failed.len() >= MOST_HELD;
                 let mut held = is_full.then(|| self.failed.pop_front()).flatten();
-                Held::put(&mut held, line);
+                OwnedLine::put(&mut held, line);
                 self.failed.extend(held);
                 self.set_last(line);
             }

@@ -7,7 +7,7 @@ use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest::rule;
 use super::pytest_failure::place;
 use super::pytest_message::{Message, said};
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes that are held.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -23,14 +23,14 @@ const UNEXPECTED: &str = "[XPASS(strict)]";
 #[derive(Debug)]
 struct Failure {
     /// What came before its last line.
-    above: Vec<Held>,
-    last: Held,
+    above: Vec<OwnedLine>,
+    last: OwnedLine,
 }
 
 /// Those of one run, in order.
 #[derive(Debug, Default)]
 pub(super) struct Untitled {
-    above: Vec<Held>,
+    above: Vec<OwnedLine>,
     failures: VecDeque<Failure>,
     /// How many there were.
     count: usize,
@@ -78,7 +78,7 @@ impl Untitled {
         if line.text.is_empty() || is_worker(line.text) {
             return;
         }
-        self.bytes += line.text.len() + size_of::<Held>();
+        self.bytes += line.text.len() + size_of::<OwnedLine>();
         if !is_last(line.text) {
             self.above.push(line.into());
         } else if !self.repeats(line.text) {
@@ -150,7 +150,7 @@ impl Untitled {
 }
 
 /// How many of these lines come before what the test printed.
-fn printed(above: &[Held]) -> usize {
+fn printed(above: &[OwnedLine]) -> usize {
     let first = above.iter().position(|held| captured(&held.text).is_some());
     first.unwrap_or(above.len())
 }

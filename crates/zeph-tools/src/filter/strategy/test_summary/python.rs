@@ -2,7 +2,7 @@
 
 use super::super::excerpt::keep_cut;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
 const MOST_LINE: usize = 2000;
@@ -33,7 +33,7 @@ fn is_harness(frame: &str) -> bool {
 pub(super) struct Frames {
     left: usize,
     /// The lines of the last frame of a library.
-    last: Vec<Held>,
+    last: Vec<OwnedLine>,
     own: bool,
     inside: bool,
 }

@@ -9,7 +9,7 @@ use memchr::memrchr;
 use super::super::excerpt::keep_cut;
 use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
-use crate::filter::line::{Held, Line, Sink};
+use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Lines of a message.
 const MESSAGE: usize = 40;
@@ -30,7 +30,7 @@ pub(super) struct Failure {
     /// Own frames that may still come.
     frames: usize,
     /// Other frames: the first is shown where there is none of the project's own.
-    foreign: Option<Held>,
+    foreign: Option<OwnedLine>,
     own_frames: bool,
     last_frame: String,
     message: usize,
@@ -40,10 +40,10 @@ pub(super) struct Failure {
     /// In lines that are compared.
     in_diff: bool,
     /// The last line of a comparison that is equal on both sides, and how many before it went.
-    context: Option<Held>,
+    context: Option<OwnedLine>,
     context_gone: usize,
     /// A line of source; one that the next line points at.
-    source: Option<Held>,
+    source: Option<OwnedLine>,
     /// In the braces behind a stack, where the properties of an error stand.
     properties: bool,
     beyond: u64,
@@ -92,7 +92,7 @@ impl Failure {
         match source(text) {
             Some(Source::Marked) => {
                 self.end_diff();
-                Held::put(&mut self.source, line);
+                OwnedLine::put(&mut self.source, line);
                 return;
             }
             Some(Source::Plain) => {
@@ -103,7 +103,7 @@ impl Failure {
                     .as_ref()
                     .is_none_or(|held| !is_marked(&held.text))
                 {
-                    Held::put(&mut self.source, line);
+                    OwnedLine::put(&mut self.source, line);
                 }
                 return;
             }
@@ -204,7 +204,7 @@ impl Failure {
             return;
         }
         self.context_gone += usize::from(self.context.is_some());
-        Held::put(&mut self.context, line);
+        OwnedLine::put(&mut self.context, line);
     }
 
     fn end_diff(&mut self) {
@@ -373,11 +373,11 @@ fn is_marked(text: &str) -> bool {
 }
 
 /// The line of source that is meant, with the mark that other tools put before it.
-fn mark(held: Held) -> Held {
+fn mark(held: OwnedLine) -> OwnedLine {
     if is_marked(&held.text) {
         return held;
     }
-    Held {
+    OwnedLine {
         text: format!("> {}", held.text.trim_ascii_start()),
         ..held
     }

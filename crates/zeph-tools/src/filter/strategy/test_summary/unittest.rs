@@ -3,7 +3,7 @@
 
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::python::Frames;
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Lines of what tests print.
@@ -16,7 +16,7 @@ const MESSAGE_BRIEF: usize = 4;
 struct Unittest {
     limits: Limits,
     /// A rule of `=`: a failure may follow.
-    rule: Option<Held>,
+    rule: Option<OwnedLine>,
     /// In a failure.
     failure: bool,
     /// That a traceback follows is told once.
@@ -26,8 +26,8 @@ struct Unittest {
     failures: usize,
     foreign: Excerpt,
     /// The name of a test whose result is in the next line.
-    name: Option<Held>,
-    last: Option<Held>,
+    name: Option<OwnedLine>,
+    last: Option<OwnedLine>,
     ended: bool,
     bad: bool,
     tests: bool,

@@ -6,7 +6,7 @@ use super::coverage;
 use super::failures::Failures;
 use super::script::is_preamble;
 use super::starts::PrefixSet;
-use super::{ExitInfo, FilterConfidence, Held, Limits, Line, Sink, Strategy};
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::timing::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Vitest's.
@@ -28,7 +28,7 @@ struct Vitest {
     at: Section,
     excerpt: Excerpt,
     coverage: coverage::Table,
-    totals: Vec<Held>,
+    totals: Vec<OwnedLine>,
     results: u64,
     failed: bool,
 }
@@ -116,7 +116,7 @@ impl Vitest {
 
     fn total(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
         self.close(out);
-        let is_first = |held: &Held| held.text.trim_ascii_start().starts_with("Test Files");
+        let is_first = |held: &OwnedLine| held.text.trim_ascii_start().starts_with("Test Files");
         if name == "Test Files" && self.totals.iter().any(is_first) {
             // On a terminal they are printed again and again.
             self.totals.clear();
