@@ -19,7 +19,7 @@ const SECONDS: u64 = 300;
 /// Seconds after which one input counts as a hang.
 const HANG: u64 = 10;
 /// Bytes of the longest input.
-const LONGEST: usize = 4096;
+const MAX_INPUT_BYTES: usize = 4096;
 /// The tables of commands.
 const COMMANDS: &[&str] = &["allowed.txt", "refused.txt"];
 
@@ -50,7 +50,7 @@ pub(crate) fn run(project: &Project, flags: &Fuzz) -> Result<()> {
         let limits = [
             format!("-max_total_time={seconds}"),
             format!("-timeout={HANG}"),
-            format!("-max_len={LONGEST}"),
+            format!("-max_len={MAX_INPUT_BYTES}"),
         ];
         cmd!(
             sh,
@@ -182,7 +182,7 @@ mod tests {
         for target in targets {
             let seeds = seeds(&project, &target).unwrap();
             assert!(
-                !seeds.is_empty() && seeds.iter().all(|seed| seed.len() <= LONGEST),
+                !seeds.is_empty() && seeds.iter().all(|seed| seed.len() <= MAX_INPUT_BYTES),
                 "{target}"
             );
         }

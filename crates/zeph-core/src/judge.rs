@@ -9,7 +9,7 @@ use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
 use crate::spending::AuxiliaryUsage;
 
 /// The most tokens of an answer. One word is wanted; a model that reasons first needs room for that.
-const MOST_TOKENS: u32 = 2048;
+const MAX_TOKENS: u32 = 2048;
 
 /// Asks a provider. The judge is offered no tools, and knows nothing of the conversation.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl PolicyJudge for ModelJudge {
     async fn judge(&self, question: &Question) -> Result<String, JudgeError> {
         let messages = [Message::user(question.call.as_str())];
         let request = ChatRequest {
-            max_output_tokens: Some(MOST_TOKENS),
+            max_output_tokens: Some(MAX_TOKENS),
             ..ChatRequest::alone(&question.system, &messages)
         };
         let answer = self.provider.chat_stream(request, &mut |_| ()).await;

@@ -22,7 +22,7 @@ mod summarizer;
 
 pub use agent::commands::{COMMANDS, Command};
 pub use agent::compact::{Compressor, PendingCompactions};
-pub use agent::dispatch::{Batch, CallerIdentity, Dispatcher, person_text};
+pub use agent::dispatch::{Batch, CallerIdentity, Dispatcher, display_error};
 pub use agent::history::{History, HistoryError};
 pub use agent::outcome::{TurnEnd, TurnOutcome};
 pub use agent::reformat::Reformatter;

@@ -314,7 +314,7 @@ pub fn build_provider(
         ProviderKind::Candle => crate::candle::provider(config)?,
         ProviderKind::Scripted => Arc::new(ScriptedProvider::from_config(config)?),
     };
-    Ok(TextTools::where_needed(provider))
+    Ok(TextTools::wrap_if_needed(provider))
 }
 
 /// Retry of requests to providers (`[llm.retry]`).

@@ -18,7 +18,7 @@ const NANOS: u32 = 1_000_000_000;
 /// Tokens that a price is for.
 const PER: u128 = 1_000_000;
 /// The most dollars that are taken for an amount.
-const MOST: f64 = 1e9;
+const MAX_USD: f64 = 1e9;
 
 /// An amount of money: whole billionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl Usd {
     /// `dollars`, to the nearest billionth; `None` below zero, above a billion, and for what is no number.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        (0.0..=MOST).contains(&dollars).then(|| {
+        (0.0..=MAX_USD).contains(&dollars).then(|| {
             // In range, as was just checked.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let nanos = (dollars * f64::from(NANOS)).round() as u64;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zeph_tools::TrustLevel;
 
 /// The longest name of a server: with it begin the names of its tools, which have 64 characters.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_CHARS: usize = 32;
 
 /// Servers of the Model Context Protocol (`[mcp]`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -129,11 +129,12 @@ impl McpServerConfig {
     /// The first fault.
     pub fn validate(&self) -> Result<(), (&'static str, String)> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.chars().all(fits) {
+        if self.name.is_empty() || self.name.len() > MAX_NAME_CHARS || !self.name.chars().all(fits)
+        {
             return Err((
                 "name",
                 format!(
-                    "a server's name has 1 to {LONGEST_NAME} ASCII letters, digits, `_` and `-`"
+                    "a server's name has 1 to {MAX_NAME_CHARS} ASCII letters, digits, `_` and `-`"
                 ),
             ));
         }

@@ -16,7 +16,7 @@ use crate::text::line;
 use crate::tool::PREFIX;
 
 /// The most characters of a failure's first words.
-const LONGEST: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
 /// Serves the calls of all servers' tools.
 pub struct McpExecutor {
@@ -68,7 +68,7 @@ impl ToolExecutor for McpExecutor {
         }
         let error = McpError::ToolCall {
             server: server.config.name.clone(),
-            tool: line(&known.tool.name, LONGEST),
+            tool: line(&known.tool.name, MAX_REASON_CHARS),
             code: McpErrorCode::ServerError,
             message: "the tool says that it failed".to_owned(),
             retry_after: None,

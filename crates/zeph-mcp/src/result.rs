@@ -10,11 +10,11 @@ use zeph_tools::{ImageContent, ToolOutput};
 use crate::text::line;
 
 /// The most bytes of an image that is handed on.
-const LARGEST_IMAGE: usize = 5 << 20;
+const MAX_IMAGE_BYTES: usize = 5 << 20;
 /// The kinds of images that models take.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The most characters of a name, an address or a kind.
-const LONGEST_WORD: usize = 500;
+const MAX_WORD_CHARS: usize = 500;
 
 /// A result, put into words.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 }
 
 fn word(value: &Value, key: &str) -> String {
-    line(text(value, key), LONGEST_WORD)
+    line(text(value, key), MAX_WORD_CHARS)
 }
 
 /// The kind and the size of data in base64.
@@ -101,7 +101,7 @@ fn picture(block: &Value, takes_images: bool, is_second: bool) -> (String, Optio
         Some("one image of a result is handed on")
     } else if !IMAGES.contains(&kind) {
         Some("models take no images of this kind")
-    } else if size(bytes) > LARGEST_IMAGE {
+    } else if size(bytes) > MAX_IMAGE_BYTES {
         Some("it is too large to be handed on")
     } else if !STANDARD.decode(bytes).is_ok_and(|bytes| !bytes.is_empty()) {
         Some("its data is damaged")

@@ -19,15 +19,15 @@ use crate::trust::{Pin, ToolTrust, TrustStore, standing};
 /// After the first failure; each that follows doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 /// A connection that stood so long counts as sound: what comes after is a first failure again.
 const SOUND: Duration = Duration::from_secs(30);
 /// After so many failures in a row no more is tried.
-const MOST_FAILURES: u32 = 8;
+const MAX_FAILURES: u32 = 8;
 /// Between two times that a server's tools are listed anew.
 const BETWEEN_LISTS: Duration = Duration::from_millis(200);
 /// The most characters of a reason.
-const LONGEST_REASON: usize = 300;
+const MAX_REASON_CHARS: usize = 300;
 
 /// Leads to servers: starts programs, knows addresses and what their headers are.
 #[async_trait]
@@ -175,8 +175,8 @@ impl Server {
                     (reason(&error), for_good)
                 }
             };
-            let why = line(&why, LONGEST_REASON);
-            if for_good || failures >= MOST_FAILURES {
+            let why = line(&why, MAX_REASON_CHARS);
+            if for_good || failures >= MAX_FAILURES {
                 tracing::warn!(server = %name, "an MCP server failed: {why}");
                 return self.end(&why);
             }
@@ -319,7 +319,7 @@ fn reason(error: &McpError) -> String {
 /// The wait after so many failures in a row.
 fn backoff(failures: u32) -> Duration {
     let factor = 2u32.saturating_pow(failures.saturating_sub(1));
-    FIRST_WAIT.saturating_mul(factor).min(LONGEST_WAIT)
+    FIRST_WAIT.saturating_mul(factor).min(MAX_WAIT)
 }
 
 /// The tools of a list, checked: which can be used, and which not.
@@ -365,7 +365,7 @@ mod tests {
             .map(|n| u64::try_from(backoff(n).as_millis()).unwrap())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000]);
-        assert_eq!(backoff(u32::MAX), LONGEST_WAIT);
+        assert_eq!(backoff(u32::MAX), MAX_WAIT);
     }
 
     /// Of MCP-1: of two tools with one id the second is refused, and it is said why.

@@ -16,17 +16,17 @@ use crate::trust::Pin;
 /// What begins the id of every tool of a server.
 pub const PREFIX: &str = "mcp_";
 /// The longest id that providers take.
-const LONGEST_ID: usize = 64;
+const MAX_ID_LEN: usize = 64;
 /// The longest name of a tool as a server says it.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_LEN: usize = 128;
 /// The most characters that a model reads of a description.
-const LONGEST_DESCRIPTION: usize = 2048;
+const MAX_DESCRIPTION_CHARS: usize = 2048;
 /// The most bytes of a schema.
-const LONGEST_SCHEMA: usize = 32 * 1024;
+const MAX_SCHEMA_BYTES: usize = 32 * 1024;
 /// Characters of the reason why a schema cannot be used.
 const MAX_REASON: usize = 300;
 /// How deep a schema may be.
-const DEEPEST_SCHEMA: usize = 32;
+const MAX_SCHEMA_DEPTH: usize = 32;
 
 /// A tool that can be used once a person agreed to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,15 +55,15 @@ pub struct RefusedTool {
 pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, RefusedTool> {
     let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
     let refused = |reason: String| RefusedTool {
-        name: line(name, LONGEST_ID),
+        name: line(name, MAX_ID_LEN),
         reason,
     };
     if name.is_empty() {
         return Err(refused("it has no name".to_owned()));
     }
-    if name.chars().count() > LONGEST_NAME {
+    if name.chars().count() > MAX_NAME_LEN {
         return Err(refused(format!(
-            "its name has more than {LONGEST_NAME} characters"
+            "its name has more than {MAX_NAME_LEN} characters"
         )));
     }
     if !server.tool_allowlist.is_empty() && !server.tool_allowlist.iter().any(|one| one == name) {
@@ -80,7 +80,7 @@ pub fn listed(server: &McpServerConfig, raw: &Value) -> Result<ListedTool, Refus
     })?;
     let description = raw.get("description").and_then(Value::as_str);
     let description = description.unwrap_or_default();
-    let shown = match plain(description.trim(), LONGEST_DESCRIPTION) {
+    let shown = match plain(description.trim(), MAX_DESCRIPTION_CHARS) {
         shown if shown.is_empty() => format!("A tool of the MCP server {}.", server.name),
         shown => shown,
     };
@@ -117,9 +117,9 @@ fn id_of(server: &str, name: &str) -> Result<String, String> {
         return Err("its name has no ASCII letter or digit".to_owned());
     }
     let id = format!("{PREFIX}{server}_{name}");
-    if id.len() > LONGEST_ID {
+    if id.len() > MAX_ID_LEN {
         return Err(format!(
-            "it would be called {id}, which has more than {LONGEST_ID} characters; a shorter name of \
+            "it would be called {id}, which has more than {MAX_ID_LEN} characters; a shorter name of \
              the server may help"
         ));
     }
@@ -134,10 +134,10 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     if object.get("type").is_some_and(|kind| kind != "object") {
         return Err("its arguments are not an object".to_owned());
     }
-    if schema.to_string().len() > LONGEST_SCHEMA {
-        return Err(format!("its schema has more than {LONGEST_SCHEMA} bytes"));
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        return Err(format!("its schema has more than {MAX_SCHEMA_BYTES} bytes"));
     }
-    let mut clean = cleaned(schema, DEEPEST_SCHEMA)?;
+    let mut clean = cleaned(schema, MAX_SCHEMA_DEPTH)?;
     if let Value::Object(object) = &mut clean {
         object.entry("type").or_insert_with(|| json!("object"));
         object.entry("properties").or_insert_with(|| json!({}));
@@ -154,10 +154,10 @@ fn parameters(schema: &Value) -> Result<Value, String> {
 
 fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     if depth == 0 {
-        return Err(format!("its schema is more than {DEEPEST_SCHEMA} deep"));
+        return Err(format!("its schema is more than {MAX_SCHEMA_DEPTH} deep"));
     }
     Ok(match value {
-        Value::String(text) => Value::String(plain(text, LONGEST_DESCRIPTION)),
+        Value::String(text) => Value::String(plain(text, MAX_DESCRIPTION_CHARS)),
         Value::Array(items) => {
             let items = items.iter().map(|item| cleaned(item, depth - 1));
             Value::Array(items.collect::<Result<_, _>>()?)

@@ -11,13 +11,13 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 /// The longest fact, in bytes.
-pub const LONGEST_MEMORY: usize = 16 * 1024;
+pub const MAX_MEMORY_BYTES: usize = 16 * 1024;
 
 /// The most words of a search that count, the longest first: they tell most.
-const MOST_WORDS: usize = 16;
+const MAX_WORDS: usize = 16;
 
 /// The most of them that count where many facts have each.
-const MOST_COMMON: usize = 4;
+const MAX_COMMON: usize = 4;
 
 /// A word that so many facts have says little about any of them.
 const MANY: i64 = 2000;
@@ -66,10 +66,10 @@ impl Store {
         if content.is_empty() {
             return Err(StoreError::EmptyMemory);
         }
-        if content.len() > LONGEST_MEMORY {
+        if content.len() > MAX_MEMORY_BYTES {
             return Err(StoreError::LongMemory {
                 bytes: content.len(),
-                max: LONGEST_MEMORY,
+                max: MAX_MEMORY_BYTES,
             });
         }
         let insert = query(
@@ -104,7 +104,7 @@ impl Store {
             rows = self.with_common(&common, most).await?;
         }
         let part = text.trim();
-        if rows.is_empty() && !part.is_empty() && part.len() <= LONGEST_MEMORY {
+        if rows.is_empty() && !part.is_empty() && part.len() <= MAX_MEMORY_BYTES {
             // Three times as fast as `instr(lower(content), …)`, and the same.
             let select = query(
                 "SELECT number, content, session, project, saved_at FROM memory
@@ -119,7 +119,7 @@ impl Store {
     /// The latest facts that have all of `words`, each of which many have; where these are too few, those of the latest with
     /// any of them that fit best. One word alone tells next to nothing, so the latest facts do.
     async fn with_common(&self, words: &[String], most: u64) -> Result<Vec<SqliteRow>, StoreError> {
-        let words = words.get(..MOST_COMMON).unwrap_or(words);
+        let words = words.get(..MAX_COMMON).unwrap_or(words);
         let all = query(
             "SELECT m.number, m.content, m.session, m.project, m.saved_at
              FROM (SELECT rowid FROM memory_words WHERE memory_words MATCH ?1 ORDER BY rowid DESC LIMIT ?3) w
@@ -240,7 +240,7 @@ pub(crate) fn match_words(text: &str) -> Vec<String> {
         telling = words.iter().collect();
     }
     telling.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    let quoted = telling.into_iter().take(MOST_WORDS).map(|word| {
+    let quoted = telling.into_iter().take(MAX_WORDS).map(|word| {
         let prefix = if word.chars().count() >= PREFIX_FROM {
             "*"
         } else {

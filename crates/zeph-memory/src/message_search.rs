@@ -6,7 +6,7 @@ use sqlx::{Row, query};
 
 use crate::conversation::integer;
 use crate::error::StoreError;
-use crate::memories::{LONGEST_MEMORY, escaped, match_words};
+use crate::memories::{MAX_MEMORY_BYTES, escaped, match_words};
 use crate::store::Store;
 
 /// Characters of an excerpt.
@@ -73,7 +73,7 @@ impl Store {
             }
         }
         let part = text.trim();
-        if part.is_empty() || part.len() > LONGEST_MEMORY {
+        if part.is_empty() || part.len() > MAX_MEMORY_BYTES {
             return Ok(Vec::new());
         }
         let select = query(

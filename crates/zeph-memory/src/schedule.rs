@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::store::{SqlQuery, Store};
 
 /// The most tasks of a project that are not over.
-pub const MOST_SCHEDULED: i64 = 100;
+pub const MAX_SCHEDULED: i64 = 100;
 
 /// A task to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +148,7 @@ fn run(row: &SqliteRow) -> Result<ScheduledRun, sqlx::Error> {
 }
 
 impl Store {
-    /// Keeps a task: its number. `None` when there are [`MOST_SCHEDULED`] already.
+    /// Keeps a task: its number. `None` when there are [`MAX_SCHEDULED`] already.
     ///
     /// # Errors
     /// A failure of the database.
@@ -168,7 +168,7 @@ impl Store {
             .bind(new.zone)
             .bind(new.next_at)
             .bind(new.now)
-            .bind(MOST_SCHEDULED);
+            .bind(MAX_SCHEDULED);
         let rows = self.write(insert, 0).await?;
         let id = rows.first().map(|row| row.try_get(0)).transpose();
         id.map_err(|error| self.sql(error))

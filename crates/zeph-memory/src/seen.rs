@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 /// Bytes of compressed contents that are kept of a session, about; the oldest make room.
-const MOST_KEPT: i64 = 64 << 20;
+const MAX_STORED_BYTES: i64 = 64 << 20;
 /// How many notes come between two looks at how much is kept.
 const NOTES: i64 = 64;
 
@@ -107,7 +107,7 @@ impl Store {
                      WHERE s.id = ?1 AND f.content IS NOT NULL)
                  WHERE kept > ?2)",
         );
-        self.write(update.bind(session).bind(MOST_KEPT), 0)
+        self.write(update.bind(session).bind(MAX_STORED_BYTES), 0)
             .await
             .map(drop)
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 /// The fewest bits of a vector.
 const FEWEST: usize = 512;
 /// The most: what more would tell is read from the vectors themselves.
-const MOST: usize = 1024;
+const MAX_CANDIDATES: usize = 1024;
 /// How often a vector is turned.
 const ROUNDS: u64 = 3;
 /// The bytes of a word of bits.
@@ -18,7 +18,7 @@ const WORD: usize = size_of::<u64>();
 
 /// How many bytes the bits of a vector of `length` numbers take.
 pub(crate) fn width(length: usize) -> usize {
-    length.clamp(FEWEST, MOST).next_multiple_of(64) / 8
+    length.clamp(FEWEST, MAX_CANDIDATES).next_multiple_of(64) / 8
 }
 
 /// The bits of `vector`, [`width`] bytes.

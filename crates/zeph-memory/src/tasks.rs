@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 /// The longest task, in characters.
-pub const LONGEST_TASK: usize = 4000;
+pub const MAX_TASK_CHARS: usize = 4000;
 
 /// How far a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -90,10 +90,10 @@ impl Store {
             return Err(StoreError::EmptyTask);
         }
         let characters = content.chars().count();
-        if characters > LONGEST_TASK {
+        if characters > MAX_TASK_CHARS {
             return Err(StoreError::LongTask {
                 characters,
-                max: LONGEST_TASK,
+                max: MAX_TASK_CHARS,
             });
         }
         let insert = query(

@@ -22,7 +22,7 @@ use crate::store::{SqlQuery, Store};
 /// Why changes cannot be undone that made room for later ones.
 const DROPPED: &str = "dropped from the journal to make room ([tools.undo] max_bytes)";
 /// The most bytes that a record is unpacked to, in case it is damaged.
-const MOST_UNPACKED: u64 = 1 << 32;
+const MAX_UNPACKED_BYTES: u64 = 1 << 32;
 
 /// Keeps the undo journals of sessions in the database.
 #[derive(Debug, Clone)]
@@ -241,7 +241,7 @@ fn inflated(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     if !bytes.is_empty() {
         DeflateDecoder::new(bytes)
-            .take(MOST_UNPACKED)
+            .take(MAX_UNPACKED_BYTES)
             .read_to_end(&mut out)?;
     }
     Ok(out)

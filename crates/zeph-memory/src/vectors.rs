@@ -1,7 +1,7 @@
 //! Vectors that were made of texts once: the table `embedding`, behind
 //! `zeph_tools::kept_vectors::EmbeddingCache`.
 //!
-//! What stands there is a text's SHA-256 and not the text. The newest [`MOST`] are kept.
+//! What stands there is a text's SHA-256 and not the text. The newest [`MAX_EMBEDDINGS`] are kept.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 /// How many vectors are kept; the oldest go first.
-pub const MOST: u32 = 4096;
+pub const MAX_EMBEDDINGS: u32 = 4096;
 
 /// The bytes of a number.
 const WIDTH: usize = size_of::<f32>();
@@ -117,7 +117,7 @@ impl Store {
         self.write(insert, bytes).await?;
         let delete =
             query("DELETE FROM embedding WHERE number <= (SELECT max(number) FROM embedding) - ?1");
-        self.write(delete.bind(MOST), 0).await.map(drop)
+        self.write(delete.bind(MAX_EMBEDDINGS), 0).await.map(drop)
     }
 }
 

@@ -240,7 +240,7 @@ mod stack_of_layers {
             .build()
             .unwrap();
         bencher.bench_local(|| {
-            let result = runtime.block_on(stack.execute_tool_call(call, &CallContext::detached()));
+            let result = runtime.block_on(stack.execute_tool_call(call, &CallContext::headless()));
             assert!(result.is_ok(), "{result:?}");
         });
     }

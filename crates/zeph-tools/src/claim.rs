@@ -9,9 +9,9 @@ const CLOSING: &[char] = &[
 ];
 
 /// Paths that [`claim_source`] names.
-const MOST_CLAIMED: usize = 16;
+const MAX_CLAIMED: usize = 16;
 /// Bytes of [`claim_source`], the number of further paths left out.
-const LONGEST_CLAIM: usize = 1024;
+const MAX_CLAIM_BYTES: usize = 1024;
 
 /// The absolute and relative paths in `text`, each once, in order of appearance: words that begin
 /// with `/`, `./`, `../` or `~/`, and words with a `/` in them that are no URL. Quotes around and
@@ -41,9 +41,9 @@ pub fn extract_paths(text: &str) -> Vec<String> {
 pub fn claim_source(kind: &str, paths: &[String]) -> Option<String> {
     let mut source = format!("{kind}:");
     let mut told = 0;
-    for path in paths.iter().take(MOST_CLAIMED) {
+    for path in paths.iter().take(MAX_CLAIMED) {
         let path = path.replace(',', "\\,");
-        if source.len() + path.len() > LONGEST_CLAIM {
+        if source.len() + path.len() > MAX_CLAIM_BYTES {
             break;
         }
         if told > 0 {

@@ -1,7 +1,7 @@
 //! Sequences that set colours: SGR, as ECMA-48 has them (8.3.117).
 
 /// Bytes of a sequence that are looked at.
-const LONGEST: usize = 32;
+const MAX_SEQUENCE_BYTES: usize = 32;
 
 /// The length of the sequence with which `bytes` begin, if it sets colours and nothing but digits and `;` stands in it.
 pub(crate) fn colour(bytes: &[u8]) -> Option<usize> {
@@ -21,7 +21,7 @@ pub(crate) fn colour(bytes: &[u8]) -> Option<usize> {
         return None;
     };
     let end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
-    let length = body.iter().take(LONGEST).position(end)?;
+    let length = body.iter().take(MAX_SEQUENCE_BYTES).position(end)?;
     (body[length] == b'm').then_some(length + 3)
 }
 

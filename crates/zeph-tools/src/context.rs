@@ -145,7 +145,7 @@ pub struct CallContext {
 
 impl AuditNotes {
     /// Notes the rule of a gate that decided, behind those of the gates before it.
-    pub fn note_match(&mut self, rule: &str) {
+    pub fn record_rule_match(&mut self, rule: &str) {
         match &mut self.policy_match {
             Some(noted) => {
                 noted.push_str("; ");
@@ -184,20 +184,20 @@ impl CallContext {
 
     /// The same, for a reader who takes images or does not.
     #[must_use]
-    pub fn taking_images(mut self, takes_images: bool) -> Self {
+    pub fn with_image_support(mut self, takes_images: bool) -> Self {
         self.takes_images = takes_images;
         self
     }
 
     /// The same, where arguments that do not fit may be put right.
     #[must_use]
-    pub fn reformatting(self, reformat: Option<Arc<dyn ArgumentRepairer>>) -> Self {
+    pub fn with_argument_repair(self, reformat: Option<Arc<dyn ArgumentRepairer>>) -> Self {
         Self { reformat, ..self }
     }
 
     /// The same, for a result that may be kept.
     #[must_use]
-    pub fn to_be_kept(&self) -> Self {
+    pub fn is_cacheable(&self) -> Self {
         Self {
             may_be_kept: true,
             ..self.clone()
@@ -206,7 +206,7 @@ impl CallContext {
 
     /// A context without events, where nobody can be asked.
     #[must_use]
-    pub fn detached() -> Self {
+    pub fn headless() -> Self {
         Self::new(
             CancellationToken::new(),
             Arc::new(NoEvents),
@@ -225,7 +225,7 @@ impl CallContext {
 
     /// The same call after a person agreed to what has this digest.
     #[must_use]
-    pub fn approving(&self, digest: [u8; 32]) -> Self {
+    pub fn with_approval(&self, digest: [u8; 32]) -> Self {
         Self {
             approved: Some(digest),
             ..self.clone()
@@ -234,7 +234,7 @@ impl CallContext {
 
     /// The same call whose change of a file a person was shown, made from this content.
     #[must_use]
-    pub fn having_shown(self, basis: Option<[u8; 32]>) -> Self {
+    pub fn with_preview_digest(self, basis: Option<[u8; 32]>) -> Self {
         Self {
             shown: basis,
             ..self
@@ -258,13 +258,13 @@ impl CallContext {
 
     /// The same for a call of this origin.
     #[must_use]
-    pub fn of_origin(self, origin: Origin) -> Self {
+    pub fn with_origin(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
 
     /// The same for one of several calls that the quota admits together.
     #[must_use]
-    pub fn seated(self, seats: Arc<BatchQuota>) -> Self {
+    pub fn with_batch_quota(self, seats: Arc<BatchQuota>) -> Self {
         Self { seats, ..self }
     }
 
@@ -275,7 +275,7 @@ impl CallContext {
     }
 
     /// The same call of which `judge` judges every redirect, beside those that do so already.
-    pub(crate) fn judging_redirects(&self, judge: RedirectGuard) -> Self {
+    pub(crate) fn with_redirect_guard(&self, judge: RedirectGuard) -> Self {
         let mut cx = self.clone();
         cx.redirects.push(judge);
         cx

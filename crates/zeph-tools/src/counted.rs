@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 /// A number of things: `1 file`, `2 files`.
-pub fn counted<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
+pub fn pluralize<N: Display + PartialEq + From<u8>>(number: N, one: &str) -> String {
     match number == N::from(1) {
         true => format!("1 {one}"),
         false => format!("{number} {one}s"),
@@ -24,7 +24,7 @@ mod tests {
 
     #[test]
     fn one_thing_is_one() {
-        let check = |number: u64, expect: &str| assert_eq!(counted(number, "hit"), expect);
+        let check = |number: u64, expect: &str| assert_eq!(pluralize(number, "hit"), expect);
         check(0, "0 hits");
         check(1, "1 hit");
         check(2, "2 hits");

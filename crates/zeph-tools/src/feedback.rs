@@ -67,11 +67,11 @@ pub fn format_for_llm(error: &ToolError) -> String {
 }
 
 /// Characters of an error that are told; what goes beyond is an argument that is repeated.
-const LONGEST_ERROR: usize = 4000;
+const MAX_ERROR_CHARS: usize = 4000;
 
 /// `text`, cut when it is very long.
 fn bounded(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(LONGEST_ERROR) {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
         None => text.into(),
         Some((end, _)) => format!("{}… [{} bytes]", &text[..end], text.len()).into(),
     }

@@ -19,7 +19,7 @@ const ROWS: usize = 64;
 /// The logarithm of the bytes of an entry.
 const SCALE: u32 = size_of::<Fits>().ilog2();
 /// How far behind the beginning of a literal its pairs may begin.
-const FURTHEST: usize = 8;
+const MAX_PAIR_OFFSET: usize = 8;
 
 /// How rare the bytes with these bits are, about the logarithm of how seldom they come.
 const RARE: [u32; 32] = [
@@ -82,7 +82,7 @@ impl Grams {
         let mut entries = Vec::new();
         for (number, literal) in (0..).zip(&literals) {
             for odd in [0, 1] {
-                let places = (0..FURTHEST.min(literal.len()) + 1).rev();
+                let places = (0..MAX_PAIR_OFFSET.min(literal.len()) + 1).rev();
                 let places = places.filter(|place| place % 2 == odd);
                 let rarest = places.max_by_key(|place| rarity(literal, *place));
                 let place = rarest.unwrap_or_default() as u16;

@@ -48,7 +48,7 @@ pub struct FilterStats {
 impl FilterStats {
     /// For a person, when lines went: `[shell] 342 lines -> 28 lines, 91.8% filtered`.
     #[must_use]
-    pub fn told(&self) -> Option<String> {
+    pub fn notice(&self) -> Option<String> {
         let (before, after) = (self.lines_before, self.lines_after);
         let gone = before.checked_sub(after).filter(|gone| *gone > 0)?;
         // Rounded down: what is left is never told away.
@@ -130,7 +130,7 @@ impl ToolOutput {
 
     /// Says what it rests on.
     #[must_use]
-    pub fn resting_on(mut self, basis: Option<CacheValidity>) -> Self {
+    pub fn with_cache_validity(mut self, basis: Option<CacheValidity>) -> Self {
         self.basis = basis;
         self
     }

@@ -131,15 +131,15 @@ struct Violation {
 }
 
 fn to_error(def: &ToolDef, found: &[Violation]) -> ToolError {
-    const MOST_TOLD: usize = 8;
+    const MAX_REPORTED: usize = 8;
     let mut message = found
         .iter()
-        .take(MOST_TOLD)
+        .take(MAX_REPORTED)
         .map(|violation| violation.message.as_str())
         .collect::<Vec<_>>()
         .join("; ");
-    if found.len() > MOST_TOLD {
-        message.push_str(&format!("; and {} more", found.len() - MOST_TOLD));
+    if found.len() > MAX_REPORTED {
+        message.push_str(&format!("; and {} more", found.len() - MAX_REPORTED));
     }
     let message = format!("arguments of {}: {message}", def.id);
     if found.first().is_some_and(|first| first.wrong_type) {

@@ -41,7 +41,7 @@ impl ToolRegistry {
 
     /// The same, in which those that are `hidden` are known and never named.
     #[must_use]
-    pub fn hiding(mut self, hidden: impl Fn(&ToolDef) -> bool) -> Self {
+    pub fn without_hidden(mut self, hidden: impl Fn(&ToolDef) -> bool) -> Self {
         let ids = self.tools.iter().filter(|def| hidden(def));
         self.hidden = ids.map(|def| def.id.to_string()).collect();
         self
@@ -61,21 +61,21 @@ impl ToolRegistry {
 
     /// Whether this is a call at all: of a tool there is, with arguments that fit or can be mended.
     #[must_use]
-    pub fn takes(&self, id: &str, params: &Value) -> bool {
+    pub fn accepts(&self, id: &str, params: &Value) -> bool {
         self.get(id)
             .is_some_and(|def| params::prepare_as(def, id, params).is_ok())
     }
 
     /// Up to three ids like `id`, the nearest first.
     #[must_use]
-    pub fn near(&self, id: &str) -> Vec<String> {
+    pub fn suggestions(&self, id: &str) -> Vec<String> {
         let ids = self.tools.iter().map(|def| def.id.as_ref());
         nearest(id, ids.filter(|id| !self.hidden.contains(*id)), 3)
     }
 }
 
 /// Bytes from which on a name is like none: comparing takes time and memory by its length.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME_BYTES: usize = 256;
 
 /// The up to `most` candidates that are like `name`, the nearest first; ties in the order given.
 /// Likeness is the normalized Damerau-Levenshtein distance without case, at least one half, or
@@ -86,7 +86,7 @@ pub fn nearest<'a>(
     candidates: impl Iterator<Item = &'a str>,
     most: usize,
 ) -> Vec<String> {
-    if name.len() > LONGEST_NAME {
+    if name.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
     let wanted = name.to_lowercase();

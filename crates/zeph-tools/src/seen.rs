@@ -75,7 +75,7 @@ pub trait ReadLedger: Send + Sync {
 }
 
 /// Bytes of contents that [`InMemoryReadLedger`] keeps; the digests of others stay.
-const MOST_KEPT: usize = 32 << 20;
+const MAX_STORED_BYTES: usize = 32 << 20;
 
 /// What is kept of a file.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ impl Kept {
         if let Some(old) = self.files.insert(key, seen) {
             self.bytes -= old.content.map_or(0, |content| content.len());
         }
-        while self.bytes > MOST_KEPT {
+        while self.bytes > MAX_STORED_BYTES {
             let kept = self.files.values_mut();
             let Some(oldest) = kept
                 .filter(|seen| seen.content.is_some())
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn old_contents_make_room_and_digests_stay() {
         let seen = InMemoryReadLedger::default();
-        let large = vec![0; MOST_KEPT / 2];
+        let large = vec![0; MAX_STORED_BYTES / 2];
         for byte in 0..3 {
             let path = format!("/{byte}");
             run(seen.note("a", Path::new(&path), &[byte; 32], Some(&large)));
@@ -262,6 +262,6 @@ mod tests {
             [false, true, true]
         );
         assert_eq!(run(seen.digest("a", Path::new("/0"))), Some([0; 32]));
-        assert_eq!(seen.kept().bytes, MOST_KEPT);
+        assert_eq!(seen.kept().bytes, MAX_STORED_BYTES);
     }
 }

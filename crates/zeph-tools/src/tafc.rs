@@ -94,14 +94,14 @@ struct Counts {
 }
 
 /// Schemas are not looked at below this depth: it counts in full long before.
-const DEEPEST: usize = 32;
+const MAX_SCHEMA_DEPTH: usize = 32;
 
 impl Counts {
     fn add(&mut self, schema: &Value, depth: usize) {
         let Value::Object(object) = schema else {
             return;
         };
-        if depth > DEEPEST {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         self.depth = self.depth.max(depth);

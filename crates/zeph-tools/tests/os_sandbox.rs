@@ -97,7 +97,7 @@ impl World {
     }
 
     async fn run(&self, command: &str) -> Result<ToolOutput, ToolError> {
-        self.run_in(command, &CallContext::detached()).await
+        self.run_in(command, &CallContext::headless()).await
     }
 
     async fn run_in(&self, command: &str, cx: &CallContext) -> Result<ToolOutput, ToolError> {

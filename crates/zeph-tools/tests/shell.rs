@@ -103,7 +103,7 @@ impl Shell {
     }
 
     async fn call(&self, params: Value) -> Result<ToolOutput, ToolError> {
-        self.call_in(params, &CallContext::detached()).await
+        self.call_in(params, &CallContext::headless()).await
     }
 
     async fn call_in(&self, params: Value, cx: &CallContext) -> Result<ToolOutput, ToolError> {
@@ -537,7 +537,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
     .unwrap();
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
     let error = without
-        .execute_tool_call(&call, &CallContext::detached())
+        .execute_tool_call(&call, &CallContext::headless())
         .await
         .unwrap_err();
     assert_eq!(error.category(), PermanentFailure);
@@ -548,7 +548,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
 #[tokio::test]
 async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let run = async |program: &str| {
         let env = vec![("PATH".into(), "/usr/bin:/bin".into())];
         let supervisor = SupervisorCommand::new(program);
@@ -791,7 +791,7 @@ async fn other_tools_are_not_the_shells() {
     let call = ToolCall::new("1", "read", json!({"path": "x"}), "c");
     let output = shell
         .executor
-        .execute_tool_call(&call, &CallContext::detached())
+        .execute_tool_call(&call, &CallContext::headless())
         .await;
     assert_eq!(output.unwrap(), None);
     assert!(!shell.executor.is_tool_retryable("bash"));

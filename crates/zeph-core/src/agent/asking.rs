@@ -17,7 +17,7 @@ use crate::redacted::without_secret_rules;
 
 impl Dispatcher {
     /// Runs a call, and asks the person where the stack asks. What is suspicious in it they are told first.
-    pub(super) async fn run_asking(
+    pub(super) async fn run_with_confirmation(
         &self,
         call: &ToolCall,
         seats: Arc<BatchQuota>,
@@ -25,7 +25,7 @@ impl Dispatcher {
         cancel: &CancellationToken,
     ) -> ToolResult {
         self.refresh().await;
-        self.tell_started(call);
+        self.emit_started(call);
         let start = Instant::now();
         let can_ask = self.channel.can_ask();
         let cx = self.context(
@@ -36,7 +36,9 @@ impl Dispatcher {
                 UserDecision::Nobody
             },
         );
-        let cx = cx.seated(seats).reformatting(self.reformat.clone());
+        let cx = cx
+            .with_batch_quota(seats)
+            .with_argument_repair(self.reformat.clone());
         for suspect in &suspects {
             self.channel.emit(LoopbackEvent::Warning(suspect.clone()));
         }
@@ -69,14 +71,14 @@ impl Dispatcher {
             drop(turn);
             waited += asked.elapsed();
             self.refresh().await;
-            break self.follow(answer, question, call, &cx).await;
+            break self.apply_user_answer(answer, question, call, &cx).await;
         };
-        self.tell_finished(call, &result, start.elapsed().saturating_sub(waited));
+        self.emit_finished(call, &result, start.elapsed().saturating_sub(waited));
         result
     }
 
     /// Does with a call what was answered.
-    async fn follow(
+    async fn apply_user_answer(
         &self,
         answer: Option<UserAnswer>,
         question: &Confirmation,
@@ -112,7 +114,7 @@ impl Dispatcher {
         let seen = question.preview.as_ref();
         let seen = seen.filter(|_| self.channel.shows_questions());
         let basis = seen.map(|preview| preview.basis);
-        let cx = cx.approving(question.digest).having_shown(basis);
+        let cx = cx.with_approval(question.digest).with_preview_digest(basis);
         let answer = self.executor.execute_tool_call_confirmed_erased(call, &cx);
         owned(call, answer.await)
     }

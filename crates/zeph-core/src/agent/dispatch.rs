@@ -78,7 +78,7 @@ impl Batch {
     pub fn of(requests: &[ToolUseRequest], registry: &ToolRegistry, config: &AgentConfig) -> Self {
         let max_calls = config.max_calls_per_iteration;
         let running = requests.iter().take(max_calls);
-        let calls = running.filter(|request| registry.takes(&request.name, &request.input));
+        let calls = running.filter(|request| registry.accepts(&request.name, &request.input));
         Self {
             id: uuid::Uuid::new_v4(),
             max_calls,
@@ -121,14 +121,14 @@ impl Dispatcher {
 
     /// The same, keeping the tools in step with the configuration.
     #[must_use]
-    pub fn reloading(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
+    pub fn with_config_reload(mut self, reload: Option<Arc<dyn ConfigReload>>) -> Self {
         self.reload = reload;
         self
     }
 
     /// The same, keeping what is agreed to for more than one call in `grants`.
     #[must_use]
-    pub fn remembering(mut self, grants: Arc<Grants>) -> Self {
+    pub fn with_grants(mut self, grants: Arc<Grants>) -> Self {
         self.grants = grants;
         self
     }
@@ -159,7 +159,7 @@ impl Dispatcher {
 
     /// Whether every call of a batch only reads, so that they may run at the same time.
     #[must_use]
-    pub fn may_run_together(requests: &[ToolUseRequest], registry: &ToolRegistry) -> bool {
+    pub fn is_parallelizable(requests: &[ToolUseRequest], registry: &ToolRegistry) -> bool {
         requests.iter().all(|request| {
             registry
                 .get(&request.name)
@@ -171,7 +171,7 @@ impl Dispatcher {
     ///
     /// All calls are driven until the last one has ended: a call that is not polled may hold what
     /// whoever waits for its result needs.
-    pub async fn run_together(
+    pub async fn run_parallel(
         &self,
         requests: &[ToolUseRequest],
         batch: &Batch,
@@ -180,7 +180,7 @@ impl Dispatcher {
         let calls: Vec<_> = requests
             .iter()
             .enumerate()
-            .map(|(at, request)| self.run_one_of(at, request, batch, cancel))
+            .map(|(at, request)| self.run_batch_item(at, request, batch, cancel))
             .collect();
         stream::iter(calls)
             .buffered(batch.max_parallel.max(1))
@@ -189,7 +189,7 @@ impl Dispatcher {
     }
 
     /// Runs `request`, the call at `at` of its batch, or refuses it when it is beyond the limit.
-    pub async fn run_one_of(
+    pub async fn run_batch_item(
         &self,
         at: usize,
         request: &ToolUseRequest,
@@ -200,7 +200,7 @@ impl Dispatcher {
         call.phase = batch.phase.unwrap_or(call.phase);
         if at < batch.max_calls {
             let suspects = batch.suspects.get(&call.id).cloned().unwrap_or_default();
-            self.run_asking(&call, Arc::clone(&batch.seats), suspects, cancel)
+            self.run_with_confirmation(&call, Arc::clone(&batch.seats), suspects, cancel)
                 .await
         } else {
             self.refuse(&call, cancel, over_the_limit(batch.max_calls))
@@ -226,24 +226,25 @@ impl Dispatcher {
     /// Runs a call that the person typed: nothing is asked, every gate stands.
     pub async fn run_user_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         self.refresh().await;
-        self.tell_started(call);
+        self.emit_started(call);
         let start = Instant::now();
         let cx = self
             .context(cancel, UserDecision::Nobody)
-            .of_origin(Origin::User);
+            .with_origin(Origin::User);
         let answer = self
             .executor
             .execute_tool_call_confirmed_erased(call, &cx)
             .await;
         let result = owned(call, answer);
-        self.tell_finished(call, &result, start.elapsed());
+        self.emit_finished(call, &result, start.elapsed());
         result
     }
 
     /// Runs a call that the model (or a script) asks for; the stack may ask.
     pub async fn run_model_call(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolResult {
         let seats = Arc::new(BatchQuota::of(1));
-        self.run_asking(call, seats, Vec::new(), cancel).await
+        self.run_with_confirmation(call, seats, Vec::new(), cancel)
+            .await
     }
 
     async fn refuse(
@@ -252,13 +253,13 @@ impl Dispatcher {
         cancel: &CancellationToken,
         reason: String,
     ) -> ToolResult {
-        self.tell_started(call);
+        self.emit_started(call);
         let cx = self.context(cancel, UserDecision::Refused(reason));
         let result = owned(
             call,
             self.executor.execute_tool_call_erased(call, &cx).await,
         );
-        self.tell_finished(call, &result, Duration::ZERO);
+        self.emit_finished(call, &result, Duration::ZERO);
         result
     }
 
@@ -277,11 +278,11 @@ impl Dispatcher {
     pub(super) fn context(&self, cancel: &CancellationToken, answer: UserDecision) -> CallContext {
         let events = Arc::new(ToChannel(Arc::clone(&self.channel)));
         CallContext::new(cancel.clone(), events, answer)
-            .of_origin(self.caller.origin)
-            .taking_images(self.takes_images)
+            .with_origin(self.caller.origin)
+            .with_image_support(self.takes_images)
     }
 
-    pub(super) fn tell_started(&self, call: &ToolCall) {
+    pub(super) fn emit_started(&self, call: &ToolCall) {
         self.channel.emit(LoopbackEvent::ToolStarted {
             id: call.id.clone(),
             tool: call.tool.clone(),
@@ -289,14 +290,14 @@ impl Dispatcher {
         });
     }
 
-    pub(super) fn tell_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
+    pub(super) fn emit_finished(&self, call: &ToolCall, result: &ToolResult, took: Duration) {
         if let Err(error) = result {
             let (category, causes) = (error.category().label(), with_causes(error));
             tracing::info!(tool = %call.tool, call = %call.id, category, "a call failed: {causes}");
         }
         let (display, locations) = match result {
             Ok(output) => (output.display().to_owned(), output.locations.clone()),
-            Err(error) => (person_text(error), Vec::new()),
+            Err(error) => (display_error(error), Vec::new()),
         };
         let output = match result {
             Ok(output) => Some(output),
@@ -317,7 +318,7 @@ impl Dispatcher {
 
 /// What a person reads of a failure: the text, its causes, and what had been printed.
 #[must_use]
-pub fn person_text(error: &ToolError) -> String {
+pub fn display_error(error: &ToolError) -> String {
     let mut text = with_causes(error);
     if let Some(output) = error.output()
         && !output.display().is_empty()
@@ -400,8 +401,11 @@ mod tests {
         let cause = Cause("outer", Some(Box::new(Cause("inner", None))));
         let error = ToolError::io("open", Path::new("a"), std::io::Error::other(cause));
         assert_eq!(error.to_string(), "open a: outer");
-        assert_eq!(person_text(&error), "open a: outer: inner");
+        assert_eq!(display_error(&error), "open a: outer: inner");
         let noted = error.noted("tried 3 times");
-        assert_eq!(person_text(&noted), "open a: outer (tried 3 times): inner");
+        assert_eq!(
+            display_error(&noted),
+            "open a: outer (tried 3 times): inner"
+        );
     }
 }

@@ -13,10 +13,10 @@ use zeph_tools::gate::about::{PathRole, ToolTarget};
 pub(super) const SUSPECT: &str = "HallucinationSuspect";
 
 /// The most warnings of one call.
-const MOST: usize = 5;
+const MAX_WARNINGS: usize = 5;
 
 /// The shortest hexadecimal id that counts.
-const LEAST_HEX: usize = 7;
+const MIN_HEX_CHARS: usize = 7;
 
 /// Parameters of tools that change something, whose path has to be there.
 const CHANGED: [(&str, &str); 3] = [
@@ -53,7 +53,7 @@ pub(super) fn suspects(
                     def.id
                 )
             });
-            return told.take(MOST).collect();
+            return told.take(MAX_WARNINGS).collect();
         }
         ToolTarget::Command { command, .. } => params
             .get(command)
@@ -79,7 +79,7 @@ pub(super) fn suspects(
             def.id
         )
     });
-    told.take(MOST).collect()
+    told.take(MAX_WARNINGS).collect()
 }
 
 fn is_made_up(path: &str, known: &ConversationContext<'_>) -> bool {
@@ -127,7 +127,7 @@ fn entity(word: &str) -> Option<&str> {
         return (!is_local(word)).then_some(word);
     }
     let bare = word.replace('-', "");
-    let is_id = bare.len() >= LEAST_HEX
+    let is_id = bare.len() >= MIN_HEX_CHARS
         && bare.bytes().all(|byte| byte.is_ascii_hexdigit())
         && bare.bytes().any(|byte| byte.is_ascii_digit())
         && bare.bytes().any(|byte| byte.is_ascii_alphabetic());

@@ -234,7 +234,7 @@ impl History {
     ///
     /// # Errors
     /// [`HistoryError::Store`].
-    pub async fn mend(&mut self) -> Result<(), HistoryError> {
+    pub async fn repair_orphaned_calls(&mut self) -> Result<(), HistoryError> {
         if is_settled(&self.messages) {
             return Ok(());
         }
@@ -557,11 +557,11 @@ mod tests {
         history.push(Message::user("go"), None).await.unwrap();
         history.push(calls(&["a", "b"]), None).await.unwrap();
         history.push(results(&["a"]), None).await.unwrap();
-        history.mend().await.unwrap();
+        history.repair_orphaned_calls().await.unwrap();
         assert!(is_whole(history.messages()), "{:?}", history.messages());
         let id = history.id();
         history.push(Message::user("on"), None).await.unwrap();
-        history.mend().await.unwrap();
+        history.repair_orphaned_calls().await.unwrap();
         assert_eq!(history.id(), id, "a whole window is left alone");
         let read = History::open(store, "s", 0).await.unwrap();
         assert_eq!(read.messages(), history.messages());

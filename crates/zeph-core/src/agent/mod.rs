@@ -237,8 +237,8 @@ impl AgentBuilder {
             },
         )
         .redacting(secrets)
-        .reloading(parts.reload.clone())
-        .remembering(Arc::clone(&parts.permissions.grants))
+        .with_config_reload(parts.reload.clone())
+        .with_grants(Arc::clone(&parts.permissions.grants))
         .taking_images(parts.provider.supports_images())
         .reformatting(parts.reformatter);
         Ok(Agent {

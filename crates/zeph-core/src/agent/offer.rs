@@ -21,7 +21,7 @@ use crate::embedding::Embedder;
 /// How long vectors may take; a model may have to be loaded first.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What of a text becomes a vector, in bytes.
-const MOST_EMBEDDED: usize = 1024;
+const MAX_EMBEDDED_BYTES: usize = 1024;
 
 /// See the module.
 pub(super) struct ToolSelection {
@@ -351,7 +351,7 @@ fn described(def: &ToolDef) -> String {
 
 /// What of a text becomes a vector: models of vectors have small windows.
 fn beginning(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_EMBEDDED)]
+    &text[..text.floor_char_boundary(MAX_EMBEDDED_BYTES)]
 }
 
 fn definition(def: &ToolDef) -> ToolDefinition {

@@ -12,7 +12,7 @@ pub(super) const ONLY_REASONING: &str = "Only reasoning came, and no arguments: 
 
 /// `message` without the reasoning, and the ids of the calls that held nothing else. A tool without
 /// parameters needs none: its call is made.
-pub(super) fn without_reasoning(
+pub(super) fn strip_reasoning(
     mut message: Message,
     registry: &ToolRegistry,
 ) -> (Message, HashSet<String>) {

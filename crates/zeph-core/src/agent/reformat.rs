@@ -15,9 +15,9 @@ use zeph_tools::reformat::{ArgumentRepairer, InvalidArguments};
 use crate::spending::AuxiliaryUsage;
 
 /// The longest arguments that are sent to be put right: the answer has to repeat them.
-const LONGEST_SENT: usize = 8 * 1024;
+const MAX_SENT_BYTES: usize = 8 * 1024;
 /// Tokens of an answer: room for such arguments, and for some reasoning before them.
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 
 const SYSTEM: &str = "You put the arguments of one tool call right. Answer with one JSON object, the corrected \
 arguments alone: no other words, no call of a tool. Keep the values that were sent; change names, types and places as the \
@@ -54,7 +54,7 @@ impl ArgumentRepairer for Reformatter {
         let messages = [Message::user(prompt)];
         let request = ChatRequest {
             json_object: true,
-            max_output_tokens: Some(MOST_TOKENS),
+            max_output_tokens: Some(MAX_TOKENS),
             ..ChatRequest::alone(SYSTEM, &messages)
         };
         let provider = self.provider.name();
@@ -83,7 +83,7 @@ fn prompt(misfit: InvalidArguments<'_>) -> Option<String> {
         Value::String(text) => text.clone(),
         sent => sent.to_string(),
     };
-    if sent.len() > LONGEST_SENT {
+    if sent.len() > MAX_SENT_BYTES {
         return None;
     }
     let fault: String = misfit.fault.chars().take(2000).collect();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_to_be_repeated_is_not_asked_about() {
-        assert!(told(&json!({"p": "x".repeat(LONGEST_SENT - 9)})).is_some());
-        assert!(told(&json!({"p": "x".repeat(LONGEST_SENT)})).is_none());
+        assert!(told(&json!({"p": "x".repeat(MAX_SENT_BYTES - 9)})).is_some());
+        assert!(told(&json!({"p": "x".repeat(MAX_SENT_BYTES)})).is_none());
     }
 }

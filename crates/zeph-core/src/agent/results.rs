@@ -52,9 +52,9 @@ impl Agent {
         self.follow_window();
         let dispatcher = Arc::clone(&self.dispatcher);
         let mut together = None;
-        if Dispatcher::may_run_together(&runs, registry) {
+        if Dispatcher::is_parallelizable(&runs, registry) {
             let start = Instant::now();
-            let results = dispatcher.run_together(&runs, &batch, cancel).await;
+            let results = dispatcher.run_parallel(&runs, &batch, cancel).await;
             together = Some((results.into_iter(), start.elapsed()));
         }
         let mut stored = Vec::with_capacity(requests.len());
@@ -71,7 +71,9 @@ impl Agent {
                         (result, *took)
                     }
                     None => {
-                        let result = dispatcher.run_one_of(at - 1, request, &batch, cancel).await;
+                        let result = dispatcher
+                            .run_batch_item(at - 1, request, &batch, cancel)
+                            .await;
                         (result, start.elapsed())
                     }
                 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use zeph_memory::{CompressionStrategy, StoreError, TaskStatus};
-use zeph_tools::counted::{counted, counted_as};
+use zeph_tools::counted::{counted_as, pluralize};
 
 use super::history::HistoryError;
 use super::{Agent, limits};
@@ -22,9 +22,9 @@ impl Agent {
                 let status = caches.status(self.history.session());
                 format!(
                     "{}, {}; {} in {} kB",
-                    counted(status.hits, "hit"),
+                    pluralize(status.hits, "hit"),
                     counted_as(status.misses, "miss", "misses"),
-                    counted(status.entries, "result"),
+                    pluralize(status.entries, "result"),
                     status.bytes.div_ceil(1000)
                 )
             }
@@ -46,7 +46,7 @@ impl Agent {
         match quota.counter.used(self.history.session()).await {
             Ok(used) => format!(
                 "quota       {used} of {} of the session used\n",
-                counted(quota.max, "call")
+                pluralize(quota.max, "call")
             ),
             Err(error) => format!("quota       cannot be counted: {error}\n"),
         }
@@ -65,7 +65,7 @@ impl Agent {
         let next = next.and_then(|next| Timestamp::from_millisecond(next).ok());
         let next = next.map(|next| shown(next, &TimeZone::system()));
         let next = next.map_or_else(String::new, |next| format!(", next {next}"));
-        let (facts, steps) = (counted(facts, "fact"), counted(steps, "task"));
+        let (facts, steps) = (pluralize(facts, "fact"), pluralize(steps, "task"));
         let count = scheduled.len();
         Ok(format!(
             "{facts}, {done} of {steps} done, {count} scheduled{next}"
@@ -91,11 +91,11 @@ impl Agent {
             self.provider.model(),
             self.provider.name(),
             self.history.estimated_tokens(),
-            counted(self.history.messages().len(), "message"),
+            pluralize(self.history.messages().len(), "message"),
             self.compaction_status().await,
             self.rounds,
-            counted(self.config.max_tool_iterations, "round"),
-            counted(self.config.max_calls_per_iteration, "call"),
+            pluralize(self.config.max_tool_iterations, "round"),
+            pluralize(self.config.max_calls_per_iteration, "call"),
             self.quota_status().await,
             self.cache_status(),
             self.kept_status()
@@ -170,9 +170,9 @@ impl Agent {
         };
         format!(
             "{}{by}, {} summed up, {} moved out; {from}",
-            counted(self.knowledge.len(), "compaction"),
-            counted(messages, "message"),
-            counted(moved, "result"),
+            pluralize(self.knowledge.len(), "compaction"),
+            pluralize(messages, "message"),
+            pluralize(moved, "result"),
         )
     }
 }

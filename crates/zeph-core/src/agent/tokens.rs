@@ -190,7 +190,7 @@ const DIGITS: usize = 1100;
 /// Blanks, but for a single space, which goes with its word, if that is no number.
 const BLANKS: usize = 1100;
 /// The blanks that one token may be.
-const MOST_BLANKS: usize = 64;
+const MAX_BLANKS: usize = 64;
 /// A sign, which may go with its word; before a number it is a token.
 const SIGN: usize = 650;
 /// Each further sign of a run that is not the one before.
@@ -216,7 +216,7 @@ fn first_run(text: &[u8]) -> Option<(usize, usize)> {
         }
         byte if byte.is_ascii_whitespace() => match run(u8::is_ascii_whitespace) {
             1 if byte == b' ' => (1, if before_digit(1) { ONE } else { 0 }),
-            length => (length, length.div_ceil(MOST_BLANKS) * BLANKS),
+            length => (length, length.div_ceil(MAX_BLANKS) * BLANKS),
         },
         byte if byte.is_ascii() => {
             let sign = |byte: &u8| {

@@ -24,7 +24,7 @@ use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
-use super::reasoned::without_reasoning;
+use super::reasoned::strip_reasoning;
 use super::reflect::Reflections;
 use super::said::Said;
 use crate::channel::LoopbackEvent;
@@ -93,7 +93,7 @@ impl Agent {
     ) -> Result<(), TurnAbort> {
         self.dispatcher.refresh().await;
         let registry = self.refresh_tools(text, cancel).await;
-        self.history.mend().await?;
+        self.history.repair_orphaned_calls().await?;
         let first = self.history.messages().is_empty();
         let prompt = self.history.push(Message::user(text), None).await?;
         self.room.prompt = Some(prompt);
@@ -104,7 +104,7 @@ impl Agent {
         let mut refused = false;
         let mut reflections = Reflections::new(self.config.max_reflections);
         loop {
-            self.make_room(cancel, outcome).await;
+            self.compact_if_needed(cancel, outcome).await;
             match limits.before_request(self.history.estimated_tokens()) {
                 None => {}
                 Some(Limit::Context) => {
@@ -113,7 +113,11 @@ impl Agent {
                         self.over_budget(&limits),
                     ));
                 }
-                Some(limit) => return self.sum_up(limit, &registry, cancel, outcome).await,
+                Some(limit) => {
+                    return self
+                        .final_summary_request(limit, &registry, cancel, outcome)
+                        .await;
+                }
             }
             let reflection = reflections.take();
             let reflecting = reflection.is_some();
@@ -168,7 +172,7 @@ impl Agent {
     }
 
     /// No more calls may be made: one last request, in which no tool may be called.
-    async fn sum_up(
+    async fn final_summary_request(
         &mut self,
         limit: Limit,
         registry: &ToolRegistry,
@@ -298,12 +302,12 @@ impl Agent {
                 if error.kind == LlmErrorKind::ContextOverflow && shown.is_empty() {
                     return Err(RequestFailure::TooLong(message));
                 }
-                self.keep_shown(shown, "the answer broke off", outcome)
+                self.store_partial_answer(shown, "the answer broke off", outcome)
                     .await?;
                 Err(TurnAbort::End(TurnEnd::Error, message).into())
             }
             None => {
-                self.keep_shown(shown, "interrupted by the user", outcome)
+                self.store_partial_answer(shown, "interrupted by the user", outcome)
                     .await?;
                 Err(TurnAbort::Cancelled.into())
             }
@@ -335,7 +339,7 @@ impl Agent {
         Ok(())
     }
 
-    async fn keep_shown(
+    async fn store_partial_answer(
         &mut self,
         shown: String,
         why: &str,
@@ -379,7 +383,7 @@ impl Agent {
             }
         }
         let usage = self.history.plausible(response.usage());
-        let (message, skipped) = without_reasoning(response.into_message(), registry);
+        let (message, skipped) = strip_reasoning(response.into_message(), registry);
         let text = message.text();
         outcome.text = self.history.secrets().redact_known(&text).into_owned();
         let requests: Vec<_> = message.tool_uses().cloned().collect();

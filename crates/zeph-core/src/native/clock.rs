@@ -52,7 +52,7 @@ mod tests {
     async fn the_time_is_iso_8601_with_offset() {
         let call = ToolCall::new("c", "get_current_time", serde_json::json!({}), "s");
         let output = GetCurrentTime::default()
-            .run(&call, &CallContext::detached())
+            .run(&call, &CallContext::headless())
             .await
             .unwrap();
         let text = output.summary;

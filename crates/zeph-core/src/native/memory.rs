@@ -15,13 +15,13 @@ use crate::embedding::Embedder;
 /// How many facts are found where it is not said.
 const DEFAULT_LIMIT: u64 = 10;
 /// How many at most.
-const MOST: u64 = 100;
+const MAX_RESULTS: u64 = 100;
 /// Of how many facts that have none a search has vectors made. The others are found by words until then.
 const MADE: u64 = 1000;
 /// How many facts are near at most.
-const MOST_NEAR: usize = 500;
+const MAX_NEAR: usize = 500;
 /// What is less near than this (cosine) says something else.
-const LEAST: f32 = 0.3;
+const MIN_SIMILARITY: f32 = 0.3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SaveParams {
@@ -154,7 +154,7 @@ impl MemorySearch {
         most: u64,
     ) -> Result<Vec<Hit>, StoreError> {
         let query = params.query.as_str();
-        let by_words = self.store.search_memory(query, MOST).await?;
+        let by_words = self.store.search_memory(query, MAX_RESULTS).await?;
         let near = match &self.embedder {
             None => Vec::new(),
             Some(embedder) => self.near(embedder, query).await.unwrap_or_else(|reason| {
@@ -188,9 +188,9 @@ impl MemorySearch {
             if let Err(error) = self.store.fill_vector_gap(model, &gap, &made.lasting).await {
                 tracing::warn!(%error, "vectors of facts cannot be kept");
             }
-            let near = self.store.near_memories(model, query, MOST_NEAR).await;
+            let near = self.store.near_memories(model, query, MAX_NEAR).await;
             if let Some(near) = near.map_err(|error| error.to_string())? {
-                let near = near.into_iter().filter(|it| it.cosine >= LEAST);
+                let near = near.into_iter().filter(|it| it.cosine >= MIN_SIMILARITY);
                 return Ok(near.map(|it| it.memory).collect());
             }
         }
@@ -206,7 +206,7 @@ impl Tool for MemorySearch {
 
     async fn run(&self, call: &ToolCall, _cx: &CallContext) -> Result<ToolOutput, ToolError> {
         let params: SearchParams = call.parse()?;
-        let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MOST);
+        let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_RESULTS);
         let found = self.find(&call.conversation, &params, most).await;
         let found = found.map_err(|error| failure(&error))?;
         let lines: Vec<String> = found.iter().map(Hit::line).collect();

@@ -14,7 +14,7 @@ use jiff::{Timestamp, ToSpan as _};
 
 /// Days that are looked at for the next time: 29 February falls on each day of the week at least once in
 /// 40 years.
-const MOST_DAYS: usize = 40 * 366 + 2;
+const MAX_DAYS: usize = 40 * 366 + 2;
 
 /// A cron expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Cron {
             .date()
             .checked_sub(1.day())
             .ok()?;
-        for _ in 0..MOST_DAYS {
+        for _ in 0..MAX_DAYS {
             let found = self.first_of(day, after, zone);
             if let Some(found) = found {
                 // The same of the day after this one.

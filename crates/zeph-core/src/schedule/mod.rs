@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use zeph_memory::schedule::MOST_SCHEDULED;
+use zeph_memory::schedule::MAX_SCHEDULED;
 use zeph_memory::{NewScheduled, RunState, Scheduled, ScheduledRun, Store, StoreError};
 
 pub use config::SchedulerConfig;
@@ -24,9 +24,9 @@ use when::{When, WhenError, shown};
 /// How long a run is its process's without a sign of it.
 pub const LEASE: SignedDuration = SignedDuration::from_secs(60);
 /// The most bytes of a task.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 /// How many times that were missed are counted.
-const MOST_COUNTED: usize = 1000;
+const MAX_COUNTED: usize = 1000;
 /// How much earlier than it is kept a time has to come by the clock until it is believed that the clock was set
 /// back for good; until then nothing is due twice. It is what Vixie cron takes (`cron(8)`).
 const SET_BACK: SignedDuration = SignedDuration::from_hours(3);
@@ -59,12 +59,10 @@ pub enum ScheduleError {
     #[error("/task: expected what to do, got nothing")]
     Empty,
     /// It is too long.
-    #[error("/task: expected at most {MOST_BYTES} bytes; put it into a file and name the file")]
+    #[error("/task: expected at most {MAX_BYTES} bytes; put it into a file and name the file")]
     Long,
     /// There are too many.
-    #[error(
-        "{MOST_SCHEDULED} tasks are scheduled here already; `zeph scheduler rm` takes one back"
-    )]
+    #[error("{MAX_SCHEDULED} tasks are scheduled here already; `zeph scheduler rm` takes one back")]
     Full,
     /// The store.
     #[error(transparent)]
@@ -121,7 +119,7 @@ impl Schedule {
         if prompt.is_empty() {
             return Err(ScheduleError::Empty);
         }
-        if prompt.len() > MOST_BYTES {
+        if prompt.len() > MAX_BYTES {
             return Err(ScheduleError::Long);
         }
         let now = self.clock.now();
@@ -232,7 +230,7 @@ impl Schedule {
             return (None, 0);
         };
         let (mut last, mut between) = (at(due), 0);
-        while between < MOST_COUNTED
+        while between < MAX_COUNTED
             && let Some(next) = cron
                 .next(last, &zone)
                 .filter(|next| next.as_millisecond() <= now)
@@ -309,12 +307,12 @@ impl Schedule {
     pub async fn report(&self) -> Result<Vec<String>, StoreError> {
         self.settle().await?;
         let runs = self.store.untold_runs(&self.project).await?;
-        Ok(runs.iter().map(|run| self.told(run)).collect())
+        Ok(runs.iter().map(|run| self.describe(run)).collect())
     }
 
     /// A run in a line, for a person.
     #[must_use]
-    pub fn told(&self, run: &ScheduledRun) -> String {
+    pub fn describe(&self, run: &ScheduledRun) -> String {
         let due = self.shown(run.due_at);
         let what = match run.state {
             RunState::Missed => "was missed: nothing was up and free to run it",
@@ -367,7 +365,7 @@ pub fn since(times: usize) -> String {
     match times {
         0 => String::new(),
         1 => "and once more since".to_owned(),
-        MOST_COUNTED => format!("and at least {times} times more since"),
+        MAX_COUNTED => format!("and at least {times} times more since"),
         times => format!("and {times} times more since"),
     }
 }

@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 use super::cron::{Cron, WEEKDAYS};
 
 /// The longest text that is looked at, in characters.
-const LONGEST: usize = 200;
+const MAX_TEXT_CHARS: usize = 200;
 
 /// The most that a deferred task may be put off.
-const MOST: SignedDuration = SignedDuration::from_hours(24 * 366 * 5);
+const MAX_DELAY: SignedDuration = SignedDuration::from_hours(24 * 366 * 5);
 
 /// When a task is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum WhenError {
     #[error("{0:?} says no time; understood are {FORMS}")]
     Unknown(String),
     /// It is too long for a time.
-    #[error("expected at most {LONGEST} characters; understood are {FORMS}")]
+    #[error("expected at most {MAX_TEXT_CHARS} characters; understood are {FORMS}")]
     Long,
     /// It is past.
     #[error("{0} is past")]
@@ -56,7 +56,7 @@ impl When {
     /// # Errors
     /// [`WhenError`].
     pub fn parse(text: &str, now: &Zoned) -> Result<Self, WhenError> {
-        if text.chars().nth(LONGEST).is_some() {
+        if text.chars().nth(MAX_TEXT_CHARS).is_some() {
             return Err(WhenError::Long);
         }
         let plain = text.trim().to_lowercase();
@@ -66,7 +66,7 @@ impl When {
             ["now"] => Ok(Self::Once(now.timestamp())),
             ["in", ref rest @ ..] => {
                 let by = span(&rest.join(" ")).ok_or_else(unknown)?;
-                match by > MOST {
+                match by > MAX_DELAY {
                     true => Err(WhenError::Far(plain)),
                     false => now
                         .timestamp()

@@ -157,8 +157,8 @@ async fn calls_of_a_real_model() {
     };
     let inner = super::provider(&config).unwrap();
     let tools = tools();
-    let watched = TextTools::where_needed(Arc::clone(&inner));
-    let unwatched = TextTools::where_needed(Arc::new(UnconstrainedModel(inner)));
+    let watched = TextTools::wrap_if_needed(Arc::clone(&inner));
+    let unwatched = TextTools::wrap_if_needed(Arc::new(UnconstrainedModel(inner)));
     for (what, provider) in [("with a grammar", watched), ("without", unwatched)] {
         let mut sums = [0; 3];
         for (task, tool, word) in TASKS {

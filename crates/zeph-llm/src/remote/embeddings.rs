@@ -15,13 +15,13 @@ use crate::provider::{EmbeddingModel, Embeddings};
 use crate::retry::Retries;
 
 /// The most texts of one request: what common servers take without being told otherwise.
-const MOST_TEXTS: usize = 32;
+const MAX_TEXTS: usize = 32;
 /// The most bytes of the texts of one request, but for a single text.
-const MOST_BYTES: usize = 128 << 10;
+const MAX_BYTES: usize = 128 << 10;
 /// The largest answer that is read: the vectors of a request take a tenth of it.
-const MOST_ANSWER: usize = 32 << 20;
+const MAX_RESPONSE_BYTES: usize = 32 << 20;
 /// The longest vector.
-const MOST_NUMBERS: usize = 1 << 16;
+const MAX_NUMBERS: usize = 1 << 16;
 
 /// How an API is asked for vectors. Those that have any take the same request, `{model, input}`.
 #[derive(Debug, Clone, Copy)]
@@ -133,8 +133,8 @@ impl<W: Wire> RemoteProvider<W> {
         let mut response = self.send(source.url.clone(), headers, body, target).await?;
         let mut answer = Vec::new();
         while let Some(bytes) = self.more(&mut response, target).await? {
-            if answer.len() + bytes.len() > MOST_ANSWER {
-                let message = format!("more than {MOST_ANSWER} bytes");
+            if answer.len() + bytes.len() > MAX_RESPONSE_BYTES {
+                let message = format!("more than {MAX_RESPONSE_BYTES} bytes");
                 return Err(self.error(source.protocol(&message)));
             }
             answer.extend_from_slice(&bytes);
@@ -175,9 +175,9 @@ impl Source {
 /// How many of `texts`, from the first, go into one request: at least one.
 fn batch(texts: &[&str]) -> usize {
     let mut bytes = 0;
-    let fits = texts.iter().take(MOST_TEXTS).take_while(|text| {
+    let fits = texts.iter().take(MAX_TEXTS).take_while(|text| {
         bytes += text.len();
-        bytes <= MOST_BYTES
+        bytes <= MAX_BYTES
     });
     fits.count().max(1)
 }
@@ -188,7 +188,7 @@ fn check(vectors: &[Vec<f32>], texts: usize) -> Result<(), String> {
         return Err(format!("{} vectors for {texts} texts", vectors.len()));
     }
     let length = vectors.first().map_or(0, Vec::len);
-    if texts > 0 && !(1..=MOST_NUMBERS).contains(&length) {
+    if texts > 0 && !(1..=MAX_NUMBERS).contains(&length) {
         return Err(format!("a vector of {length} numbers"));
     }
     if vectors.iter().any(|vector| vector.len() != length) {
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn batches_are_bounded() {
-        let long = "x".repeat(MOST_BYTES);
+        let long = "x".repeat(MAX_BYTES);
         for (texts, expect) in [
             (vec!["a"], 1),
-            (vec!["a"; MOST_TEXTS], MOST_TEXTS),
-            (vec!["a"; MOST_TEXTS + 1], MOST_TEXTS),
+            (vec!["a"; MAX_TEXTS], MAX_TEXTS),
+            (vec!["a"; MAX_TEXTS + 1], MAX_TEXTS),
             (vec![long.as_str(); 2], 1),
             (vec!["a", long.as_str()], 1),
         ] {
@@ -227,7 +227,7 @@ mod tests {
             (vec![vec![1.0], vec![1.0, 2.0]], 2, false),
             (vec![vec![]], 1, false),
             (vec![vec![f32::INFINITY]], 1, false),
-            (vec![vec![0.0; MOST_NUMBERS + 1]], 1, false),
+            (vec![vec![0.0; MAX_NUMBERS + 1]], 1, false),
         ] {
             assert_eq!(check(&vectors, texts).is_ok(), fits, "{texts}");
         }

@@ -56,7 +56,7 @@ const MAX_ERROR_BODY: usize = 64 << 10;
 /// How long the end of a finished response may take, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
 /// A shorter key is a placeholder for a server that wants none, and a common word at that.
-const SHORTEST_SECRET: usize = 8;
+const MIN_SECRET_LEN: usize = 8;
 
 /// What a provider can do, beside speaking its API.
 #[derive(Debug, Clone, Copy)]
@@ -202,7 +202,7 @@ impl<W: Wire> RemoteProvider<W> {
             .key
             .as_ref()
             .map_or("", |key| key.expose_secret().trim());
-        if key.len() < SHORTEST_SECRET || !text.contains(key) {
+        if key.len() < MIN_SECRET_LEN || !text.contains(key) {
             return text;
         }
         text.replace(key, "[key]")

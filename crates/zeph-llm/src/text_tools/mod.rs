@@ -51,7 +51,7 @@ pub struct TextTools {
 impl TextTools {
     /// `provider` as it is when it calls tools natively, else with tools by text.
     #[must_use]
-    pub fn where_needed(provider: Arc<dyn LlmProvider>) -> Arc<dyn LlmProvider> {
+    pub fn wrap_if_needed(provider: Arc<dyn LlmProvider>) -> Arc<dyn LlmProvider> {
         if provider.supports_tool_use() {
             return provider;
         }

@@ -470,7 +470,7 @@ fn the_catalog() {
 fn provider(steps: &str) -> Arc<dyn LlmProvider> {
     let scenario = Scenario::from_toml(steps, BTreeMap::new()).unwrap();
     let scripted = ScriptedProvider::new("local", scenario).without_tool_use();
-    TextTools::where_needed(Arc::new(scripted))
+    TextTools::wrap_if_needed(Arc::new(scripted))
 }
 
 async fn ask(

@@ -29,9 +29,9 @@ use super::{Address, http};
 use crate::failure::About;
 
 /// The most tools that are taken of one server.
-const MOST_TOOLS: usize = 512;
+const MAX_TOOLS: usize = 512;
 /// The most pages of its list that are asked for.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 /// How long a server that is told to stop a call may take to be told.
 const TELLING: Duration = Duration::from_millis(500);
 
@@ -127,7 +127,7 @@ impl Link {
     pub(crate) async fn tools(&self, about: About<'_>) -> Result<(Vec<Value>, bool), McpError> {
         let mut tools = Vec::new();
         let mut cursor = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let options = PeerRequestOptions::no_options();
@@ -139,15 +139,15 @@ impl Link {
             let Some(listed) = page.get("tools").and_then(Value::as_array) else {
                 return Err(about.protocol("its answer to tools/list holds no tools"));
             };
-            tools.extend(listed.iter().take(MOST_TOOLS + 1 - tools.len()).cloned());
+            tools.extend(listed.iter().take(MAX_TOOLS + 1 - tools.len()).cloned());
             let next = page.get("nextCursor").and_then(Value::as_str);
             cursor = next.map(str::to_owned);
-            if cursor.is_none() || tools.len() > MOST_TOOLS {
+            if cursor.is_none() || tools.len() > MAX_TOOLS {
                 break;
             }
         }
-        let more = cursor.is_some() || tools.len() > MOST_TOOLS;
-        tools.truncate(MOST_TOOLS);
+        let more = cursor.is_some() || tools.len() > MAX_TOOLS;
+        tools.truncate(MAX_TOOLS);
         Ok((tools, more))
     }
 

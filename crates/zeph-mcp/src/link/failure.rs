@@ -13,7 +13,7 @@ use crate::failure::About;
 use crate::text::line;
 
 /// The most characters of what a server says of a failure.
-const LONGEST: usize = 2000;
+const MAX_MESSAGE_CHARS: usize = 2000;
 
 impl About<'_> {
     pub(super) fn protocol(self, message: impl Into<String>) -> McpError {
@@ -45,7 +45,7 @@ impl About<'_> {
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
                 self.connection("the connection was closed")
             }
-            other => self.protocol(line(&other.to_string(), LONGEST)),
+            other => self.protocol(line(&other.to_string(), MAX_MESSAGE_CHARS)),
         }
     }
 
@@ -58,10 +58,11 @@ impl About<'_> {
             ClientInitializeError::ConnectionClosed(_) => {
                 self.connection("it ended before it had answered")
             }
-            ClientInitializeError::JsonRpcError(data) => {
-                self.protocol(format!("it refused: {}", line(&data.message, LONGEST)))
-            }
-            other => self.protocol(line(&other.to_string(), LONGEST)),
+            ClientInitializeError::JsonRpcError(data) => self.protocol(format!(
+                "it refused: {}",
+                line(&data.message, MAX_MESSAGE_CHARS)
+            )),
+            other => self.protocol(line(&other.to_string(), MAX_MESSAGE_CHARS)),
         }
     }
 
@@ -72,7 +73,7 @@ impl About<'_> {
             ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => McpErrorCode::NotFound,
             _ => McpErrorCode::ServerError,
         };
-        let message = match line(&data.message, LONGEST) {
+        let message = match line(&data.message, MAX_MESSAGE_CHARS) {
             message if message.is_empty() => format!("error {}", data.code.0),
             message => message,
         };
@@ -101,7 +102,7 @@ impl About<'_> {
                         return self.auth("it refuses this login; see `headers`");
                     }
                     StreamableHttpError::UnexpectedServerResponse(said) => {
-                        return self.protocol(line(said, LONGEST));
+                        return self.protocol(line(said, MAX_MESSAGE_CHARS));
                     }
                     _ => {}
                 }
@@ -109,7 +110,7 @@ impl About<'_> {
             innermost = current;
             cause = current.source();
         }
-        self.connection(line(&innermost.to_string(), LONGEST))
+        self.connection(line(&innermost.to_string(), MAX_MESSAGE_CHARS))
     }
 
     /// What a client of HTTP says. What stands further out names the address, which may hold a key.
@@ -124,7 +125,7 @@ impl About<'_> {
         let said = match innermost.downcast_ref::<reqwest::Error>() {
             Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
             Some(_) => "the request failed".to_owned(),
-            None => line(&innermost.to_string(), LONGEST),
+            None => line(&innermost.to_string(), MAX_MESSAGE_CHARS),
         };
         self.connection(said)
     }

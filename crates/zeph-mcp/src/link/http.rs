@@ -7,7 +7,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 
 /// The most redirects of one request.
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 
 /// A client for the server at `url`. Redirects that lead to another origin are refused: the headers are
 /// for this one. There is no limit to silence, since a server may have nothing to say for hours.
@@ -41,7 +41,7 @@ fn builder(target: &Url, connect_timeout: Duration) -> ClientBuilder {
         .gzip(false)
         .redirect(Policy::custom(|attempt| {
             let from = attempt.previous().first().map(Url::origin);
-            if attempt.previous().len() > MOST_REDIRECTS {
+            if attempt.previous().len() > MAX_REDIRECTS {
                 attempt.error("it redirects too often")
             } else if from.is_none_or(|from| from != attempt.url().origin()) {
                 attempt.error("it redirects to another server, which is refused")

@@ -19,7 +19,7 @@ mod open;
 use open::{Open, failed, is_damage};
 
 /// Names that are ranked.
-const MOST_NAMES: u32 = 3000;
+const MAX_NAMES: u32 = 3000;
 /// Names whose symbols are asked for together.
 const TOGETHER: usize = 64;
 
@@ -232,13 +232,13 @@ async fn names_for(
             .bind(&pattern)
             .bind(&wanted.name)
             .bind(&beginning)
-            .bind(MOST_NAMES)
+            .bind(MAX_NAMES)
             .bind(kinds)
             .bind(&wanted.container)
             .bind(&wanted.below)
             .bind(below);
         names = statement.fetch_all(&mut *connection).await?;
-        if names.len() < MOST_NAMES as usize {
+        if names.len() < MAX_NAMES as usize {
             break;
         }
     }

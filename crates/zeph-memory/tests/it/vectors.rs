@@ -2,7 +2,7 @@
 
 use sqlx::Row;
 use zeph_memory::SqliteVectors;
-use zeph_memory::vectors::MOST;
+use zeph_memory::vectors::MAX_EMBEDDINGS;
 use zeph_tools::kept_vectors::EmbeddingCache;
 
 use crate::{open, place, raw};
@@ -54,11 +54,11 @@ async fn vectors_are_kept_by_model_and_text() {
 async fn the_oldest_vectors_go() {
     let (_folder, path) = place();
     let kept = SqliteVectors::new(open(&path).await);
-    let texts: Vec<String> = (0..MOST + 3).map(|at| at.to_string()).collect();
+    let texts: Vec<String> = (0..MAX_EMBEDDINGS + 3).map(|at| at.to_string()).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let vectors = vec![vec![1.0]; texts.len()];
     kept.keep("m", &texts, &vectors).await.unwrap();
     let found = kept.kept("m", &texts).await.unwrap();
-    assert_eq!(found.iter().flatten().count(), MOST as usize);
+    assert_eq!(found.iter().flatten().count(), MAX_EMBEDDINGS as usize);
     assert_eq!(found[..3], [None, None, None]);
 }

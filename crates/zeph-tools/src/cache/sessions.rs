@@ -11,7 +11,7 @@ use super::key::CacheKey;
 use super::table::{CachedResult, DualClockInstant, ToolResultCache};
 
 /// Sessions that are kept; the one that was not used for the longest time goes first.
-const MOST_SESSIONS: usize = 16;
+const MAX_SESSIONS: usize = 16;
 
 /// What a session's cache came to, for the person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub struct MutationGuard<'a>(&'a ResultCaches);
 impl MutationGuard<'_> {
     /// Ends it. The call of `visit`, which it was, is not one of those that it puts an end to,
     /// unless another was changing files beside it.
-    pub fn end_of(self, visit: &mut CacheLookup) {
+    pub fn end_mutation(self, visit: &mut CacheLookup) {
         let caches = self.0;
         let before = caches.state().epoch;
         drop(self);
@@ -143,7 +143,7 @@ impl ResultCaches {
         let found = match found {
             Some((kept, _)) if kept.basis.is_files() && !still => {
                 // What runs may have changed them already.
-                own.cache.disown(&key, &kept);
+                own.cache.invalidate_hit(&key, &kept);
                 None
             }
             found => found,
@@ -168,7 +168,7 @@ impl ResultCaches {
             return true;
         }
         if let Some(own) = state.sessions.get_mut(&visit.session) {
-            own.cache.disown(&visit.key, kept);
+            own.cache.invalidate_hit(&visit.key, kept);
         }
         false
     }
@@ -229,7 +229,7 @@ impl State {
     /// The session of that name, which is made if need be.
     fn session(&mut self, name: &str, config: &ResultCacheConfig) -> &mut Session {
         self.used += 1;
-        if !self.sessions.contains_key(name) && self.sessions.len() >= MOST_SESSIONS {
+        if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 self.sessions.remove(&oldest);

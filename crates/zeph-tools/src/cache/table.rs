@@ -147,7 +147,7 @@ impl ToolResultCache {
     }
 
     /// Takes a hit back: `kept`, which [`ToolResultCache::get`] yielded, proved to hold no longer.
-    pub fn disown(&mut self, key: &CacheKey, kept: &Arc<CachedResult>) {
+    pub fn invalidate_hit(&mut self, key: &CacheKey, kept: &Arc<CachedResult>) {
         let stands = self.entries.get(key);
         if stands.is_some_and(|entry| Arc::ptr_eq(&entry.kept, kept)) {
             self.remove(key);

@@ -160,11 +160,11 @@ fn a_hit_that_held_no_longer_is_a_miss() {
     cache.put(key(1), of_files("old"), now);
     let (old, _) = cache.get(&key(1), now).unwrap();
     cache.put(key(1), of_files("new"), now);
-    cache.disown(&key(1), &old);
+    cache.invalidate_hit(&key(1), &old);
     assert_eq!((cache.hits(), cache.misses()), (0, 1));
     let (new, _) = cache.get(&key(1), now).unwrap();
     assert_eq!(new.output.summary, "new", "another's result stays");
-    cache.disown(&key(1), &new);
+    cache.invalidate_hit(&key(1), &new);
     assert!(cache.is_empty());
 }
 

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
-use crate::counted::counted;
+use crate::counted::pluralize;
 use crate::def::{Annotations, Risk, ToolDef};
 use crate::error::ToolError;
 use crate::event::OutputStream;
@@ -204,7 +204,7 @@ impl Tool for Diagnostics {
         };
         let basis = move || sources.basis(manifests.iter().map(PathBuf::as_path));
         let basis = tokio::task::spawn_blocking(basis).await;
-        Ok(output.resting_on(basis.ok().flatten()))
+        Ok(output.with_cache_validity(basis.ok().flatten()))
     }
 }
 
@@ -262,8 +262,8 @@ fn output(found: &[Diagnostic], errors: usize, warnings: usize) -> ToolOutput {
         (0, 0) => "No errors, no warnings.".to_owned(),
         _ => format!(
             "{}, {}",
-            counted(errors, "error"),
-            counted(warnings, "warning")
+            pluralize(errors, "error"),
+            pluralize(warnings, "warning")
         ),
     }];
     lines.extend(found.iter().map(Diagnostic::line));

@@ -10,7 +10,7 @@ use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A longer line is dropped: a message of a compiler has some kilobytes.
-const LONGEST_LINE: usize = 4 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// How grave a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -105,7 +105,7 @@ impl Collector {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let ended = piece.ends_with(b"\n");
             if !self.skipping {
-                if self.partial.len() + piece.len() > LONGEST_LINE {
+                if self.partial.len() + piece.len() > MAX_LINE_BYTES {
                     self.skipping = true;
                     self.partial.clear();
                 } else {

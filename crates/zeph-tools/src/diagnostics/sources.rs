@@ -18,7 +18,7 @@ use crate::cache::{CacheValidity, DualClockInstant, FreshnessCheck};
 use crate::file::marks::{FileMetadataStamp, PathState, is_local};
 
 /// Files and directories that are looked at; diagnostics of a larger project are not kept.
-const MOST: usize = 8192;
+const MAX_ENTRIES: usize = 8192;
 /// How long a result holds at most.
 const LIFE: Duration = Duration::from_secs(60);
 /// Files beside or above a project that say how it is built.
@@ -96,7 +96,7 @@ impl Sources {
             let entry = entry.ok()?;
             let (name, path) = (entry.file_name(), entry.path());
             let kind = entry.file_type().ok()?;
-            if self.files.len() + self.changing.len() > MOST || kind.is_symlink() {
+            if self.files.len() + self.changing.len() > MAX_ENTRIES || kind.is_symlink() {
                 return None;
             }
             let marks = marks(&path).ok()?;

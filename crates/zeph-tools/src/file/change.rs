@@ -8,15 +8,15 @@ use similar::{Algorithm, TextDiff};
 use crate::file::lines::cut;
 
 /// Contents with more bytes are not compared.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 /// Contents with more lines are not compared.
-const MOST_LINES: usize = 20_000;
+const MAX_LINES: usize = 20_000;
 /// The time that a comparison may take; what is left then is shown as replaced as a whole.
 const TIME: Duration = Duration::from_millis(200);
 /// Lines before and after a change that are shown to the model.
 const AROUND: usize = 3;
 /// Lines that are shown to the model at most.
-const MOST_SHOWN: usize = 30;
+const MAX_SHOWN: usize = 30;
 
 /// The unified diff from `old` to `new` of the file that `name` names, or the reason why there is
 /// none.
@@ -35,7 +35,7 @@ pub(super) fn display(name: &str, old: &[u8], new: &[u8]) -> String {
 #[must_use]
 pub fn unified(name: &str, old: &[u8], new: &[u8]) -> Option<String> {
     let too_long = |bytes: &[u8]| {
-        bytes.len() > MOST_BYTES || memchr::memchr_iter(b'\n', bytes).count() > MOST_LINES
+        bytes.len() > MAX_BYTES || memchr::memchr_iter(b'\n', bytes).count() > MAX_LINES
     };
     if too_long(old) || too_long(new) {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn numbered(content: &[u8], changed: &[(usize, usize)]) -> String {
         if number + AROUND < *first || last_and_empty {
             continue;
         }
-        if shown == MOST_SHOWN {
+        if shown == MAX_SHOWN {
             text.push_str("     …\n");
             break;
         }
@@ -148,7 +148,7 @@ mod tests {
     fn many_lines_are_capped() {
         let text = "x\n".repeat(1000);
         let shown = numbered(text.as_bytes(), &[(1, 1000)]);
-        assert_eq!(shown.lines().count(), MOST_SHOWN + 1);
+        assert_eq!(shown.lines().count(), MAX_SHOWN + 1);
         assert!(shown.ends_with('…'));
     }
 
@@ -177,9 +177,9 @@ mod tests {
             diff,
             "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"
         );
-        let long = vec![b'x'; MOST_BYTES + 1];
+        let long = vec![b'x'; MAX_BYTES + 1];
         assert!(display("f", &long, b"").contains("too long to show a diff"));
-        let many = b"\n".repeat(MOST_LINES + 1);
+        let many = b"\n".repeat(MAX_LINES + 1);
         assert!(display("f", b"", &many).contains("too long to show a diff"));
     }
 }

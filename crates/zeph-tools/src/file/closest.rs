@@ -5,13 +5,13 @@
 //! best are compared by Levenshtein's distance. Time is bounded by the caps below.
 
 /// Texts with more bytes are not searched.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_BYTES: usize = 2 << 20;
 /// Texts with more lines are not searched.
-const MOST_LINES: usize = 50_000;
+const MAX_LINES: usize = 50_000;
 /// Lines of the wanted text that count.
-const MOST_WANTED: usize = 40;
+const MAX_WANTED: usize = 40;
 /// Characters of a line that count.
-const MOST_CHARS: usize = 300;
+const MAX_CHARS: usize = 300;
 /// Windows that are compared exactly.
 const CANDIDATES: usize = 5;
 /// What is less like than this, in percent, is hardly meant.
@@ -60,7 +60,7 @@ impl Signature {
         let mut bits = [0_u64; 4];
         let mut previous = 0_u32;
         let characters = line.chars().filter(|char| !char.is_whitespace());
-        for character in characters.take(MOST_CHARS) {
+        for character in characters.take(MAX_CHARS) {
             let code = u32::from(character);
             let hash = (previous.wrapping_mul(31) ^ code).wrapping_mul(0x9E37_79B1) >> 24;
             bits[(hash >> 6) as usize] |= 1 << (hash & 63);
@@ -83,9 +83,9 @@ impl Signature {
 
 /// Whether `text` is too long to be searched.
 pub(super) fn is_too_long(text: &str) -> bool {
-    text.len() > MOST_BYTES
+    text.len() > MAX_BYTES
         || memchr::memchr_iter(b'\n', text.as_bytes())
-            .nth(MOST_LINES)
+            .nth(MAX_LINES)
             .is_some()
 }
 
@@ -102,7 +102,7 @@ pub(super) fn closest(text: &str, wanted: &str) -> Option<Closest> {
         .unwrap_or(wanted)
         .split('\n')
         .collect();
-    let asked = &all[..all.len().min(MOST_WANTED)];
+    let asked = &all[..all.len().min(MAX_WANTED)];
     let signatures: Vec<Signature> = lines.iter().map(|line| Signature::of(line)).collect();
     let asked_signatures: Vec<Signature> = asked.iter().map(|line| Signature::of(line)).collect();
 
@@ -154,14 +154,14 @@ fn likeness(lines: &[&str], wanted: &[&str]) -> f64 {
     let mut like = 0.0;
     let mut weight = 0.0;
     for (index, wanted) in wanted.iter().enumerate() {
-        let wanted: String = wanted.chars().take(MOST_CHARS).collect();
+        let wanted: String = wanted.chars().take(MAX_CHARS).collect();
         #[allow(clippy::cast_precision_loss, reason = "at most 300")]
         let length = wanted.trim().len().max(1) as f64;
         weight += length;
         let Some(line) = lines.get(index) else {
             continue;
         };
-        let line: String = line.chars().take(MOST_CHARS).collect();
+        let line: String = line.chars().take(MAX_CHARS).collect();
         // A part of a line can be asked for at both ends of the text.
         let part = !wanted.trim().is_empty() && line.contains(wanted.trim());
         like += length
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_text_that_is_too_long_is_not_searched() {
         assert_eq!(
-            closest(&"let b = 2;\n".repeat(MOST_LINES + 1), "let b = 3;"),
+            closest(&"let b = 2;\n".repeat(MAX_LINES + 1), "let b = 3;"),
             None
         );
     }

@@ -22,7 +22,7 @@ use crate::error::ToolError;
 use crate::file::atomic::{TEMPORARY, take_over};
 use crate::file::place::{LIST, Target, entries_with_types, no_file, open_regular};
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::tree::{self, DEEPEST, too_deep};
+use crate::file::tree::{self, MAX_DEPTH, too_deep};
 
 /// Bytes that are copied between two looks at the cancellation.
 const PORTION: u64 = 8 << 20;
@@ -326,7 +326,7 @@ impl<'a> TreeCopier<'a> {
         (to, new, new_path): (&OwnedFd, &OsStr, &Path),
         depth: usize,
     ) -> Result<(), ToolError> {
-        if depth == DEEPEST {
+        if depth == MAX_DEPTH {
             return Err(too_deep(path));
         }
         let failed = |error: io::Error| ToolError::io("copy", path, error);

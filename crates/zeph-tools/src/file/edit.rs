@@ -28,9 +28,9 @@ use crate::secrets::{added_mark, marks};
 use crate::toolset::Tool;
 
 /// Bytes of a file that can be edited.
-const LARGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Lines of a place that does not match that are compared.
-const MOST_DIFFED: usize = 100;
+const MAX_DIFFED: usize = 100;
 /// Characters of a line that are shown of a first difference.
 const SHOWN: usize = 200;
 
@@ -113,12 +113,12 @@ fn edit(
             .unwrap_or_default()
             .min(1 << 20),
     );
-    file.take(LARGEST + 1)
+    file.take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut old)
         .map_err(|error| ToolError::io("read", &target.path, error))?;
-    if old.len() as u64 > LARGEST {
+    if old.len() as u64 > MAX_FILE_BYTES {
         return Err(ToolError::permanent(format!(
-            "{shown} has {} bytes; `edit` changes files up to {LARGEST} bytes",
+            "{shown} has {} bytes; `edit` changes files up to {MAX_FILE_BYTES} bytes",
             stat.st_size
         )));
     }
@@ -289,11 +289,11 @@ fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     )
 }
 
-/// So many lines of `text`, `skipped` left out before them, at most [`MOST_DIFFED`]; each cut where
+/// So many lines of `text`, `skipped` left out before them, at most [`MAX_DIFFED`]; each cut where
 /// it is long, and with an ending.
 fn excerpt(text: &str, skipped: usize, lines: usize) -> String {
     let mut excerpt = String::new();
-    for line in text.lines().skip(skipped).take(lines.min(MOST_DIFFED)) {
+    for line in text.lines().skip(skipped).take(lines.min(MAX_DIFFED)) {
         let (line, more) = cut(line);
         excerpt.push_str(line);
         excerpt.push_str(if more { "…\n" } else { "\n" });

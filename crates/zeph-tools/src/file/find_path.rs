@@ -26,7 +26,7 @@ use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
 /// Paths that are shown.
-const MOST: usize = 1000;
+const MAX_PATHS: usize = 1000;
 
 /// Parameters of `find_path`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -136,7 +136,7 @@ impl Visitor for Worker<'_> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.total += 1;
         kept.hits.insert(hit);
-        if kept.hits.len() > MOST {
+        if kept.hits.len() > MAX_PATHS {
             kept.hits.pop_last();
         }
     }
@@ -214,7 +214,7 @@ fn find(
         lines.push("(partial: the time was up; narrow `path`)".to_owned());
     }
     let basis = stamps.basis(sandbox, &params.path, place.path(), PermittedBy::Search);
-    Ok(ToolOutput::text(lines.join("\n")).resting_on(basis))
+    Ok(ToolOutput::text(lines.join("\n")).with_cache_validity(basis))
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
             "test",
         );
         let output = tool
-            .run(&call, &CallContext::detached())
+            .run(&call, &CallContext::headless())
             .await
             .expect("a result");
         assert!(

@@ -24,7 +24,7 @@ use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
 /// Paths that are shown.
-const MOST: usize = 1000;
+const MAX_PATHS: usize = 1000;
 
 /// Parameters of `get_file_tree`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -113,7 +113,7 @@ impl Visitor for Worker<'_> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.total += 1;
         kept.paths.insert((depth, path));
-        if kept.paths.len() > MOST {
+        if kept.paths.len() > MAX_PATHS {
             kept.paths.pop_last();
         }
     }
@@ -166,7 +166,7 @@ fn tree(
     let basis = stamps.basis(sandbox, given, place.path(), PermittedBy::Search);
     Ok(ToolOutput::text(text)
         .at(place.path(), None)
-        .resting_on(basis))
+        .with_cache_validity(basis))
 }
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
         let sandbox = Arc::new(Sandbox::new(&[], dir.path()).expect("a sandbox"));
         let tool = GetFileTreeTool::new(sandbox, Duration::ZERO);
         let call = ToolCall::new("1", "get_file_tree", json!({}), "test");
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let output = tool.run(&call, &cx).await.expect("a result");
         assert!(
             output.summary.contains("(partial: the time was up"),

@@ -4,13 +4,13 @@
 use crate::error::ToolError;
 
 /// Bytes that a glob may have.
-const LONGEST: usize = 1024;
+const MAX_GLOB_BYTES: usize = 1024;
 /// Opening braces that a glob may have.
-const MOST_BRACES: usize = 32;
+const MAX_BRACES: usize = 32;
 
 /// Whether `glob` is one that can be compiled in bounded time and memory.
 pub(super) fn is_bounded(glob: &str) -> bool {
-    glob.len() <= LONGEST && glob.bytes().filter(|byte| *byte == b'{').count() <= MOST_BRACES
+    glob.len() <= MAX_GLOB_BYTES && glob.bytes().filter(|byte| *byte == b'{').count() <= MAX_BRACES
 }
 
 /// Refuses a glob that cannot; `field` is the argument that it came as.
@@ -22,7 +22,7 @@ pub(super) fn check(field: &str, glob: &str) -> Result<(), ToolError> {
         return Ok(());
     }
     Err(ToolError::invalid(format!(
-        "`/{field}` expects a glob of at most {LONGEST} bytes and {MOST_BRACES} braces, got {} bytes",
+        "`/{field}` expects a glob of at most {MAX_GLOB_BYTES} bytes and {MAX_BRACES} braces, got {} bytes",
         glob.len()
     )))
 }

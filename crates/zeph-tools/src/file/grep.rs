@@ -34,11 +34,11 @@ use crate::toolset::Tool;
 /// Matches that are shown when no number is given.
 const DEFAULT_RESULTS: usize = 1000;
 /// Matches that can be asked for.
-const MOST_RESULTS: usize = 10_000;
+const MAX_RESULTS: usize = 10_000;
 /// Lines of context that can be asked for.
-const MOST_CONTEXT: usize = 50;
+const MAX_CONTEXT_LINES: usize = 50;
 /// Files that are named as places of the result.
-const MOST_LOCATIONS: usize = 20;
+const MAX_LOCATIONS: usize = 20;
 
 /// Parameters of `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -244,11 +244,11 @@ fn grep(
     let most = params
         .max_results
         .unwrap_or(DEFAULT_RESULTS)
-        .min(MOST_RESULTS);
+        .min(MAX_RESULTS);
     if most == 0 {
         return Err(ToolError::invalid("`max_results` begins at 1"));
     }
-    let context = params.context.unwrap_or(0).min(MOST_CONTEXT);
+    let context = params.context.unwrap_or(0).min(MAX_CONTEXT_LINES);
     let matcher = matcher(&params.pattern, params.case_sensitive.unwrap_or(true))?;
     let given = params.path.as_deref().unwrap_or(".");
     let start = sandbox.resolve(given)?;
@@ -292,8 +292,8 @@ fn grep(
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let basis = stamps.basis(sandbox, given, start.path(), may);
-    let mut output = ToolOutput::text(summary).resting_on(basis);
-    for (path, found) in kept.files.into_iter().take(MOST_LOCATIONS) {
+    let mut output = ToolOutput::text(summary).with_cache_validity(basis);
+    for (path, found) in kept.files.into_iter().take(MAX_LOCATIONS) {
         let first = found.hits.iter().find(|hit| hit.matched);
         output = output.at(path, first.and_then(|hit| u32::try_from(hit.line).ok()));
     }
@@ -396,7 +396,7 @@ fn report(
         return text;
     }
     if kept.matches > most {
-        let help = if most < MOST_RESULTS {
+        let help = if most < MAX_RESULTS {
             "narrow the pattern, or set `max_results`"
         } else {
             "narrow the pattern"
@@ -451,7 +451,7 @@ mod tests {
         let tool = GrepTool::new(sandbox, Duration::ZERO);
         let call = ToolCall::new("1", "grep", json!({"pattern": "x"}), "test");
         let output = tool
-            .run(&call, &CallContext::detached())
+            .run(&call, &CallContext::headless())
             .await
             .expect("a result");
         assert!(

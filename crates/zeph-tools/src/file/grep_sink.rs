@@ -14,11 +14,11 @@ use crate::file::budget::Budget;
 use crate::file::lines::cut;
 
 /// Bytes that a line may have; files with longer ones are not searched.
-const LONGEST_LINE: usize = 8 << 20;
+const MAX_LINE_BYTES: usize = 8 << 20;
 /// Bytes that a pattern may have.
-const LONGEST_PATTERN: usize = 32 << 10;
+const MAX_PATTERN_BYTES: usize = 32 << 10;
 /// Bytes that a compiled pattern may have.
-const LARGEST_PATTERN: usize = 10 << 20;
+const MAX_COMPILED_BYTES: usize = 10 << 20;
 
 /// A line of a result.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,9 +48,9 @@ pub(super) struct Found {
 /// # Errors
 /// [`ToolError::InvalidParameters`] with what is wrong with the pattern.
 pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatcher, ToolError> {
-    if pattern.len() > LONGEST_PATTERN {
+    if pattern.len() > MAX_PATTERN_BYTES {
         return Err(ToolError::invalid(format!(
-            "`/pattern` expects at most {LONGEST_PATTERN} bytes, got {}",
+            "`/pattern` expects at most {MAX_PATTERN_BYTES} bytes, got {}",
             pattern.len()
         )));
     }
@@ -58,7 +58,7 @@ pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatche
         .case_insensitive(!case_sensitive)
         .multi_line(true)
         .crlf(true)
-        .size_limit(LARGEST_PATTERN)
+        .size_limit(MAX_COMPILED_BYTES)
         .build(pattern)
         .map_err(|error| {
             ToolError::invalid(format!(
@@ -75,7 +75,7 @@ pub(super) fn searcher(context: usize) -> Searcher {
         .binary_detection(BinaryDetection::quit(0))
         .before_context(context)
         .after_context(context)
-        .heap_limit(Some(LONGEST_LINE))
+        .heap_limit(Some(MAX_LINE_BYTES))
         .build()
 }
 

@@ -13,7 +13,7 @@ use crate::error::ToolError;
 use crate::output::{ImageContent, ToolOutput};
 
 /// Bytes of an image that is given to a model.
-const LARGEST: u64 = 5 << 20;
+const MAX_IMAGE_BYTES: u64 = 5 << 20;
 
 /// The answer of `read` for an image of the type `media`: the image, if the model takes images.
 pub(super) fn answer(
@@ -31,11 +31,11 @@ pub(super) fn answer(
         )));
     }
     let mut data = Vec::new();
-    let read = reader.take(LARGEST + 1).read_to_end(&mut data);
+    let read = reader.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut data);
     let length = read.map_err(|error| ToolError::io("read", path, error))? as u64;
-    if length > LARGEST {
+    if length > MAX_IMAGE_BYTES {
         return Err(ToolError::permanent(format!(
-            "{shown} is an image ({media}, {} bytes); {LARGEST} is the limit: make a smaller copy \
+            "{shown} is an image ({media}, {} bytes); {MAX_IMAGE_BYTES} is the limit: make a smaller copy \
              of it and read that",
             size.max(length)
         )));

@@ -7,11 +7,11 @@ use memchr::{memchr, memchr_iter};
 use crate::file::budget::{Budget, Stop};
 
 /// Characters of a line that are shown; the rest is cut.
-pub(super) const LONGEST_LINE: usize = 2000;
-/// Bytes of a line that are kept: enough for [`LONGEST_LINE`] characters and one more.
-const KEPT: usize = 4 * (LONGEST_LINE + 1);
+pub(super) const MAX_LINE_CHARS: usize = 2000;
+/// Bytes of a line that are kept: enough for [`MAX_LINE_CHARS`] characters and one more.
+const KEPT: usize = 4 * (MAX_LINE_CHARS + 1);
 /// Bytes of text after which a window ends, however many lines were asked for.
-const LONGEST_WINDOW: usize = 1 << 20;
+const MAX_WINDOW_BYTES: usize = 1 << 20;
 
 /// The line endings of the lines shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub(super) fn window(
     let mut crlf = 0;
     let mut before: u64 = 0;
     let mut line = Line::default();
-    while window.shown < limit && window.text.len() < LONGEST_WINDOW {
+    while window.shown < limit && window.text.len() < MAX_WINDOW_BYTES {
         match budget.spent() {
             Some(Stop::Cancelled) => return Err(io::ErrorKind::Other.into()),
             Some(Stop::Time) => return Err(io::ErrorKind::TimedOut.into()),
@@ -176,7 +176,7 @@ impl Window {
         if cut {
             let _ = write!(
                 self.text,
-                " [line cut at {LONGEST_LINE} characters; it has {} bytes]",
+                " [line cut at {MAX_LINE_CHARS} characters; it has {} bytes]",
                 line.len
             );
             self.cut += 1;
@@ -186,12 +186,12 @@ impl Window {
     }
 }
 
-/// The first [`LONGEST_LINE`] characters of `line`, and whether there are more.
+/// The first [`MAX_LINE_CHARS`] characters of `line`, and whether there are more.
 pub(super) fn cut(line: &str) -> (&str, bool) {
-    if line.len() <= LONGEST_LINE {
+    if line.len() <= MAX_LINE_CHARS {
         return (line, false);
     }
-    match line.char_indices().nth(LONGEST_LINE) {
+    match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => (&line[..end], true),
         None => (line, false),
     }
@@ -259,7 +259,7 @@ mod tests {
         let window = run(long.as_bytes(), 1, 9, 64).expect("a window");
         assert_eq!((window.cut, window.shown, window.lossy), (1, 2, false));
         let first = window.text.lines().next().expect("a line");
-        assert_eq!(first.matches('ä').count(), LONGEST_LINE);
+        assert_eq!(first.matches('ä').count(), MAX_LINE_CHARS);
         assert!(
             first.ends_with("[line cut at 2000 characters; it has 5000 bytes]"),
             "{first}"
@@ -303,7 +303,7 @@ mod tests {
     fn a_window_ends_at_its_cap_and_goes_on_from_there() {
         let text = format!("{}\n", "y".repeat(1500)).repeat(2000);
         let first = run(text.as_bytes(), 1, 5000, 1 << 16).expect("a window");
-        assert!(first.text.len() < LONGEST_WINDOW + 3000);
+        assert!(first.text.len() < MAX_WINDOW_BYTES + 3000);
         assert_eq!(first.remaining, Remaining::Lines(2000 - first.shown));
     }
 

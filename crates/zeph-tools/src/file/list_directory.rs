@@ -26,7 +26,7 @@ use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
 /// The most entries that are listed.
-const MOST: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 /// The time that counting the rest may take.
 const TIME: Duration = Duration::from_secs(10);
 
@@ -118,7 +118,7 @@ fn list(
         }
         total += 1;
         first.insert(name);
-        if first.len() > MOST {
+        if first.len() > MAX_ENTRIES {
             first.pop_last();
         }
     }

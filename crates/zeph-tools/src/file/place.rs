@@ -29,7 +29,7 @@ pub(super) const LIST: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// The most entries of a directory that are looked through for near names.
-const MOST_NEAR: usize = 10_000;
+const MAX_NEAR_ENTRIES: usize = 10_000;
 
 /// A place inside the sandbox, free of links.
 #[derive(Debug)]
@@ -249,7 +249,7 @@ impl Place {
         let near: Vec<String> = entries(&self.dir)
             .map(|entries| {
                 let named = entries
-                    .take(MOST_NEAR)
+                    .take(MAX_NEAR_ENTRIES)
                     .filter(|name| sandbox.rules().refusal(&parent.join(name)).is_none());
                 near::near_names(absent, named)
             })

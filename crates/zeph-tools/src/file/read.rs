@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::counted::counted;
+use crate::counted::pluralize;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
@@ -171,7 +171,7 @@ fn read(
         Err(count) => {
             return Err(ToolError::invalid(format!(
                 "`offset` {offset} is past the end: {shown} has {}",
-                counted(count, "line")
+                pluralize(count, "line")
             )));
         }
     };

@@ -18,7 +18,7 @@ use crate::file::place::Place;
 use crate::file::sandbox::{PASS, Sandbox};
 
 /// The most links on one path; the kernel's own limit.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// A component that is still to be walked.
 enum Step {
@@ -224,7 +224,7 @@ impl Walk<'_> {
     /// Walks the text of a link.
     fn follow(&mut self, target: Vec<u8>) -> Result<(), ToolError> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(ToolError::io("resolve", self.given, Errno::LOOP.into()));
         }
         let target = PathBuf::from(OsString::from_vec(target));

@@ -16,9 +16,9 @@ use crate::file::signs::{
 };
 
 /// Contents with more bytes are not searched again.
-const MOST_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 8 << 20;
 /// Places that are named when there are several.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 /// The time to find out which lines an edit leaves as they are.
 const TIME: Duration = Duration::from_millis(200);
 
@@ -85,7 +85,7 @@ struct Search<'a> {
 
 /// Looks again for `old`, which does not occur in `content` (UTF-8, or nearly) as it is.
 pub(super) fn retry(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
-    if content.len() > MOST_BYTES || old.trim().is_empty() {
+    if content.len() > MAX_BYTES || old.trim().is_empty() {
         return FuzzyMatch::Nothing;
     }
     if content.ends_with(b"\n") || !old.ends_with('\n') {
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
                 (ToleratedDifference::Typography, [only]) => self.within(line, only, &mut places),
                 _ => places.extend(self.across(line, ignored)),
             }
-            if places.len() >= MOST_NAMED {
+            if places.len() >= MAX_NAMED {
                 break;
             }
         }

@@ -38,7 +38,7 @@ pub(super) const PASS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// The longest path that is taken, in bytes.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// A directory of the configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -274,9 +274,9 @@ impl Sandbox {
         if given.contains('\0') {
             return Err(ToolError::invalid(format!("`{field}` contains a NUL byte")));
         }
-        if given.len() > LONGEST_PATH {
+        if given.len() > MAX_PATH_BYTES {
             return Err(ToolError::invalid(format!(
-                "`{field}` is longer than {LONGEST_PATH} bytes"
+                "`{field}` is longer than {MAX_PATH_BYTES} bytes"
             )));
         }
         self.walk(Path::new(given), last)

@@ -28,13 +28,13 @@ use crate::preview::check_basis;
 use crate::seen::{ContentDigest, ReadLedger, ReadLedgerError};
 
 /// Bytes of a content from which on it is not kept.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_STORED_BYTES: usize = 1 << 20;
 /// Bytes of a difference from which on it is not shown.
-const LONGEST_DIFF: usize = 40_000;
+const MAX_DIFF_BYTES: usize = 40_000;
 /// Bytes that are hashed between two looks at the cancellation.
 const PORTION: u64 = 8 << 20;
 /// Differences that are remembered.
-const MOST_DIFFERENCES: usize = 256;
+const MAX_DIFFERENCES: usize = 256;
 
 /// What the conversation of one call has seen. Its methods block.
 pub(super) struct FileReadGuard {
@@ -56,7 +56,7 @@ pub(super) struct Differences(Mutex<VecDeque<(String, PathBuf)>>);
 impl Differences {
     fn shown(&self, batch: &str, path: &Path) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.len() == MOST_DIFFERENCES {
+        if shown.len() == MAX_DIFFERENCES {
             shown.pop_front();
         }
         shown.push_back((batch.to_owned(), path.to_owned()));
@@ -96,7 +96,9 @@ impl<R: Read> HashingReader<R> {
     /// Hashes what is read from `inner`, if `on`; keeps it when there are no more than about
     /// `size` bytes and these are not too many.
     pub(super) fn new(inner: R, size: u64, on: bool) -> Self {
-        let room = usize::try_from(size).ok().filter(|size| *size <= MOST_KEPT);
+        let room = usize::try_from(size)
+            .ok()
+            .filter(|size| *size <= MAX_STORED_BYTES);
         Self {
             inner,
             hash: Sha256::new(),
@@ -115,7 +117,9 @@ impl<R: Read> Read for HashingReader<R> {
             let read = &buffer[..count];
             self.hash.update(read);
             match &mut self.kept {
-                Some(kept) if kept.len() + count <= MOST_KEPT => kept.extend_from_slice(read),
+                Some(kept) if kept.len() + count <= MAX_STORED_BYTES => {
+                    kept.extend_from_slice(read)
+                }
                 kept => *kept = None,
             }
         }
@@ -212,7 +216,7 @@ impl FileReadGuard {
     /// Notes that `content` was left at `path`.
     pub(super) fn left(&self, path: &Path, content: &[u8]) {
         if self.is_on() {
-            let kept = (content.len() <= MOST_KEPT).then_some(content);
+            let kept = (content.len() <= MAX_STORED_BYTES).then_some(content);
             self.note(path, &digest(content), kept);
         }
     }
@@ -311,7 +315,7 @@ impl FileReadGuard {
 
     fn note(&self, path: &Path, digest: &ContentDigest, content: Option<&[u8]>) {
         if let Some(files) = &self.files {
-            let content = content.filter(|content| content.len() <= MOST_KEPT);
+            let content = content.filter(|content| content.len() <= MAX_STORED_BYTES);
             let note = files.note(&self.conversation, path, digest, content);
             self.done(self.runtime.block_on(note));
         }
@@ -391,7 +395,7 @@ impl Standing<'_> {
         if diff.is_empty() {
             return Some("(bytes that are no text, or how the text is encoded)".to_owned());
         }
-        (diff.len() <= LONGEST_DIFF).then_some(diff)
+        (diff.len() <= MAX_DIFF_BYTES).then_some(diff)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// Contents with more lines are not taken apart.
-const MOST_LINES: usize = 200_000;
+const MAX_LINES: usize = 200_000;
 
 /// A line of the content.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) fn lines(content: &[u8]) -> Option<Vec<Line>> {
             end: feed + 1,
         });
         start = feed + 1;
-        if lines.len() == MOST_LINES {
+        if lines.len() == MAX_LINES {
             return None;
         }
     }

@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use crate::file::retry::{FuzzyMatch, ToleratedDifference, retry};
 
 /// Places that are named when there are several.
-const MOST_NAMED: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// What is to be replaced by what.
 #[derive(Debug, Clone, Copy)]
@@ -199,7 +199,7 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutc
     }
     let needle = encoding.encode(old);
     let line_at = |place: usize| encoding.line_feeds(&content[..place]) + 1;
-    let named = if all { 1 } else { MOST_NAMED };
+    let named = if all { 1 } else { MAX_NAMED };
     match encoding.places(content, &needle, named).as_slice() {
         [] => {
             return match stands(content, encoding, change) {
@@ -313,7 +313,7 @@ fn stands(content: &[u8], encoding: Encoding, change: Replacement<'_>) -> Option
     let feed = encoding.encode("\n");
     variants(change).into_iter().find_map(|text| {
         let needle = encoding.encode(&text);
-        let mut places = encoding.places(content, &needle, MOST_NAMED).into_iter();
+        let mut places = encoding.places(content, &needle, MAX_NAMED).into_iter();
         places.find(|place| {
             let (before, after) = (&content[..*place], &content[place + needle.len()..]);
             let alone = (before.is_empty() || before.ends_with(&feed))
@@ -341,7 +341,7 @@ fn inside_new(
     variants(change).into_iter().find_map(|text| {
         let text = encoding.encode(&text);
         encoding
-            .places(&text, &needle, MOST_NAMED)
+            .places(&text, &needle, MAX_NAMED)
             .into_iter()
             .find_map(|offset| {
                 let start = place.checked_sub(offset)?;

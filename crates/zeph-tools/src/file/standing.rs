@@ -18,9 +18,9 @@ use crate::undo::{Attributes, Change, FileBackup, FileState, Fingerprint, Step, 
 
 /// Bytes of contents that are read to recognize a tree; what is beyond is recognized by size and
 /// time.
-const MOST_DIGESTED: u64 = 64 << 20;
+const MAX_DIGESTED_BYTES: u64 = 64 << 20;
 /// Entries of a tree that are put on record.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// Why something cannot be put on record, or what went wrong.
 pub(super) enum RecordError {
@@ -140,11 +140,11 @@ pub(super) fn listing(
     cancel: &CancellationToken,
 ) -> Result<Vec<TreeEntry>, RecordError> {
     let mut listed = Vec::new();
-    let mut room = MOST_DIGESTED;
+    let mut room = MAX_DIGESTED_BYTES;
     walk(top, cancel, &mut |node| {
-        if listed.len() == MOST_ENTRIES {
+        if listed.len() == MAX_ENTRIES {
             return Err(RecordError::Lost(format!(
-                "more than {MOST_ENTRIES} entries"
+                "more than {MAX_ENTRIES} entries"
             )));
         }
         let standing = match node.kind {
@@ -198,9 +198,9 @@ pub(super) fn deletion(
     // Nothing is read before it is known that all fits.
     walk(top, cancel, &mut |node| {
         entries += 1;
-        if entries > MOST_ENTRIES {
+        if entries > MAX_ENTRIES {
             return Err(RecordError::Lost(format!(
-                "more than {MOST_ENTRIES} entries"
+                "more than {MAX_ENTRIES} entries"
             )));
         }
         if node.kind == FileType::RegularFile {

@@ -14,15 +14,15 @@ use crate::file::change::common;
 use crate::file::edit::decoded;
 
 /// Bytes from which on a file is not parsed.
-const LARGEST: usize = 1 << 20;
+const MAX_FILE_BYTES: usize = 1 << 20;
 /// The time for parsing before and after; a change that takes longer is not judged.
 const TIME: Duration = Duration::from_millis(50);
 /// Errors that are counted.
-const MOST_COUNTED: usize = 1000;
+const MAX_COUNTED: usize = 1000;
 /// Errors that are named.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Characters that are quoted.
-const LONGEST_QUOTE: usize = 60;
+const MAX_QUOTE_CHARS: usize = 60;
 
 /// The language that the name of a file stands for.
 fn language(path: &Path) -> Option<(&'static str, Language)> {
@@ -54,8 +54,8 @@ pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String
     let (old, new) = (old.map(decoded), decoded(new));
     if old
         .as_ref()
-        .is_some_and(|old| old.len() > LARGEST || *old == new)
-        || new.len() > LARGEST
+        .is_some_and(|old| old.len() > MAX_FILE_BYTES || *old == new)
+        || new.len() > MAX_FILE_BYTES
     {
         return None;
     }
@@ -93,7 +93,7 @@ pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String
     }
     let said: Vec<String> = named
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(|fault| fault.said(&new, start))
         .collect();
     let errors = if more == 1 { "error" } else { "errors" };
@@ -102,11 +102,7 @@ pub(super) fn rise(path: &Path, old: Option<&[u8]>, new: &[u8]) -> Option<String
     } else {
         " more than before"
     };
-    let rest = if named.len() > MOST_NAMED {
-        "; …"
-    } else {
-        ""
-    };
+    let rest = if named.len() > MAX_NAMED { "; …" } else { "" };
     Some(format!(
         "Syntax ({name}): {more} {errors}{than}: {}{rest}",
         said.join("; ")
@@ -131,7 +127,7 @@ impl Fault {
             .split(|byte| *byte == b'\n')
             .find(|line| !line.trim_ascii().is_empty());
         let piece = String::from_utf8_lossy(piece.unwrap_or_default().trim_ascii());
-        match piece.char_indices().nth(LONGEST_QUOTE) {
+        match piece.char_indices().nth(MAX_QUOTE_CHARS) {
             Some((end, _)) => format!("line {line}: `{}…` does not parse", &piece[..end]),
             None => format!("line {line}: `{piece}` does not parse"),
         }
@@ -157,7 +153,7 @@ fn faults(language: &Language, text: &[u8], deadline: Instant) -> Option<Vec<Fau
     loop {
         let node = cursor.node();
         faults.extend(fault(node));
-        if faults.len() == MOST_COUNTED || Instant::now() >= deadline {
+        if faults.len() == MAX_COUNTED || Instant::now() >= deadline {
             return None;
         }
         if node.has_error() && cursor.goto_first_child() {
@@ -258,11 +254,11 @@ mod tests {
 
     #[test]
     fn what_is_long_or_takes_long_is_not_judged() {
-        let long = "a".repeat(LARGEST + 1);
+        let long = "a".repeat(MAX_FILE_BYTES + 1);
         assert_eq!(rise(Path::new("a.rs"), None, long.as_bytes()), None);
         for name in ["a.rs", "a.py", "a.js", "a.go", "a.java", "a.c", "a.json"] {
             for piece in ["(", "[", "{", "<", "a(", "if x ", "\"", "{\"a\":"] {
-                let text = piece.repeat(LARGEST / piece.len());
+                let text = piece.repeat(MAX_FILE_BYTES / piece.len());
                 let start = Instant::now();
                 let _ = rise(Path::new(name), Some(b""), text.as_bytes());
                 assert!(

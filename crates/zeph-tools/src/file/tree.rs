@@ -15,7 +15,7 @@ use crate::error::ToolError;
 use crate::file::place::{LIST, Target, entries_with_types};
 
 /// Directories within each other that are gone into; each needs a handle.
-pub(super) const DEEPEST: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// An entry of a tree.
 pub(super) struct Node<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Node<'a> {
 /// The refusal of a tree that is too deep.
 pub(super) fn too_deep(path: &Path) -> ToolError {
     ToolError::permanent(format!(
-        "{} lies deeper than {DEEPEST} directories; work on a part of the tree",
+        "{} lies deeper than {MAX_DEPTH} directories; work on a part of the tree",
         path.display()
     ))
 }
@@ -81,7 +81,7 @@ fn scan_entry(
     if kind != FileType::Directory {
         return Ok(());
     }
-    if depth == DEEPEST {
+    if depth == MAX_DEPTH {
         return Err(too_deep(&path));
     }
     let failed = |error| ToolError::io("open", &path, error);
@@ -141,7 +141,7 @@ fn remove_entry(
     let failed = |error| ToolError::io("delete", &path, error);
     let mut how = AtFlags::empty();
     if kind == FileType::Directory {
-        if depth == DEEPEST {
+        if depth == MAX_DEPTH {
             return Err(too_deep(&path));
         }
         let own = openat(dir, name, LIST, Mode::empty()).map_err(|error| failed(error.into()))?;

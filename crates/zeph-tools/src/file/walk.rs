@@ -22,7 +22,7 @@ use crate::file::witness::DependencyTracker;
 /// Entries of one directory that a thread takes on at a time.
 const SHARE: usize = 64;
 /// Threads at most, however many cores there are.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// An entry of the tree.
 pub(super) struct Entry<'a> {
@@ -165,7 +165,7 @@ pub(super) fn walk<V: Visitor>(
 
     let threads = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .min(MOST_THREADS);
+        .min(MAX_THREADS);
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .filter_map(|_| {

@@ -24,9 +24,9 @@ use crate::file::seen::digest_of_file;
 use crate::seen::ContentDigest;
 
 /// Marks that are kept of one result; one that rests on more is not kept.
-const MOST: usize = 8192;
+const MAX_STAMPS: usize = 8192;
 /// Bytes of a content that is compared by its digest.
-const MOST_DIGESTED: u64 = 1 << 20;
+const MAX_DIGESTED_BYTES: u64 = 1 << 20;
 
 #[derive(Default)]
 struct State {
@@ -87,7 +87,7 @@ impl DependencyTracker {
         self.with(|began, state| {
             let marks = FileMetadataStamp::from(stat);
             if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
-                let small = u64::try_from(marks.size).is_ok_and(|size| size <= MOST_DIGESTED);
+                let small = u64::try_from(marks.size).is_ok_and(|size| size <= MAX_DIGESTED_BYTES);
                 state.content = digest.filter(|_| small);
                 state.spoiled |= state.content.is_none();
             }
@@ -147,7 +147,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl State {
     fn note(&mut self, path: &Path, stood: PathState) {
-        if self.stood.len() == MOST {
+        if self.stood.len() == MAX_STAMPS {
             self.spoiled = true;
         }
         if !self.spoiled {

@@ -27,7 +27,7 @@ use crate::toolset::Tool;
 /// Bytes of the old content from which on it is not read to be compared.
 const LARGE: i64 = 1 << 20;
 /// Bytes of a large old content that are looked through for marks.
-const LARGEST_COMPARED: u64 = 64 << 20;
+const MAX_COMPARED_BYTES: u64 = 64 << 20;
 /// Lines of a new file that are shown.
 const SHOWN: usize = 3;
 
@@ -221,7 +221,7 @@ fn check_marks(
         return Ok(());
     }
     let large = match old {
-        None => read(target, LARGEST_COMPARED)?,
+        None => read(target, MAX_COMPARED_BYTES)?,
         Some(_) => None,
     };
     let old = String::from_utf8_lossy(old.or(large.as_deref()).unwrap_or_default());

@@ -97,7 +97,7 @@ impl FilterPipeline {
 
     /// A model's command is about to run. When it runs for the second time within a minute, and the
     /// rule had made the first output shorter, that is counted, and the rule is not used any more.
-    pub fn about_to_run(&self, command: &str, now: Instant) {
+    pub fn on_command_start(&self, command: &str, now: Instant) {
         if let Some(rule) = self.habits().run(command, now) {
             self.metrics.count_rerun(&rule);
         }
@@ -109,13 +109,13 @@ impl FilterPipeline {
     }
 
     /// The model did something else.
-    pub fn acted(&self) {
+    pub fn on_other_action(&self) {
         self.habits().acted();
     }
 
     /// The model asks for what is stored under `reference`: the rule that had made it shorter is
     /// not used any more.
-    pub fn recalled(&self, reference: &str) {
+    pub fn on_recall(&self, reference: &str) {
         if let Some(rule) = self.habits().recall(reference) {
             self.metrics.count_recall(&rule);
         }

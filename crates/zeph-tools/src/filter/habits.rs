@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// So soon a second run means that the first did not say enough.
 const SOON: Duration = Duration::from_secs(60);
 /// References that are remembered.
-const MOST: usize = 1_000;
+const MAX_REFERENCES: usize = 1_000;
 
 /// What a session did with filtered outputs.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl RuleFeedback {
             at: now,
         });
         if let Some(reference) = reference
-            && self.stored.len() < MOST
+            && self.stored.len() < MAX_REFERENCES
         {
             self.stored.insert(reference.to_owned(), rule.to_owned());
         }

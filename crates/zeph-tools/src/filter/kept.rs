@@ -65,8 +65,8 @@ impl TailBacklog {
 }
 
 /// Bytes of them, and runs, up to which none is looked at.
-const MOST_LATE: usize = 512 * 1024;
-const MOST_RUNS: usize = 4096;
+const MAX_LATE_BYTES: usize = 512 * 1024;
+const MAX_RUNS: usize = 4096;
 
 /// Lines that follow one another.
 #[derive(Debug, Default)]
@@ -211,7 +211,7 @@ impl Kept {
     }
 
     fn look_at_many(&mut self) {
-        if self.late.text.len() > MOST_LATE || self.late.ends.len() > MOST_RUNS {
+        if self.late.text.len() > MAX_LATE_BYTES || self.late.ends.len() > MAX_RUNS {
             self.look_at_late();
         }
     }

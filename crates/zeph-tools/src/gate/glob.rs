@@ -13,7 +13,7 @@ pub(crate) const HOLE: Symbol = 0x11_0000;
 pub(crate) const BLANK: Symbol = 0x11_0001;
 
 /// The most symbols of a glob; states are kept in a fixed set of bits.
-const MOST: usize = 64 * WORDS - 1;
+const MAX_SYMBOLS: usize = 64 * WORDS - 1;
 const WORDS: usize = 10;
 
 /// Appends `text` in lower case.
@@ -170,7 +170,7 @@ impl Glob {
     /// A glob of these pieces; `early`: it also matches what has been followed up to there. `None`
     /// when it is too long.
     pub(super) fn new(tokens: Vec<Token>, early: Option<usize>) -> Option<Self> {
-        if tokens.len() > MOST {
+        if tokens.len() > MAX_SYMBOLS {
             return None;
         }
         let last = match tokens.last() {

@@ -7,7 +7,7 @@ use super::pattern::{PatternError, PatternScope, escaped, fault, finished, liter
 use super::places::PathResolver;
 
 /// The most alternatives that the braces of a pattern make.
-const MOST_ALTERNATIVES: usize = 64;
+const MAX_ALTERNATIVES: usize = 64;
 
 /// The globs of a pattern, and what they are about.
 pub(super) fn compile(
@@ -244,9 +244,9 @@ fn alternatives(pieces: &[Piece]) -> Result<Vec<Vec<Piece>>, PatternError> {
         for part in &parts {
             opened.extend(alternatives(part)?);
         }
-        if done.len() * opened.len() > MOST_ALTERNATIVES {
+        if done.len() * opened.len() > MAX_ALTERNATIVES {
             return fault(format!(
-                "its braces stand for more than {MOST_ALTERNATIVES} patterns"
+                "its braces stand for more than {MAX_ALTERNATIVES} patterns"
             ));
         }
         done = done

@@ -14,7 +14,7 @@ use super::path_pattern;
 use super::places::PathResolver;
 
 /// The most characters of a pattern.
-pub const MOST_CHARACTERS: usize = 512;
+pub const MAX_CHARS: usize = 512;
 
 /// What is wrong with a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,10 +68,8 @@ impl Pattern {
             return fault("it is empty; `*` matches everything");
         }
         let length = text.chars().count();
-        if length > MOST_CHARACTERS {
-            return fault(format!(
-                "it has {length} characters, more than {MOST_CHARACTERS}"
-            ));
+        if length > MAX_CHARS {
+            return fault(format!("it has {length} characters, more than {MAX_CHARS}"));
         }
         if let Some(control) = text
             .chars()

@@ -3,10 +3,10 @@
 use std::path::{Component, Path, PathBuf};
 
 /// How many links are followed for one path; the kernel's own limit.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// The longest path that is followed, in bytes; the kernel takes none that is longer.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// What is asked of the file system; a table in tests.
 pub trait FileSystem: Send + Sync {
@@ -196,7 +196,7 @@ impl PathResolver {
 
     /// Whether no path that is as long leads anywhere.
     pub(super) fn is_too_long(path: &Path) -> bool {
-        path.as_os_str().len() > LONGEST_PATH
+        path.as_os_str().len() > MAX_PATH_BYTES
     }
 
     /// Where `path` (absolute) really leads, also when it does not exist yet: links that lead
@@ -206,7 +206,7 @@ impl PathResolver {
         if Self::is_too_long(path) {
             return None;
         }
-        self.follow(path, MOST_LINKS)
+        self.follow(path, MAX_LINKS)
     }
 
     /// Where the entry at `path` (absolute) really lies; if it is a link it is not followed.
@@ -405,7 +405,7 @@ pub(crate) mod tests {
         check("out/y", Some("/nowhere/x/y"), Some("/nowhere/x/y"));
         check("loop", None, Some("/w/p/loop"));
         check("loop/x", None, None);
-        let long = "a/".repeat(LONGEST_PATH);
+        let long = "a/".repeat(MAX_PATH_BYTES);
         check(&long, None, None);
         check("new/../x", Some("/w/p/x"), Some("/w/p/x"));
         assert!(places.is_inside(Path::new("/w/p/src/a")));

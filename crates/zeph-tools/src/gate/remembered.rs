@@ -17,7 +17,7 @@ use super::decision::{
 };
 use super::glob::Text;
 use super::path_pattern::escape;
-use super::pattern::{MOST_CHARACTERS, Pattern, PatternKind};
+use super::pattern::{MAX_CHARS, Pattern, PatternKind};
 use super::places::PathResolver;
 use super::rule::{Action, MatchMode, PermissionRule, Place, Rule, RuleOrigin};
 use super::subject::{CallSubject, SubjectPath, canonical_json};
@@ -156,9 +156,9 @@ fn grants(subject: &CallSubject<'_>, decision: &Decision<'_>) -> Result<Vec<Gran
             return Err("whether a rule is about it turns out when it runs".to_owned());
         }
         let grant = grant_for(subject, judged.piece)?;
-        if grant.pattern.chars().count() > MOST_CHARACTERS {
+        if grant.pattern.chars().count() > MAX_CHARS {
             return Err(format!(
-                "a rule may have {MOST_CHARACTERS} characters, and this needs more"
+                "a rule may have {MAX_CHARS} characters, and this needs more"
             ));
         }
         if !covers(&grant, subject, judged.piece) {

@@ -17,10 +17,10 @@ const PRIOR: f64 = 1.0;
 /// distribution lie above it.
 const BELOW: f64 = 1.645;
 /// The most tools of a session that are kept, and the longest name: a model may call anything.
-const MOST_TOOLS: usize = 256;
-const LONGEST_NAME: usize = 128;
+const MAX_TOOLS: usize = 256;
+const MAX_NAME_LEN: usize = 128;
 /// How many tools a line of `/status` names.
-const MOST_TOLD: usize = 4;
+const MAX_REPORTED: usize = 4;
 
 /// What came of the calls of one tool: the distribution Beta(successes + 1, failures + 1).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Reputations {
         };
         let mut sessions = self.sessions();
         let tools = sessions.entry(session.to_owned()).or_default();
-        if !tools.contains_key(tool) && (tools.len() >= MOST_TOOLS || tool.len() > LONGEST_NAME) {
+        if !tools.contains_key(tool) && (tools.len() >= MAX_TOOLS || tool.len() > MAX_NAME_LEN) {
             return;
         }
         let reputation = tools.entry(tool.to_owned()).or_default();
@@ -128,10 +128,10 @@ impl Reputations {
             return format!("{calls}, none of them wrong");
         }
         wrong.sort_by(|a, b| a.tool.lower_bound().total_cmp(&b.tool.lower_bound()));
-        let more = wrong.len().saturating_sub(MOST_TOLD);
+        let more = wrong.len().saturating_sub(MAX_REPORTED);
         let named: Vec<String> = wrong
             .iter()
-            .take(MOST_TOLD)
+            .take(MAX_REPORTED)
             .map(ToString::to_string)
             .collect();
         let more = match more {
@@ -238,7 +238,7 @@ mod tests {
             };
             reputations.record("s", &n.to_string(), &Err(unknown));
         }
-        assert_eq!(reputations.sessions()["s"].len(), MOST_TOOLS);
+        assert_eq!(reputations.sessions()["s"].len(), MAX_TOOLS);
         assert!(reputations.summary("s").ends_with("more"));
     }
 

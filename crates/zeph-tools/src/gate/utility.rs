@@ -38,7 +38,7 @@ const HALF_SIZE: f64 = 32.0 * 1024.0;
 /// The time after which an earlier output is worth half.
 const HALF_LIFE_SECS: f64 = 60.0;
 /// The most calls of a session that are remembered.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 
 /// What is known about a call before it is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -283,7 +283,7 @@ impl UtilityScorer {
             Some(made) if made.output == digest => made.times.saturating_add(1),
             _ => 1,
         };
-        if session.made.len() >= MOST_CALLS {
+        if session.made.len() >= MAX_CALLS {
             session.made.pop_front();
         }
         session.made.push_back(PastCall {

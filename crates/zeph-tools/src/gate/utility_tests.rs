@@ -267,7 +267,7 @@ fn only_the_last_calls_are_remembered() {
     for n in 0..1000 {
         world.makes("read", &n.to_string(), "text");
     }
-    assert_eq!(world.utility.sessions()["s"].made.len(), MOST_CALLS);
+    assert_eq!(world.utility.sessions()["s"].made.len(), MAX_CALLS);
     assert_eq!(world.evidence("read", "999").repeats, 1);
     assert_eq!(world.evidence("read", "0").repeats, 0);
 }

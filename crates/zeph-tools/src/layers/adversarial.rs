@@ -185,18 +185,20 @@ impl ToolLayer for AdversarialLayer {
         next.run(call, cx).await
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }
 
 /// The beginning of an answer, for a person.
 fn shown(answer: &str) -> String {
-    const MOST: usize = 80;
-    let text: String = answer.trim().chars().take(MOST + 1).collect();
+    const MAX_CHARS: usize = 80;
+    let text: String = answer.trim().chars().take(MAX_CHARS + 1).collect();
     match text.chars().count() {
         0 => "nothing".to_owned(),
-        count if count > MOST => format!("{:?}…", text.chars().take(MOST).collect::<String>()),
+        count if count > MAX_CHARS => {
+            format!("{:?}…", text.chars().take(MAX_CHARS).collect::<String>())
+        }
         _ => format!("{text:?}"),
     }
 }

@@ -46,7 +46,7 @@ impl ToolLayer for AnomalyLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

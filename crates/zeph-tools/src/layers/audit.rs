@@ -125,7 +125,7 @@ impl ToolLayer for AuditLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

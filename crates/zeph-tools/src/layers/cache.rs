@@ -47,12 +47,12 @@ impl CacheLayer {
         }
         let result = if changes_files(&call.tool) {
             let changing = self.caches.changing();
-            let result = next.run(call, &cx.to_be_kept()).await;
+            let result = next.run(call, &cx.is_cacheable()).await;
             // What its own programs changed, it has seen.
-            changing.end_of(&mut visit);
+            changing.end_mutation(&mut visit);
             result
         } else {
-            next.run(call, &cx.to_be_kept()).await
+            next.run(call, &cx.is_cacheable()).await
         };
         let mut output = result?;
         if let Some(basis) = output.basis.take()
@@ -120,7 +120,7 @@ impl ToolLayer for CacheLayer {
         next.run(call, cx).await
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

@@ -47,13 +47,15 @@ impl ToolLayer for FilterLayer {
         let of_model = cx.origin == Origin::Model;
         let command = (call.tool == BASH).then(|| text(call, "command")).flatten();
         match (command, text(call, "id")) {
-            (Some(command), _) if of_model => self.filters.about_to_run(command, Instant::now()),
+            (Some(command), _) if of_model => {
+                self.filters.on_command_start(command, Instant::now())
+            }
             (None, Some(id)) if call.tool == READ_OVERFLOW => {
                 if let Ok(reference) = id.parse::<OverflowRef>() {
-                    self.filters.recalled(&reference.to_string());
+                    self.filters.on_recall(&reference.to_string());
                 }
             }
-            _ => self.filters.acted(),
+            _ => self.filters.on_other_action(),
         }
         let result = next.run(call, cx).await;
         let output = match &result {
@@ -74,7 +76,7 @@ impl ToolLayer for FilterLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

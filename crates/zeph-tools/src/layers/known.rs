@@ -47,7 +47,7 @@ impl ToolLayer for ValidationLayer {
             cx.trace().resolved = Some((call.tool.clone(), shortened(&call.params)));
             return Err(ToolError::ToolNotFound {
                 id: call.tool.clone(),
-                near: registry.near(&call.tool),
+                near: registry.suggestions(&call.tool),
             });
         };
         cx.trace().resolved = Some((
@@ -117,7 +117,7 @@ impl ToolLayer for ValidationLayer {
         Ok(output)
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

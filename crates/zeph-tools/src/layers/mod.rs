@@ -67,7 +67,7 @@ pub trait ToolLayer: Send + Sync {
     async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult;
 
     /// Whether it would ask about this call on the normal path.
-    fn would_ask(&self, call: &ToolCall) -> bool;
+    fn requires_confirmation(&self, call: &ToolCall) -> bool;
 }
 
 /// The rest of the stack, seen from a layer.
@@ -203,7 +203,7 @@ impl ToolExecutor for LayeredExecutor {
     fn tool_definitions(&self) -> Vec<ToolDef> {
         let mut definitions = self.executors.tool_definitions_erased();
         let hidden = |def: &ToolDef| self.rules.hides(&def.id);
-        let registry = ToolRegistry::new(definitions.clone()).hiding(hidden);
+        let registry = ToolRegistry::new(definitions.clone()).without_hidden(hidden);
         self.registry.store(Arc::new(registry));
         definitions.retain(|def| !hidden(def));
         definitions
@@ -223,7 +223,9 @@ impl ToolExecutor for LayeredExecutor {
     }
 
     fn requires_confirmation(&self, call: &ToolCall) -> bool {
-        self.layers.iter().any(|layer| layer.would_ask(call))
+        self.layers
+            .iter()
+            .any(|layer| layer.requires_confirmation(call))
             || self.executors.requires_confirmation_erased(call)
     }
 }

@@ -205,7 +205,7 @@ impl ToolLayer for OverflowLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

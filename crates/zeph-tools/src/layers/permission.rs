@@ -140,7 +140,7 @@ impl PermissionLayer {
         let given = self.given(call, cx.trace().trust);
         let decision = decide(&subject, &self.permissions.rules, given);
         if let Some(rule) = decision.policy_match() {
-            cx.trace().note_match(&rule);
+            cx.trace().record_rule_match(&rule);
         }
         if path == CallPath::Confirmed {
             approved(&subject, cx, decision.effect)?;
@@ -256,7 +256,7 @@ impl PermissionLayer {
         if decision.effect == Effect::Deny
             && let Some(rule) = decision.policy_match()
         {
-            cx.trace().note_match(&rule);
+            cx.trace().record_rule_match(&rule);
         }
         let (decision, _) = self.remembering(&subject, decision, &there);
         let agreed = || {
@@ -370,10 +370,11 @@ impl ToolLayer for PermissionLayer {
         }
         let (layer, of, path) = (self.clone(), call.clone(), next.path());
         let judge = move |cx: &CallContext, url: &str| layer.judge_redirect(&of, cx, path, url);
-        next.run(call, &cx.judging_redirects(Arc::new(judge))).await
+        next.run(call, &cx.with_redirect_guard(Arc::new(judge)))
+            .await
     }
 
-    fn would_ask(&self, call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
         let registry = self.registry.load();
         registry.get(&call.tool).is_some_and(|def| {
             let subject = subject_of(call, def, &self.permissions.places);

@@ -50,7 +50,7 @@ impl PolicyLayer {
         let subject = subject_after(call, def, &self.places, cx.last_read());
         let trust = cx.trace().trust;
         let decision = self.policy.decide(&subject, trust);
-        cx.trace().note_match(&decision.to_string());
+        cx.trace().record_rule_match(&decision.to_string());
         match decision.effect {
             PolicyEffect::Allow => Ok(()),
             PolicyEffect::Deny => {
@@ -83,10 +83,11 @@ impl ToolLayer for PolicyLayer {
             let call = call.and_then(|def| redirected(&of, def, url));
             layer.judge(&call.ok_or_else(|| ToolError::blocked(DENIED))?, cx)
         };
-        next.run(call, &cx.judging_redirects(Arc::new(judge))).await
+        next.run(call, &cx.with_redirect_guard(Arc::new(judge)))
+            .await
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

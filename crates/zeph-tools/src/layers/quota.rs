@@ -38,7 +38,7 @@ impl ToolLayer for QuotaLayer {
         next.run(call, cx).await
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

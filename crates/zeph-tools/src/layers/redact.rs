@@ -182,7 +182,7 @@ impl ToolLayer for RedactLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

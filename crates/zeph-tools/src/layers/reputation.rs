@@ -40,7 +40,7 @@ impl ToolLayer for ReputationLayer {
         result
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

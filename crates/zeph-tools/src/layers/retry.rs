@@ -122,7 +122,7 @@ impl ToolLayer for RetryLayer {
         }
     }
 
-    fn would_ask(&self, _call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
         false
     }
 }

@@ -47,7 +47,7 @@ impl ToolLayer for SkillLayer {
         let registry = self.registry.load_full();
         if let Some(skill) = held.refusing(&call.tool, &registry) {
             cx.trace()
-                .note_match(&format!("allowed-tools of the skill {}", skill.name));
+                .record_rule_match(&format!("allowed-tools of the skill {}", skill.name));
             let allowed = skill.allowed_words().unwrap_or_default();
             return Err(ToolError::blocked(format!(
                 "the skill {} runs until the end of this turn and allows {allowed}; {} is not among them",
@@ -79,7 +79,7 @@ impl ToolLayer for SkillLayer {
         next.run(&command, &cx.with_skill_env(env)).await
     }
 
-    fn would_ask(&self, call: &ToolCall) -> bool {
+    fn requires_confirmation(&self, call: &ToolCall) -> bool {
         let held = self.skills.held(&call.conversation);
         let registry = self.registry.load();
         let reads = registry

@@ -102,7 +102,7 @@ pub fn build(parts: StackParts) -> Result<LayeredExecutor, DuplicateTool> {
     let trust = EffectiveTrust::default();
     let rules = Arc::clone(&parts.permissions.rules);
     let registry = ToolRegistry::new(executors.tool_definitions());
-    let registry = registry.hiding(|def| rules.hides(&def.id));
+    let registry = registry.without_hidden(|def| rules.hides(&def.id));
     let registry: SharedRegistry = Arc::new(ArcSwap::from_pointee(registry));
     let limits = parts.limits;
     let mut layers: Vec<Arc<dyn ToolLayer>> = vec![

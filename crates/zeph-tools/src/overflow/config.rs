@@ -36,7 +36,7 @@ impl Default for OverflowConfig {
 impl OverflowConfig {
     /// `max_overflow_bytes` as a bound.
     #[must_use]
-    pub fn most_bytes(&self) -> u64 {
+    pub fn byte_limit(&self) -> u64 {
         match self.max_overflow_bytes {
             0 => u64::MAX,
             most => most,
@@ -45,7 +45,7 @@ impl OverflowConfig {
 
     /// The beginning of the time that is kept, in milliseconds since the Unix epoch, at `now`.
     #[must_use]
-    pub fn kept_since(&self, now: i64) -> i64 {
+    pub fn retention_cutoff(&self, now: i64) -> i64 {
         now.saturating_sub(i64::from(self.retention_days) * 24 * 60 * 60 * 1000)
     }
 }

@@ -43,7 +43,7 @@ impl OutputCollector {
     pub fn new(config: &OverflowConfig) -> Self {
         Self {
             threshold: config.threshold,
-            most_bytes: config.most_bytes(),
+            most_bytes: config.byte_limit(),
             frugal: false,
             first: String::new(),
             chars: 0,
@@ -53,7 +53,7 @@ impl OutputCollector {
 
     /// The same for one of many texts: little of what is spilled stays in memory.
     #[must_use]
-    pub fn frugal(self) -> Self {
+    pub fn with_low_memory(self) -> Self {
         Self {
             frugal: true,
             ..self

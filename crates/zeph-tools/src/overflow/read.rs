@@ -26,9 +26,9 @@ use crate::toolset::Tool;
 /// The id of the tool.
 pub const READ_OVERFLOW: &str = "read_overflow";
 /// Bytes of a pattern.
-const LONGEST_PATTERN: usize = 4096;
+const MAX_PATTERN_BYTES: usize = 4096;
 /// Bytes of a compiled pattern.
-const LARGEST_PATTERN: usize = 4 << 20;
+const MAX_COMPILED_BYTES: usize = 4 << 20;
 /// Characters that are set aside for what is said of the lines.
 const NOTES: usize = 300;
 
@@ -134,14 +134,14 @@ fn query(params: &Params) -> Result<Query, ToolError> {
         },
     };
     let pattern = params.pattern.as_ref().map(|pattern| {
-        if pattern.len() > LONGEST_PATTERN {
+        if pattern.len() > MAX_PATTERN_BYTES {
             return Err(ToolError::invalid(format!(
-                "/pattern: expected at most {LONGEST_PATTERN} bytes, got {}",
+                "/pattern: expected at most {MAX_PATTERN_BYTES} bytes, got {}",
                 pattern.len()
             )));
         }
         RegexBuilder::new(pattern)
-            .size_limit(LARGEST_PATTERN)
+            .size_limit(MAX_COMPILED_BYTES)
             .build()
             .map_err(|error| {
                 ToolError::invalid(format!(

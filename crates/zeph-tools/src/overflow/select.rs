@@ -11,7 +11,7 @@ const LONG_LINE: usize = 2000;
 /// Characters shown on each side of a match in a long line.
 const AROUND: usize = 400;
 /// Bytes of a line that are looked at at once; a longer one is searched in pieces.
-const LONGEST_PIECE: usize = 4 * 1024 * 1024;
+const MAX_PIECE_BYTES: usize = 4 * 1024 * 1024;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Selection {
             self.gathered.push_str(text);
         }
         // A line that fits is looked at as one.
-        if self.gathered.len() >= LONGEST_PIECE.max(4 * self.room) {
+        if self.gathered.len() >= MAX_PIECE_BYTES.max(4 * self.room) {
             let piece = std::mem::take(&mut self.gathered);
             self.look_at(&piece);
             self.continued = true;

@@ -239,12 +239,12 @@ pub(crate) fn nearest<'a>(
 }
 
 /// What is looked at of the user's words: their beginning, in bytes. What is longer is data.
-const MOST_WORDS: usize = 32 * 1024;
+const MAX_INPUT_BYTES: usize = 32 * 1024;
 
 /// The part of `text` that tools are chosen by.
 #[must_use]
 pub fn telling(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MOST_WORDS)]
+    &text[..text.floor_char_boundary(MAX_INPUT_BYTES)]
 }
 
 /// Whether `text` names `tool`, as a whole word and without case.

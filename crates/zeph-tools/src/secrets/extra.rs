@@ -8,11 +8,11 @@ use regex::{Regex, RegexBuilder};
 use super::config::ExtraPattern;
 
 /// The most characters of a pattern.
-const LONGEST: usize = 512;
+const MAX_PATTERN_CHARS: usize = 512;
 /// The most bytes of a compiled pattern.
-const LARGEST: usize = 1 << 20;
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 /// The most patterns.
-pub(super) const MOST: usize = 40;
+pub(super) const MAX_PATTERNS: usize = 40;
 
 /// A pattern that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,13 +49,13 @@ impl CustomPattern {
             return Err("its name must be 1 to 64 letters, digits, `_` and `-`".to_owned());
         }
         let length = pattern.chars().count();
-        if length > LONGEST {
+        if length > MAX_PATTERN_CHARS {
             return Err(format!(
-                "its pattern has {length} characters; at most {LONGEST} are allowed"
+                "its pattern has {length} characters; at most {MAX_PATTERN_CHARS} are allowed"
             ));
         }
         let regex = RegexBuilder::new(pattern)
-            .size_limit(LARGEST)
+            .size_limit(MAX_COMPILED_BYTES)
             .build()
             .map_err(|error| format!("its pattern does not compile: {error}"))?;
         if regex.is_match("") {
@@ -81,8 +81,8 @@ pub(super) fn compile(patterns: &[ExtraPattern]) -> (Vec<CustomPattern>, Vec<Ski
     let mut extras: Vec<CustomPattern> = Vec::new();
     let mut skipped = Vec::new();
     for pattern in patterns {
-        let result = if extras.len() == MOST {
-            Err(format!("there are more than {MOST}"))
+        let result = if extras.len() == MAX_PATTERNS {
+            Err(format!("there are more than {MAX_PATTERNS}"))
         } else {
             CustomPattern::new(pattern)
         };

@@ -1,6 +1,6 @@
 //! What secrets are called.
 
-use super::extra::MOST;
+use super::extra::MAX_PATTERNS;
 
 /// A kind of secret: one of [`BUILT_IN`], a known value, or one of the user's own patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,7 @@ impl Kind {
 
     /// The kind of the user's own pattern of that number.
     pub(super) fn extra(number: usize) -> Self {
-        Self(Self::FIRST_EXTRA + u8::try_from(number.min(MOST - 1)).unwrap_or_default())
+        Self(Self::FIRST_EXTRA + u8::try_from(number.min(MAX_PATTERNS - 1)).unwrap_or_default())
     }
 
     /// The number of the user's own pattern, if it is one.
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_set_holds_the_last_pattern_too() {
         let mut kinds = Kinds::default();
-        kinds.insert(Kind::extra(MOST - 1));
+        kinds.insert(Kind::extra(MAX_PATTERNS - 1));
         kinds.insert(Kind::PATH);
         assert_eq!(kinds.iter().count(), 2);
         assert_eq!(kinds.values().iter().count(), 1);

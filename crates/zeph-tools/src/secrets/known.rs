@@ -12,9 +12,9 @@ use regex::Regex;
 use super::value::{is_placeholder, is_wordy, variety};
 
 /// The fewest bytes of a value.
-const SHORTEST: usize = 8;
+const MIN_VALUE_BYTES: usize = 8;
 /// The fewest bytes of a value whose base64 is looked for.
-const SHORTEST_ENCODED: usize = 12;
+const MIN_ENCODED_BYTES: usize = 12;
 
 /// Finds values as they are and in their encoded forms.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Known {
         let mut forms: Vec<String> = Vec::new();
         for value in keys.iter().chain(values) {
             let value = value.trim();
-            if value.len() >= SHORTEST && variety(value) >= 3 {
+            if value.len() >= MIN_VALUE_BYTES && variety(value) >= 3 {
                 forms.extend(forms_of(value));
             }
         }
@@ -182,7 +182,7 @@ fn forms_of(value: &str) -> Vec<String> {
             forms.push(form);
         }
     }
-    if value.len() >= SHORTEST_ENCODED {
+    if value.len() >= MIN_ENCODED_BYTES {
         let (mut upper, mut lower) = (String::new(), String::new());
         for byte in value.bytes() {
             let _ = write!(upper, "{byte:02X}");

@@ -9,9 +9,9 @@ use super::line::{Line, is_base64};
 pub(super) const LITERALS: &[&str] = &["-----BEGIN ", "---- BEGIN "];
 
 /// The most characters of a key within one line.
-const LONGEST: usize = 16 * 1024;
+const MAX_KEY_CHARS: usize = 16 * 1024;
 /// The fewest characters of base64 that make a key.
-const SHORTEST: usize = 16;
+const MIN_KEY_CHARS: usize = 16;
 /// The width from which on a line of base64 belongs to a key, whatever came before.
 const WIDE: usize = 40;
 /// The most bytes before a line of a key: a file's name and number, the time in a log.
@@ -65,14 +65,14 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
                     | b'$'
             )
     };
-    let mut stop = line.run(body, LONGEST, is_body);
+    let mut stop = line.run(body, MAX_KEY_CHARS, is_body);
     // `Proc-Type`, `DEK-Info` and the like, and hyphens of base64url.
-    while stop - body < LONGEST
+    while stop - body < MAX_KEY_CHARS
         && line.at(stop) == Some(b'-')
         && !line.has(stop, "---")
         && !line.has(stop, "-- ")
     {
-        stop = line.run(stop + 1, LONGEST, is_body);
+        stop = line.run(stop + 1, MAX_KEY_CHARS, is_body);
     }
     let text = line.slice(body, stop);
     let amount = base64_amount(text);
@@ -84,7 +84,7 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<Beginning> {
                 byte.is_ascii_alphanumeric() || byte == b' '
             });
             let whole = line.run(label, 5, |byte| byte == b'-');
-            return (amount >= SHORTEST).then_some(Beginning::Whole(start..whole));
+            return (amount >= MIN_KEY_CHARS).then_some(Beginning::Whole(start..whole));
         }
     }
     if amount >= WIDE {
@@ -256,7 +256,7 @@ impl Key {
             return part;
         };
         if self.width == 0 {
-            if run < SHORTEST {
+            if run < MIN_KEY_CHARS {
                 return Part::Other;
             }
             self.width = run.min(WIDE.max(run));

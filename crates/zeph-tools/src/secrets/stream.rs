@@ -20,7 +20,7 @@ use super::view::{self, VisibleLine};
 use crate::bytes::{controls, find};
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
-const LONGEST: usize = 64 * 1024;
+const MAX_HELD_BYTES: usize = 64 * 1024;
 /// A line with carriage returns, as progress bars have it, is handed out in parts of so many bytes.
 const PROGRESS: usize = 2048;
 /// Of lines with colours so many bytes are looked at together at least; more, the longer none is found that changes what
@@ -200,7 +200,7 @@ impl StreamRedactor {
         let mut at = start;
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
-        let mut reach = LONGEST;
+        let mut reach = MAX_HELD_BYTES;
         while at < text.len() {
             if self.is_plain() && self.secrets.extras.is_empty() {
                 if special.is_some_and(|place| place < at) {
@@ -223,10 +223,14 @@ impl StreamRedactor {
                     if end > at {
                         at += self.coloured(text, at..end, &mut copied);
                         let all = at == end;
-                        reach = if all { LONGEST.min(2 * reach) } else { REACH };
+                        reach = if all {
+                            MAX_HELD_BYTES.min(2 * reach)
+                        } else {
+                            REACH
+                        };
                         continue;
                     }
-                    if reach < LONGEST {
+                    if reach < MAX_HELD_BYTES {
                         reach *= 2;
                         continue;
                     }
@@ -264,12 +268,14 @@ impl StreamRedactor {
             if !closed {
                 let scanned = scan(&self.secrets, begun, self.done, false, Use::All);
                 let held = self.line.len() - scanned.decided;
-                let cut = self.line.floor_char_boundary(scanned.decided + LONGEST);
+                let cut = self
+                    .line
+                    .floor_char_boundary(scanned.decided + MAX_HELD_BYTES);
                 let line = std::mem::take(&mut self.line);
                 self.emit(&line, self.done, scanned.decided, &scanned);
                 self.line = line;
                 self.done = scanned.decided;
-                if held <= LONGEST {
+                if held <= MAX_HELD_BYTES {
                     self.forget();
                     return;
                 }
@@ -282,7 +288,9 @@ impl StreamRedactor {
                 .flatten();
             let cut = match progress {
                 Some(at) => at + 1,
-                None if held > LONGEST => self.line.floor_char_boundary(self.done + LONGEST),
+                None if held > MAX_HELD_BYTES => {
+                    self.line.floor_char_boundary(self.done + MAX_HELD_BYTES)
+                }
                 None => return,
             };
             self.complete_until(cut);
@@ -319,7 +327,7 @@ impl StreamRedactor {
                     self.mark(Kind::PRIVATE_KEY);
                     self.within(key, line);
                 }
-                Part::Filler if lines < HEADERS && held.len() + line.len() < LONGEST => {
+                Part::Filler if lines < HEADERS && held.len() + line.len() < MAX_HELD_BYTES => {
                     held.push_str(line);
                     let lines = lines + 1;
                     self.state = State::Perhaps { key, held, lines };

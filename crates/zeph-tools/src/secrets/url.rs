@@ -11,7 +11,7 @@ use super::value::{is_placeholder, is_wordy, variety};
 pub(super) const LITERALS: &[&str] = &["://", "sig="];
 
 /// The most characters of what stands before the host.
-const LONGEST: usize = 1024;
+const MAX_PREFIX_CHARS: usize = 1024;
 
 /// The value that begins behind what was found.
 pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
@@ -25,10 +25,10 @@ pub(super) fn find(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
         return None;
     }
     let start = at + 3;
-    if line.lacks(start, LONGEST, b'@') {
+    if line.lacks(start, MAX_PREFIX_CHARS, b'@') {
         return None;
     }
-    let end = line.run(start, LONGEST, |byte| !ends_authority(byte));
+    let end = line.run(start, MAX_PREFIX_CHARS, |byte| !ends_authority(byte));
     let authority = line.slice(start, end);
     let at_sign = authority.rfind('@')?;
     let (user, password) = match authority[..at_sign].split_once(':') {
@@ -94,7 +94,7 @@ pub(super) fn is_bare(text: &[u8], at: usize) -> bool {
     let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(b"://")) else {
         return false;
     };
-    let rest = &rest[..LONGEST.min(rest.len())];
+    let rest = &rest[..MAX_PREFIX_CHARS.min(rest.len())];
     let mut ends = rest
         .iter()
         .filter(|byte| **byte == b'@' || ends_authority(**byte));

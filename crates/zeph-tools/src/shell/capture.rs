@@ -23,7 +23,7 @@ pub struct Limits {
 }
 
 /// The least that is kept of a stream: head and tail each.
-const LEAST: usize = 24 * 1024;
+const MIN_EDGE_BYTES: usize = 24 * 1024;
 
 /// The head and the tail of a text that may be of any length. Holds at most
 /// `head + 2 * tail` bytes and one piece.
@@ -161,7 +161,7 @@ impl Capture {
     /// each is one byte.
     #[must_use]
     pub fn new(config: &OverflowConfig, secrets: &Arc<SecurityPatterns>) -> Self {
-        let half = config.threshold.div_ceil(2).max(LEAST);
+        let half = config.threshold.div_ceil(2).max(MIN_EDGE_BYTES);
         let limits = Limits {
             head: half,
             tail: half,
@@ -178,7 +178,7 @@ impl Capture {
     #[must_use]
     pub fn frugal(self) -> Self {
         Self {
-            merged: self.merged.frugal(),
+            merged: self.merged.with_low_memory(),
             ..self
         }
     }

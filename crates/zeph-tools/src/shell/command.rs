@@ -16,7 +16,7 @@ use super::runner::CommandSpec;
 use super::{cwd, env, program};
 
 /// Bytes of a command: what Linux takes as one argument (`MAX_ARG_STRLEN`), its end left out.
-const LONGEST_COMMAND: usize = 128 * 1024 - 1;
+const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
 /// How the commands of a session run.
 pub(super) struct Commands {
@@ -62,9 +62,9 @@ impl Commands {
                 "/command: a NUL character cannot be passed to a shell",
             ));
         }
-        if params.command.len() > LONGEST_COMMAND {
+        if params.command.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!(
-                "/command: expected at most {LONGEST_COMMAND} bytes, got {}; write a script to a \
+                "/command: expected at most {MAX_COMMAND_BYTES} bytes, got {}; write a script to a \
                  file and run that",
                 params.command.len()
             )));
@@ -106,9 +106,9 @@ impl Commands {
                 "neither bash nor sh was found on PATH; no command can be run",
             ));
         };
-        if text.len() > LONGEST_COMMAND {
+        if text.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!(
-                "/command: with its quotes it has {} bytes, more than {LONGEST_COMMAND}; write a script to a file \
+                "/command: with its quotes it has {} bytes, more than {MAX_COMMAND_BYTES}; write a script to a file \
                  and run that",
                 text.len()
             )));

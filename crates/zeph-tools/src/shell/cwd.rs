@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ToolError;
 
 /// Bytes that a path may have.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
 /// The directory in which a command starts: the project's, or `requested` (relative to it) when
 /// that lies inside one of `allowed` (relative ones likewise; none means the project's).
@@ -22,9 +22,9 @@ pub(super) fn resolve(
     let Some(requested) = requested else {
         return Ok(project.to_owned());
     };
-    if requested.len() > LONGEST_PATH || requested.contains('\0') {
+    if requested.len() > MAX_PATH_BYTES || requested.contains('\0') {
         return Err(ToolError::invalid(format!(
-            "`/cwd` expects a path of at most {LONGEST_PATH} bytes without a NUL, got {} bytes",
+            "`/cwd` expects a path of at most {MAX_PATH_BYTES} bytes without a NUL, got {} bytes",
             requested.len()
         )));
     }

@@ -62,7 +62,7 @@ pub fn select(
 
 /// The values of those variables of `base` that look like secrets and do not pass.
 #[must_use]
-pub fn withheld(base: &[(OsString, OsString)], config: &ShellEnvConfig) -> Vec<String> {
+pub fn filtered_secrets(base: &[(OsString, OsString)], config: &ShellEnvConfig) -> Vec<String> {
     let looks_secret = |name: &str| SECRET_NAMES.iter().any(|pattern| matches(pattern, name));
     base.iter()
         .filter(|(name, _)| {

@@ -79,7 +79,7 @@ impl ShellExecutor {
         let reads = Arc::new(reads);
         let sandbox = sandbox.map(|plan| plan.without_reading(reads.private(), reads.shared()));
         let runner = LocalRunner::new(supervisor, tag)
-            .confined(sandbox.clone())
+            .with_sandbox(sandbox.clone())
             .hiding(Arc::clone(&reads));
         let told = SandboxNotices::new(sandbox, Arc::clone(&reads));
         Ok(Self {
@@ -125,7 +125,7 @@ impl ShellExecutor {
 
     /// The same with other bounds of what the model reads of a command's output.
     #[must_use]
-    pub fn overflowing(mut self, config: OverflowConfig) -> Self {
+    pub fn with_overflow(mut self, config: OverflowConfig) -> Self {
         self.jobs = Jobs::new(config.clone(), Arc::clone(&self.secrets));
         self.overflow = config;
         self
@@ -133,7 +133,7 @@ impl ShellExecutor {
 
     /// The same with other secrets that are kept out of what commands print.
     #[must_use]
-    pub fn redacting(mut self, secrets: Arc<SecurityPatterns>) -> Self {
+    pub fn with_redaction(mut self, secrets: Arc<SecurityPatterns>) -> Self {
         self.jobs = Jobs::new(self.overflow.clone(), Arc::clone(&secrets));
         self.secrets = secrets;
         self
@@ -147,7 +147,7 @@ impl ShellExecutor {
 
     /// The same with filters for what commands print; without them it is sanitized alone.
     #[must_use]
-    pub fn filtering(mut self, filters: Arc<FilterPipeline>) -> Self {
+    pub fn with_filters(mut self, filters: Arc<FilterPipeline>) -> Self {
         self.filters = filters;
         self
     }
@@ -197,7 +197,7 @@ impl ShellExecutor {
 
     /// Whether what the rules of reading deny is hidden from commands, as far as it is there when
     /// they start. Finds it out, where there are such rules, by starting what runs commands.
-    pub async fn hides_denied(&self) -> bool {
+    pub async fn enforces_deny_read(&self) -> bool {
         self.admission.reads().denies() && self.runner.hides().await
     }
 

@@ -65,7 +65,7 @@ impl LocalRunner {
 
     /// The same with a sandbox around each command.
     #[must_use]
-    pub fn confined(mut self, plan: Option<Plan>) -> Self {
+    pub fn with_sandbox(mut self, plan: Option<Plan>) -> Self {
         self.plan = plan;
         self
     }

@@ -15,7 +15,7 @@ use crate::gate::subject::SubjectPath;
 use crate::gate::{ParsedCommand, PathResolver, PathRole, ReferencedPath, ReferencedPaths};
 
 /// How many directories are kept open while a command is looked at.
-const MOST_OPEN: usize = 16;
+const MAX_OPEN: usize = 16;
 
 /// What `command` names.
 pub(crate) fn read(command: &ParsedCommand, places: &PathResolver) -> ReferencedPaths {
@@ -206,7 +206,7 @@ impl<'c> Reader<'_, 'c> {
     fn is_inside(&mut self, directory: &'c Path, name: &'c str) -> bool {
         let (places, open) = (self.places, self.asked.len());
         let asked = self.asked.entry(directory).or_insert_with(|| Asked {
-            inside: (open < MOST_OPEN).then(|| places.inside(directory)),
+            inside: (open < MAX_OPEN).then(|| places.inside(directory)),
             names: HashMap::new(),
         });
         let ask = || match &asked.inside {

@@ -20,7 +20,7 @@ pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/f
 pub(super) const STREAMS: &[&str] = &["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/dev/fd/2"];
 
 /// In front of how many words a command is looked for in another one's arguments.
-const MOST_OPTIONS: usize = 32;
+const MAX_OPTIONS: usize = 32;
 
 /// Fills in what `command` is made of, and what it names.
 pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<PathBuf>) {
@@ -183,7 +183,7 @@ fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut from = BTreeSet::from([1]);
     while let Some(at) = from.pop_first() {
-        let Some(word) = words.get(at).filter(|_| at <= MOST_OPTIONS) else {
+        let Some(word) = words.get(at).filter(|_| at <= MAX_OPTIONS) else {
             continue;
         };
         if is_option(word) {
@@ -196,7 +196,7 @@ fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
         }
     }
     if kind == PartKind::Wrapper && words.first().and_then(Word::known).is_some_and(runs_any) {
-        let starts = 1..words.len().min(MOST_OPTIONS);
+        let starts = 1..words.len().min(MAX_OPTIONS);
         texts.extend(starts.map(|at| symbols(&words[at..], &[], Form::Bare)));
     }
     texts

@@ -121,7 +121,7 @@ fn whole(printed: CollectedText, config: &OverflowConfig) -> Spilled {
     match printed.shortened {
         Some(shortened) => shortened.spilled,
         None => {
-            let mut spill = SpillBuffer::new(config.most_bytes());
+            let mut spill = SpillBuffer::new(config.byte_limit());
             spill.push(&printed.text);
             spill.finish()
         }

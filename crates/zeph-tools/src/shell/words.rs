@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use crate::file::rules::compile;
 
 /// How many entries of directories are looked at for one pattern.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// How many parts of one word are looked at.
-const MOST_PARTS: usize = 256;
+const MAX_PARTS: usize = 256;
 /// What separates paths from other things in a word: `--file=PATH`, `if=PATH`, `HEAD:PATH`,
 /// `@PATH`, lists.
 const SEPARATORS: &[char] = &['=', ':', '@', ','];
@@ -43,7 +43,7 @@ pub(super) fn expand(base: &Path, rest: &Path, dots: bool) -> Expanded {
         .map(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
         .collect();
     let matcher = glob.compile_matcher();
-    let mut left = MOST_ENTRIES;
+    let mut left = MAX_ENTRIES;
     let mut waiting = vec![(base.to_owned(), 0)];
     while let Some((directory, level)) = waiting.pop() {
         let Ok(entries) = fs::read_dir(&directory) else {
@@ -99,11 +99,11 @@ pub(super) fn parts(word: &str) -> Vec<&str> {
         .filter(|rest| !rest.starts_with('-'))
         .and_then(|rest| rest.char_indices().nth(1).map(|(at, _)| &rest[at..]));
     parts.extend(short);
-    for (at, _) in word.match_indices(SEPARATORS).take(MOST_PARTS) {
+    for (at, _) in word.match_indices(SEPARATORS).take(MAX_PARTS) {
         parts.push(&word[at + 1..]);
     }
     if word.contains(SEPARATORS) {
-        parts.extend(word.split(SEPARATORS).take(MOST_PARTS));
+        parts.extend(word.split(SEPARATORS).take(MAX_PARTS));
     }
     parts.retain(|part| !part.is_empty() && !part.contains('\0'));
     parts
@@ -148,7 +148,7 @@ pub(super) fn any_alternative(url: &str) -> String {
 pub(super) fn tokens(text: &str) -> Vec<&str> {
     text.split(|c: char| !(c.is_alphanumeric() || "_./~+%-".contains(c)))
         .filter(|token| !token.is_empty())
-        .take(4 * MOST_PARTS)
+        .take(4 * MAX_PARTS)
         .collect()
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// The most bytes of a command.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// A part of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum TemplateError {
     #[error("the command is empty")]
     Empty,
     /// It is too long.
-    #[error("the command has more than {MOST_BYTES} bytes: put it into a file of the skill")]
+    #[error("the command has more than {MAX_BYTES} bytes: put it into a file of the skill")]
     Long,
     /// The quoting of values cannot be vouched for.
     #[error(
@@ -77,7 +77,7 @@ impl Template {
         if text.is_empty() {
             return Err(TemplateError::Empty);
         }
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(TemplateError::Long);
         }
         let mut pieces = Vec::new();

@@ -19,7 +19,7 @@ use super::address::AddressRule;
 use super::body::essence;
 use super::config::ScrapeConfig;
 use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_validate};
-use super::url_guard::{DomainError, LONGEST_NAME, Refusal, Target, TargetHost, UrlGuard};
+use super::url_guard::{DomainError, MAX_NAME_BYTES, Refusal, Target, TargetHost, UrlGuard};
 use crate::cache::CacheValidity;
 use crate::category::{ToolErrorCategory, classify_http_status};
 use crate::claim::of_host;
@@ -28,7 +28,7 @@ use crate::error::ToolError;
 use crate::retry::parse_retry_after;
 
 /// Redirects that are followed.
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 /// The time within which a connection has to stand.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
@@ -159,10 +159,10 @@ impl WebClient {
                     .map_err(|error| name_hop(redirects, &target.url, error));
             };
             redirects += 1;
-            if redirects > MOST_REDIRECTS {
+            if redirects > MAX_REDIRECTS {
                 return Err(ToolError::permanent(format!(
                     "redirect {redirects}, from {} to {}, is not followed: \
-                     {MOST_REDIRECTS} is the limit",
+                     {MAX_REDIRECTS} is the limit",
                     brief(target.url.as_str()),
                     brief(location.as_str())
                 )));
@@ -332,7 +332,7 @@ async fn build(builder: ClientBuilder) -> Result<Client, ToolError> {
 /// with what no host can be called.
 fn note_source(cx: &CallContext, url: &Url) {
     let host = url.host_str().unwrap_or_default();
-    if (1..=LONGEST_NAME).contains(&host.len()) {
+    if (1..=MAX_NAME_BYTES).contains(&host.len()) {
         cx.trace().claim_source = Some(of_host(host));
     }
 }

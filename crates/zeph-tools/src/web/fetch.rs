@@ -27,7 +27,7 @@ use crate::output::ToolOutput;
 use crate::toolset::Tool;
 
 /// Bytes of a title that is shown.
-const MOST_TITLE: usize = 300;
+const MAX_TITLE_BYTES: usize = 300;
 
 /// Parameters of `fetch`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -124,7 +124,7 @@ fn read(page: &HttpPage, limit: &Limit) -> Result<ToolOutput, ToolError> {
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)
-        .resting_on(page.basis()))
+        .with_cache_validity(page.basis()))
 }
 
 /// What links of a page are relative to: `<base href>`, else where the page came from.
@@ -140,10 +140,10 @@ fn title(document: &Document, limit: &Limit) -> Result<Option<String>, ToolError
     let Some(id) = first(document, "title") else {
         return Ok(None);
     };
-    let text = plain(document, id, MOST_TITLE, limit)?;
+    let text = plain(document, id, MAX_TITLE_BYTES, limit)?;
     let words: Vec<&str> = text.split_whitespace().collect();
     let title = words.join(" ");
-    Ok((!title.is_empty()).then(|| head(&title, MOST_TITLE).to_owned()))
+    Ok((!title.is_empty()).then(|| head(&title, MAX_TITLE_BYTES).to_owned()))
 }
 
 /// The first element of this name.

@@ -8,7 +8,7 @@ use scrape_core::{
 };
 
 use super::limit::Limit;
-use super::measure::{MOST_DEPTH, measure};
+use super::measure::{MAX_DEPTH, measure};
 use crate::error::ToolError;
 
 /// Elements whose text is no text of the page, and is written out as it is.
@@ -29,7 +29,7 @@ const NAMESPACES: &[(&str, &str)] = &[
 pub(super) fn parse(text: &str, limit: &Limit) -> Result<Document, ToolError> {
     measure(text, limit)?;
     let config = ParseConfig {
-        max_depth: MOST_DEPTH,
+        max_depth: MAX_DEPTH,
         preserve_whitespace: true,
         include_comments: false,
     };

@@ -19,11 +19,11 @@ use crate::error::ToolError;
 /// Bytes between two looks at the counters.
 const PIECE: usize = 256;
 /// How deep elements may be nested. Browsers stop there too.
-pub(super) const MOST_DEPTH: usize = 512;
+pub(super) const MAX_DEPTH: usize = 512;
 /// Steps that parsing may take: about a second of the real parser.
-const MOST_STEPS: u64 = 10_000_000;
+const MAX_STEPS: u64 = 10_000_000;
 /// Elements that a page may have; each takes some hundred bytes.
-const MOST_ELEMENTS: usize = 200_000;
+const MAX_ELEMENTS: usize = 200_000;
 
 /// Refuses a page that is too costly to parse.
 pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
@@ -35,12 +35,12 @@ pub(super) fn measure(text: &str, limit: &Limit) -> Result<(), ToolError> {
         parser.process(StrTendril::from(piece));
         limit.check()?;
         let counter = &parser.tokenizer.sink.sink;
-        if counter.deepest.get() > MOST_DEPTH {
+        if counter.deepest.get() > MAX_DEPTH {
             return Err(ToolError::permanent(format!(
-                "the page cannot be parsed: its elements are nested more than {MOST_DEPTH} deep"
+                "the page cannot be parsed: its elements are nested more than {MAX_DEPTH} deep"
             )));
         }
-        if counter.steps.get() > MOST_STEPS || counter.nodes.borrow().len() > MOST_ELEMENTS {
+        if counter.steps.get() > MAX_STEPS || counter.nodes.borrow().len() > MAX_ELEMENTS {
             return Err(ToolError::permanent(
                 "the page cannot be parsed: it has too many elements, or they are nested too deep",
             ));

@@ -31,7 +31,7 @@ use crate::toolset::Tool;
 /// Matches that are shown when no number is given.
 const DEFAULT_LIMIT: usize = 10;
 /// Matches that can be asked for.
-const MOST_MATCHES: usize = 1000;
+const MAX_MATCHES: usize = 1000;
 
 /// Parameters of `web_scrape`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ impl Tool for ScrapeTool {
         let params: ScrapeParams = call.parse()?;
         // What is wrong with the arguments is said before anything is asked for.
         let extract = Extract::parse(params.extract.as_deref())?;
-        let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MOST_MATCHES);
+        let most = params.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_MATCHES);
         if most == 0 {
             return Err(ToolError::invalid("`limit` begins at 1"));
         }
@@ -175,7 +175,7 @@ fn scrape(
     });
     Ok(ToolOutput::text(untrusted(page.host(), &content, &notes))
         .with_raw(raw)
-        .resting_on(page.basis()))
+        .with_cache_validity(page.basis()))
 }
 
 /// The matches in document order. The document is walked here, so that it can be stopped.

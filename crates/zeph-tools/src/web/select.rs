@@ -27,7 +27,7 @@ type Namespace = <ScrapeSelector as SelectorImpl>::BorrowedNamespaceUrl;
 type Value = <ScrapeSelector as SelectorImpl>::AttrValue;
 
 /// Bytes that a selector may have.
-const LONGEST: usize = 1024;
+const MAX_SELECTOR_BYTES: usize = 1024;
 
 /// A list of selectors.
 pub(super) struct Selector(SelectorList<ScrapeSelector>);
@@ -38,9 +38,9 @@ impl Selector {
     /// # Errors
     /// [`ToolError::InvalidParameters`] with the parser's message.
     pub(super) fn parse(text: &str) -> Result<Self, ToolError> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_SELECTOR_BYTES {
             return Err(ToolError::invalid(format!(
-                "`select` has {} bytes; {LONGEST} is the limit",
+                "`select` has {} bytes; {MAX_SELECTOR_BYTES} is the limit",
                 text.len()
             )));
         }

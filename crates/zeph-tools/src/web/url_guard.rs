@@ -14,9 +14,9 @@ use super::config::ScrapeConfig;
 /// The last labels of names that lead nowhere on the public Internet.
 const LOCAL_ENDINGS: &[&str] = &["localhost", "local", "internal"];
 /// Bytes of a URL that is taken.
-const LONGEST_URL: usize = 8 * 1024;
+const MAX_URL_BYTES: usize = 8 * 1024;
 /// Bytes of the name of a host (RFC 1035, 2.3.4), without the dot of the root.
-pub(super) const LONGEST_NAME: usize = 253;
+pub(super) const MAX_NAME_BYTES: usize = 253;
 
 /// A URL that may be asked for, as far as that shows without resolving its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,9 +76,9 @@ impl UrlGuard {
     /// Judges a URL as a model wrote it.
     pub(super) fn check(&self, text: &str) -> Result<Target, Refusal> {
         let text = text.trim();
-        if text.len() > LONGEST_URL {
+        if text.len() > MAX_URL_BYTES {
             return Err(forbidden(format!(
-                "the URL has {} bytes; {LONGEST_URL} is the limit",
+                "the URL has {} bytes; {MAX_URL_BYTES} is the limit",
                 text.len()
             )));
         }
@@ -157,7 +157,7 @@ fn public_name(name: &str) -> Result<&str, Refusal> {
     if bare.is_empty() {
         return Err(forbidden("the URL has no host"));
     }
-    if bare.len() > LONGEST_NAME
+    if bare.len() > MAX_NAME_BYTES
         || bare
             .split('.')
             .any(|label| label.is_empty() || label.len() > 63)

@@ -104,7 +104,7 @@ fn asking() -> CallContext {
         Arc::new(NoEvents),
         UserDecision::CanAsk,
     )
-    .of_origin(Origin::User)
+    .with_origin(Origin::User)
 }
 
 /// Proves EXE-20.

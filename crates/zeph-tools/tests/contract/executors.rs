@@ -16,7 +16,7 @@ async fn every_method_reaches_through_the_erased_twin_and_back() {
     let recorder = Recorder::new("a", Annotations::READ).demanding();
     let erased: Arc<dyn ErasedToolExecutor> = Arc::new(recorder.clone());
     let executor = DynExecutor(Arc::new(DynExecutor(erased)));
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let params = json!({"path": "p"});
 
     assert!(
@@ -71,7 +71,7 @@ async fn the_first_owner_answers_and_two_claims_of_one_id_are_an_error() {
         ("second", Arc::new(second.clone())),
     ])
     .unwrap();
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let output = chain
         .execute_tool_call(&call("b", json!({})), &cx)
         .await

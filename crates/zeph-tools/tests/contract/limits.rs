@@ -88,7 +88,7 @@ async fn a_call_that_is_made_again_is_counted_once() {
     let made = stack
         .execute_tool_call(
             &call("read", json!({"path": "p"})),
-            &CallContext::detached(),
+            &CallContext::headless(),
         )
         .await;
     assert_eq!(made.unwrap().unwrap().summary, "done");
@@ -108,13 +108,13 @@ async fn a_call_that_is_asked_about_is_counted_once() {
             Arc::new(NoEvents),
             UserDecision::CanAsk,
         )
-        .seated(Arc::clone(&seats));
+        .with_batch_quota(Arc::clone(&seats));
         let asked = stack.execute_tool_call(&call, &cx).await.unwrap_err();
         let ToolError::ConfirmationRequired(question) = asked else {
             panic!("{asked}")
         };
         assert_eq!(counter.0.load(Ordering::Relaxed), 2, "both at once");
-        let cx = cx.approving(question.digest);
+        let cx = cx.with_approval(question.digest);
         stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
     }
     assert_eq!(counter.0.load(Ordering::Relaxed), 2);
@@ -123,7 +123,7 @@ async fn a_call_that_is_asked_about_is_counted_once() {
     let refused = stack
         .execute_tool_call(
             &call("edit", json!({"path": "p"})),
-            &CallContext::detached(),
+            &CallContext::headless(),
         )
         .await;
     assert!(matches!(

@@ -160,7 +160,7 @@ async fn the_last_failure_says_how_often_it_was_tried() {
     let error = stack
         .execute_tool_call(
             &call("read", json!({"path": "p"})),
-            &CallContext::detached(),
+            &CallContext::headless(),
         )
         .await
         .unwrap_err();
@@ -187,7 +187,7 @@ async fn what_is_not_retried() {
         let error = stack
             .execute_tool_call(
                 &call("read", json!({"path": "p"})),
-                &CallContext::detached(),
+                &CallContext::headless(),
             )
             .await
             .unwrap_err();
@@ -276,7 +276,7 @@ async fn a_retry_asks_nothing() {
     let ToolError::ConfirmationRequired(question) = error else {
         panic!("{error}")
     };
-    let cx = cx.approving(question.digest);
+    let cx = cx.with_approval(question.digest);
     stack.execute_tool_call_confirmed(&call, &cx).await.unwrap();
     assert_eq!(*faulty.runs.lock().unwrap(), ["confirmed"; 3]);
     let entries = audit.entries.lock().unwrap();

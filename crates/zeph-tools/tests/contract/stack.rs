@@ -119,7 +119,7 @@ async fn what_is_refused_or_fails_does_not_run_and_leaves_an_entry() {
     let audit = Arc::new(Audit::default());
     let recorder = Recorder::new("read", Annotations::READ);
     let stack = build(&recorder, &audit, Mode::Ask);
-    let cx = CallContext::detached;
+    let cx = CallContext::headless;
 
     let error = stack
         .execute_tool_call(&call("raed", json!({})), &cx())
@@ -189,7 +189,7 @@ async fn asking_and_answering_are_two_paths_and_one_entry() {
     assert!(audit.entries.lock().unwrap().is_empty());
     assert!(recorder.log().is_empty());
 
-    let agreed = cx.approving(question.digest);
+    let agreed = cx.with_approval(question.digest);
     stack
         .execute_tool_call_confirmed(&call, &agreed)
         .await
@@ -212,7 +212,7 @@ async fn asking_and_answering_are_two_paths_and_one_entry() {
     assert!(error.to_string().contains("use the other file"));
 
     let error = stack
-        .execute_tool_call(&call, &CallContext::detached())
+        .execute_tool_call(&call, &CallContext::headless())
         .await
         .unwrap_err();
     assert_eq!(error.category(), Category::ConfirmationRequired);
@@ -391,7 +391,7 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
     let ToolError::ConfirmationRequired(question) = error else {
         panic!("{error}")
     };
-    let agreed = cx.approving(question.digest);
+    let agreed = cx.with_approval(question.digest);
     for params in [
         json!({"path": "p", "content": "other"}),
         json!({"path": "q", "content": "shown"}),
@@ -412,7 +412,7 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
         .execute_tool_call_confirmed(&same, &agreed)
         .await
         .unwrap();
-    let typed = asking().of_origin(Origin::User);
+    let typed = asking().with_origin(Origin::User);
     stack
         .execute_tool_call_confirmed(&shown, &typed)
         .await
@@ -476,7 +476,7 @@ async fn executor_demand_is_honoured_by_the_permission_gate() {
             panic!("{what}: {first:?}")
         };
         assert_eq!((ran("normal"), ran("confirmed")), (0, 0), "{what}");
-        let agreed = cx.approving(question.digest);
+        let agreed = cx.with_approval(question.digest);
         stack
             .execute_tool_call_confirmed(&call, &agreed)
             .await
@@ -570,7 +570,7 @@ async fn the_level_of_trust_holds_for_the_calls_that_follow() {
     ] {
         stack.set_effective_trust(level);
         let result = stack
-            .execute_tool_call(&call, &CallContext::detached())
+            .execute_tool_call(&call, &CallContext::headless())
             .await;
         assert_eq!(result.is_ok(), runs, "{level:?} {result:?}");
         let entries = audit.entries.lock().unwrap();

@@ -136,7 +136,7 @@ async fn call(
     session: &str,
 ) -> Result<ToolOutput, ToolError> {
     let call = ToolCall::new("1", tool, params, session);
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let answer = stack.execute_tool_call_confirmed(&call, &cx).await;
     answer.map(|output| output.expect("an owner"))
 }

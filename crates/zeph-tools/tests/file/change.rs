@@ -307,7 +307,7 @@ async fn edits_of_several_processes_lose_nothing() {
                 let (old, new) = (format!("open {slot};"), format!("done {slot};"));
                 let params = json!({"path": "f", "old_string": old, "new_string": new});
                 let call = ToolCall::new("1", "edit", params, "test");
-                let cx = CallContext::detached();
+                let cx = CallContext::headless();
                 tools.execute_tool_call(&call, &cx).await.expect("edited");
             }
         });

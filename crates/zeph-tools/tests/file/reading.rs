@@ -173,7 +173,7 @@ async fn what_is_missing_or_a_directory_says_what_to_do() {
 async fn a_cancelled_read_stops() {
     let world = TestDir::new();
     world.put("f", "x");
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     cx.cancel.cancel();
     for (tool, params) in [
         ("read", json!({"path": "f"})),

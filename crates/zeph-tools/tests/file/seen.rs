@@ -65,7 +65,7 @@ async fn what_a_conversation_created_is_known_to_it_alone() {
         .text("write", json!({"path": "f", "content": "one\n"}))
         .await;
     let call = ToolCall::new("1", "edit", edit("one", "1"), "another");
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let result = world.tools.execute_tool_call(&call, &cx).await;
     let error = result.expect_err("unread").to_string();
     assert!(error.contains("was not read"), "{error}");

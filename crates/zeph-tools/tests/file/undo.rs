@@ -94,7 +94,7 @@ impl Journaled {
         };
         let result = self
             .tools
-            .execute_tool_call(&call, &CallContext::detached())
+            .execute_tool_call(&call, &CallContext::headless())
             .await;
         result.map(|output| output.unwrap().summary)
     }

@@ -72,7 +72,7 @@ impl TestDir {
     }
 
     pub(crate) async fn call(&self, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
-        self.call_in(tool, params, &CallContext::detached()).await
+        self.call_in(tool, params, &CallContext::headless()).await
     }
 
     pub(crate) async fn call_in(

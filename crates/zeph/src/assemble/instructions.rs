@@ -15,10 +15,10 @@ use crate::config::{Environment, project_directories};
 const NAMES: [&str; 3] = ["ZEPH.md", "AGENTS.md", "CLAUDE.md"];
 
 /// The most bytes of one file.
-const MOST_OF_ONE: usize = 64 * 1024;
+const MAX_FILE_BYTES: usize = 64 * 1024;
 
 /// The most bytes of all.
-const MOST: usize = 128 * 1024;
+const MAX_TOTAL_BYTES: usize = 128 * 1024;
 
 /// The instructions of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,7 +65,9 @@ impl Instructions {
     }
 
     fn add(&mut self, file: &Path, text: &str) {
-        let room = MOST.saturating_sub(self.text.len()).min(MOST_OF_ONE);
+        let room = MAX_TOTAL_BYTES
+            .saturating_sub(self.text.len())
+            .min(MAX_FILE_BYTES);
         let kept = &text[..text.floor_char_boundary(room)];
         let name = file.display();
         if kept.len() < text.len() {
@@ -131,12 +133,12 @@ fn read(file: &Path, root: &Path, bounded: bool, rules: &ReadRules) -> io::Resul
     }
     let mut bytes = Vec::new();
     opened
-        .take(MOST_OF_ONE as u64 + 4)
+        .take(MAX_FILE_BYTES as u64 + 4)
         .read_to_end(&mut bytes)?;
     // The cut may have gone through a character.
     let whole = match std::str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),
-        Err(error) if error.error_len().is_none() && bytes.len() > MOST_OF_ONE => {
+        Err(error) if error.error_len().is_none() && bytes.len() > MAX_FILE_BYTES => {
             error.valid_up_to()
         }
         Err(_) => return refused("it is not UTF-8"),

@@ -68,7 +68,7 @@ pub(super) fn warn_of_unknown(limits: &CallLimits, registry: &ToolRegistry, quie
         .graph()
         .unknown(|id| registry.tools().iter().any(|def| def.id == id));
     for tool in unknown {
-        let near = registry.near(&tool);
+        let near = registry.suggestions(&tool);
         let near = near.first().map(|near| format!("; did you mean {near}?"));
         let near = near.unwrap_or_default();
         warn(

@@ -28,7 +28,7 @@ use crate::config::{Environment, Loaded};
 /// The most bytes of the pins of a server.
 const MAX_PINS: u64 = 64 * 1024 * 1024;
 /// The longest line of a program's standard error that is logged.
-const LONGEST_LINE: u64 = 4096;
+const MAX_LINE_LEN: u64 = 4096;
 /// How long the last words of a program that ended may take to come.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// The variable by which processes are known as a call's.
@@ -232,7 +232,7 @@ async fn log(server: String, errors: impl AsyncRead + Unpin, last: Arc<Mutex<Str
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        let mut some = (&mut errors).take(LONGEST_LINE);
+        let mut some = (&mut errors).take(MAX_LINE_LEN);
         match some.read_until(b'\n', &mut bytes).await {
             Ok(1..) => {}
             Ok(0) | Err(_) => return,

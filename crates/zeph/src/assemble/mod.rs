@@ -69,7 +69,7 @@ pub(crate) use provider::{
 };
 use read_rules::{read_rules, reads, snapshots};
 pub(crate) use reload::Reloader;
-pub(crate) use secrets::{keep_out, withhold, withhold_environment};
+pub(crate) use secrets::{redaction_values, withhold, withhold_environment};
 pub(crate) use session::{OpenSession, SessionChoice, open_session};
 pub(crate) use skills::SkillPins;
 pub(crate) use status::unserved_servers;
@@ -182,7 +182,7 @@ impl App {
             embedder::embedder(&loaded, &env, provider, &store, &side_usage, global.quiet)?;
         let rules = read_rules(&loaded, &env)?;
         let instruction_rules = rules.clone();
-        let secrets = secrets::keep_out(&loaded, &env);
+        let secrets = secrets::redaction_values(&loaded, &env);
         let compressor = compressor(&loaded, &env, provider, &secrets)?;
         let shell = ShellExecutor::new(
             loaded.config.tools.shell.clone(),
@@ -196,9 +196,9 @@ impl App {
             anyhow!("[tools.shell]: {}", errors.join("; "))
         })?;
         let shell = shell
-            .overflowing(loaded.config.tools.overflow.clone())
-            .redacting(Arc::clone(&secrets))
-            .filtering(Arc::new(filters(&loaded, &env, global.quiet)))
+            .with_overflow(loaded.config.tools.overflow.clone())
+            .with_redaction(Arc::clone(&secrets))
+            .with_filters(Arc::new(filters(&loaded, &env, global.quiet)))
             .with_own_files(store.path().to_owned(), snapshots(&loaded));
         let shell = Arc::new(shell);
         let sandbox = path_sandbox(&loaded, &env, &store, rules)?;
@@ -319,7 +319,7 @@ impl App {
 
     /// Whether what `deny_read` denies is hidden from commands on this machine.
     pub(crate) async fn hides_denied(&self) -> bool {
-        self.shell.hides_denied().await
+        self.shell.enforces_deny_read().await
     }
 
     /// Ends what commands left running, and says so, then closes the database.
@@ -371,7 +371,7 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
 /// Removes outputs that were stored too long ago, beside whatever comes next. What is left when
 /// the program ends before it is done goes at the next start.
 fn expire_overflow(store: Store, config: &OverflowConfig) {
-    let since = config.kept_since(now_ms());
+    let since = config.retention_cutoff(now_ms());
     tokio::spawn(async move {
         match store.expire_overflow(since).await {
             Ok(0) => {}

@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_millis(200);
 /// How many models are looked at.
-const MOST_MODELS: usize = 12;
+const MAX_MODELS: usize = 12;
 /// The most bytes of an answer.
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 /// The models that a server has (`/api/tags`).
 #[derive(Debug, Deserialize)]
@@ -82,7 +82,7 @@ fn find_at(host: &str, model: Option<&str>) -> Option<ProviderConfig> {
         Some(name) => server.models().map(|_| vec![name.to_owned()])?,
         None => server.models()?,
     };
-    let shown = names.into_iter().take(MOST_MODELS).map(|name| {
+    let shown = names.into_iter().take(MAX_MODELS).map(|name| {
         let shown = server.show(&name);
         (name, shown)
     });
@@ -186,7 +186,7 @@ impl Server {
         socket.write_all(request.as_bytes()).ok()?;
         let mut answer = Vec::new();
         let mut piece = [0; 16 << 10];
-        while answer.len() as u64 <= MOST_BYTES {
+        while answer.len() as u64 <= MAX_BYTES {
             socket.set_read_timeout(Some(self.left()?)).ok()?;
             let count = socket.read(&mut piece).ok()?;
             answer.extend_from_slice(&piece[..count]);

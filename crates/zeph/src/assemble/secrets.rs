@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zeph_mcp::{McpServerConfig, variables};
 use zeph_tools::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, Skipped};
 use zeph_tools::shell::ShellEnvConfig;
-use zeph_tools::shell::env::withheld;
+use zeph_tools::shell::env::filtered_secrets;
 
 use super::provider::VENDOR_KEYS;
 use crate::config::{Environment, Loaded};
@@ -13,7 +13,7 @@ use crate::output::{redact, stderr_line};
 
 /// [`withhold`]; patterns that cannot be used are told of, also where little is to be said: what they
 /// should protect is open.
-pub(crate) fn keep_out(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatterns> {
+pub(crate) fn redaction_values(loaded: &Loaded, env: &Environment) -> Arc<SecurityPatterns> {
     let (secrets, skipped) = withhold(loaded, env);
     for pattern in skipped {
         stderr_line(&format!("warning: {pattern}"));
@@ -30,7 +30,7 @@ pub(crate) fn withhold_environment(env: &Environment) {
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
     let known = KnownSecrets {
         keys: keys.map(str::to_owned).collect(),
-        likely: withheld(&vars, &ShellEnvConfig::default()),
+        likely: filtered_secrets(&vars, &ShellEnvConfig::default()),
     };
     let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
     redact::keep_out(Arc::new(secrets));
@@ -50,7 +50,7 @@ pub(crate) fn withhold(
         .chain(VENDOR_KEYS)
         .filter_map(|name| env.var(name)?.to_str());
     let vars: Vec<_> = env.vars.clone().into_iter().collect();
-    let mut likely = withheld(&vars, &config.tools.shell.env);
+    let mut likely = filtered_secrets(&vars, &config.tools.shell.env);
     likely.extend(config.mcp.servers.iter().flat_map(of_server));
     let servers = config.mcp.servers.iter();
     let written = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
@@ -78,7 +78,7 @@ fn of_server(server: &McpServerConfig) -> Vec<String> {
     let headers = headers.filter(|(name, _)| !PLAIN.contains(&name.to_lowercase().as_str()));
     let last = headers.filter_map(|(_, value)| value.split_whitespace().last());
     let last = last.filter(|word| !word.contains("${"));
-    let mut likely = withheld(&env, &ShellEnvConfig::default());
+    let mut likely = filtered_secrets(&env, &ShellEnvConfig::default());
     likely.extend(last.map(str::to_owned));
     likely
 }

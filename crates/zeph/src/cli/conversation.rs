@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zeph_core::{Agent, SessionSwitch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
-use zeph_tools::counted::counted;
+use zeph_tools::counted::pluralize;
 
 use super::args::GlobalArgs;
 use crate::assemble::{
@@ -132,7 +132,7 @@ impl Conversation {
         Ok(format!(
             "session {} goes on: {}, {title}",
             self.session,
-            counted(found.messages, "message")
+            pluralize(found.messages, "message")
         ))
     }
 }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_core::{CallerIdentity, Dispatcher, TurnEnd, person_text};
+use zeph_core::{CallerIdentity, Dispatcher, TurnEnd, display_error};
 use zeph_llm::LlmProvider;
 use zeph_llm::scripted::{Scenario, ScriptedProvider};
 use zeph_tools::shell::ShellOutputEnvelope;
@@ -207,7 +207,10 @@ async fn check(
     let call = ToolCall::new("demo_check", "bash", params, session);
     let output = match dispatcher.run_user_call(&call, cancel).await {
         Ok(output) => output,
-        Err(error) => bail!("the tests could not be run again: {}", person_text(&error)),
+        Err(error) => bail!(
+            "the tests could not be run again: {}",
+            display_error(&error)
+        ),
     };
     let envelope: ShellOutputEnvelope =
         serde_json::from_value(output.raw_response.clone().unwrap_or_default())

@@ -7,7 +7,7 @@ use zeph_tools::registry::nearest;
 use super::args::GlobalArgs;
 use super::filter::trust::agrees;
 use super::{Exit, load_config, print, print_as_is};
-use crate::assemble::{Mcp, McpPins, agreed, keep_out, proposed};
+use crate::assemble::{Mcp, McpPins, agreed, proposed, redaction_values};
 use crate::config::{Environment, Loaded};
 use crate::output::{json_lines, stderr_line};
 use crate::terminal::sanitize::visible;
@@ -58,7 +58,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: McpCommand) -> anyhow::Res
 }
 
 async fn list(loaded: &Loaded, env: &Environment, json: bool) -> anyhow::Result<Exit> {
-    keep_out(loaded, env);
+    redaction_values(loaded, env);
     let Some(mcp) = Mcp::start(loaded, env)? else {
         print(if json { "[]" } else { NONE })?;
         return Ok(Exit::Done);
@@ -85,7 +85,7 @@ async fn approve(
     name: &str,
     yes: bool,
 ) -> anyhow::Result<Exit> {
-    keep_out(&loaded, env);
+    redaction_values(&loaded, env);
     let servers = &mut loaded.config.mcp.servers;
     if !servers.iter().any(|server| server.name == name) {
         let names = servers.iter().map(|server| server.name.as_str());

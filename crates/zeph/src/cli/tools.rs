@@ -64,7 +64,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
                 None => bail!(
                     "{}",
                     ToolError::ToolNotFound {
-                        near: registry.near(&name),
+                        near: registry.suggestions(&name),
                         id: name,
                     }
                 ),
@@ -89,7 +89,7 @@ pub(crate) async fn run(global: &GlobalArgs, command: ToolsCommand) -> anyhow::R
                 false => print(&form.data),
             };
             if !json && !global.quiet {
-                if let Some(told) = form.filter.as_ref().and_then(FilterStats::told) {
+                if let Some(told) = form.filter.as_ref().and_then(FilterStats::notice) {
                     stderr_line(&told);
                 }
                 if let Some(reference) = stored(&result) {
@@ -215,7 +215,7 @@ impl Calls {
             },
         )
         .redacting(redact::secrets())
-        .remembering(Arc::clone(&assembly.permissions.grants))
+        .with_grants(Arc::clone(&assembly.permissions.grants))
         .taking_images(true);
         let cancel = CancellationToken::new();
         let signals = cancel_on_signals(cancel.clone());

@@ -106,7 +106,7 @@ pub(crate) fn check_judge(
 }
 
 /// Bytes that all policies may have: they are sent with every call.
-const MOST_POLICIES: usize = 16 * 1024;
+const MAX_POLICIES_BYTES: usize = 16 * 1024;
 
 struct Check<'a> {
     provenance: &'a Provenance,
@@ -297,9 +297,9 @@ impl Check<'_> {
             self.error(&key("policies"), message, "write a sentence, or remove it");
         }
         let bytes: usize = policy.policies.iter().map(String::len).sum();
-        if bytes > MOST_POLICIES {
+        if bytes > MAX_POLICIES_BYTES {
             let message = format!(
-                "`{}` have {bytes} bytes, more than {MOST_POLICIES}",
+                "`{}` have {bytes} bytes, more than {MAX_POLICIES_BYTES}",
                 key("policies")
             );
             self.error(

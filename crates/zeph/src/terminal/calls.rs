@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use zeph_tools::cache::split_note;
-use zeph_tools::counted::counted;
+use zeph_tools::counted::pluralize;
 
 use super::sanitize::{clean, first_line};
 use super::style::{BOLD, CYAN, DIM, GREEN, RED, Style};
@@ -139,7 +139,7 @@ pub(super) fn output_line(line: &str, style: Style) -> String {
 pub(super) fn more_lines(hidden: usize, style: Style) -> String {
     format!(
         "  {}\n",
-        style.paint(DIM, &format!("│ … ({})", counted(hidden, "more line")))
+        style.paint(DIM, &format!("│ … ({})", pluralize(hidden, "more line")))
     )
 }
 

@@ -8,15 +8,15 @@ use reedline::{Completer, CompletionResult, Span, Suggestion};
 use zeph_core::COMMANDS;
 
 /// Files of a project that are looked at.
-const MOST_FILES: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 /// How long looking for files may take.
-const MOST_TIME: Duration = Duration::from_millis(500);
+const MAX_TIME: Duration = Duration::from_millis(500);
 /// How long a list of files is good.
 const FRESH: Duration = Duration::from_secs(5);
 /// The size of an ignore file, in bytes, up to which its directory is listed.
 const MAX_IGNORE_BYTES: u64 = 64 * 1024;
 /// Suggestions.
-const MOST_SUGGESTIONS: usize = 40;
+const MAX_SUGGESTIONS: usize = 40;
 
 /// Completes the word before the cursor.
 pub(super) struct Words {
@@ -114,7 +114,7 @@ fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
         })
         .collect();
     found.sort_by_key(|(rank, path)| (*rank, path.len(), *path));
-    found.truncate(MOST_SUGGESTIONS);
+    found.truncate(MAX_SUGGESTIONS);
     found.into_iter().map(|(_, path)| path).collect()
 }
 
@@ -123,7 +123,7 @@ fn matching<'a>(files: &'a [String], typed: &str) -> Vec<&'a str> {
 ///
 /// A directory with a huge ignore file is left out: its compiled rules take hundreds of times its size.
 fn list(project: &Path) -> Vec<String> {
-    let end = Instant::now() + MOST_TIME;
+    let end = Instant::now() + MAX_TIME;
     let is_listed = |directory: &Path| !has_huge_ignore_file(directory);
     if !project.ancestors().all(is_listed) {
         return Vec::new();
@@ -140,7 +140,7 @@ fn list(project: &Path) -> Vec<String> {
             let path = entry.path().strip_prefix(project).ok()?.to_str()?;
             (!path.chars().any(char::is_control)).then(|| path.to_owned())
         })
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .collect()
 }
 

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthChar as _;
 
 /// The most characters of a line.
-const MOST: usize = 2000;
+const MAX_LINE_CHARS: usize = 2000;
 
 /// What came of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Line {
             Err(_) => None,
         };
         self.partial.clear();
-        if let Some(character) = character.filter(|_| self.text.len() < MOST) {
+        if let Some(character) = character.filter(|_| self.text.len() < MAX_LINE_CHARS) {
             self.text.insert(self.cursor, character);
             self.cursor += 1;
         }

@@ -123,7 +123,7 @@ impl Screen {
                 ..
             } => {
                 self.finished(&id, failure.is_some(), &display, duration_ms);
-                if let Some(told) = filter.and_then(|filter| filter.told()) {
+                if let Some(told) = filter.and_then(|filter| filter.notice()) {
                     self.notice(&told);
                 }
                 None

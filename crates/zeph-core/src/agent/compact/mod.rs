@@ -107,7 +107,7 @@ impl Agent {
     }
 
     /// Makes room before a request, where it is needed or the model asked for it.
-    pub(super) async fn make_room(
+    pub(super) async fn compact_if_needed(
         &mut self,
         cancel: &CancellationToken,
         outcome: &mut TurnOutcome,
@@ -180,7 +180,7 @@ impl Agent {
     /// `/compact`
     pub(super) async fn compact_as_told(&mut self, cancel: &CancellationToken) -> CommandOutput {
         let mut outcome = TurnOutcome::new();
-        if let Err(error) = self.history.mend().await {
+        if let Err(error) = self.history.repair_orphaned_calls().await {
             return Err(error.to_string());
         }
         let method = CompressionStrategy::Manual;

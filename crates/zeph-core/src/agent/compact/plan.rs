@@ -6,7 +6,7 @@ use crate::agent::history::{Row, has_result};
 use crate::agent::tokens::message_tokens;
 
 /// A result shorter than this (bytes) is not moved out: what would stand in its place is hardly shorter.
-const LEAST_MOVED: usize = 600;
+const MIN_MOVED_BYTES: usize = 600;
 
 /// What has to stay.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +101,7 @@ pub(super) fn movable(rows: &[Row], all: bool) -> Vec<usize> {
     let end = if all { rows.len() } else { answer.unwrap_or(0) };
     let rows = rows[..end].iter().enumerate();
     let long = |part: &MessagePart| match part {
-        MessagePart::ToolResult { content, .. } => content.len() >= LEAST_MOVED,
+        MessagePart::ToolResult { content, .. } => content.len() >= MIN_MOVED_BYTES,
         MessagePart::Image { .. } => true,
         _ => false,
     };
@@ -112,7 +112,7 @@ pub(super) fn movable(rows: &[Row], all: bool) -> Vec<usize> {
 
 /// Whether this part of a result is long enough to be moved out.
 pub(super) fn is_long(content: &str) -> bool {
-    content.len() >= LEAST_MOVED
+    content.len() >= MIN_MOVED_BYTES
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use crate::agent::history::Row;
 use crate::agent::reformat::fenced;
 
 /// Tokens of a summary, at most.
-const MOST_TOKENS: u32 = 4096;
+const MAX_TOKENS: u32 = 4096;
 /// Bytes of a summary, at most.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BYTES: usize = 16 * 1024;
 /// What is said behind a summary that was cut off.
 const CUT_OFF: &str = "\n[the notes were cut off here]";
 
@@ -48,7 +48,7 @@ pub(super) async fn sum_up(
     most_tokens: usize,
 ) -> Result<(Option<String>, zeph_llm::Usage), LlmError> {
     let room = provider.context_window().min(most_tokens);
-    let answer = (room / 4).clamp(1, MOST_TOKENS as usize);
+    let answer = (room / 4).clamp(1, MAX_TOKENS as usize);
     // A token has three bytes at least, about.
     let bytes = room.saturating_sub(answer + SYSTEM.len() / 3) * 3;
     let prompt = prompt(known, rows, bytes.saturating_sub(known.len()));
@@ -76,7 +76,7 @@ fn notes(response: ChatResponse) -> Option<String> {
     if text.is_empty() {
         return None;
     }
-    let kept = &text[..text.floor_char_boundary(MOST_BYTES)];
+    let kept = &text[..text.floor_char_boundary(MAX_BYTES)];
     let cut = kept.len() < text.len() || stop == StopReason::MaxTokens;
     Some(format!("{kept}{}", if cut { CUT_OFF } else { "" }))
 }
@@ -184,8 +184,8 @@ mod tests {
         check(" a\nb ", StopReason::EndTurn, Some("a\nb"));
         let cut = "a\n[the notes were cut off here]";
         check("a", StopReason::MaxTokens, Some(cut));
-        let long = "é".repeat(MOST_BYTES);
-        let cut = format!("{}{CUT_OFF}", "é".repeat(MOST_BYTES / 2));
+        let long = "é".repeat(MAX_BYTES);
+        let cut = format!("{}{CUT_OFF}", "é".repeat(MAX_BYTES / 2));
         check(&long, StopReason::EndTurn, Some(&cut));
     }
 

@@ -13,13 +13,13 @@ use zeph_tools::audit::chain::hex_digest;
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 /// The most bytes of that file.
-pub(super) const MOST_TEXT: usize = 64 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// The most bytes of all files of a skill.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The most entries of a skill.
-const MOST_ENTRIES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 /// The most directories in one another.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,19 +125,19 @@ struct Reader {
 
 impl Reader {
     fn directory(&mut self, directory: &OwnedFd, path: &str, depth: usize) -> Result<(), String> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(format!(
-                "it has more than {MOST_DEPTH} directories in one another"
+                "it has more than {MAX_DEPTH} directories in one another"
             ));
         }
         let shown = |name: &str| format!("{path}{name}");
-        let found = entries(directory, MOST_ENTRIES);
+        let found = entries(directory, MAX_ENTRIES);
         let found = found.map_err(|error| format!("{path:?} cannot be listed: {error}"))?;
         for (name, kind) in found {
             self.entries += 1;
-            if self.entries > MOST_ENTRIES {
+            if self.entries > MAX_ENTRIES {
                 return Err(format!(
-                    "it has more than {MOST_ENTRIES} files and directories"
+                    "it has more than {MAX_ENTRIES} files and directories"
                 ));
             }
             let Some(name) = name.filter(|name| !name.contains(super::hides)) else {
@@ -181,8 +181,8 @@ impl Reader {
         }
         let is_skill = path == SKILL_FILE;
         let room = match is_skill {
-            true => MOST_TEXT,
-            false => MOST_BYTES - self.bytes,
+            true => MAX_TEXT_BYTES,
+            false => MAX_BYTES - self.bytes,
         };
         let mut bytes = Vec::new();
         opened
@@ -192,8 +192,8 @@ impl Reader {
         self.bytes += bytes.len();
         if bytes.len() > room {
             return Err(match is_skill {
-                true => format!("{SKILL_FILE} has more than {} KiB", MOST_TEXT / 1024),
-                false => format!("its files have more than {} MiB", MOST_BYTES / 1024 / 1024),
+                true => format!("{SKILL_FILE} has more than {} KiB", MAX_TEXT_BYTES / 1024),
+                false => format!("its files have more than {} MiB", MAX_BYTES / 1024 / 1024),
             });
         }
         let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions());

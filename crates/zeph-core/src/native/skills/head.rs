@@ -13,17 +13,17 @@ use super::folder::SKILL_FILE;
 use super::{hides, yaml};
 
 /// The most bytes of the front matter.
-const MOST_HEAD: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// The most bytes of a description.
-const MOST_DESCRIPTION: usize = 1024;
+const MAX_DESCRIPTION_BYTES: usize = 1024;
 /// The most bytes of what is said of a tool or a parameter.
-const MOST_WORDS: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 /// The most names in a list, tools of a skill, and parameters of a tool.
-const MOST_NAMES: usize = 64;
-const MOST_TOOLS: usize = 8;
-const MOST_PARAMETERS: usize = 16;
+const MAX_NAMES: usize = 64;
+const MAX_TOOLS: usize = 8;
+const MAX_PARAMETERS: usize = 16;
 /// The most bytes of a variable's value.
-const MOST_VALUE: usize = 4096;
+const MAX_VALUE_BYTES: usize = 4096;
 
 /// The keys that are read, and those of others' skills that say nothing here.
 const KEYS: [&str; 6] = [
@@ -108,8 +108,12 @@ pub(super) fn read(bytes: Vec<u8>) -> Result<SkillManifest, String> {
         (one, other) => one.or(other),
     };
     Ok(SkillManifest {
-        name: words(head.remove("name"), "name", MOST_WORDS)?,
-        description: words(head.remove("description"), "description", MOST_DESCRIPTION)?,
+        name: words(head.remove("name"), "name", MAX_TEXT_BYTES)?,
+        description: words(
+            head.remove("description"),
+            "description",
+            MAX_DESCRIPTION_BYTES,
+        )?,
         allowed: allowed
             .map(|allowed| names(allowed, "allowed-tools"))
             .transpose()?,
@@ -138,10 +142,10 @@ fn parts(text: &str) -> Result<(&str, &str), String> {
             return Ok((head, body));
         }
         at += line.len();
-        if at > MOST_HEAD {
+        if at > MAX_HEAD_BYTES {
             return Err(format!(
                 "the front matter of {SKILL_FILE} has more than {} KiB",
-                MOST_HEAD / 1024
+                MAX_HEAD_BYTES / 1024
             ));
         }
     }
@@ -210,12 +214,12 @@ fn names(value: Value, key: &str) -> Result<Vec<String>, String> {
         }
         _ => return Err(wrong()),
     };
-    if names.len() > MOST_NAMES {
-        return Err(format!("`{key}` has more than {MOST_NAMES} names"));
+    if names.len() > MAX_NAMES {
+        return Err(format!("`{key}` has more than {MAX_NAMES} names"));
     }
     match names
         .iter()
-        .find(|name| name.is_empty() || name.len() > MOST_WORDS || name.contains(hides))
+        .find(|name| name.is_empty() || name.len() > MAX_TEXT_BYTES || name.contains(hides))
     {
         Some(_) => Err(wrong()),
         None => Ok(names),
@@ -232,8 +236,8 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
                     Value::Bool(is) => is.to_string(),
                     _ => return Err(format!("`env`: the value of {name} is no text")),
                 };
-                if value.len() > MOST_VALUE || value.contains(hides) {
-                    return Err(format!("`env`: the value of {name} has more than {MOST_VALUE} bytes or a control character"));
+                if value.len() > MAX_VALUE_BYTES || value.contains(hides) {
+                    return Err(format!("`env`: the value of {name} has more than {MAX_VALUE_BYTES} bytes or a control character"));
                 }
                 Ok((name, Some(value)))
             });
@@ -244,8 +248,8 @@ fn variables(value: Value) -> Result<BTreeMap<String, Option<String>>, String> {
             .map(|name| (name, None))
             .collect(),
     };
-    if found.len() > MOST_NAMES {
-        return Err(format!("`env` has more than {MOST_NAMES} names"));
+    if found.len() > MAX_NAMES {
+        return Err(format!("`env` has more than {MAX_NAMES} names"));
     }
     for (name, _) in &found {
         let part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
@@ -272,15 +276,15 @@ fn tools(value: Value) -> Result<Vec<SkillTool>, String> {
     let Value::Array(items) = value else {
         return Err("`tools` is no list".to_owned());
     };
-    if items.len() > MOST_TOOLS {
-        return Err(format!("it declares more than {MOST_TOOLS} tools"));
+    if items.len() > MAX_TOOLS {
+        return Err(format!("it declares more than {MAX_TOOLS} tools"));
     }
     let mut tools: Vec<SkillTool> = Vec::new();
     for item in items {
         let Value::Object(item) = item else {
             return Err("a tool in `tools` is no mapping".to_owned());
         };
-        let name = words(item.get("name").cloned(), "tools: name", MOST_NAMES)?;
+        let name = words(item.get("name").cloned(), "tools: name", MAX_NAMES)?;
         if !is_parameter(&name) {
             return Err(format!(
                 "the tool {name:?} is not named by small letters, digits and `_`"
@@ -302,7 +306,7 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
         &[],
         "a tool",
     )?;
-    let description = words(item.remove("description"), "description", MOST_WORDS)?;
+    let description = words(item.remove("description"), "description", MAX_TEXT_BYTES)?;
     let command = match item.remove("command") {
         Some(Value::String(command)) => command,
         _ => return Err("`command` is missing, or no text".to_owned()),
@@ -313,8 +317,8 @@ fn tool(name: String, mut item: Map<String, Value>) -> Result<SkillTool, String>
         Some(Value::Object(parameters)) => parameters,
         Some(_) => return Err("`parameters` is no mapping".to_owned()),
     };
-    if parameters.len() > MOST_PARAMETERS {
-        return Err(format!("it has more than {MOST_PARAMETERS} parameters"));
+    if parameters.len() > MAX_PARAMETERS {
+        return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
     }
     let (mut properties, mut required, mut defaults) = (Map::new(), Vec::new(), Map::new());
     for (name, said) in parameters {
@@ -397,14 +401,14 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
     let fits = |value: &Value| match kind.as_str() {
         "string" => value
             .as_str()
-            .is_some_and(|text| text.len() <= MOST_WORDS && !text.contains(hides)),
+            .is_some_and(|text| text.len() <= MAX_TEXT_BYTES && !text.contains(hides)),
         "integer" => value.is_i64() || value.is_u64(),
         "number" => value.is_number(),
         _ => value.is_boolean(),
     };
     let mut schema = Map::new();
     if let Some(description) = said.remove("description") {
-        let description = words(Some(description), "description", MOST_WORDS)?;
+        let description = words(Some(description), "description", MAX_TEXT_BYTES)?;
         schema.insert("description".to_owned(), Value::String(description));
     }
     let default = said.remove("default");
@@ -414,7 +418,7 @@ fn parameter(said: Value) -> Result<(Value, Option<Value>), String> {
     match said.remove("enum") {
         None => {}
         Some(Value::Array(values))
-            if !values.is_empty() && values.len() <= MOST_NAMES && values.iter().all(fits) =>
+            if !values.is_empty() && values.len() <= MAX_NAMES && values.iter().all(fits) =>
         {
             if default
                 .as_ref()

@@ -22,11 +22,11 @@ pub use folder::{SKILL_FILE, SkillFile};
 pub use tools::{SkillExecutor, prompt};
 
 /// The most skills of one directory.
-const MOST_SKILLS: usize = 64;
+const MAX_SKILLS: usize = 64;
 /// The most bytes of a name.
-const MOST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// The most bytes that the definitions of all declared tools take as they are sent.
-const MOST_DEFINITIONS: usize = 8 * 1024;
+const MAX_DEFINITIONS_BYTES: usize = 8 * 1024;
 
 /// Where skills are.
 #[derive(Debug, Clone, Default)]
@@ -184,7 +184,7 @@ impl FoundSkills {
             reason,
         };
         let listed =
-            opened.and_then(|opened| Ok((folder::entries(&opened, 8 * MOST_SKILLS)?, opened)));
+            opened.and_then(|opened| Ok((folder::entries(&opened, 8 * MAX_SKILLS)?, opened)));
         let (entries, opened) = match listed {
             Ok(listed) => listed,
             Err(Errno::NOENT) => return,
@@ -210,8 +210,8 @@ impl FoundSkills {
             }
             count += 1;
             let folder = path.join(&name);
-            if count > MOST_SKILLS {
-                let reason = format!("there are more than {MOST_SKILLS} skills beside it");
+            if count > MAX_SKILLS {
+                let reason = format!("there are more than {MAX_SKILLS} skills beside it");
                 self.refused.push(refuse(folder, reason));
                 return;
             }
@@ -236,9 +236,9 @@ impl FoundSkills {
     ) -> Result<(Skill, Vec<SkillFile>), String> {
         let part =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
-        if name.len() > MOST_NAME || !name.bytes().all(part) || name.starts_with(['-', '_']) {
+        if name.len() > MAX_NAME_BYTES || !name.bytes().all(part) || name.starts_with(['-', '_']) {
             return Err(format!(
-                "the name of a skill has at most {MOST_NAME} small letters, digits, `-` and `_`"
+                "the name of a skill has at most {MAX_NAME_BYTES} small letters, digits, `-` and `_`"
             ));
         }
         let contents = folder::read(at, name)?;
@@ -271,10 +271,10 @@ impl FoundSkills {
             }
             bytes += sent_bytes(tool);
         }
-        if bytes > MOST_DEFINITIONS {
+        if bytes > MAX_DEFINITIONS_BYTES {
             return Err(format!(
                 "the tools of all skills would take more than {} KiB of each request",
-                MOST_DEFINITIONS / 1024
+                MAX_DEFINITIONS_BYTES / 1024
             ));
         }
         let standing = match of_project {

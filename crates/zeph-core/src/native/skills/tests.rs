@@ -358,7 +358,7 @@ async fn arguments_have_their_place() {
             "one",
         );
         let output = executor
-            .execute_tool_call(&call, &CallContext::detached())
+            .execute_tool_call(&call, &CallContext::headless())
             .await
             .unwrap()
             .unwrap();
@@ -393,7 +393,7 @@ async fn reading_and_running() {
     let run = async |tool: &str, params: serde_json::Value| {
         let call = ToolCall::new("c", tool, params, "one");
         executor
-            .execute_tool_call(&call, &CallContext::detached())
+            .execute_tool_call(&call, &CallContext::headless())
             .await
     };
     let output = run("load_skill", json!({"name": "s"}))
@@ -443,7 +443,7 @@ async fn a_declared_tool_runs_behind_its_layer_alone() {
     );
     let call = ToolCall::new("c", "t", json!({}), "one");
     for confirmed in [false, true] {
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let refused = match confirmed {
             false => executor.execute_tool_call(&call, &cx).await,
             true => executor.execute_tool_call_confirmed(&call, &cx).await,

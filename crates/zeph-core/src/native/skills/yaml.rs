@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use line::{fold, is_item, is_marker, scalar, without_comment};
 
 /// The most levels of what is inside of what.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// The most lines.
-const MOST_LINES: usize = 1000;
+const MAX_LINES: usize = 1000;
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,8 +34,8 @@ pub struct YamlError {
 pub fn parse(text: &str) -> Result<Value, YamlError> {
     let lines: Vec<Line> = text.lines().enumerate().map(Line::new).collect();
     let mut reader = Reader { lines, at: 0 };
-    if reader.lines.len() > MOST_LINES {
-        return Err(reader.error(format!("more than {MOST_LINES} lines")));
+    if reader.lines.len() > MAX_LINES {
+        return Err(reader.error(format!("more than {MAX_LINES} lines")));
     }
     if reader.next_content()?.is_none() {
         return Ok(Value::Object(Map::new()));
@@ -105,8 +105,8 @@ impl Reader {
 
     /// What begins at the next line, which stands at `least` or further right.
     fn block(&mut self, least: usize, depth: usize) -> Result<Value, YamlError> {
-        if depth > MOST_DEPTH {
-            return Err(self.error(format!("more than {MOST_DEPTH} levels")));
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
         let Some(indent) = self.next_content()?.filter(|indent| *indent >= least) else {
             return Ok(Value::Null);
@@ -252,8 +252,8 @@ impl Reader {
 
     /// A value that begins with `text` and may go on in lines further right than `parent`.
     fn inline(&mut self, text: &str, parent: usize, depth: usize) -> Result<Value, YamlError> {
-        if depth > MOST_DEPTH {
-            return Err(self.error(format!("more than {MOST_DEPTH} levels")));
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
         if text.starts_with(['|', '>']) {
             return self.block_scalar(text, parent);
@@ -383,8 +383,8 @@ impl Reader {
 
     /// A flow collection or a scalar in one, and what follows.
     fn flow<'t>(&self, text: &'t str, depth: usize) -> Result<(Value, &'t str), YamlError> {
-        if depth > MOST_DEPTH {
-            return Err(self.error(format!("more than {MOST_DEPTH} levels")));
+        if depth > MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} levels")));
         }
         let text = text.trim_start();
         if let Some(mut rest) = text.strip_prefix('[') {

@@ -12,16 +12,16 @@ use super::symbol::{Kind, Symbol};
 /// The time of a core for one file, whatever else the machine does.
 const TIME: Duration = Duration::from_secs(2);
 /// Symbols of one file.
-pub(super) const MOST: usize = 200_000;
+pub(super) const MAX_SYMBOLS: usize = 200_000;
 /// Bytes of a name; a longer one is no name.
-pub(super) const LONGEST_NAME: usize = 200;
+pub(super) const MAX_NAME_BYTES: usize = 200;
 
 /// The symbols of a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Symbols {
     /// Those that were found, in their order.
     pub(super) found: Vec<Symbol>,
-    /// Whether these are all: it takes no longer than [`TIME`], and there are at most [`MOST`].
+    /// Whether these are all: it takes no longer than [`TIME`], and there are at most [`MAX_SYMBOLS`].
     pub(super) whole: bool,
 }
 
@@ -83,7 +83,9 @@ impl<'a> Found<'a> {
         let mut seen = 0_u32;
         loop {
             seen = seen.wrapping_add(1);
-            if self.symbols.len() >= MOST || (seen.is_multiple_of(4096) && worked() >= deadline) {
+            if self.symbols.len() >= MAX_SYMBOLS
+                || (seen.is_multiple_of(4096) && worked() >= deadline)
+            {
                 return None;
             }
             let node = cursor.node();
@@ -252,7 +254,7 @@ impl<'a> Found<'a> {
         let in_function = is_function || above.is_some_and(|above| above.in_function);
         self.outer.push(EnclosingScope {
             depth,
-            path: if path.len() > LONGEST_NAME {
+            path: if path.len() > MAX_NAME_BYTES {
                 String::new()
             } else {
                 path
@@ -264,7 +266,7 @@ impl<'a> Found<'a> {
 
     fn add(&mut self, name: Node<'_>, kind: Kind) {
         let text = self.text(name).trim_matches(['"', '\'']);
-        if text.is_empty() || text.len() > LONGEST_NAME || text.contains(char::is_control) {
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || text.contains(char::is_control) {
             return;
         }
         self.symbols.push(Symbol {

@@ -43,11 +43,11 @@ const TIME: Duration = Duration::from_secs(60);
 /// Results that are shown when no number is given.
 const DEFAULT_RESULTS: usize = 30;
 /// Results that can be asked for.
-const MOST_RESULTS: usize = 500;
+const MAX_RESULTS: usize = 500;
 /// Bytes that a query may have.
-const LONGEST_QUERY: usize = 200;
+const MAX_QUERY_BYTES: usize = 200;
 /// Files that are named as places of the result.
-const MOST_LOCATIONS: usize = 20;
+const MAX_LOCATIONS: usize = 20;
 /// How often the files are looked at again where others change the index meanwhile.
 const ROUNDS: usize = 4;
 
@@ -184,9 +184,9 @@ struct SearchQuery {
 impl SearchQuery {
     fn new(params: &SearchCodeParams, sandbox: &Sandbox) -> Result<Self, ToolError> {
         let query = params.query.trim();
-        if query.is_empty() || query.len() > LONGEST_QUERY || query.contains(char::is_control) {
+        if query.is_empty() || query.len() > MAX_QUERY_BYTES || query.contains(char::is_control) {
             return Err(ToolError::invalid(format!(
-                "`query` is a name or a part of one, on one line, of at most {LONGEST_QUERY} bytes"
+                "`query` is a name or a part of one, on one line, of at most {MAX_QUERY_BYTES} bytes"
             )));
         }
         let most = params.limit.unwrap_or(DEFAULT_RESULTS);
@@ -211,7 +211,7 @@ impl SearchQuery {
                 container,
                 kinds,
                 below: below.to_owned(),
-                most: most.min(MOST_RESULTS),
+                most: most.min(MAX_RESULTS),
             },
         })
     }
@@ -280,13 +280,13 @@ impl Tool for SearchCode {
             shown.lines(&asked, &budget, &stamps)?;
             shown.notes(&answer.refreshed, answer.meanwhile, failed);
             let mut output = ToolOutput::text(shown.text);
-            for (path, line) in shown.places.into_iter().take(MOST_LOCATIONS) {
+            for (path, line) in shown.places.into_iter().take(MAX_LOCATIONS) {
                 output = output.at(path, Some(line));
             }
             let basis = Arc::into_inner(stamps).and_then(|stamps| {
                 stamps.basis(&sandbox, &asked.given, &asked.start, PermittedBy::Search)
             });
-            Ok(output.resting_on(basis))
+            Ok(output.with_cache_validity(basis))
         })
         .await
     }

@@ -25,11 +25,11 @@ use crate::file::walk::{Entry, Visitor, WalkReport, walk};
 use crate::file::witness::DependencyTracker;
 
 /// Bytes from which on a file is not parsed.
-const LARGEST: u64 = 2 << 20;
+const MAX_FILE_BYTES: u64 = 2 << 20;
 /// Files that are put into the index together.
 const BATCH: usize = 128;
 /// Threads that parse at most: parsing is for a person who waits, but not all there is.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -247,7 +247,7 @@ fn parse_all(
     };
     let threads = std::thread::available_parallelism()
         .map_or(1, NonZero::get)
-        .min(MOST_THREADS)
+        .min(MAX_THREADS)
         .min(changed.len() / 16 + 1);
     std::thread::scope(|scope| {
         for _ in 1..threads {
@@ -266,14 +266,14 @@ fn parsed(sandbox: &Sandbox, name: &str, known: Option<FileMarks>) -> Option<Rea
     let reader = language::of(path)?;
     let (file, stat) = opened(sandbox, name)?;
     let mut text = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut text).ok()?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text).ok()?;
     let content = shortened(&text);
     let known = known.filter(|known| known.content == content);
     let (symbols, whole) = if let Some(known) = known {
         (None, known.whole)
     } else {
         let text = decoded(&text);
-        let found = if text.len() as u64 > LARGEST {
+        let found = if text.len() as u64 > MAX_FILE_BYTES {
             Symbols::default()
         } else if memchr::memchr(0, &text).is_some() {
             // No text, whatever its name.

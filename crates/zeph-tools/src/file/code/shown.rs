@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::SearchQuery;
 use super::index::Located;
 use super::refresh::{Refreshed, opened};
-use crate::counted::{counted, counted_as};
+use crate::counted::{counted_as, pluralize};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
 use crate::file::edit::decoded;
@@ -18,7 +18,7 @@ use crate::file::sandbox::Sandbox;
 use crate::file::witness::DependencyTracker;
 
 /// Bytes of a file that are read to show a line.
-const MOST_SHOWN: u64 = 2 << 20;
+const MAX_SHOWN_BYTES: u64 = 2 << 20;
 
 /// The result while it is written.
 pub(super) struct ResultWriter<'a> {
@@ -127,7 +127,7 @@ impl<'a> ResultWriter<'a> {
         if self.places.is_empty() {
             self.text = format!(
                 "Nothing found; {} of known languages.{}\n",
-                counted(refreshed.files, "file"),
+                pluralize(refreshed.files, "file"),
                 refreshed.walked.left_out()
             );
         }
@@ -153,7 +153,7 @@ impl<'a> ResultWriter<'a> {
         if refreshed.unreadable > 0 {
             notes.push(format!(
                 "{} could not be read",
-                counted(refreshed.unreadable, "file")
+                pluralize(refreshed.unreadable, "file")
             ));
         }
         if refreshed.partly > 0 && !self.more {
@@ -192,7 +192,7 @@ impl Content {
     fn of(sandbox: &Sandbox, path: &str) -> Option<Self> {
         let (file, _) = opened(sandbox, path)?;
         let mut text = Vec::new();
-        file.take(MOST_SHOWN).read_to_end(&mut text).ok()?;
+        file.take(MAX_SHOWN_BYTES).read_to_end(&mut text).ok()?;
         let text = decoded(&text).into_owned();
         let ends = memchr::memchr_iter(b'\n', &text).map(|end| end + 1);
         let lines = std::iter::once(0).chain(ends).collect();

@@ -13,7 +13,7 @@ use super::{LineSink, Sanitizer, WINDOW};
 
 /// What a screen may have as columns.
 const NARROWEST: usize = 40;
-const WIDEST: usize = 512;
+const MAX_COLUMNS: usize = 512;
 /// Widths that are tried before any was seen.
 const COMMON: [usize; 7] = [80, 100, 120, 132, 160, 200, 240];
 /// Bytes that a line grows by before it is looked at whether it is several.
@@ -43,7 +43,7 @@ impl Margins {
         }
         let columns = columns(text);
         let own = columns.is_multiple_of(up + 1).then(|| columns / (up + 1));
-        let own = own.filter(|width| (NARROWEST..=WIDEST).contains(width));
+        let own = own.filter(|width| (NARROWEST..=MAX_COLUMNS).contains(width));
         if !(padded || own.is_some()) {
             return None;
         }

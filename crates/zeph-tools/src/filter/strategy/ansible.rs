@@ -12,9 +12,9 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Bytes of what a task returned.
-const MOST_LINE: usize = 1600;
+const MAX_LINE_BYTES: usize = 1600;
 /// Lines of one value that is printed.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 
 #[derive(Debug)]
 struct Ansible;
@@ -101,7 +101,7 @@ impl Run {
             }
             _ => {
                 self.name_task(out);
-                keep_cut(line, MOST_LINE, out);
+                keep_cut(line, MAX_LINE_BYTES, out);
             }
         }
     }
@@ -118,7 +118,7 @@ impl Run {
         self.name_task(out);
         self.last_value = texts().map(str::to_owned).collect();
         for held in &lines {
-            keep_cut(held.line(), MOST_LINE, out);
+            keep_cut(held.line(), MAX_LINE_BYTES, out);
         }
     }
 }
@@ -128,7 +128,7 @@ impl Strategy for Run {
         let text = line.text;
         if let Some(value) = &mut self.value {
             value.push(line.into());
-            if text == "}" || value.len() >= MOST_LINES {
+            if text == "}" || value.len() >= MAX_LINES {
                 self.end_value(out);
             }
             return;
@@ -163,7 +163,7 @@ impl Strategy for Run {
         }
         self.source = text.starts_with("Origin: ");
         self.name_task(out);
-        keep_cut(line, MOST_LINE, out);
+        keep_cut(line, MAX_LINE_BYTES, out);
     }
 
     fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {

@@ -3,7 +3,7 @@
 use foldhash::HashMap;
 
 /// Names that are told apart.
-const MOST: usize = 400;
+const MAX_NAMES: usize = 400;
 /// Up to so many are looked through one by one.
 const FEW: usize = 8;
 
@@ -32,7 +32,7 @@ impl Counts {
             return true;
         }
         let at = self.list.len();
-        if at == MOST {
+        if at == MAX_NAMES {
             return false;
         }
         self.list.push((name.to_owned(), count));
@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn there_are_not_too_many() {
         let mut counts = Counts::default();
-        let told = (0..=MOST).filter(|number| counts.add(&number.to_string(), 1));
-        assert_eq!(told.count(), MOST);
+        let told = (0..=MAX_NAMES).filter(|number| counts.add(&number.to_string(), 1));
+        assert_eq!(told.count(), MAX_NAMES);
         assert!(counts.add("7", 2) && !counts.add("x", 1));
         assert_eq!(counts.get("7"), Some(3));
     }

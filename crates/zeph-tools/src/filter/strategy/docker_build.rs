@@ -18,9 +18,9 @@ use crate::filter::timing::without_time;
 /// Lines of a step that are kept at hand for the case that it fails.
 const TAIL: usize = 40;
 /// Steps that run side by side.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// Lines of what no builder prints.
 const FOREIGN: (usize, usize) = (30, 30);
 
@@ -124,7 +124,7 @@ impl Build {
             }
             "ERROR" => {
                 self.fail(number, out);
-                keep_cut(line, MOST_LINE, out);
+                keep_cut(line, MAX_LINE_BYTES, out);
             }
             "WARN" | "WARNING" => out.keep(line),
             _ if rest.starts_with('[') && !self.names.contains_key(&number) => {
@@ -142,7 +142,7 @@ impl Build {
             }
             _ if is_transfer(rest) => {}
             _ => {
-                if !self.steps.contains_key(&number) && self.steps.len() < MOST_STEPS {
+                if !self.steps.contains_key(&number) && self.steps.len() < MAX_STEPS {
                     self.steps.insert(number, Step::new(None));
                 }
                 let text = without_seconds(rest);
@@ -251,7 +251,7 @@ impl Sink for Telling<'_> {
         if self.told.len() < 10_000 {
             self.told.insert(line.text.trim_ascii().to_owned());
         }
-        keep_cut(line, MOST_LINE, self.out);
+        keep_cut(line, MAX_LINE_BYTES, self.out);
     }
 
     fn say(&mut self, number: u64, text: &str) {

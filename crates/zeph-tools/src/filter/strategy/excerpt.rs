@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line that stay when it is held or cut.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 
 /// Hands on the first lines of a stretch at once, and the last ones when it ends; between them it says
 /// how many there were.
@@ -37,7 +37,7 @@ impl Excerpt {
     pub(super) fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
         self.seen += 1;
         if self.seen <= self.head {
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
             return;
         }
         if self.held.len() < self.tail {
@@ -53,7 +53,7 @@ impl Excerpt {
                 old.number = line.number;
                 old.text.clear();
                 old.text
-                    .push_str(&line.text[..line.text.floor_char_boundary(MOST_LINE)]);
+                    .push_str(&line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)]);
                 self.held.push_back(old);
             }
         }
@@ -84,7 +84,7 @@ impl Excerpt {
 fn held(line: Line<'_>) -> OwnedLine {
     OwnedLine {
         number: line.number,
-        text: line.text[..line.text.floor_char_boundary(MOST_LINE)].to_owned(),
+        text: line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)].to_owned(),
     }
 }
 

@@ -36,13 +36,13 @@ fn hundred() -> usize {
 }
 
 /// The most that may be asked for: what is held back is bounded by it.
-const MOST: usize = 100_000;
+const MAX_COMMITS: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    if params.max_lines.max(params.max_commits) > MOST || params.max_commits <= TAIL {
+    if params.max_lines.max(params.max_commits) > MAX_COMMITS || params.max_commits <= TAIL {
         return Err(format!(
-            "`max_lines` may be up to {MOST}, `max_commits` {} to {MOST}",
+            "`max_lines` may be up to {MAX_COMMITS}, `max_commits` {} to {MAX_COMMITS}",
             TAIL + 1
         ));
     }

@@ -30,13 +30,13 @@ fn twenty() -> usize {
 }
 
 /// The most that may be asked for: what is held back is bounded by it.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    if params.max_untracked.max(params.max_folders) > MOST {
+    if params.max_untracked.max(params.max_folders) > MAX_ENTRIES {
         return Err(format!(
-            "`max_untracked` and `max_folders` may be {MOST} at most"
+            "`max_untracked` and `max_folders` may be {MAX_ENTRIES} at most"
         ));
     }
     Ok(Arc::new(params))

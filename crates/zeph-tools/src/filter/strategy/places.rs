@@ -15,9 +15,9 @@ use super::generated::made_folder;
 use super::names::Names;
 
 /// Folders that are told apart while paths come in.
-const MOST_GROUPS: usize = 2000;
+const MAX_GROUPS: usize = 2000;
 /// Bytes of names that are remembered.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Paths in a folder that are told as they are; files with one ending that are rare.
 const FEW: u64 = 3;
 /// Endings that are told of what is left out.
@@ -130,7 +130,7 @@ impl Places {
             Some(at) => at,
             None => self.open(folder),
         };
-        let room = self.bytes < MOST_BYTES;
+        let room = self.bytes < MAX_BYTES;
         let group = &mut self.groups.list[at];
         group.count += 1;
         if let Some(ending) = ending(name) {
@@ -148,10 +148,10 @@ impl Places {
     /// Adds a folder and returns its index. If there are too many folders, the biggest branches lose their deepest ones.
     fn open(&mut self, folder: &str) -> usize {
         let at = self.groups.entry(folder);
-        if self.groups.list.len() <= MOST_GROUPS {
+        if self.groups.list.len() <= MAX_GROUPS {
             return at;
         }
-        self.shrink(MOST_GROUPS / 2);
+        self.shrink(MAX_GROUPS / 2);
         self.groups.entry(folder)
     }
 
@@ -341,7 +341,7 @@ fn push_name(line: &mut String, name: &str) {
 }
 
 /// Bytes of the longest ending.
-const LONGEST: usize = 12;
+const MAX_EXTENSION_BYTES: usize = 12;
 
 /// What a file's name ends with, behind its last point.
 fn ending(name: &str) -> Option<&str> {
@@ -352,10 +352,10 @@ fn ending(name: &str) -> Option<&str> {
     let from_end = name.bytes().rev();
     let letters = from_end
         .take_while(u8::is_ascii_alphanumeric)
-        .take(LONGEST + 1);
+        .take(MAX_EXTENSION_BYTES + 1);
     let start = name.len() - letters.count();
     let ending = &name[start..];
-    let fits = (1..=LONGEST).contains(&ending.len()) && start > 1;
+    let fits = (1..=MAX_EXTENSION_BYTES).contains(&ending.len()) && start > 1;
     (fits && name.as_bytes()[start - 1] == b'.').then_some(ending)
 }
 

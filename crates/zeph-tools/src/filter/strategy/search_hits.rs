@@ -11,19 +11,19 @@ use serde::Deserialize;
 use super::excerpt::keep_cut;
 use super::places::{Budget, Places, share};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::counted::counted;
+use crate::counted::pluralize;
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 
 /// Files that are told apart.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 /// Of so many at most hits are shown; others are told by folder.
 const SHOWN_FILES: usize = 200;
 /// First hits of a file that are held, of one among few, and bytes of all of them.
 const HELD: usize = 60;
 const HELD_OF_FEW: usize = 2_000;
-const MOST_HELD: usize = 2 * 1024 * 1024;
+const MAX_HELD_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of a hit.
-const MOST_LINE: usize = 300;
+const MAX_LINE_BYTES: usize = 300;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,12 +38,12 @@ fn most_bytes() -> usize {
 }
 
 /// The most that may be asked for: what is held back is bounded by it.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    if params.max_bytes > MOST_BYTES {
-        return Err(format!("`max_bytes` may be {MOST_BYTES} at most"));
+    if params.max_bytes > MAX_BYTES {
+        return Err(format!("`max_bytes` may be {MAX_BYTES} at most"));
     }
     Ok(Arc::new(params))
 }
@@ -159,7 +159,7 @@ impl SearchHits {
         if !self.numbered {
             match bare_hit(text) {
                 Some(path) => self.add(path, line),
-                None => keep_cut(line, MOST_LINE, out),
+                None => keep_cut(line, MAX_LINE_BYTES, out),
             }
             return;
         }
@@ -178,7 +178,7 @@ impl SearchHits {
     /// A line that named no file is none of the hits: a message, a binary file.
     fn end_heading(&mut self, out: &mut dyn Sink) {
         if let Heading::Maybe(held) = std::mem::replace(&mut self.heading, Heading::None) {
-            keep_cut(held.line(), MOST_LINE, out);
+            keep_cut(held.line(), MAX_LINE_BYTES, out);
         }
     }
 
@@ -203,7 +203,7 @@ impl SearchHits {
     fn add(&mut self, path: &str, line: Line<'_>) {
         let at = match self.index.get(path) {
             Some(at) => *at,
-            None if self.files.len() == MOST_FILES => {
+            None if self.files.len() == MAX_FILES => {
                 self.others += 1;
                 return;
             }
@@ -226,8 +226,8 @@ impl SearchHits {
         let most = HELD.max(HELD_OF_FEW / self.files.len().max(1));
         let file = &mut self.files[at];
         file.count += 1;
-        if file.hits.len() < most && self.held < MOST_HELD {
-            let text = &line.text[..line.text.floor_char_boundary(MOST_LINE)];
+        if file.hits.len() < most && self.held < MAX_HELD_BYTES {
+            let text = &line.text[..line.text.floor_char_boundary(MAX_LINE_BYTES)];
             self.held += text.len() + size_of::<OwnedLine>();
             file.hits.push(Line { text, ..line }.into());
         }
@@ -275,7 +275,7 @@ impl SearchHits {
         for file in most.iter().take(SHOWN_FILES / 4) {
             if let Some(hit) = file.hits.first() {
                 file.name(out);
-                keep_cut(hit.line(), MOST_LINE / 2, out);
+                keep_cut(hit.line(), MAX_LINE_BYTES / 2, out);
             }
             if file.count > 1 {
                 out.say(file.number, &format!("{}: {} hits", file.path, file.count));
@@ -296,7 +296,7 @@ impl File {
     /// Names the file where its hits do not.
     fn name(&self, out: &mut dyn Sink) {
         if let Some(heading) = &self.heading {
-            keep_cut(heading.line(), MOST_LINE, out);
+            keep_cut(heading.line(), MAX_LINE_BYTES, out);
         }
     }
 }
@@ -307,7 +307,7 @@ fn found(hits: u64, files: usize, around: bool) -> String {
         true => "; the lines around them are left out",
         false => "",
     };
-    let (hits, files) = (counted(hits, "hit"), counted(files, "file"));
+    let (hits, files) = (pluralize(hits, "hit"), pluralize(files, "file"));
     format!("{hits} in {files}{around}")
 }
 

@@ -17,12 +17,12 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{ExitInfo, Line, Sink};
 
 /// Lines of one block that are looked at together, and their bytes.
-const MOST_LINES: usize = 4000;
-const MOST_BLOCK: usize = 4 * 1024 * 1024;
+const MAX_LINES: usize = 4000;
+const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of what is remembered of blocks, and of addresses.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a line of a plan.
-const MOST_LINE: usize = 1000;
+const MAX_LINE_BYTES: usize = 1000;
 
 #[derive(Debug)]
 struct Terraform;
@@ -231,7 +231,7 @@ impl Run {
             _ => Action::Change,
         };
         self.bytes += address.len() + 64;
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.bytes = 0;
             self.planned.clear();
             self.said.clear();
@@ -270,7 +270,7 @@ impl Run {
             return false;
         }
         self.hold(line.number, text);
-        let is_full = self.lines.len() >= MOST_LINES || self.texts.len() > MOST_BLOCK;
+        let is_full = self.lines.len() >= MAX_LINES || self.texts.len() > MAX_BLOCK_BYTES;
         if is_full || text == "    }" {
             // Of one that is not whole the rest follows.
             let rest = self.block.as_ref().filter(|_| text != "    }");
@@ -311,7 +311,7 @@ impl Run {
                 again += 1;
                 continue;
             }
-            if self.bytes < MOST_BYTES {
+            if self.bytes < MAX_BYTES {
                 self.bytes += trimmed.len() + 48;
                 said.insert(trimmed.to_owned());
             }
@@ -321,7 +321,7 @@ impl Run {
                     number: held.number,
                     text,
                 },
-                MOST_LINE,
+                MAX_LINE_BYTES,
                 out,
             );
         }
@@ -468,7 +468,7 @@ impl Strategy for Run {
             return;
         }
         self.understood |= text.starts_with("Plan: ") || text.starts_with("No changes.");
-        keep_cut(line, 4 * MOST_LINE, out);
+        keep_cut(line, 4 * MAX_LINE_BYTES, out);
     }
 
     fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {

@@ -33,15 +33,15 @@ struct Truncate {
 }
 
 /// The most lines that may be asked for: what is held back is bounded by it.
-const MOST: usize = 100_000;
+const MAX_LINES: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
     if params.head.saturating_add(params.tail) > params.max_lines {
         return Err("`head` and `tail` together are more than `max_lines`".to_owned());
     }
-    if params.max_lines > MOST {
-        return Err(format!("`max_lines` may be {MOST} at most"));
+    if params.max_lines > MAX_LINES {
+        return Err(format!("`max_lines` may be {MAX_LINES} at most"));
     }
     Ok(Arc::new(params))
 }

@@ -18,15 +18,15 @@ use crate::gate::{PathParam, ToolTarget};
 use crate::secrets::SecurityPatterns;
 
 /// Bytes that one text of the arguments may have; of a longer one, [`HEAD`] and [`TAIL`] are shown.
-const MOST_TEXT: usize = 16 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024;
 /// Bytes that all arguments may have as JSON; of longer ones head and tail are shown as text.
-const MOST_ARGUMENTS: usize = 64 * 1024;
+const MAX_ARGUMENTS_BYTES: usize = 64 * 1024;
 /// Bytes at the beginning of what is too long.
 const HEAD: usize = 10 * 1024;
 /// Bytes at its end.
 const TAIL: usize = 5 * 1024;
 /// The most places of left out text that are listed.
-const MOST_CUTS: usize = 32;
+const MAX_CUTS: usize = 32;
 
 const RULES: &str = "\
 You are a gate in front of the tools of a software agent. You judge one tool call before it runs, by these \
@@ -106,7 +106,7 @@ fn data(asked: Asked<'_>, secrets: &SecurityPatterns) -> Value {
     let mut path = String::new();
     let mut arguments = shortened(&call.params, secrets, &mut path, &mut cuts);
     let whole = line(&arguments);
-    if whole.len() > MOST_ARGUMENTS {
+    if whole.len() > MAX_ARGUMENTS_BYTES {
         let (text, bytes) = ends(&whole);
         arguments = Value::String(text);
         cuts = vec![cut("", bytes)];
@@ -140,7 +140,7 @@ fn shortened(
     match value {
         Value::String(text) => {
             let text = secrets.redact_known(text);
-            if text.len() <= MOST_TEXT || cuts.len() >= MOST_CUTS {
+            if text.len() <= MAX_TEXT_BYTES || cuts.len() >= MAX_CUTS {
                 return Value::String(text.into_owned());
             }
             let (text, bytes) = ends(&text);

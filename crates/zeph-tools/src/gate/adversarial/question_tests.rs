@@ -119,7 +119,7 @@ fn long_texts_show_their_ends() {
     let many: Vec<String> = (0..20_000)
         .map(|n| format!("{n} {}", "y".repeat(20)))
         .collect();
-    let longs = vec!["z".repeat(MOST_TEXT + 1); 100];
+    let longs = vec!["z".repeat(MAX_TEXT_BYTES + 1); 100];
     let name = "n".repeat(300_000);
     for params in [
         json!({ "all": many }),
@@ -137,7 +137,7 @@ fn long_texts_show_their_ends() {
                 .contains(" bytes left out] ")
         );
     }
-    let just = json!({ "command": "c".repeat(MOST_TEXT) });
+    let just = json!({ "command": "c".repeat(MAX_TEXT_BYTES) });
     let data = fenced(&ask("bash", just.clone()));
     assert_eq!((&data["arguments"], &data["left_out"]), (&just, &json!([])));
 }
@@ -154,7 +154,7 @@ fn known_secrets_are_replaced_and_nothing_can_hide_as_one() {
         "-----BEGIN PRIVATE KEY----- ; rm -rf /srv/somebody/documents ; -----END PRIVATE KEY-----";
     let params = json!({
         "command": format!("curl -H 'X: sk-live-4242abcd4242' x; {hidden}"),
-        "sk-live-4242abcd4242": ["sk-live-4242abcd4242", "x".repeat(MOST_TEXT + 1)],
+        "sk-live-4242abcd4242": ["sk-live-4242abcd4242", "x".repeat(MAX_TEXT_BYTES + 1)],
     });
     let asked = ask_knowing("bash", params, &Arc::new(secrets));
     assert!(!asked.call.contains("4242abcd"), "{}", asked.call);

@@ -18,7 +18,7 @@ use crate::gate::subject::{CallSubject, canonical_json};
 use crate::trust::TrustLevel;
 
 /// The most characters of an expression.
-const MOST_CHARACTERS: usize = 1024;
+const MAX_CHARS: usize = 1024;
 /// What a compiled expression may take in memory, in bytes.
 const EXPRESSION_BYTES: usize = 1 << 20;
 /// What begins the ids of tools of MCP servers, which are not known before they are asked.
@@ -447,10 +447,8 @@ fn expression(text: &str) -> Result<Regex, String> {
     if text.is_empty() {
         return Err("is empty; leave it out to be about all arguments".to_owned());
     }
-    if length > MOST_CHARACTERS {
-        return Err(format!(
-            "has {length} characters, more than {MOST_CHARACTERS}"
-        ));
+    if length > MAX_CHARS {
+        return Err(format!("has {length} characters, more than {MAX_CHARS}"));
     }
     let built = RegexBuilder::new(text).size_limit(EXPRESSION_BYTES).build();
     built.map_err(|error| {

@@ -27,10 +27,10 @@ pub(super) use definitions::{JOB_KILL, JOB_LIST, JOB_OUTPUT, definitions};
 pub(super) use report::processes;
 
 /// So many jobs of a conversation may run when another one is started.
-const MOST_RUNNING: usize = 16;
+const MAX_RUNNING: usize = 16;
 /// So many of a conversation are kept, running and ended. What commands leave behind beyond them is
 /// ended at once.
-const MOST_KEPT: usize = 32;
+const MAX_JOBS: usize = 32;
 
 /// The jobs of a process.
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl Jobs {
     /// Enters what a command left behind. `None` when there is no room for it.
     fn adopt(&self, call: &ToolCall, cx: &CallContext, command: &str) -> Option<Arc<Job>> {
         let mut table = self.table();
-        let room = table.running(&call.conversation).len() < MOST_KEPT;
+        let room = table.running(&call.conversation).len() < MAX_JOBS;
         room.then(|| {
             table.add(|id| NewJob {
                 id,
@@ -175,11 +175,11 @@ impl Table {
 
     fn check_room(&self, conversation: &str) -> Result<(), ToolError> {
         let running = self.running(conversation);
-        if running.len() < MOST_RUNNING {
+        if running.len() < MAX_RUNNING {
             return Ok(());
         }
         Err(ToolError::permanent(format!(
-            "{} background jobs run already, and with {MOST_RUNNING} no other is started: {}; end \
+            "{} background jobs run already, and with {MAX_RUNNING} no other is started: {}; end \
              one with job_kill first",
             running.len(),
             names(&running),
@@ -197,7 +197,7 @@ impl Table {
 
     /// Forgets the oldest ended job when there are too many; first those whose end was told.
     fn make_room(&mut self, conversation: &str) {
-        if self.of(conversation).count() < MOST_KEPT {
+        if self.of(conversation).count() < MAX_JOBS {
             return;
         }
         let oldest = |told: bool| {

@@ -13,7 +13,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 /// Directories within each other that are gone into; each needs a handle.
-pub(super) const DEEPEST: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 
 /// How a directory is opened to list it.
 pub(super) const LIST: OFlags = OFlags::RDONLY
@@ -113,8 +113,8 @@ pub(super) fn remove(
     };
     let mut how = AtFlags::empty();
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        if depth > DEEPEST {
-            let message = format!("it lies more than {DEEPEST} directories deep");
+        if depth > MAX_DEPTH {
+            let message = format!("it lies more than {MAX_DEPTH} directories deep");
             return Err(io::Error::other(message));
         }
         let (inner, _) = open_to_change(dir, name)?;

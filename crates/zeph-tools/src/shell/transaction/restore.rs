@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 
 use super::handles::{
-    DEEPEST, Identity, entries, identity, look, open_dir, open_file, open_to_change, remove,
+    Identity, MAX_DEPTH, entries, identity, look, open_dir, open_file, open_to_change, remove,
 };
 use super::scope::Scope;
 use super::snapshot::{Attributes, Saved, SavedDir, Snapshot};
@@ -146,9 +146,9 @@ impl Restorer<'_> {
         if !is_dir(look(live, name)?.as_ref()) {
             return Ok(());
         }
-        if depth == DEEPEST {
+        if depth == MAX_DEPTH {
             return Err(io::Error::other(format!(
-                "it lies more than {DEEPEST} directories deep"
+                "it lies more than {MAX_DEPTH} directories deep"
             )));
         }
         let below = match saved {

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Bytes that a glob may have, and braces: the glob library descends into them by recursion.
-const LONGEST: usize = 1024;
-const MOST_BRACES: usize = 32;
+const MAX_GLOB_BYTES: usize = 1024;
+const MAX_BRACES: usize = 32;
 
 /// A glob that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,8 @@ impl Scope {
 
 /// The glob without `./` before it and `/` behind it, if it is one for paths below a directory.
 fn normal(text: &str) -> Result<String, String> {
-    if text.len() > LONGEST || text.bytes().filter(|byte| *byte == b'{').count() > MOST_BRACES {
+    if text.len() > MAX_GLOB_BYTES || text.bytes().filter(|byte| *byte == b'{').count() > MAX_BRACES
+    {
         return Err("it is too long".to_owned());
     }
     let glob = text.trim_start_matches("./").trim_end_matches('/');

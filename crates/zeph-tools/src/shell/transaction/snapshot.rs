@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::handles::{DEEPEST, ProtectedFiles, entries, identity, open_dir, open_file};
+use super::handles::{MAX_DEPTH, ProtectedFiles, entries, identity, open_dir, open_file};
 use super::scope::Scope;
 use super::stale;
 
@@ -211,8 +211,8 @@ impl SnapshotBuilder<'_> {
     fn dir(&mut self, pair: &Pair<'_>, stat: &Stat) -> Result<SavedDir, SnapshotError> {
         let shown = || self.wanted.root.join(pair.path);
         let failed = |error: Errno| SnapshotError::io("cannot read", &shown(), error);
-        if pair.depth > DEEPEST {
-            let error = io::Error::other(format!("more than {DEEPEST} directories deep"));
+        if pair.depth > MAX_DEPTH {
+            let error = io::Error::other(format!("more than {MAX_DEPTH} directories deep"));
             return Err(SnapshotError::io("cannot read", &shown(), error));
         }
         let here = identity(stat);

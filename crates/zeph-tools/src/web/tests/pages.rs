@@ -414,7 +414,7 @@ async fn long_page_is_stored_and_shortened() {
             ..Default::default()
         });
         let call = crate::ToolCall::new("1", tool, params, "session_1");
-        let cx = crate::CallContext::detached();
+        let cx = crate::CallContext::headless();
         let output = stack.unwrap().execute_tool_call(&call, &cx).await;
         let summary = output.unwrap().unwrap().summary;
         assert!(summary.len() < 51_000, "{tool}: {}", summary.len());

@@ -44,7 +44,7 @@ async fn a_name_with_one_refused_address_is_refused_before_any_connection() {
     ] {
         server.names.set("site.test.org", &[&addresses]);
         let url = server.url("/");
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let error = client.get(&url, &cx).await.unwrap_err();
         assert_eq!(error.category(), Category::PolicyBlocked, "{addresses:?}");
         let text = error.to_string();
@@ -242,7 +242,7 @@ async fn the_audit_entry_names_the_last_host() {
             }
             let call = ToolCall::new("1", tool, params, "test");
             let _ = stack
-                .execute_tool_call(&call, &CallContext::detached())
+                .execute_tool_call(&call, &CallContext::headless())
                 .await;
             let entry = trail.0.lock().unwrap().pop().unwrap();
             let found = (entry.result.as_str(), entry.claim_source.as_deref());
@@ -303,7 +303,7 @@ async fn a_page_is_answered_from_the_cache() {
             for again in [false, true] {
                 let before = server.connections();
                 let call = ToolCall::new("1", tool, params.clone(), "test");
-                let cx = CallContext::detached();
+                let cx = CallContext::headless();
                 let _ = stack.execute_tool_call(&call, &cx).await;
                 let entry = trail.0.lock().unwrap().pop().unwrap();
                 let source = format!("web:{host}.test.org");
@@ -330,7 +330,7 @@ async fn a_redirect_to_a_denied_domain_is_refused() {
         ..ScrapeConfig::default()
     };
     let url = json!({ "url": server.url("/") });
-    let cx = CallContext::detached();
+    let cx = CallContext::headless();
     let (category, text) = failure(server.call_with(&config, &cx, "fetch", url).await);
     assert_eq!(category, Category::PolicyBlocked);
     assert!(text.contains("denied_domains"), "{text}");
@@ -399,7 +399,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     let fetch = async |path: &str| {
         let params = json!({ "url": server.url(path) });
         let call = ToolCall::new("1", "fetch", params, "test");
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let result = stack.execute_tool_call(&call, &cx).await;
         let attempts = trail.0.lock().unwrap().pop().unwrap().attempts;
         (result.map(Option::unwrap), attempts)
@@ -498,7 +498,7 @@ async fn time_is_counted_over_the_whole_request() {
     for path in ["/silence", "/trickle", "/redirect"] {
         let start = Instant::now();
         let url = json!({ "url": server.url(path) });
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let (category, text) = failure(server.call_with(&config, &cx, "fetch", url).await);
         assert_eq!(category, Category::Timeout, "{path}: {text}");
         assert!(text.contains("1s"), "{text}");
@@ -545,7 +545,7 @@ async fn a_body_is_cut_where_its_limit_is_after_decompression() {
     assert!(bomb.len() < 100_000);
     let check = async |answer: Answer, length: usize, cut: bool| {
         server.on("/", answer);
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         let url = json!({ "url": server.url("/") });
         let output = server.call_with(&config, &cx, "fetch", url).await.unwrap();
         let raw = output.raw_response.unwrap();

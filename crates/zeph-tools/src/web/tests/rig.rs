@@ -222,7 +222,7 @@ impl Server {
     }
 
     pub(super) async fn call(&self, tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
-        let cx = CallContext::detached();
+        let cx = CallContext::headless();
         self.call_with(&ScrapeConfig::default(), &cx, tool, params)
             .await
     }

@@ -108,7 +108,7 @@ async fn a_redirect_is_judged_by_the_rules() {
         let params = json!({ "url": server.url(path) });
         let call = ToolCall::new("1", "fetch", params, "test");
         let result = stack
-            .execute_tool_call(&call, &CallContext::detached())
+            .execute_tool_call(&call, &CallContext::headless())
             .await;
         let text = said(result);
         assert!(text.contains(expect), "{mode:?} {path}: {text}");
@@ -139,9 +139,9 @@ async fn an_answer_is_about_the_host_that_was_shown() {
     ] {
         let params = json!({ "url": url(path) });
         let call = ToolCall::new("1", "fetch", params, "test");
-        let cx = CallContext::detached()
-            .approving(digest("fetch", &call.params))
-            .of_origin(origin);
+        let cx = CallContext::headless()
+            .with_approval(digest("fetch", &call.params))
+            .with_origin(origin);
         let text = said(stack.execute_tool_call_confirmed(&call, &cx).await);
         assert!(text.contains(expect), "{origin:?} {path}: {text}");
     }
@@ -192,7 +192,7 @@ async fn a_redirect_is_judged_by_the_policy() {
         let call = ToolCall::new("1", "fetch", params, "test");
         let text = said(
             stack
-                .execute_tool_call(&call, &CallContext::detached())
+                .execute_tool_call(&call, &CallContext::headless())
                 .await,
         );
         assert!(text.contains(expect), "{path}: {text}");

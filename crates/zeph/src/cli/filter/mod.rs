@@ -17,7 +17,7 @@ use zeph_tools::shell::capture::Decoder;
 
 use super::args::{FilterArgs, FilterCommand, GlobalArgs};
 use super::{Exit, load_config, print, usage};
-use crate::assemble::{Pins, filters, keep_gain, keep_out};
+use crate::assemble::{Pins, filters, keep_gain, redaction_values};
 use crate::config::{Environment, Loaded};
 use crate::output::stderr_line;
 
@@ -120,7 +120,7 @@ struct Reader {
 
 impl Reader {
     fn new(filters: &FilterPipeline, command: &str, loaded: &Loaded, env: &Environment) -> Self {
-        let secrets = keep_out(loaded, env);
+        let secrets = redaction_values(loaded, env);
         Self {
             decoder: Decoder::default(),
             redactor: StreamRedactor::new(Arc::clone(&secrets)),

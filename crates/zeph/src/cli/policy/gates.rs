@@ -101,7 +101,7 @@ impl Gates {
                 "{}",
                 ToolError::ToolNotFound {
                     id: name.to_owned(),
-                    near: self.registry.near(name),
+                    near: self.registry.suggestions(name),
                 }
             ),
         }

@@ -140,7 +140,7 @@ async fn list(schedule: &Schedule, as_json: bool) -> anyhow::Result<String> {
     }
     if !runs.is_empty() {
         lines.push("\nlast runs:".to_owned());
-        lines.extend(runs.iter().map(|run| schedule.told(run)));
+        lines.extend(runs.iter().map(|run| schedule.describe(run)));
     }
     Ok(visible(&redacted(&lines.join("\n"))))
 }

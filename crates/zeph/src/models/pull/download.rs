@@ -18,7 +18,7 @@ use super::progress::Progress;
 /// How often a file is asked for in one run.
 const ATTEMPTS: u32 = 5;
 /// How many redirects are followed.
-const MOST_REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Which file the bytes are of that are there already.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub(super) fn shown(url: &Url) -> String {
 /// There are no root certificates.
 pub(super) fn client(target: &Url, retry: &RetryConfig) -> anyhow::Result<Client> {
     let policy = Policy::custom(|attempt| {
-        if attempt.previous().len() > MOST_REDIRECTS {
+        if attempt.previous().len() > MAX_REDIRECTS {
             attempt.error("too many redirects")
         } else if allowed(attempt.url()).is_err() {
             attempt.error("a redirect away from https")

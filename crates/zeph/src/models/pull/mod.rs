@@ -32,7 +32,7 @@ use crate::output::stderr_line;
 /// Where the hub is, unless `HF_ENDPOINT` says otherwise.
 const HUB: &str = "https://huggingface.co";
 /// The most bytes that a page of an index may have.
-const MOST_PAGE: usize = 16 << 20;
+const MAX_PAGE_BYTES: usize = 16 << 20;
 
 /// What is to be fetched.
 #[derive(Debug, Default)]
@@ -247,7 +247,7 @@ impl Work<'_> {
         let response = response.with_context(cannot)?;
         let status = response.status();
         ensure!(status.is_success(), "{}: {status}", shown(url));
-        let page = zeph_llm::http::read_capped(response, MOST_PAGE).await;
+        let page = zeph_llm::http::read_capped(response, MAX_PAGE_BYTES).await;
         Ok(String::from_utf8_lossy(&page).into_owned())
     }
 

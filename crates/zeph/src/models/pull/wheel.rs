@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 
 /// The longest end of an archive: its record and a comment.
-const MOST_END: u64 = 22 + 0xffff;
+const MAX_END_BYTES: u64 = 22 + 0xffff;
 /// The most bytes that the list of an archive's files may have.
-const MOST_LIST: u32 = 16 << 20;
+const MAX_LIST_BYTES: u32 = 16 << 20;
 
 /// A file of the archive, to be read once.
 pub(super) fn member(archive: &Path, path: &str) -> anyhow::Result<Box<dyn Read>> {
@@ -30,7 +30,7 @@ pub(super) fn member(archive: &Path, path: &str) -> anyhow::Result<Box<dyn Read>
 /// Where the bytes of a file begin, how many they are, and how they are compressed.
 fn find(file: &mut (impl Read + Seek), path: &str) -> anyhow::Result<Option<(u64, u64, u16)>> {
     let length = file.seek(SeekFrom::End(0))?;
-    let tail_start = length.saturating_sub(MOST_END);
+    let tail_start = length.saturating_sub(MAX_END_BYTES);
     file.seek(SeekFrom::Start(tail_start))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
@@ -40,7 +40,7 @@ fn find(file: &mut (impl Read + Seek), path: &str) -> anyhow::Result<Option<(u64
         .context("it has no end")?;
     let end = tail.get(end..).unwrap_or_default();
     let (size, start) = (long(end, 12)?, long(end, 16)?);
-    ensure!(size <= MOST_LIST, "its list of files is too long");
+    ensure!(size <= MAX_LIST_BYTES, "its list of files is too long");
     file.seek(SeekFrom::Start(u64::from(start)))?;
     let mut list = vec![0; size as usize];
     file.read_exact(&mut list)?;

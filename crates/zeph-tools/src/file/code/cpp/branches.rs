@@ -5,7 +5,7 @@ use super::lexer::Kind as Lexed;
 use super::{Scanner, Scope};
 
 /// `#if` within each other whose branches are kept apart.
-const DEEPEST_IF: usize = 32;
+const MAX_IF_DEPTH: usize = 32;
 
 /// What a branch of `#if` begins with.
 pub(super) struct Branch {
@@ -20,7 +20,7 @@ pub(super) struct Branch {
 impl Scanner<'_> {
     /// What the branches of an `#if` here begin with.
     pub(super) fn branch(&self) -> Option<Branch> {
-        (self.branches.len() < DEEPEST_IF).then(|| Branch {
+        (self.branches.len() < MAX_IF_DEPTH).then(|| Branch {
             scopes: self.scopes.clone(),
             skipped: self.skipped,
             is_body: self.is_body,

@@ -59,7 +59,7 @@ pub(super) const AFTER: &[&[u8]] = &[
     b"volatile",
 ];
 /// The tokens of a declaration that are looked at.
-pub(super) const LONGEST: usize = 2048;
+pub(super) const MAX_TOKENS: usize = 2048;
 
 /// A name, and what it is in by its own words: `A` of `A::b`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

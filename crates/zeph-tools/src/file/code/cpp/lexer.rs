@@ -44,7 +44,7 @@ pub(super) struct Lexer<'a> {
 }
 
 /// The longest delimiter of a raw string.
-const LONGEST_DELIMITER: usize = 16;
+const MAX_DELIMITER_LEN: usize = 16;
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..)
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
         let rest = self.text.get(self.at + 1..).unwrap_or_default();
         let Some(open) = rest
             .iter()
-            .take(LONGEST_DELIMITER + 1)
+            .take(MAX_DELIMITER_LEN + 1)
             .position(|byte| *byte == b'(')
         else {
             return self.quoted(b'"');

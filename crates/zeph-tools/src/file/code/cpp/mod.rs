@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use super::extract::{LONGEST_NAME, MOST, Symbols};
+use super::extract::{MAX_NAME_BYTES, MAX_SYMBOLS, Symbols};
 use super::symbol::{Kind, Symbol};
 
 mod branches;
@@ -18,13 +18,13 @@ mod types;
 pub(super) use detect::is_cpp;
 
 use branches::Branch;
-use head::{DeclarationHead, LONGEST, Name, Opened};
+use head::{DeclarationHead, MAX_TOKENS, Name, Opened};
 use lexer::{Kind as Lexed, Lexer, Token};
 
 /// Scopes within each other; what lies deeper is passed over.
-const DEEPEST: usize = 100;
+const MAX_SCOPE_DEPTH: usize = 100;
 /// Values in braces of one declaration; one with more of them is a value itself.
-const MOST_VALUES: u32 = 64;
+const MAX_VALUES: u32 = 64;
 
 /// Something that holds declarations.
 #[derive(Clone)]
@@ -95,7 +95,7 @@ pub(super) fn symbols(text: &[u8]) -> Symbols {
     let mut whole = true;
     for token in lexer {
         scanner.take(token);
-        if scanner.symbols.len() >= MOST {
+        if scanner.symbols.len() >= MAX_SYMBOLS {
             whole = false;
             break;
         }
@@ -160,7 +160,7 @@ impl Scanner<'_> {
     }
 
     fn push(&mut self, token: Token) {
-        if self.head.len() < LONGEST {
+        if self.head.len() < MAX_TOKENS {
             self.head.push(token);
         }
     }
@@ -182,7 +182,7 @@ impl Scanner<'_> {
     /// Passes over a value in braces, of which both remain.
     fn skip_value(&mut self, brace: Token) {
         self.values += 1;
-        if self.values >= MOST_VALUES && self.mode == Mode::New {
+        if self.values >= MAX_VALUES && self.mode == Mode::New {
             self.mode = Mode::Values;
         }
         self.push(brace);
@@ -286,7 +286,7 @@ impl Scanner<'_> {
 
     fn enter(&mut self, kind: ScopeKind, name: &str, path: &Rc<str>, typedef: Option<Token>) {
         self.begin();
-        if self.scopes.len() >= DEEPEST {
+        if self.scopes.len() >= MAX_SCOPE_DEPTH {
             return self.skip(true);
         }
         self.is_next = kind == ScopeKind::Enum;
@@ -359,7 +359,7 @@ impl Scanner<'_> {
 
     fn add(&mut self, name: Name, kind: Kind, path: &str) {
         let Name { text, line, scopes } = name;
-        if text.is_empty() || text.len() > LONGEST_NAME || text.contains(char::is_control) {
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || text.contains(char::is_control) {
             return;
         }
         let within = scopes
@@ -378,7 +378,7 @@ impl Scanner<'_> {
 fn joined(path: &Rc<str>, name: &str) -> Rc<str> {
     if path.is_empty() {
         Rc::from(name)
-    } else if path.len() + name.len() < LONGEST_NAME {
+    } else if path.len() + name.len() < MAX_NAME_BYTES {
         Rc::from(format!("{path}.{name}"))
     } else {
         Rc::from("")

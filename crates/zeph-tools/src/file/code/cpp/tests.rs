@@ -350,7 +350,7 @@ fn the_time_is_linear() {
                 "{piece:?} after {before:?} takes {:?}",
                 began.elapsed()
             );
-            assert!(symbols.found.len() <= MOST);
+            assert!(symbols.found.len() <= MAX_SYMBOLS);
         }
     }
 }

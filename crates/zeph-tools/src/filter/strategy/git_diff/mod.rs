@@ -25,11 +25,11 @@ const WHOLE_LINES: usize = 400;
 /// And up to so many bytes.
 const WHOLE_BYTES: usize = 48 * 1024;
 /// Bytes that are held before files have to give up lines.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Lines around the diffs, of messages for one, that are held.
-const MOST_OTHER: usize = 2000;
+const MAX_OTHER_LINES: usize = 2000;
 /// Their bytes.
-const MOST_OTHER_BYTES: usize = 1024 * 1024;
+const MAX_OTHER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,12 +44,12 @@ fn five_hundred() -> usize {
 }
 
 /// The most that may be asked for.
-const MOST_LINES: usize = 100_000;
+const MAX_LINES: usize = 100_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
-    if params.max_diff_lines == 0 || params.max_diff_lines > MOST_LINES {
-        return Err(format!("`max_diff_lines` may be 1 to {MOST_LINES}"));
+    if params.max_diff_lines == 0 || params.max_diff_lines > MAX_LINES {
+        return Err(format!("`max_diff_lines` may be 1 to {MAX_LINES}"));
     }
     Ok(Arc::new(params))
 }
@@ -62,7 +62,7 @@ impl StrategyFactory for Params {
             state: State::Early,
             early: Vec::new(),
             bytes: 0,
-            most: MOST_BYTES,
+            most: MAX_BYTES,
             parser: Parser::default(),
             items: Vec::new(),
             sizes: Sizes::default(),
@@ -152,7 +152,7 @@ impl GitDiff {
                 let (lines, bytes) = &mut self.others;
                 *lines += 1;
                 *bytes += line.text.len();
-                if *lines <= MOST_OTHER && *bytes <= MOST_OTHER_BYTES {
+                if *lines <= MAX_OTHER_LINES && *bytes <= MAX_OTHER_BYTES {
                     self.items.push(Item::Other(line.into()));
                 }
             }
@@ -190,13 +190,13 @@ impl GitDiff {
                 }
                 self.bytes += item.memory();
             }
-            if self.bytes <= MOST_BYTES / 2 || self.share == 0 {
+            if self.bytes <= MAX_BYTES / 2 || self.share == 0 {
                 break;
             }
             self.share /= 2;
         }
         // Where headers take it all, as much again may come before all are looked at again.
-        self.most = MOST_BYTES.max(2 * self.bytes);
+        self.most = MAX_BYTES.max(2 * self.bytes);
     }
 }
 

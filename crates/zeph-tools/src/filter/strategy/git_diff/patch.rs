@@ -42,9 +42,9 @@ const FOLDERS: &[&str] = &["/node_modules/", "/dist/", "/vendor/", "/third_party
 /// A line of so many bytes was written by no one.
 const MINIFIED: usize = 2000;
 /// Bytes of the header of a hunk that are held: behind its places stands a line of the file.
-const MOST_HUNK_HEADER: usize = 4096;
+const MAX_HUNK_HEADER_BYTES: usize = 4096;
 /// Bytes of a name of a file that is told in further headers: no system has longer ones.
-const MOST_NAME: usize = 4096;
+const MAX_NAME_BYTES: usize = 4096;
 /// What a line counts that is held, besides its text.
 const LINE: usize = 64;
 
@@ -88,7 +88,7 @@ impl Patch {
     }
 
     pub(super) fn hunk(&mut self, header: Line<'_>) {
-        let end = header.text.floor_char_boundary(MOST_HUNK_HEADER);
+        let end = header.text.floor_char_boundary(MAX_HUNK_HEADER_BYTES);
         let text = &header.text[..end];
         self.hunks.push(Hunk {
             header: Line { text, ..header }.into(),
@@ -152,7 +152,7 @@ impl Patch {
         let is_first = |sign: &str| {
             header.starts_with(sign) && self.headers.iter().all(|held| !held.text.starts_with(sign))
         };
-        header.len() <= MOST_NAME && (is_first("--- ") || is_first("+++ "))
+        header.len() <= MAX_NAME_BYTES && (is_first("--- ") || is_first("+++ "))
     }
 
     /// The path of the file on the new side; of one that was removed, on the old.

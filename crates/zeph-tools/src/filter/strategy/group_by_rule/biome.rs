@@ -10,7 +10,7 @@
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 
 /// Bytes of a message.
-const MOST_MESSAGE: usize = 1000;
+const MAX_MESSAGE_BYTES: usize = 1000;
 
 #[derive(Default)]
 struct Biome {
@@ -90,7 +90,7 @@ impl Dialect for Biome {
             }
             (Section::Message, _) if text.is_empty() => self.at = Section::Below,
             (Section::Message, None) if text.starts_with("    ") => {
-                if self.open.message.len() + text.len() < MOST_MESSAGE {
+                if self.open.message.len() + text.len() < MAX_MESSAGE_BYTES {
                     self.open.message.push(' ');
                     self.open.message.push_str(text.trim_ascii());
                 }

@@ -9,13 +9,13 @@ use super::super::places::share;
 use super::Sink;
 
 /// Bytes that the groups of one output may take: of a longer output head and tail are read.
-const MOST_TOLD: usize = 46_000;
+const MAX_REPORTED_BYTES: usize = 46_000;
 /// What there is for groups that come when these are used up.
-const LEAST: usize = 2_000;
+const MIN_GROUP_BYTES: usize = 2_000;
 /// Bytes of a line of places.
 const WIDTH: usize = 110;
 /// Bytes for the names of files whose places are left out.
-const MOST_NAMES: usize = 160;
+const MAX_NAMES_BYTES: usize = 160;
 
 /// A group, to be printed.
 #[derive(Debug, Default)]
@@ -244,7 +244,7 @@ impl Block<'_> {
 
     /// As many places as fit, and how many more there are, with the names of some of their files.
     fn say_cut(&self, room: usize, out: &mut dyn Sink) {
-        let room = room.saturating_sub(self.head_size() + MOST_NAMES + 40);
+        let room = room.saturating_sub(self.head_size() + MAX_NAMES_BYTES + 40);
         let mut used = 0;
         let fits = |piece: &&Piece<'_>| {
             used += piece.length + 1;
@@ -281,7 +281,7 @@ fn note(left: &[Piece<'_>]) -> Option<String> {
     if !files.is_empty() {
         let _ = write!(note, " in {} files:", files.len());
     }
-    let most = note.len() + MOST_NAMES;
+    let most = note.len() + MAX_NAMES_BYTES;
     for (file, count) in files {
         if note.len() + file.len() > most {
             break;
@@ -295,7 +295,9 @@ fn note(left: &[Piece<'_>]) -> Option<String> {
 impl Budget {
     /// Bytes that the next groups may take.
     pub(super) fn room(&self) -> usize {
-        MOST_TOLD.saturating_sub(self.told).max(LEAST)
+        MAX_REPORTED_BYTES
+            .saturating_sub(self.told)
+            .max(MIN_GROUP_BYTES)
     }
 
     /// Hands on groups: whole where there is room, else those that are long with shorter places, and as
@@ -365,8 +367,8 @@ mod tests {
     }
 
     fn block<'t>(name: &str, places: &'t [String]) -> Block<'t> {
-        let mut full = Lines::new(MOST_TOLD);
-        let mut short = Pieces::new(MOST_TOLD);
+        let mut full = Lines::new(MAX_REPORTED_BYTES);
+        let mut short = Pieces::new(MAX_REPORTED_BYTES);
         by_file(places.iter().map(String::as_str), &mut short);
         for place in places {
             full.begin("  ");
@@ -394,7 +396,7 @@ mod tests {
         let mut out = Texts::default();
         Budget::default().tell(&blocks, &mut out);
         let text = out.0.join("\n");
-        assert!(text.len() <= MOST_TOLD, "{}", text.len());
+        assert!(text.len() <= MAX_REPORTED_BYTES, "{}", text.len());
         for told in [
             "small ×6\n  src/folder/file0.py:0:1\n  src/folder/file0.py:1:1",
             "dense ×1800\n  src/folder/file0.py:0:1 1:1 2:1",

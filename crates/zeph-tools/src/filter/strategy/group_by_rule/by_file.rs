@@ -13,7 +13,7 @@ use super::{Line, OwnedLine, Sink};
 use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
-const MOST_BYTES: usize = 2 * 1024 * 1024;
+const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Characters of a line of places.
 const WIDTH: usize = 160;
 
@@ -117,7 +117,7 @@ impl Remarks {
         read_form(remark.message, &mut self.form, &mut self.parts);
         let group = &mut self.groups[index];
         self.bytes += group.add(remark, &self.form, &self.parts, self.file, &mut self.texts);
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.tell(out);
         }
     }

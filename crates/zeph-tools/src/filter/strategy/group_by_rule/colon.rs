@@ -15,13 +15,13 @@ use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 use crate::filter::find::Find as _;
 
 /// Lines that are held below a diagnostic: the rest of its message, and the source.
-const MOST_PENDING: usize = 4;
+const MAX_PENDING: usize = 4;
 /// Notes of an error that stay: of own code, and of libraries.
 const NOTES: (u8, u8) = (4, 1);
 /// Errors of which is known that they were told.
-const MOST_TOLD: usize = 8192;
+const MAX_REPORTED: usize = 8192;
 /// Bytes of a message in a group.
-const MOST_MESSAGE: usize = 1000;
+const MAX_MESSAGE_BYTES: usize = 1000;
 
 struct Colon {
     /// Errors stay as they are.
@@ -188,7 +188,7 @@ pub(super) fn one_line(line: Line<'_>) -> Option<Diagnostic> {
 /// Becomes what a line says; its memory is used again.
 fn set(diagnostic: &mut Diagnostic, number: u64, header: Header<'_>) {
     let message = header.message;
-    let message = &message[..message.floor_char_boundary(MOST_MESSAGE)];
+    let message = &message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)];
     diagnostic.number = number;
     let again = |text: &mut String, new: &str| {
         text.clear();
@@ -343,7 +343,7 @@ impl Colon {
                 let rest = held.text.trim_ascii();
                 if open.code.is_none() && rest.starts_with('[') && rest.ends_with(']') {
                     open.code = Some(rest.to_owned());
-                } else if open.message.len() + rest.len() < MOST_MESSAGE {
+                } else if open.message.len() + rest.len() < MAX_MESSAGE_BYTES {
                     open.message.push(' ');
                     open.message.push_str(rest);
                 }
@@ -360,7 +360,7 @@ impl Colon {
         if let Some(code) = code {
             open.code = Some(code.to_owned());
         }
-        if !rest.is_empty() && open.message.len() + rest.len() < MOST_MESSAGE {
+        if !rest.is_empty() && open.message.len() + rest.len() < MAX_MESSAGE_BYTES {
             open.message.push(' ');
             open.message.push_str(rest);
         }
@@ -377,7 +377,7 @@ impl Colon {
                 let hash = self.told.hasher().hash_one(line.text);
                 let known = self.told.contains(&hash);
                 if !known {
-                    if self.told.len() < MOST_TOLD {
+                    if self.told.len() < MAX_REPORTED {
                         self.told.insert(hash);
                     }
                     found.keep_diagnostic(line);
@@ -452,7 +452,7 @@ impl Dialect for Colon {
         if self.compiler && is_context(text) {
             return;
         }
-        if self.excerpt && self.pending.len() < MOST_PENDING {
+        if self.excerpt && self.pending.len() < MAX_PENDING {
             self.pending.push(line);
         } else {
             self.close(found);

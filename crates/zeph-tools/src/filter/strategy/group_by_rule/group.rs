@@ -8,11 +8,11 @@ use super::{Diagnostic, Line, Sink};
 use crate::bytes::{between, equal, find};
 
 /// Bytes that are held; of more, what there is is told and the groups begin anew.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Characters of a line of places.
 const WIDTH: usize = 110;
 /// Characters of a line of help.
-const MOST_HELP: usize = 200;
+const MAX_HELP_CHARS: usize = 200;
 
 /// Diagnostics by rule, in the order in which the rules are first broken.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Groups {
             self.codes.insert(self.key.clone(), code.clone());
         }
         self.bytes += self.groups[index].add(known, message, place, &mut self.places);
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.flush(out);
         }
     }
@@ -148,7 +148,7 @@ impl Groups {
         }
         self.bytes += line.text.len();
         self.after.push(line);
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.flush(out);
         }
     }
@@ -164,7 +164,7 @@ impl Groups {
         self.after.iter().for_each(|line| out.keep(line));
         self.after.clear();
         self.by_key.clear();
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.codes.clear();
         }
         self.bytes = 0;
@@ -298,7 +298,7 @@ impl Group {
 
 /// The beginning of a line of help.
 fn shortened(help: &str) -> String {
-    match help.char_indices().nth(MOST_HELP) {
+    match help.char_indices().nth(MAX_HELP_CHARS) {
         Some((end, _)) => format!("{}…", &help[..end]),
         None => help.to_owned(),
     }

@@ -6,7 +6,7 @@ use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 use crate::filter::find::Find as _;
 
 /// Diagnostics of which is known that they were told.
-const MOST_TOLD: usize = 8192;
+const MAX_REPORTED: usize = 8192;
 
 #[derive(Default)]
 struct MsBuild {
@@ -54,7 +54,7 @@ impl Dialect for MsBuild {
         if self.told.contains(&self.key) {
             return;
         }
-        if self.told.len() < MOST_TOLD {
+        if self.told.len() < MAX_REPORTED {
             self.told.insert(self.key.clone());
         }
         if level == "error" {

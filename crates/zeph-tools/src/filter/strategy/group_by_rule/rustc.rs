@@ -18,13 +18,13 @@ use text::{
 };
 
 /// Lines of one diagnostic that are held.
-const MOST_LINES: usize = 400;
+const MAX_LINES: usize = 400;
 /// Bytes of one diagnostic that are held.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 /// Lines that a message may have.
-const MOST_MESSAGE: usize = 12;
+const MAX_MESSAGE_LINES: usize = 12;
 /// Types of a list that are named.
-const MOST_TYPES: usize = 3;
+const MAX_TYPES: usize = 3;
 /// Errors that are shown with their excerpts; those beyond come in groups, as lints do.
 const WHOLE: usize = 10;
 
@@ -83,7 +83,7 @@ fn is_panic(text: &str) -> bool {
 
 impl Block {
     fn is_full(&self) -> bool {
-        self.lines.len() >= MOST_LINES || self.lines.bytes() >= MOST_BYTES
+        self.lines.len() >= MAX_LINES || self.lines.bytes() >= MAX_BYTES
     }
 
     /// The level and the code that stand before the message, and the message in one line.
@@ -247,7 +247,7 @@ fn keep_trimmed(block: &Block, code: Option<String>, found: &mut Found<'_>) {
             }
             continue;
         }
-        implementors = is_list_of_types(text).then_some(MOST_TYPES);
+        implementors = is_list_of_types(text).then_some(MAX_TYPES);
         let chatter = is_gutter(text)
             || is_reading_hint(text)
             || text.starts_with("= note: `#[")
@@ -297,7 +297,7 @@ impl Dialect for Rustc {
                 } else if text.is_empty()
                     || header(text).is_some()
                     || progress(text).is_some()
-                    || self.block.lines.len() >= MOST_MESSAGE
+                    || self.block.lines.len() >= MAX_MESSAGE_LINES
                 {
                     self.release(found);
                     self.between(line, found);

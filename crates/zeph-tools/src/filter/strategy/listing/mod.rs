@@ -61,7 +61,7 @@ fn many_names() -> usize {
 }
 
 /// The most that may be asked for: what is held back is bounded by it.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
     let params: Params = super::params(table)?;
@@ -69,10 +69,10 @@ pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, Strin
         .max_lines
         .max(params.max_folders)
         .max(params.max_names)
-        > MOST
+        > MAX_ENTRIES
     {
         return Err(format!(
-            "`max_lines`, `max_folders` and `max_names` may be {MOST} at most"
+            "`max_lines`, `max_folders` and `max_names` may be {MAX_ENTRIES} at most"
         ));
     }
     Ok(Arc::new(params))

@@ -82,7 +82,7 @@ pub(super) fn is_size(unit: u32) -> bool {
 /// The end of the unit at `at`, if the word there is one.
 #[inline(always)]
 pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(u32) -> bool) -> Option<usize> {
-    const LONGEST: usize = 4;
+    const MAX_UNIT_BYTES: usize = 4;
     let rest = bytes.get(at..)?;
     // A micro sign, or a Greek my.
     let micro = match rest {
@@ -90,9 +90,9 @@ pub(super) fn unit(bytes: &[u8], at: usize, is_unit: fn(u32) -> bool) -> Option<
         [first, ..] if first.is_ascii_alphabetic() => 0,
         _ => return None,
     };
-    let letters = rest[micro..].iter().take(LONGEST + 1);
+    let letters = rest[micro..].iter().take(MAX_UNIT_BYTES + 1);
     let length = micro + letters.take_while(|byte| is_letter(**byte)).count();
-    (length <= LONGEST && is_unit(name(&rest[..length]))).then_some(at + length)
+    (length <= MAX_UNIT_BYTES && is_unit(name(&rest[..length]))).then_some(at + length)
 }
 
 /// The end of a duration such as `12ms`, `1.5 s`, `1m 3s`, `2h3m`.

@@ -11,8 +11,8 @@ const BRIEF_MESSAGE: usize = 6;
 /// Lines of messages in one text; beyond them a message has [`BRIEF_MESSAGE`] lines.
 const ALL_MESSAGES: usize = 160;
 /// Bytes of a line of a message.
-const MOST_LINE: usize = 4000;
-const MOST_BRIEF_LINE: usize = 600;
+const MAX_LINE_BYTES: usize = 4000;
+const MAX_BRIEF_LINE_BYTES: usize = 600;
 
 /// Takes the lines of one text.
 #[derive(Debug)]
@@ -158,9 +158,9 @@ impl Captured {
         self.message -= 1;
         self.spent += 1;
         let most = if self.brief {
-            MOST_BRIEF_LINE
+            MAX_BRIEF_LINE_BYTES
         } else {
-            MOST_LINE
+            MAX_LINE_BYTES
         };
         keep_cut(line, most, out);
         if self.message == 0 {

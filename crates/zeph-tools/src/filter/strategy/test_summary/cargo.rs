@@ -17,7 +17,7 @@ use text::{
 };
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
-const MOST_PENDING: usize = 512 * 1024;
+const MAX_PENDING_BYTES: usize = 512 * 1024;
 /// Lines at the start and at the end of what a program prints that has no known form.
 const FOREIGN: (usize, usize) = (20, 20);
 
@@ -177,7 +177,7 @@ impl Cargo {
         }
         self.pending_bytes += line.text.len();
         self.pending.push(line.into());
-        if self.pending_bytes > MOST_PENDING {
+        if self.pending_bytes > MAX_PENDING_BYTES {
             self.show_pending(out);
         }
     }

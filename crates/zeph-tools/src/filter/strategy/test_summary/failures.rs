@@ -8,7 +8,7 @@ use super::{Limits, Line, OwnedLine, Sink};
 use crate::filter::find::Find as _;
 
 /// Bytes of names and of lines that are held.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// What is known of the failures of a run.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Failures {
     pub(super) fn begin(&mut self, name: &str, out: &mut dyn Sink) {
         self.end(out);
         self.told_bytes += name.len() + 32;
-        if self.told_bytes > MOST_BYTES {
+        if self.told_bytes > MAX_BYTES {
             self.told.clear();
             self.told_bytes = 0;
         }
@@ -91,7 +91,7 @@ impl Failures {
     pub(super) fn name(&mut self, name: &str, line: Line<'_>, out: &mut dyn Sink) {
         self.named_bytes += 2 * line.text.len() + 64;
         self.named.push((name.to_owned(), vec![line.into()]));
-        if self.named_bytes > MOST_BYTES {
+        if self.named_bytes > MAX_BYTES {
             self.tell_named(out);
         }
     }

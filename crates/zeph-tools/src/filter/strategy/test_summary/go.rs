@@ -17,11 +17,11 @@ const FOREIGN: (usize, usize) = (12, 12);
 const SAID: usize = 30;
 const SAID_BRIEF: usize = 6;
 /// Tests of which what they said is held until their verdict, and bytes of it.
-const MOST_TESTS: usize = 2000;
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_TESTS: usize = 2000;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Packages that passed, of those that are told.
-const MOST_OK: usize = 12;
-const MOST_LINE: usize = 2000;
+const MAX_OK: usize = 12;
+const MAX_LINE_BYTES: usize = 2000;
 
 struct Go {
     limits: Limits,
@@ -116,7 +116,7 @@ impl Go {
             true => None,
             false => Some(name.to_owned()),
         };
-        if text.starts_with("=== RUN") && self.said.len() < MOST_TESTS {
+        if text.starts_with("=== RUN") && self.said.len() < MAX_TESTS {
             self.said.entry(name.to_owned()).or_default();
         }
     }
@@ -143,7 +143,7 @@ impl Go {
         self.bad = true;
         self.failures += 1;
         self.foreign.flush(out);
-        keep_cut(line, MOST_LINE, out);
+        keep_cut(line, MAX_LINE_BYTES, out);
         let most = self.most();
         let left = said.len().saturating_sub(most);
         for held in said.iter().take(most / 2) {
@@ -177,9 +177,9 @@ impl Go {
             }
             "ok" => {
                 self.passing += 1;
-                if self.passing <= MOST_OK {
+                if self.passing <= MAX_OK {
                     out.keep(line);
-                } else if self.passing == MOST_OK + 1 {
+                } else if self.passing == MAX_OK + 1 {
                     out.say(line.number, "[… more packages that are `ok` …]");
                 }
             }
@@ -206,7 +206,7 @@ impl Go {
         if let Some(left) = &mut self.shown {
             if *left > 0 {
                 *left -= 1;
-                keep_cut(line, MOST_LINE, out);
+                keep_cut(line, MAX_LINE_BYTES, out);
             } else if is_said(line.text) {
                 // The place of what was said.
                 self.foreign.line(line, out);
@@ -217,8 +217,8 @@ impl Go {
             return;
         }
         if let Some(name) = &self.current {
-            let length = line.text.len().min(MOST_LINE);
-            if self.bytes + length > MOST_BYTES {
+            let length = line.text.len().min(MAX_LINE_BYTES);
+            if self.bytes + length > MAX_BYTES {
                 return;
             }
             if let Some(said) = self.said.get_mut(name) {
@@ -293,7 +293,7 @@ impl Strategy for Go {
             _ if is_compile_error(text) => {
                 self.bad = true;
                 self.foreign.flush(out);
-                keep_cut(line, MOST_LINE, out);
+                keep_cut(line, MAX_LINE_BYTES, out);
             }
             _ => self.text(line, out),
         }

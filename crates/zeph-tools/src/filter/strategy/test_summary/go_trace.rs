@@ -9,8 +9,8 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Stacks that differ; of those beyond, nothing stays.
-const MOST_STACKS: usize = 8;
-const MOST_LINE: usize = 1000;
+const MAX_STACKS: usize = 8;
+const MAX_LINE_BYTES: usize = 1000;
 
 /// Takes the lines of stacks.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Trace {
             self.end_stack(out);
             self.inside = true;
             self.number = line.number;
-            keep_cut(line, 2 * MOST_LINE, out);
+            keep_cut(line, 2 * MAX_LINE_BYTES, out);
             return true;
         }
         if !self.inside {
@@ -144,7 +144,7 @@ impl Trace {
             || text.starts_with("running tests:")
         {
             // What belongs to the reason: further panics, the signal, running tests.
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
             return true;
         }
         self.finish(out);
@@ -194,14 +194,14 @@ impl Trace {
             *times += 1;
             return;
         }
-        if self.stacks.len() >= MOST_STACKS {
+        if self.stacks.len() >= MAX_STACKS {
             self.beyond += 1;
             return;
         }
         self.stacks.push((key, 0));
-        keep_cut(header.line(), MOST_LINE, out);
+        keep_cut(header.line(), MAX_LINE_BYTES, out);
         for frame in &frames {
-            keep_cut(frame.line(), MOST_LINE, out);
+            keep_cut(frame.line(), MAX_LINE_BYTES, out);
         }
     }
 

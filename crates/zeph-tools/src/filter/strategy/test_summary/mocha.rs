@@ -11,7 +11,7 @@ use crate::filter::timing::without_time;
 /// Lines at the start and at the end of what is neither a group nor a test.
 const FOREIGN: (usize, usize) = (30, 30);
 /// Lines that may be names of groups.
-const MOST_TITLES: usize = 40;
+const MAX_TITLES: usize = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
@@ -94,7 +94,7 @@ impl Mocha {
             if trimmed.chars().all(|c| matches!(c, '․' | '.' | '!' | ',')) {
                 return;
             }
-            if self.titles.len() < MOST_TITLES {
+            if self.titles.len() < MAX_TITLES {
                 self.titles.push(line.into());
                 return;
             }

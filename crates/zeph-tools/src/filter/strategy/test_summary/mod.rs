@@ -174,8 +174,8 @@ impl StrategyFactory for TestSummary {
 }
 
 /// Lines and bytes that are looked at for a format.
-const MOST_LINES: usize = 2000;
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_LINES: usize = 2000;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// Whether a line is what npm prints before a script: `> shop@1.0.0 test`.
 fn is_script(text: &str) -> bool {
@@ -269,7 +269,7 @@ impl Strategy for Detect {
         }
         self.bytes += line.text.len();
         self.held.push(line.into());
-        if self.held.len() > MOST_LINES || self.bytes > MOST_BYTES {
+        if self.held.len() > MAX_LINES || self.bytes > MAX_BYTES {
             self.give_up(out);
         }
     }

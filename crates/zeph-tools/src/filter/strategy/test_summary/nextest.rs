@@ -9,9 +9,9 @@ use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy}
 use crate::filter::find::Find as _;
 
 /// Bytes of lines that are held back until it is known whether they are told otherwise.
-const MOST_PENDING: usize = 512 * 1024;
+const MAX_PENDING_BYTES: usize = 512 * 1024;
 /// Panics that are remembered.
-const MOST_TOLD: usize = 10_000;
+const MAX_REPORTED: usize = 10_000;
 /// Lines at the start and at the end of what has no known form.
 const FOREIGN: (usize, usize) = (20, 20);
 
@@ -157,7 +157,7 @@ impl Nextest {
             } else {
                 self.bare_bytes += header.text.len();
                 self.bare.push(header);
-                if self.bare_bytes > MOST_PENDING {
+                if self.bare_bytes > MAX_PENDING_BYTES {
                     self.show_bare(out);
                 }
             }
@@ -244,7 +244,7 @@ impl Nextest {
             }
             return;
         }
-        if statement && self.told.len() < MOST_TOLD {
+        if statement && self.told.len() < MAX_REPORTED {
             self.told.insert(text.to_owned());
         }
         self.captured.line(line, out);

@@ -14,12 +14,12 @@ use crate::filter::find::Find as _;
 /// Lines of a section that has no rule of its own.
 const OTHER: (usize, usize) = (20, 20);
 /// Tests of which is told that they were skipped, or were expected to fail.
-const MOST_NOTES: usize = 20;
+const MAX_NOTES: usize = 20;
 /// Warnings, and files of which parts are not covered.
-const MOST_WARNINGS: usize = 20;
-const MOST_FILES: usize = 60;
+const MAX_WARNINGS: usize = 20;
+const MAX_FILES: usize = 60;
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
@@ -241,9 +241,9 @@ impl Pytest {
         // The first indented line names the place; what follows is the source.
         if !std::mem::replace(&mut self.warned, true) {
             self.warnings += 1;
-            if self.warnings <= MOST_WARNINGS {
-                keep_cut(line, MOST_LINE / 4, out);
-            } else if self.warnings == MOST_WARNINGS + 1 {
+            if self.warnings <= MAX_WARNINGS {
+                keep_cut(line, MAX_LINE_BYTES / 4, out);
+            } else if self.warnings == MAX_WARNINGS + 1 {
                 out.say(line.number, "[… more warnings …]");
             }
         }
@@ -257,9 +257,9 @@ impl Pytest {
             return;
         }
         self.files += 1;
-        if self.files <= MOST_FILES || !text.contains('%') || text.starts_with("TOTAL") {
-            keep_cut(line, MOST_LINE, out);
-        } else if self.files == MOST_FILES + 1 {
+        if self.files <= MAX_FILES || !text.contains('%') || text.starts_with("TOTAL") {
+            keep_cut(line, MAX_LINE_BYTES, out);
+        } else if self.files == MAX_FILES + 1 {
             out.say(line.number, "[… more files …]");
         }
     }
@@ -287,15 +287,15 @@ impl Pytest {
                 self.bad = true;
                 self.progress.told();
                 if !self.briefs.listed(line, out) && !self.untitled_listed(line, out) {
-                    keep_cut(line, MOST_LINE, out);
+                    keep_cut(line, MAX_LINE_BYTES, out);
                 }
             }
             "PASSED" | "SUBPASS" | "SUBPASSED" => {}
             "SKIPPED" | "XFAIL" | "XPASS" | "SUBSKIP" | "SUBSKIPPED" => {
                 self.notes += 1;
-                if self.notes <= MOST_NOTES {
-                    keep_cut(line, MOST_LINE / 4, out);
-                } else if self.notes == MOST_NOTES + 1 {
+                if self.notes <= MAX_NOTES {
+                    keep_cut(line, MAX_LINE_BYTES / 4, out);
+                } else if self.notes == MAX_NOTES + 1 {
                     out.say(line.number, "[… more that did not run …]");
                 }
             }
@@ -404,7 +404,7 @@ impl Strategy for Pytest {
             Section::Results => {
                 self.bad |= tells_failures(text);
                 if !text.is_empty() {
-                    keep_cut(line, MOST_LINE, out);
+                    keep_cut(line, MAX_LINE_BYTES, out);
                 }
             }
             Section::Before | Section::Progress => {

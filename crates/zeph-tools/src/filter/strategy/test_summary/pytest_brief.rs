@@ -12,11 +12,11 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes that are held.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Places of one failure.
-const MOST_PLACES: usize = 6;
+const MAX_PLACES: usize = 6;
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 
 /// A failure that waits for the list.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Sink for Collect<'_> {
 impl Briefs {
     /// Begins with the failure under this title; what was held too much of is told.
     pub(super) fn begin(&mut self, title: &str, line: Line<'_>, out: &mut dyn Sink) {
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.finish(out);
         }
         let name = name_of_title(title);
@@ -94,7 +94,7 @@ impl Briefs {
             .partition(|held| held.text.starts_with('E'));
         let mut text = line.text.to_owned();
         let places = others.iter().filter(|held| is_place(&held.text));
-        for place in places.take(MOST_PLACES) {
+        for place in places.take(MAX_PLACES) {
             text.push_str(if text.len() == line.text.len() {
                 " --> "
             } else {
@@ -111,7 +111,7 @@ impl Briefs {
             text: &text,
             ..line
         };
-        keep_cut(line, MOST_LINE, out);
+        keep_cut(line, MAX_LINE_BYTES, out);
         let told = messages
             .first()
             .is_some_and(|first| said(&first.text) == message);

@@ -10,10 +10,10 @@ use super::python::{Frames, is_library};
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// Places of own code on the way to the one that failed.
-const MOST_PLACES: usize = 8;
-const MOST_IN_BRIEF: usize = 2;
+const MAX_PLACES: usize = 8;
+const MAX_BRIEF_FRAMES: usize = 2;
 /// First and last lines of what a failing test printed.
 const PRINTED: (usize, usize) = (5, 8);
 /// Last lines of a failure that has neither message nor place.
@@ -111,10 +111,10 @@ impl Failure {
             }
             [b'>', b' ', ..] => self.statement = Some(line.into()),
             [b'_', b' ', b'_', ..] => self.statement = None,
-            [b'!', ..] => keep_cut(line, MOST_LINE, out),
+            [b'!', ..] => keep_cut(line, MAX_LINE_BYTES, out),
             [b' ', ..] => {
                 if source && text.starts_with("    ") && !self.brief {
-                    keep_cut(line, MOST_LINE, out);
+                    keep_cut(line, MAX_LINE_BYTES, out);
                 } else if let Some((_, source @ None)) = &mut self.last {
                     *source = Some(line.into());
                 } else {
@@ -146,7 +146,7 @@ impl Failure {
         if raised {
             self.end_repeats(out);
             self.understood = true;
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
             return;
         }
         if is_library(path) {
@@ -163,22 +163,22 @@ impl Failure {
         self.frame = Some((line.text.to_owned(), 1, line.number));
         self.places += 1;
         let most = if self.brief {
-            MOST_IN_BRIEF
+            MAX_BRIEF_FRAMES
         } else {
-            MOST_PLACES
+            MAX_PLACES
         };
         if self.places > most {
             self.last = what.starts_with("in ").then(|| (line.into(), None));
             return;
         }
         if self.brief {
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
             return;
         }
         if let Some(statement) = statement {
-            keep_cut(statement.line(), MOST_LINE, out);
+            keep_cut(statement.line(), MAX_LINE_BYTES, out);
         }
-        keep_cut(line, MOST_LINE, out);
+        keep_cut(line, MAX_LINE_BYTES, out);
         self.source = what.starts_with("in ");
     }
 
@@ -187,9 +187,9 @@ impl Failure {
         let Some((place, source)) = self.last.take() else {
             return;
         };
-        keep_cut(place.line(), MOST_LINE, out);
+        keep_cut(place.line(), MAX_LINE_BYTES, out);
         if let Some(source) = source.filter(|_| !self.brief) {
-            keep_cut(source.line(), MOST_LINE, out);
+            keep_cut(source.line(), MAX_LINE_BYTES, out);
         }
     }
 

@@ -7,7 +7,7 @@ use super::super::excerpt::keep_cut;
 use crate::filter::line::{Line, Sink};
 
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// First lines that stay.
 const FIRST: usize = 16;
 /// Of them, those that tell where a value comes from.
@@ -55,10 +55,10 @@ impl Message {
         self.derived += usize::from(derived);
         if self.shown < first && !(derived && self.derived > origins) {
             self.shown += 1;
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
         } else if !self.brief && self.different < DIFFERENT && is_different(said) {
             self.different += 1;
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
         } else {
             self.gone += u64::from(!derived);
             self.last = line.number;

@@ -11,7 +11,7 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Lines that tell of failures, for a session that breaks off; the last ones stay.
-const MOST_HELD: usize = 60;
+const MAX_HELD: usize = 60;
 /// Lines that have another form.
 const FOREIGN: (usize, usize) = (10, 15);
 
@@ -208,7 +208,7 @@ impl Progress {
             Kind::Failed => {
                 self.tests = true;
                 // The memory of the line that goes is used for the one that comes.
-                let is_full = self.failed.len() >= MOST_HELD;
+                let is_full = self.failed.len() >= MAX_HELD;
                 let mut held = is_full.then(|| self.failed.pop_front()).flatten();
                 OwnedLine::put(&mut held, line);
                 self.failed.extend(held);

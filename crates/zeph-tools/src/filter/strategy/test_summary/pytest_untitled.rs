@@ -10,13 +10,13 @@ use super::pytest_message::{Message, said};
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes that are held.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// Failures among which the one is searched that a line of the list names.
-const MOST_SEARCHED: usize = 8;
+const MAX_SEARCHED: usize = 8;
 /// First and last lines of what a failing test printed.
 const PRINTED: (usize, usize) = (3, 5);
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// What a test says that ought to have failed.
 const UNEXPECTED: &str = "[XPASS(strict)]";
 
@@ -92,7 +92,7 @@ impl Untitled {
                 last: line.into(),
             });
         }
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.finish(out);
         }
     }
@@ -113,7 +113,7 @@ impl Untitled {
         let named = |failure: &Failure| {
             message(&failure.last.text).is_some_and(|message| begins(message, said))
         };
-        let searched = self.failures.iter().take(MOST_SEARCHED);
+        let searched = self.failures.iter().take(MAX_SEARCHED);
         let Some(found) = searched.into_iter().position(named) else {
             return false;
         };
@@ -131,7 +131,7 @@ impl Untitled {
             text: &text,
             ..line
         };
-        keep_cut(named, MOST_LINE, out);
+        keep_cut(named, MAX_LINE_BYTES, out);
         tell_above(&failure, out);
         true
     }
@@ -140,10 +140,10 @@ impl Untitled {
     pub(super) fn finish(&mut self, out: &mut dyn Sink) {
         for failure in self.failures.drain(..) {
             tell_above(&failure, out);
-            keep_cut(failure.last.line(), MOST_LINE, out);
+            keep_cut(failure.last.line(), MAX_LINE_BYTES, out);
         }
         for held in self.above.drain(..) {
-            keep_cut(held.line(), MOST_LINE, out);
+            keep_cut(held.line(), MAX_LINE_BYTES, out);
         }
         self.bytes = 0;
     }

@@ -5,7 +5,7 @@ use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 
 /// Whether a path belongs to Python or to what is installed.
 pub(super) fn is_library(path: &str) -> bool {
@@ -62,7 +62,7 @@ impl Frames {
             self.own = !is_library(path) && self.left > 0;
             if self.own {
                 self.left -= 1;
-                keep_cut(line, MOST_LINE, out);
+                keep_cut(line, MAX_LINE_BYTES, out);
             } else {
                 self.last.push(line.into());
             }
@@ -80,7 +80,7 @@ impl Frames {
             return true;
         }
         if self.own {
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
         } else if self.last.len() < 3 {
             self.last.push(line.into());
         }
@@ -97,7 +97,7 @@ impl Frames {
             self.last.clear();
         }
         for held in self.last.drain(..) {
-            keep_cut(held.line(), MOST_LINE, out);
+            keep_cut(held.line(), MAX_LINE_BYTES, out);
         }
         self.inside = false;
     }

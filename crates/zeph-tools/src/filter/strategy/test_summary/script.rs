@@ -20,8 +20,8 @@ const BRIEF_CHANGES: usize = 10;
 /// Frames of the project's own code.
 const FRAMES: usize = 8;
 /// Bytes of a line.
-const MOST_LINE: usize = 2000;
-const MOST_BRIEF_LINE: usize = 600;
+const MAX_LINE_BYTES: usize = 2000;
+const MAX_BRIEF_LINE_BYTES: usize = 600;
 
 /// Takes the lines of one failure.
 #[derive(Debug)]
@@ -167,9 +167,9 @@ impl Failure {
         keep_cut(
             line,
             if self.brief {
-                MOST_BRIEF_LINE
+                MAX_BRIEF_LINE_BYTES
             } else {
-                MOST_LINE
+                MAX_LINE_BYTES
             },
             out,
         );

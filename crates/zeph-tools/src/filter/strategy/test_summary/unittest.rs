@@ -8,7 +8,7 @@ use crate::filter::find::Find as _;
 
 /// Lines of what tests print.
 const FOREIGN: (usize, usize) = (12, 12);
-const MOST_LINE: usize = 2000;
+const MAX_LINE_BYTES: usize = 2000;
 /// Lines of a message.
 const MESSAGE: usize = 40;
 const MESSAGE_BRIEF: usize = 4;
@@ -100,7 +100,7 @@ impl Unittest {
         }
         if self.message > 0 {
             self.message -= 1;
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
         } else {
             self.foreign.line(line, out);
         }
@@ -130,7 +130,7 @@ impl Unittest {
                 "ok" => self.last = Some(line.into()),
                 "" => self.name = Some(line.into()),
                 _ if verdict.starts_with("skipped ") || verdict == "expected failure" => {
-                    keep_cut(line, MOST_LINE / 4, out);
+                    keep_cut(line, MAX_LINE_BYTES / 4, out);
                 }
                 "FAIL" | "ERROR" | "unexpected success" => {
                     self.bad = true;
@@ -173,7 +173,7 @@ impl Strategy for Unittest {
                 true => 1,
                 false => self.limits.truncate_stack_trace,
             });
-            keep_cut(line, MOST_LINE, out);
+            keep_cut(line, MAX_LINE_BYTES, out);
             return;
         }
         if is_count(text) {

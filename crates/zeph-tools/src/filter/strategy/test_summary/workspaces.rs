@@ -7,9 +7,9 @@ use super::{Detect, ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 
 /// Packages that are told apart; lines of further ones stay.
-const MOST_SOURCES: usize = 64;
+const MAX_SOURCES: usize = 64;
 /// Bytes of a name.
-const MOST_NAME: usize = 100;
+const MAX_NAME_BYTES: usize = 100;
 
 struct Workspaces {
     limits: Limits,
@@ -60,7 +60,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     let named = path.starts_with('@') || path.contains(['/', ':']);
     let plain = |c: char| c.is_ascii_alphanumeric() || "@/_-.: ".contains(c);
     let fits = named
-        && name.len() <= MOST_NAME
+        && name.len() <= MAX_NAME_BYTES
         && name.matches(' ').count() <= 1
         && name.starts_with(|c: char| c.is_ascii_alphanumeric() || "@.".contains(c))
         && name.chars().all(plain)
@@ -91,7 +91,7 @@ impl Workspaces {
         }
         let at = match self.names.get(name) {
             Some(at) => *at,
-            None if self.sources.len() == MOST_SOURCES => return None,
+            None if self.sources.len() == MAX_SOURCES => return None,
             None => {
                 self.sources.push(Detect::new(self.limits));
                 let at = self.sources.len() - 1;
