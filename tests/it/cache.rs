@@ -321,7 +321,7 @@ fn a_loop_of_cached_calls_is_a_doom_loop() {
 
 /// Proves OUT-40, OUT-41: `/clear`, `/undo` and `/reload` put an end to it, and `/status` counts.
 #[test]
-fn the_person_commands_put_an_end_to_it() {
+fn user_commands_invalidate_cache() {
     let read = r#"calls = [{ tool = "read", input = { path = "a.txt" } }]"#;
     let cached = r#"expect = { tool_result_contains = "from the cache" }"#;
     let scenario = format!(

@@ -188,7 +188,7 @@ fn what_is_denied_is_hidden_from_commands() {
 
 /// Proves SH-20a: it is hidden from commands of those who may not mount, by a user namespace.
 #[test]
-fn who_may_not_mount_has_it_hidden_as_well() {
+fn deny_read_is_hidden_without_mount_privilege() {
     let home = world();
     let run = |args: &[&str]| Zeph::through_bash(&home, NO_ADMIN).args(args).run();
     let may_not = rustix::process::geteuid().is_root() && run(&["--version"]).stderr.is_empty();
@@ -227,7 +227,7 @@ fn the_model_is_told_which_rule_hid_it() {
 
 /// Proves SH-20a: `required` runs under the mask as well, and a question is asked before nothing.
 #[test]
-fn the_other_ways_in_are_no_ways_around() {
+fn other_entry_points_enforce_deny_read() {
     let home = world();
     home.more_config("[tools.shell.sandbox]\nmode = \"required\"\n");
     if !hides(&home) {

@@ -19,7 +19,7 @@ fn tireless() -> OpenAi {
 
 /// Proves AGT-2, D-17.
 #[test]
-fn the_cap_asks_once_more_with_tools_that_may_not_be_called() {
+fn iteration_cap_sends_final_request_without_tools() {
     let server = tireless();
     let home = Home::openai(&server);
     let output = home

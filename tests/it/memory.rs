@@ -16,7 +16,7 @@ fn call(home: &Home, session: &str, tool: &str, params: &Value, code: i32) -> St
 
 /// Proves NAT-1: without a question, over sessions and processes, with date and session.
 #[test]
-fn what_is_kept_is_found_in_a_later_session() {
+fn saved_memory_is_found_in_later_session() {
     let home = Home::new();
     let keep = |content: &str| {
         let params = json!({ "content": content });

@@ -153,7 +153,7 @@ fn a_build_without_local_models_fetches_none() {
 }
 
 #[test]
-fn nothing_was_fetched() {
+fn lists_no_models_when_none_pulled() {
     let home = Home::new();
     let output = home.zeph(["models", "list"]).code(0);
     assert_has(&output.stdout, &["no model was fetched"]);

@@ -407,7 +407,7 @@ fn explain() {
 /// Proves PERM-13: what is explained is what becomes of a call, with what was agreed to for good and
 /// the gates that decide by no rule.
 #[test]
-fn what_is_explained_is_what_happens() {
+fn policy_explain_matches_enforcement() {
     const RULES: &str = "[tools.file]\ndeny_read = [\"**/*.key\"]\n\
          [[tools.permissions.bash]]\npattern = \"rm *\"\naction = \"deny\"\n\
          [[tools.permissions.bash]]\npattern = \"echo *\"\naction = \"allow\"\n\

@@ -179,7 +179,7 @@ fn a_question_costs_nothing() {
 /// Proves D-29: it goes on counting in every process that works in the session, and each session
 /// has its own.
 #[test]
-fn it_goes_on_over_processes() {
+fn quota_persists_across_processes() {
     let server = OpenAi::start(|n, request| {
         if request.json()["tool_choice"] == "none" || n % 2 == 1 {
             return Reply::text("Done.");

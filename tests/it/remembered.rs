@@ -265,7 +265,7 @@ fn wrappers_and_interpreters_are_never_kept() {
     let mut terminal = Terminal::start(&home, &[]);
     asked(&mut terminal, "one");
     terminal.shows("[2] until /clear or the end would let run: this very call");
-    terminal.shows("[3] always is not offered: `bash` runs what it is given");
+    terminal.shows("[3] always is not offered: `bash` runs arbitrary commands");
     terminal.shows("asked, an interpreter");
     terminal.shows("[1] once  [2] this session  [4] no");
     terminal.type_keys("2");

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use crate::rig::{Home, Terminal, is_running, wait_for};
 
 /// What is said of a cancelled turn.
-const CANCELLED: &str = "cancelled; what was said is kept";
+const CANCELLED: &str = "cancelled; the partial response is kept";
 
 /// Proves CLI-4, AGT-5a: text streams rendered, a key answers at once, the turn's cost is told,
 /// and Ctrl-D leaves with the terminal as it was.

@@ -108,7 +108,7 @@ fn a_signal_in_a_question_restores_the_terminal() {
             terminal.shows(KEYS);
             terminal.signal(signal);
             if entry.is_empty() && signal == Signal::INT {
-                terminal.shows("cancelled; what was said is kept");
+                terminal.shows("cancelled; the partial response is kept");
                 terminal.prompts("");
                 terminal.signal(Signal::TERM);
             }
@@ -213,7 +213,7 @@ fn a_plain_terminal_gets_no_escape_sequence() {
         terminal.until("the third turn", |text| text.contains("wait"));
         wait_for("the request", || terminal.echoes_nothing().then_some(()));
         terminal.type_keys("\x03");
-        terminal.shows("cancelled; what was said is kept");
+        terminal.shows("cancelled; the partial response is kept");
         reads_lines(&terminal);
         terminal.type_keys("/hepl\r");
         terminal.shows("help?");

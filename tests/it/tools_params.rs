@@ -54,7 +54,7 @@ fn what_does_not_fit_is_refused_and_the_field_named() {
 
 /// Proves EXE-8a: what is unambiguous is mended, and noted in display and audit.
 #[test]
-fn what_is_unambiguous_is_mended_and_noted() {
+fn repairs_unambiguous_arguments_and_reports_them() {
     let home = Home::new();
     home.write("a.txt", "one\ntwo\nthree\n");
     let check = |tool: &str, params: Value, data: &str, note: &str| {

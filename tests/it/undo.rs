@@ -152,7 +152,7 @@ fn a_change_since_is_refused() {
             &[
                 "nothing was changed",
                 "a.txt: it was changed since",
-                "old/f: something stands there again",
+                "old/f: another file exists there again",
                 "--forget",
             ],
         );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zeph_llm::{EmbeddingModel, Embeddings, LlmError, LlmErrorKind, LlmProvider};
-use zeph_tools::kept_vectors::EmbeddingCache;
+use zeph_tools::embedding_cache::EmbeddingCache;
 
 use crate::spending::AuxiliaryUsage;
 

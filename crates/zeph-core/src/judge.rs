@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use zeph_llm::{ChatRequest, ChatResponse, LlmProvider, Message, StopReason};
-use zeph_tools::gate::adversarial::{JudgeError, PolicyJudge, Question};
+use zeph_tools::gate::llm_judge::{JudgeError, PolicyJudge, Question};
 
 use crate::spending::AuxiliaryUsage;
 

@@ -7,9 +7,9 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LlmError, LlmErrorKind};
+use crate::http_provider::endpoint::{ApiPath, Endpoint};
 use crate::price::Prices;
 use crate::provider::LlmProvider;
-use crate::remote::endpoint::{ApiPath, Endpoint};
 use crate::scripted::ScriptedProvider;
 use crate::text_tools::TextTools;
 

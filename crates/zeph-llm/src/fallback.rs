@@ -198,7 +198,7 @@ mod tests {
 
     /// Proves LLM-2.
     #[tokio::test]
-    async fn the_next_is_asked_when_one_fails_for_good() {
+    async fn falls_back_on_permanent_failure() {
         for fault in ["auth", "server", "rate_limited"] {
             let fault = format!("fault = \"{fault}\"");
             let first = scripted("a", &[&fault]);

@@ -5,11 +5,11 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::claude::wire::Messages;
+use crate::http_provider::ndjson::LineDecoder;
+use crate::http_provider::test_support::read;
 use crate::ollama::wire::OllamaChat;
 use crate::openai::wire::ChatCompletions;
 use crate::provider::{ChatResponse, StreamEvent};
-use crate::remote::lines::LineDecoder;
-use crate::remote::probe::read;
 use crate::responses::wire::Responses;
 use crate::text_tools::parse::calls;
 

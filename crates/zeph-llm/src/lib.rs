@@ -22,12 +22,12 @@ pub mod fallback;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod http;
+mod http_provider;
 pub mod message;
 pub mod ollama;
 pub mod openai;
 pub mod price;
 pub mod provider;
-mod remote;
 pub mod responses;
 pub mod retry;
 pub mod scripted;

@@ -11,8 +11,8 @@ use zeph_tools::{
 
 use crate::failure::About;
 use crate::result::rendered;
+use crate::sanitize::line;
 use crate::servers::McpServers;
-use crate::text::line;
 use crate::tool::PREFIX;
 
 /// The most characters of a failure's first words.
@@ -46,7 +46,7 @@ impl ToolExecutor for McpExecutor {
                 server: "of that name".to_owned(),
                 tool: call.tool.clone(),
                 code: McpErrorCode::NotFound,
-                message: "the server has this tool no more".to_owned(),
+                message: "the server no longer provides this tool".to_owned(),
                 retry_after: None,
             }
             .into());

@@ -9,21 +9,21 @@
 #![deny(missing_docs)]
 
 mod config;
+mod connection;
 mod executor;
 mod failure;
-mod link;
 mod result;
+mod sanitize;
 mod server;
 mod servers;
-mod text;
 mod tool;
 mod trust;
 
 pub use config::{McpConfig, McpServerConfig, Way, expanded, variables};
+pub use connection::{Address, LACKS, Program};
 pub use executor::McpExecutor;
-pub use link::{Address, LACKS, Program};
 pub use result::{Rendered, rendered};
+pub use sanitize::{line, plain, revealed};
 pub use server::{McpTransport, Phase};
 pub use servers::{McpServers, Proposal};
-pub use text::{line, plain, revealed};
 pub use trust::{Pin, TrustStore};

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use zeph_tools::{ImageContent, ToolOutput};
 
-use crate::text::line;
+use crate::sanitize::line;
 
 /// The most bytes of an image that is handed on.
 const MAX_IMAGE_BYTES: usize = 5 << 20;

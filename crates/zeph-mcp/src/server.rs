@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{McpError, McpErrorCode};
 
 use crate::config::McpServerConfig;
+use crate::connection::{Address, Connection, LACKS, Link};
 use crate::failure::About;
-use crate::link::{Address, Connection, LACKS, Link};
-use crate::text::line;
+use crate::sanitize::line;
 use crate::tool::{ListedTool, RefusedTool, listed};
 use crate::trust::{Pin, ToolTrust, TrustStore, standing};
 

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use zeph_tools::{Availability, McpError, ToolDef};
 
 use crate::config::McpConfig;
-use crate::link::Link;
+use crate::connection::Link;
+use crate::sanitize::line;
 use crate::server::{Known, McpTransport, Phase, Server};
-use crate::text::line;
 use crate::trust::{Pin, ToolTrust, TrustStore, agreeing, shown};
 
 /// How long it may take until what took too long counts as failed.

@@ -10,7 +10,7 @@ use zeph_tools::gate::ToolTarget;
 use zeph_tools::{Annotations, Availability, InvocationHint, Risk, ToolDef, TrustLevel};
 
 use crate::config::McpServerConfig;
-use crate::text::{is_hidden, line, plain};
+use crate::sanitize::{is_hidden, line, plain};
 use crate::trust::Pin;
 
 /// What begins the id of every tool of a server.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 use zeph_tools::audit::chain::hex_digest;
 
-use crate::text::revealed;
+use crate::sanitize::revealed;
 
 /// What a person agrees to of a tool: its name, description, schema and hints, as the server says them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A folder, a pipe or a device stands where the file should be.
-    #[error("{path} is no regular file: set `[memory] path` to the name of a file")]
+    #[error("{path} is not a regular file: set `[memory] path` to the name of a file")]
     NotAFile {
         /// What stands there.
         path: PathBuf,
@@ -137,7 +137,7 @@ pub enum StoreError {
         ids: Vec<String>,
     },
     /// Too little of an id to look for.
-    #[error("{prefix:?} is no session; the beginning of an id must have at least {min} characters")]
+    #[error("{prefix:?} is no session; an ID prefix needs at least {min} characters")]
     ShortPrefix {
         /// What was given.
         prefix: String,

@@ -24,10 +24,12 @@
 pub mod audit;
 #[cfg(feature = "syntax")]
 pub mod code_index;
-pub mod completed;
+pub mod completed_tools;
 pub mod config;
 pub mod conversation;
+pub mod embedding_cache;
 pub mod error;
+pub mod file_reads;
 pub mod filter_gain;
 pub mod lock;
 pub mod memories;
@@ -37,14 +39,12 @@ pub mod messages;
 pub mod overflow;
 pub mod quota;
 pub mod schedule;
-pub mod seen;
-mod signs;
+mod sign_bits;
 pub mod spending;
 pub mod store;
 pub mod summaries;
 pub mod tasks;
 pub mod undo;
-pub mod vectors;
 
 pub use audit::head::{Head, Heads};
 pub use audit::{
@@ -52,10 +52,12 @@ pub use audit::{
 };
 #[cfg(feature = "syntax")]
 pub use code_index::SqliteCodeIndex;
-pub use completed::SqliteCompleted;
+pub use completed_tools::SqliteCompleted;
 pub use config::{MemoryConfig, Synchronous};
 pub use conversation::{SessionInfo, new_session_id};
+pub use embedding_cache::SqliteVectors;
 pub use error::StoreError;
+pub use file_reads::SqliteSeenFiles;
 pub use filter_gain::FilterGain;
 pub use lock::SessionLock;
 pub use memories::Memory;
@@ -65,10 +67,8 @@ pub use messages::{NewMessage, StoredMessage, Usage};
 pub use overflow::SqliteOverflow;
 pub use quota::SqliteQuota;
 pub use schedule::{NewScheduled, RunState, Scheduled, ScheduledRun};
-pub use seen::SqliteSeenFiles;
 pub use spending::StoredSpending;
 pub use store::Store;
 pub use summaries::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
 pub use tasks::{Task, TaskStatus};
 pub use undo::{SqliteUndo, StoredChange};
-pub use vectors::SqliteVectors;

@@ -10,7 +10,7 @@ use sqlx::{Connection as _, Row, query};
 use crate::conversation::integer;
 use crate::error::StoreError;
 use crate::memories::Memory;
-use crate::signs::{Nearest, signs, width};
+use crate::sign_bits::{Nearest, signs, width};
 use crate::store::Store;
 
 /// How many facts share a row of bits. The table's triggers know it too.

@@ -126,7 +126,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_block_holds_is_found() {
+    fn finds_class_bytes_at_every_offset() {
         each_byte_anywhere(|text, byte, at| {
             let unseen = byte.is_ascii_control() && byte != b'\t';
             let found: Vec<usize> = AllUnseen::of(text).collect();

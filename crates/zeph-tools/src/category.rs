@@ -109,7 +109,7 @@ impl ToolErrorCategory {
                 "confirmation_required",
                 false,
                 false,
-                "The user has to allow this call. Go on without it, or tell the user what is needed.",
+                "This call needs user approval. Continue without it, or tell the user what is needed.",
             ),
             Self::PermanentFailure => row(
                 "permanent_failure",

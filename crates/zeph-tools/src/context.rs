@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::argument_repair::{ArgumentRepairer, RepairOutcome};
 use crate::cache::CacheKey;
 use crate::error::ToolError;
 use crate::event::{EventSink, NoEvents, ToolEvent};
 use crate::executor::SkillEnv;
-use crate::gate::adversarial::Decision;
 use crate::gate::command::ParsedCommandCache;
+use crate::gate::llm_judge::Decision;
 use crate::gate::quota::BatchQuota;
-use crate::reformat::{ArgumentRepairer, RepairOutcome};
 use crate::secrets::Kinds;
 use crate::trust::TrustLevel;
 

@@ -9,19 +9,18 @@
 
 #![deny(missing_docs)]
 
+pub mod argument_repair;
 pub mod audit;
 mod blocks;
 mod bytes;
 pub mod cache;
 pub mod call;
 pub mod category;
-pub mod claim;
-mod colour;
 pub mod composite;
 pub mod context;
-pub mod counted;
 pub mod def;
 pub mod dependency_graph;
+pub mod embedding_cache;
 pub mod error;
 pub mod event;
 pub mod executor;
@@ -33,24 +32,25 @@ pub mod gate;
 mod grams;
 pub mod hidden;
 mod json_pointer;
-pub mod kept_vectors;
 pub mod layers;
 pub mod mcp;
-pub mod mode;
 pub mod output;
 pub mod overflow;
 pub mod params;
+pub mod permission_mode;
+pub mod plural;
 pub mod preview;
-pub mod reformat;
+pub mod provenance;
+pub mod read_tracking;
 pub mod registry;
 pub mod retry;
 pub mod schema;
 pub mod schema_filter;
 pub mod secrets;
-pub mod seen;
+mod sgr;
 pub mod skill;
 pub mod tafc;
-pub mod toolset;
+pub mod tool_set;
 pub mod trust;
 pub mod undo;
 
@@ -81,10 +81,10 @@ pub use feedback::{
 pub use layers::permission::Permissions;
 pub use layers::{LayeredExecutor, stack};
 pub use mcp::{McpError, McpErrorCode};
-pub use mode::Mode;
 pub use output::{FileLocation, FilterStats, ImageContent, OutputMetadata, ToolOutput};
+pub use permission_mode::Mode;
+pub use read_tracking::{ContentDigest, InMemoryReadLedger, ReadLedger, ReadLedgerError};
 pub use registry::ToolRegistry;
-pub use seen::{ContentDigest, InMemoryReadLedger, ReadLedger, ReadLedgerError};
-pub use toolset::{Tool, ToolGroup, ToolSet};
+pub use tool_set::{Tool, ToolGroup, ToolSet};
 pub use trust::TrustLevel;
 pub use undo::{Undo, UndoError, UndoJournal, UndoReport};

@@ -441,7 +441,7 @@ fn unknown_field(properties: &Map<String, Value>, pointer: &str, name: &str) -> 
         (None, false) => format!("known: {known}"),
         (None, true) => "it takes none".to_owned(),
     };
-    format!("{} is no known field; {help}", at(pointer))
+    format!("{} is not a known field; {help}", at(pointer))
 }
 
 /// What is wrong with the size of `value`.
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn valid_arguments_are_unchanged() {
         let prepared = prepare(&def(), &json!({"path": "5", "limit": 1, "kind": "check"})).unwrap();
         assert_eq!(prepared.params, None);
         assert!(prepared.repairs.is_empty());

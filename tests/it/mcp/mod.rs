@@ -2,7 +2,7 @@
 
 mod gates;
 mod http;
-mod life;
+mod lifecycle;
 mod results;
 mod slash;
 mod trust;

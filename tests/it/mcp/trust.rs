@@ -11,7 +11,7 @@ fn offered(served: &Served) -> String {
 
 /// Proves MCP-1a: nothing is offered before a person agreed, and where nobody can be asked it is said how to.
 #[test]
-fn what_nobody_agreed_to_is_not_offered() {
+fn unapproved_mcp_tools_are_hidden() {
     let served = Served::unapproved(&[echo(), tool("where")]);
     let listed = served.home.zeph(["tools", "list"]).code(0);
     assert!(!listed.stdout.contains("mcp_"), "{}", listed.stdout);

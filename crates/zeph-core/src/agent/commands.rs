@@ -116,7 +116,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/mcp approve",
         Command::McpApprove,
-        "NAME: show what is not agreed to of a server; NAME yes agrees",
+        "NAME: review unapproved tools of a server; NAME yes approves them",
     ),
     (
         "/sessions",
@@ -141,7 +141,7 @@ pub const COMMANDS: &[(&str, Command, &str)] = &[
     (
         "/undo forget",
         Command::UndoForget,
-        "leave them, so that those before can be taken back",
+        "skip the latest change so that earlier ones can be undone",
     ),
     (
         "/permissions",
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn input_is_told_apart() {
+    fn parses_input_kinds() {
         let check = |text, expect| assert_eq!(parse(text), expect, "{text:?}");
         check("", Input::Empty);
         check("  \n", Input::Empty);

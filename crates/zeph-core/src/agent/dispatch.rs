@@ -13,9 +13,9 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::ToolUseRequest;
+use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::gate::quota::BatchQuota;
 use zeph_tools::layers::grants::Grants;
-use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::{
     CallContext, ErasedToolExecutor, EventSink, Origin, Phase, ToolCall, ToolError, ToolEvent,

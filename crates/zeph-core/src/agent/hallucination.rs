@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use zeph_tools::ToolDef;
-use zeph_tools::gate::about::{PathRole, ToolTarget};
+use zeph_tools::gate::call_targets::{PathRole, ToolTarget};
 
 /// What a warning begins with.
 pub(super) const SUSPECT: &str = "HallucinationSuspect";
@@ -49,7 +49,7 @@ pub(super) fn suspects(
             let made_up = paths.filter(|path| is_made_up(path, known));
             let told = made_up.map(|path| {
                 format!(
-                    "{SUSPECT}: {}: {path:?} does not exist, and nobody mentioned it",
+                    "{SUSPECT}: {}: {path:?} does not exist and was never mentioned",
                     def.id
                 )
             });
@@ -75,7 +75,7 @@ pub(super) fn suspects(
         .filter(|entity| !(known.mentioned)(entity));
     let told = found.map(|entity| {
         format!(
-            "{SUSPECT}: {}: {entity:?} stands in this call alone",
+            "{SUSPECT}: {}: {entity:?} appears only in this call",
             def.id
         )
     });
@@ -145,7 +145,7 @@ mod tests {
     use serde::Deserialize;
     use serde_json::json;
     use zeph_tools::Annotations;
-    use zeph_tools::gate::about::PathParam;
+    use zeph_tools::gate::call_targets::PathParam;
 
     use super::*;
 

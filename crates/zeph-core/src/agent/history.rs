@@ -612,7 +612,7 @@ mod tests {
     proptest! {
         /// Whatever was stored when the process died, what is read back is whole.
         #[test]
-        fn any_prefix_is_made_whole(kinds in proptest::collection::vec(0u8..5, 0..12)) {
+        fn repairs_any_history_prefix(kinds in proptest::collection::vec(0u8..5, 0..12)) {
             let mut messages = Vec::new();
             for kind in kinds {
                 join(&mut messages, match kind {

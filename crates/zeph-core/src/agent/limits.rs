@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 use zeph_tools::cache::split_note;
 
-use super::times::without_times;
+use super::volatile_text::without_times;
 use crate::config::AgentConfig;
 
 /// How many equal iterations in a row count as a doom loop.

@@ -1,26 +1,26 @@
 //! The agent: one conversation between a person, a model and the tools.
 
-mod asking;
 pub mod commands;
 pub mod compact;
+mod confirm;
 pub mod dispatch;
 mod hallucination;
 pub mod history;
 pub mod limits;
-mod offer;
 pub mod outcome;
 mod permissions;
 pub mod prompt;
-mod reasoned;
-mod reflect;
+mod reflection;
 pub mod reformat;
-mod results;
 mod said;
 mod skills;
 mod status;
-mod times;
+mod strip_reasoning;
 pub mod tokens;
+mod tool_batch;
+mod tool_selection;
 pub mod turn;
+mod volatile_text;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,11 +29,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::{HistoryId, LlmProvider, Message, ToolDefinition};
 use zeph_memory::{Store, StoredSummary};
+use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::gate::CallLimits;
 use zeph_tools::gate::anomaly::Rate;
 use zeph_tools::layers::grants::ActiveGrant;
-use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::tafc::TafcConfig;
 use zeph_tools::{
     ErasedToolExecutor, Origin, Permissions, Phase, ResultFormat, ToolCall, ToolRegistry, Undo,
@@ -43,16 +43,16 @@ use zeph_tools::{
 use crate::channel::Channel;
 use crate::config::AgentConfig;
 use crate::embedding::Embedder;
+use crate::mcp_port::ToolServers;
 use crate::native::{self, skills::SkillCatalog};
 use crate::reload::{ConfigReload, ConfigUpdate};
-use crate::servers::ToolServers;
 use crate::spending::{AuxiliaryUsage, Spending};
 use commands::{Command, Input, parse};
 use compact::{CompactionState, Compressor};
 use dispatch::{CallerIdentity, Dispatcher};
 use history::{History, HistoryError};
-use offer::ToolSelection;
 use outcome::TurnOutcome;
+use tool_selection::ToolSelection;
 
 /// A line of `/status`: what it is of, and what it says now of a session.
 pub type StatusLine = (&'static str, Arc<dyn Fn(&str) -> String + Send + Sync>);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use zeph_llm::{ChatRequest, LlmProvider, Message};
-use zeph_tools::reformat::{ArgumentRepairer, InvalidArguments};
+use zeph_tools::argument_repair::{ArgumentRepairer, InvalidArguments};
 
 use crate::spending::AuxiliaryUsage;
 

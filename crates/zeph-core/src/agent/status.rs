@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use zeph_memory::{CompressionStrategy, StoreError, TaskStatus};
-use zeph_tools::counted::{counted_as, pluralize};
+use zeph_tools::plural::{counted_as, pluralize};
 
 use super::history::HistoryError;
 use super::{Agent, limits};

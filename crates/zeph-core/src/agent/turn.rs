@@ -24,9 +24,9 @@ use super::compact::CompactionState;
 use super::history::HistoryError;
 use super::limits::{Limit, Limits, Step, context_budget};
 use super::outcome::{TurnEnd, TurnOutcome};
-use super::reasoned::strip_reasoning;
-use super::reflect::Reflections;
+use super::reflection::Reflections;
 use super::said::Said;
+use super::strip_reasoning::strip_reasoning;
 use crate::channel::LoopbackEvent;
 use crate::spending::Spending;
 

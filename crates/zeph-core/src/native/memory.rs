@@ -9,7 +9,7 @@ use zeph_tools::{
     Annotations, CallContext, Tool, ToolCall, ToolDef, ToolError, ToolErrorCategory, ToolOutput,
 };
 
-use super::nearness::{Identified, fused};
+use super::rank_fusion::{Identified, fused};
 use crate::embedding::Embedder;
 
 /// How many facts are found where it is not said.

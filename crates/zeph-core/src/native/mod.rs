@@ -3,7 +3,7 @@
 pub mod clock;
 pub mod compress;
 pub mod memory;
-pub mod nearness;
+pub mod rank_fusion;
 pub mod scheduler;
 pub mod skills;
 pub mod tasks;

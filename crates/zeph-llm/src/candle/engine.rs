@@ -3,7 +3,7 @@
 use llguidance::Matcher;
 
 use super::grammar::{Form, Grammars};
-use super::network::Network;
+use super::model::Network;
 use super::prompt;
 use super::template::{ChatMessage, Template};
 use super::text::Utf8;

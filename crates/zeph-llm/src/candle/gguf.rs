@@ -9,7 +9,7 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use candle_core::quantized::{QMatMul, QTensor};
 use candle_core::{Device, Tensor};
 
-use super::network::{Layer, Linear, Network, Shape};
+use super::model::{Layer, Linear, Network, Shape};
 use super::words;
 
 /// The architectures that [`Network`] is.

@@ -5,7 +5,6 @@
 //! watched over while it is written: a `json` fence that it opens is a call of one of them,
 //! `{"tool_id": NAME, "params": {…}}` with arguments that fit its schema.
 
-mod cores;
 mod embedder;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -16,7 +15,7 @@ mod grammar;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod measure;
-mod network;
+mod model;
 mod prompt;
 pub mod quantize;
 mod safetensors;
@@ -29,6 +28,7 @@ mod testing;
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests;
 mod text;
+mod thread_pool;
 mod vocabulary;
 mod worker;
 
@@ -39,10 +39,10 @@ use std::sync::mpsc::Sender;
 use async_trait::async_trait;
 use serde_json::json;
 
-use self::cores::Cores;
 use self::engine::{CompletionRequest, Failure};
 use self::grammar::Form;
 use self::source::Source;
+use self::thread_pool::Cores;
 use self::worker::{Job, Reply};
 use crate::config::ProviderConfig;
 use crate::error::{LlmError, LlmErrorKind};

@@ -11,7 +11,7 @@ use candle_core::safetensors::BufferedSafetensors;
 use candle_core::{DType, Device, Tensor};
 use serde::Deserialize;
 
-use super::network::{Layer, Linear, Network, Shape};
+use super::model::{Layer, Linear, Network, Shape};
 use super::words;
 
 /// What `config.json` says of a network.

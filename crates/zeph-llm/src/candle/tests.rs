@@ -6,12 +6,12 @@ use candle_core::quantized::{GgmlDType, gguf_file};
 use candle_core::{Device, Tensor};
 use serde_json::{Value, json};
 
-use super::cores::Cores;
 use super::engine::{CompletionRequest, Ended, Engine, Failure, greedy};
 use super::gguf::Gguf;
 use super::grammar::Form;
 use super::prompt;
 use super::testing::{self, SeededRng};
+use super::thread_pool::Cores;
 use crate::config::{ProviderConfig, ProviderKind, RetryConfig, build_provider};
 use crate::error::LlmErrorKind;
 use crate::message::Message;

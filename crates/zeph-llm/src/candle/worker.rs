@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::cores::Cores;
 use super::engine::{CompletionRequest, Ended, Failure, greedy};
 use super::source::{Loaded, Source};
+use super::thread_pool::Cores;
 use crate::error::LlmErrorKind;
 
 /// What comes of a question, in order; the last one is `Done`.
@@ -103,7 +103,7 @@ fn guarded<T>(
     }));
     result.unwrap_or_else(|_| {
         *model = None;
-        let message = "the local model failed; it is loaded anew for the next request";
+        let message = "the local model failed and will be reloaded for the next request";
         Err(Failure::Error(LlmErrorKind::Protocol, message.to_owned()))
     })
 }

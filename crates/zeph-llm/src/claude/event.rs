@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::history::{REDACTED, SIGNED};
 use crate::error::LlmErrorKind;
+use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
+use crate::http_provider::response_builder::ResponseBuilder;
 use crate::provider::{StopReason, StreamSink, Usage};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// The data of one event.
 #[derive(Debug, Deserialize)]
@@ -35,7 +35,7 @@ pub(super) enum Event {
     },
     MessageDelta {
         delta: End,
-        #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+        #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
         usage: Option<WireUsage>,
     },
     MessageStop,
@@ -49,7 +49,7 @@ pub(super) enum Event {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Start {
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
@@ -122,19 +122,31 @@ pub(super) struct Document {
     content: Vec<Block>,
     #[serde(default)]
     stop_reason: Option<String>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     output_tokens: Option<u64>,
 }
 

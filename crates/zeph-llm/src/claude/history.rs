@@ -10,8 +10,8 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 use super::wire::{CacheControl, EPHEMERAL};
+use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::message::{Message, MessagePart, Role};
-use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 
 /// Stands before the seal of thinking whose text is known.
 pub(super) const SIGNED: &str = "anthropic-signature:";

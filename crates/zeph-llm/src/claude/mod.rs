@@ -22,8 +22,8 @@ pub use models::{context_window, max_output_tokens};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::remote::endpoint::ApiPath;
-use crate::remote::{Limits, RemoteProvider};
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::{Limits, RemoteProvider};
 use wire::Messages;
 
 /// Where the Messages API lives on a server.

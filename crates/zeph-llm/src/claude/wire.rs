@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::event::{Blocks, Document, Event};
 use super::history::{Elements, GoOn, breakpoints};
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::error_mapping::{Failure, Target};
+use crate::http_provider::response_builder::ResponseBuilder;
+use crate::http_provider::stream_reader::no_piece;
+use crate::http_provider::wire::{Framing, Wire};
 use crate::message::Message;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::endpoint::ApiPath;
-use crate::remote::failure::{Failure, Target};
-use crate::remote::reader::no_piece;
-use crate::remote::wire::{Framing, Wire};
 use crate::tool::ToolChoice;
 
 /// The wire of the Messages API.

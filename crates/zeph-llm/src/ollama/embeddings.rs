@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 
+use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::provider::{Embeddings, Usage};
-use crate::remote::embeddings::EmbeddingsApi;
 
 /// How the API is asked.
 pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
@@ -16,7 +16,10 @@ pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
 #[derive(Deserialize)]
 struct Answer {
     embeddings: Vec<Vec<f32>>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     prompt_eval_count: Option<u64>,
 }
 

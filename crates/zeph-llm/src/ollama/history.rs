@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
+use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT};
 use crate::message::{Message, MessagePart, Role};
-use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT};
 
 /// Stands for the seal of thinking that came from Ollama: its text goes back.
 pub(super) const THINKING: &str = "ollama-thinking:";

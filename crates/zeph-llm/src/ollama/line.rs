@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::history::THINKING;
 use crate::error::LlmErrorKind;
+use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, excerpt, from_answer};
+use crate::http_provider::response_builder::ResponseBuilder;
 use crate::provider::{StopReason, StreamSink};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::failure::{ErrorBody, Failure, Target, excerpt, from_answer};
 
 /// One line.
 #[derive(Debug, Deserialize)]
@@ -18,9 +18,15 @@ pub(super) struct Line {
     done: Option<bool>,
     #[serde(default)]
     done_reason: Option<String>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     prompt_eval_count: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     eval_count: Option<u64>,
     #[serde(default)]
     error: Value,
@@ -82,7 +88,7 @@ impl Thread {
             return Err(Failure::new(
                 LlmErrorKind::Protocol,
                 format!(
-                    "{} sent a line that is no part of an answer: {}",
+                    "{} unexpected line in response: {}",
                     target.url,
                     excerpt(data)
                 ),

@@ -22,12 +22,12 @@ use secrecy::SecretString;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::{Limits, RemoteProvider};
 use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
 };
-use crate::remote::endpoint::ApiPath;
-use crate::remote::{Limits, RemoteProvider};
 use wire::OllamaChat;
 
 /// Where the API lives on a server.

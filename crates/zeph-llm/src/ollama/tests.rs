@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::wire::OllamaChat;
 use crate::error::LlmErrorKind;
-use crate::message::{Message, MessagePart};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, Usage};
-use crate::remote::probe::read;
-use crate::remote::testing::{
+use crate::http_provider::test_support::read;
+use crate::http_provider::testing::{
     any_course, body_of, call, check_chunks, check_continued, check_no_prefix_yields_a_call, image,
     model, reasoning, request, result, text, tools, user,
 };
+use crate::message::{Message, MessagePart};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, Usage};
 use crate::tool::ToolChoice;
 
 fn line(message: &Value) -> String {
@@ -163,7 +163,7 @@ fn stops() {
 
 /// Proves LLM-5, LLM-7: errors, also in the middle of an answer.
 #[test]
-fn what_is_no_answer_is_told() {
+fn reports_malformed_response() {
     use LlmErrorKind as Kind;
     let said = line(&json!({"role": "assistant", "content": ""}));
     let error = |message: &str| format!("{said}{}\n", json!({ "error": message }));

@@ -15,7 +15,7 @@ use crate::provider::Usage;
 pub(super) struct Chunk {
     #[serde(default)]
     pub(super) choices: Option<Vec<Choice>>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
     pub(super) error: Option<Value>,
@@ -69,22 +69,37 @@ pub(super) struct FunctionDelta {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     prompt_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     completion_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     prompt_tokens_details: Option<PromptDetails>,
     /// DeepSeek's place for what came from the cache.
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
 struct PromptDetails {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cache_write_tokens: Option<u64>,
 }
 

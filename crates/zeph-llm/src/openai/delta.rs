@@ -2,9 +2,9 @@
 
 use super::chunk::{CallDelta, Chunk, Delta};
 use crate::error::LlmErrorKind;
+use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
+use crate::http_provider::response_builder::{ResponseBuilder, arguments};
 use crate::provider::{StopReason, StreamSink};
-use crate::remote::answer::{ResponseBuilder, arguments};
-use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// What is remembered from one chunk to the next.
 #[derive(Debug, Default)]

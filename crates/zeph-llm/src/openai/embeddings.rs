@@ -4,8 +4,8 @@
 
 use serde::Deserialize;
 
+use crate::http_provider::embeddings::EmbeddingsApi;
 use crate::provider::{Embeddings, Usage};
-use crate::remote::embeddings::EmbeddingsApi;
 
 /// How the API is asked.
 pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
@@ -17,7 +17,7 @@ pub(crate) const EMBEDDINGS: EmbeddingsApi = EmbeddingsApi {
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<Item>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     usage: Option<Counted>,
 }
 
@@ -31,7 +31,10 @@ struct Item {
 
 #[derive(Deserialize)]
 struct Counted {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     prompt_tokens: Option<u64>,
 }
 

@@ -6,8 +6,8 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
+use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::message::{Message, MessagePart, Role};
-use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::tool::ToolUseRequest;
 
 /// The longest function name that the API takes.

@@ -18,8 +18,8 @@ pub use models::{DEFAULT_CONTEXT_WINDOW, context_window};
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
-use crate::remote::endpoint::ApiPath;
-use crate::remote::{Limits, RemoteProvider};
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::{Limits, RemoteProvider};
 use wire::ChatCompletions;
 
 /// Where Chat Completions lives on a server.

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::wire::ChatCompletions;
 use crate::error::LlmErrorKind;
+use crate::http_provider::error_mapping::{Failure, RequestKind, Target};
+use crate::http_provider::request_cache::BodyCache;
+use crate::http_provider::response_builder::ResponseBuilder;
+use crate::http_provider::stream_reader::AnswerReader;
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::{ChatRequest, ChatResponse, HistoryId, StopReason, StreamEvent, Usage};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::body::BodyCache;
-use crate::remote::failure::{Failure, RequestKind, Target};
-use crate::remote::reader::AnswerReader;
 use crate::tool::{ToolChoice, ToolDefinition, ToolUseRequest};
 
 const TARGET: Target<'_> = Target {

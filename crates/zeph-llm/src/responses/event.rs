@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use super::item::{Content, Item, arguments};
 use crate::error::LlmErrorKind;
+use crate::http_provider::error_mapping::{ErrorBody, Failure, Target, from_answer};
+use crate::http_provider::response_builder::ResponseBuilder;
 use crate::provider::{StopReason, StreamSink, Usage};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::failure::{ErrorBody, Failure, Target, from_answer};
 
 /// The data of one event: the fields of all kinds.
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) struct Response<'a> {
     incomplete_details: Option<Incomplete>,
     #[serde(default)]
     error: Value,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     usage: Option<WireUsage>,
 }
 
@@ -64,19 +64,31 @@ struct Incomplete {
 
 #[derive(Debug, Deserialize)]
 struct WireUsage {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::optional")]
+    #[serde(default, deserialize_with = "crate::http_provider::lenient::optional")]
     input_tokens_details: Option<Details>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Details {
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cached_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "crate::remote::lenient::token_count")]
+    #[serde(
+        default,
+        deserialize_with = "crate::http_provider::lenient::token_count"
+    )]
     cache_write_tokens: Option<u64>,
 }
 

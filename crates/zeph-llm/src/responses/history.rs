@@ -4,9 +4,9 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
 use super::item::ITEM;
+use crate::http_provider::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 use crate::message::{Message, MessagePart, Role};
 use crate::openai::history::{Arguments, AsText, DataUrl};
-use crate::remote::wire::{GO_ON, IMAGE_LEFT_OUT, plain_name};
 
 /// The longest name of a function, and the longest id of a call, that the API takes.
 const MAX_NAME: usize = 64;

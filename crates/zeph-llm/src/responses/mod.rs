@@ -19,9 +19,9 @@ use secrecy::SecretString;
 
 use crate::config::{ProviderConfig, RetryConfig};
 use crate::error::LlmError;
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::{Limits, RemoteProvider};
 use crate::openai::context_window;
-use crate::remote::endpoint::ApiPath;
-use crate::remote::{Limits, RemoteProvider};
 use wire::Responses;
 
 /// Where the Responses API lives on a server.

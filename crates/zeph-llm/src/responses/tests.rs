@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::wire::Responses;
 use crate::error::LlmErrorKind;
-use crate::message::{Message, MessagePart};
-use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
-use crate::remote::body::BodyCache;
-use crate::remote::probe::read;
-use crate::remote::testing::{
+use crate::http_provider::request_cache::BodyCache;
+use crate::http_provider::test_support::read;
+use crate::http_provider::testing::{
     any_course, any_message, body_of, call, check_chunks, check_continued,
     check_no_prefix_yields_a_call, image, model, reasoning, request, result, text, tools, user,
 };
+use crate::message::{Message, MessagePart};
+use crate::provider::{ChatRequest, ChatResponse, StopReason, StreamEvent, Usage};
 use crate::tool::ToolChoice;
 
 fn event(data: &Value) -> String {

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::event::{Event, Items, Response};
 use super::history::{Elements, GoOn};
+use crate::http_provider::embeddings::EmbeddingsApi;
+use crate::http_provider::endpoint::ApiPath;
+use crate::http_provider::error_mapping::{Failure, Target};
+use crate::http_provider::response_builder::ResponseBuilder;
+use crate::http_provider::stream_reader::no_piece;
+use crate::http_provider::wire::{Framing, Wire, output_limit};
 use crate::message::Message;
 use crate::openai::wire::allows_strict;
 use crate::provider::{ChatRequest, StreamSink};
-use crate::remote::answer::ResponseBuilder;
-use crate::remote::embeddings::EmbeddingsApi;
-use crate::remote::endpoint::ApiPath;
-use crate::remote::failure::{Failure, Target};
-use crate::remote::reader::no_piece;
-use crate::remote::wire::{Framing, Wire, output_limit};
 use crate::tool::ToolChoice;
 
 /// The wire of the Responses API.

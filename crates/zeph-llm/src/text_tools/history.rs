@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 
 use super::{BASH, ID, RESULT, SCRAPE};
+use crate::http_provider::wire::IMAGE_LEFT_OUT;
 use crate::message::{Message, MessagePart, Role};
 use crate::provider::HistoryId;
-use crate::remote::wire::IMAGE_LEFT_OUT;
 use crate::tool::ToolUseRequest;
 
 /// A history as texts, kept from one request to the next.

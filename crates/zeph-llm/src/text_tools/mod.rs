@@ -18,13 +18,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::error::{LlmError, LlmErrorKind};
+use crate::http_provider::response_builder::new_id;
 use crate::message::MessagePart;
 use crate::price::Prices;
 use crate::provider::{
     ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StopReason, StreamEvent,
     StreamSink,
 };
-use crate::remote::answer::new_id;
 use crate::tool::{ToolChoice, ToolUseRequest};
 use history::TextHistory;
 use parse::Call;

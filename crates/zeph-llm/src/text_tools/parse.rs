@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::markdown::{Block, blocks, without_end};
 use super::{BASH, RESULT, SCRAPE};
-use crate::remote::answer::arguments;
+use crate::http_provider::response_builder::arguments;
 
 /// The tags in which some models enclose what they think before they speak.
 const THOUGHT: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];

@@ -9,9 +9,11 @@ use serde_json::json;
 
 use super::parse::{Calls, calls};
 use super::*;
+use crate::http_provider::testing::{
+    any_message, call, image, model, reasoning, result, text, user,
+};
 use crate::message::{Message, Role};
 use crate::provider::HistoryId;
-use crate::remote::testing::{any_message, call, image, model, reasoning, result, text, user};
 use crate::scripted::{Scenario, ScriptedProvider};
 use crate::tool::ToolDefinition;
 
@@ -397,7 +399,7 @@ fn the_history() {
         blind[0],
         user(vec![text(&format!(
             "Look\n\n{}",
-            crate::remote::wire::IMAGE_LEFT_OUT
+            crate::http_provider::wire::IMAGE_LEFT_OUT
         ))])
     );
 }
@@ -480,7 +482,7 @@ async fn ask(
     let (messages, tools) = ([Message::user("Go.")], tools());
     let request = ChatRequest {
         tool_choice,
-        ..crate::remote::testing::request(&messages, &tools)
+        ..crate::http_provider::testing::request(&messages, &tools)
     };
     let mut events = Vec::new();
     let answer = provider

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use zeph_tools::audit::chain::{self, hex_digest};
 use zeph_tools::audit::{ChainCheck, Link};
-use zeph_tools::counted::counted_as;
+use zeph_tools::plural::counted_as;
 
 use super::entries::{StoredAudit, UnchainedHash};
 use super::head::{Head, Heads};
@@ -332,10 +332,7 @@ impl Lines {
     }
 
     fn no_entry(&self) -> String {
-        format!(
-            "line {}: it was edited: it is not what was written",
-            self.number
-        )
+        format!("line {}: entry was modified (hash mismatch)", self.number)
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), String> {

@@ -2,8 +2,8 @@
 
 use sqlx::Row;
 use zeph_memory::SqliteVectors;
-use zeph_memory::vectors::MAX_EMBEDDINGS;
-use zeph_tools::kept_vectors::EmbeddingCache;
+use zeph_memory::embedding_cache::MAX_EMBEDDINGS;
+use zeph_tools::embedding_cache::EmbeddingCache;
 
 use crate::{open, place, raw};
 

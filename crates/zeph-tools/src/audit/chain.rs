@@ -325,7 +325,7 @@ impl ChainCheck {
         match &self.last {
             None if link.seq != 1 => {
                 return Err(format!(
-                    "it has number {} and should be the first: those before it are missing",
+                    "it has number {} and is the first entry: earlier entries are missing",
                     link.seq
                 ));
             }
@@ -335,13 +335,13 @@ impl ChainCheck {
             }
             Some(last) if link.seq != last.seq.saturating_add(1) => {
                 return Err(format!(
-                    "it has number {} and stands behind {}: entries were removed, inserted or moved",
+                    "sequence gap: {} follows {}; entries were removed, inserted or reordered",
                     link.seq, last.seq
                 ));
             }
             Some(last) if last.hash != prev => {
                 return Err(format!(
-                    "it was written behind another entry {} than the one that is there",
+                    "its previous hash does not match entry {}: that entry was replaced",
                     last.seq
                 ));
             }

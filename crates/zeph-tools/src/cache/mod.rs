@@ -8,17 +8,17 @@
 //! [`ResultCaches`] has one cache a session and knows when files change below them;
 //! [`crate::layers::cache`] asks it.
 
-pub mod basis;
 pub mod catalog;
 pub mod config;
 pub mod key;
 pub mod note;
 mod sessions;
 mod table;
+pub mod validity;
 
-pub use basis::{BackgroundActivity, CacheValidity, FreshnessCheck};
 pub use config::ResultCacheConfig;
 pub use key::CacheKey;
 pub use note::{note, split_note};
 pub use sessions::{CacheLookup, CacheStatus, MutationGuard, ResultCaches};
 pub use table::{CachedResult, DualClockInstant, ToolResultCache};
+pub use validity::{BackgroundActivity, CacheValidity, FreshnessCheck};

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_told_from_a_text() {
+    fn distinguishes_cache_note_from_text() {
         let check = |text: &str, expect: (Option<&str>, &str)| {
             assert_eq!(split_note(text), expect, "{text:?}");
         };

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::basis::{BackgroundActivity, CacheValidity};
 use super::config::ResultCacheConfig;
 use super::key::CacheKey;
 use super::table::{CachedResult, DualClockInstant, ToolResultCache};
+use super::validity::{BackgroundActivity, CacheValidity};
 
 /// Sessions that are kept; the one that was not used for the longest time goes first.
 const MAX_SESSIONS: usize = 16;

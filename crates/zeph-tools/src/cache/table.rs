@@ -7,9 +7,9 @@ use std::mem::size_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::basis::CacheValidity;
 use super::config::ResultCacheConfig;
 use super::key::CacheKey;
+use super::validity::CacheValidity;
 use crate::output::ToolOutput;
 
 /// A moment on both clocks. The steady one stands still while the machine sleeps, the other one may

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::cache::basis::FreshnessCheck;
+use crate::cache::validity::FreshnessCheck;
 
 /// Proves OUT-40 in part: this does not compile when the cache is `Sync`, since the function is then
 /// not the only one of its name.
@@ -90,7 +90,7 @@ fn without_a_ttl_nothing_ages() {
 }
 
 #[test]
-fn the_longer_way_of_two_clocks_counts() {
+fn uses_larger_of_monotonic_and_wall_age() {
     let start = DualClockInstant::now();
     let slept = DualClockInstant {
         wall: start.wall + Duration::from_secs(60),

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use rustix::fs::{AtFlags, CWD, statat};
 
 use crate::cache::{CacheValidity, DualClockInstant, FreshnessCheck};
-use crate::file::marks::{FileMetadataStamp, PathState, is_local};
+use crate::file::fingerprint::{FileMetadataStamp, PathState, is_local};
 
 /// Files and directories that are looked at; diagnostics of a larger project are not kept.
 const MAX_ENTRIES: usize = 8192;

@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
-use crate::file::copier::rename_new;
-use crate::file::place::Target;
+use crate::file::copy_tree::rename_new;
+use crate::file::resolved_path::Target;
 
 /// How the names of temporary files begin.
 pub(super) const TEMPORARY: &str = ".zeph-tmp-";

@@ -13,14 +13,14 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
-use crate::file::copier::{TreeCopier, into_itself, taken};
-use crate::file::journal::Recorder;
-use crate::file::place::Target;
+use crate::file::copy_tree::{TreeCopier, into_itself, taken};
+use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::FileReadGuard;
+use crate::file::staleness::FileReadGuard;
+use crate::file::undo_recorder::Recorder;
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Parameters of `copy_path`.
 #[derive(Debug, Deserialize, JsonSchema)]

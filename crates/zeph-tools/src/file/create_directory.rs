@@ -11,12 +11,12 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
-use crate::file::journal::Recorder;
-use crate::file::place::Place;
+use crate::file::resolved_path::Place;
 use crate::file::sandbox::Sandbox;
+use crate::file::undo_recorder::Recorder;
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Parameters of `create_directory`.
 #[derive(Debug, Deserialize, JsonSchema)]

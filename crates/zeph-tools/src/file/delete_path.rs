@@ -12,15 +12,15 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::journal::Recorder;
-use crate::file::place::{Place, Target};
+use crate::file::resolved_path::{Place, Target};
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::FileReadGuard;
-use crate::file::tree::{self, Node};
+use crate::file::staleness::FileReadGuard;
+use crate::file::tree_walk::{self, Node};
+use crate::file::undo_recorder::Recorder;
 use crate::file::{blocking, locks};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Parameters of `delete_path`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -144,10 +144,10 @@ fn delete(
     } else {
         None
     };
-    tree::scan(&target, cancel, &mut |node| no_repository(node))?;
+    tree_walk::scan(&target, cancel, &mut |node| no_repository(node))?;
     let mark = recorder.deletion(&target, cancel)?;
     let mut removed = 0;
-    if let Err(error) = tree::remove(&target, cancel, &mut removed, &no_repository) {
+    if let Err(error) = tree_walk::remove(&target, cancel, &mut removed, &no_repository) {
         return Err(if removed == 0 {
             mark.withdraw();
             error
@@ -168,7 +168,7 @@ fn delete(
             };
             format!("Deleted the directory {shown} ({entries}).")
         }
-        FileType::Symlink => format!("Deleted the link {shown}; what it leads to is untouched."),
+        FileType::Symlink => format!("Deleted the link {shown}; the link target was not changed."),
         _ => format!("Deleted {shown}."),
     };
     mark.note(&mut said);

@@ -14,18 +14,18 @@ use crate::category::ToolErrorCategory;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::closest::{Closest, closest, is_too_long};
-use crate::file::journal::Recorder;
+use crate::file::apply_edit::{EditError, EditOutcome, Replacement, splice};
+use crate::file::fuzzy_match::ToleratedDifference;
 use crate::file::lines::cut;
-use crate::file::retry::ToleratedDifference;
+use crate::file::nearest_match::{Closest, closest, is_too_long};
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{FileReadGuard, Standing};
-use crate::file::splice::{EditError, EditOutcome, Replacement, splice};
+use crate::file::staleness::{FileReadGuard, Standing};
+use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Bytes of a file that can be edited.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -264,7 +264,7 @@ fn refused(
 fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     if wanted.contains('\u{fffd}') && text.contains(wanted) {
         return Some(
-            "the file has bytes there that are no UTF-8, which `read` shows as U+FFFD; give text beside them",
+            "the match contains invalid UTF-8, which `read` shows as U+FFFD; choose text that does not include those bytes",
         );
     }
     let body = wanted.trim_end_matches('\n');
@@ -314,7 +314,7 @@ fn missed(shown: &str, content: &[u8], text: &str, wanted: &str, place: &Closest
         if content.contains(&b'\r') {
             "the text is the same and the line endings differ: the file has CRLF".to_owned()
         } else {
-            "the text goes on differently behind these lines".to_owned()
+            "the text differs after these lines".to_owned()
         }
     } else {
         let blank = if place.is_blank_difference() {

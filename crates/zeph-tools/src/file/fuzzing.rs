@@ -1,7 +1,7 @@
 //! The edit engine as the fuzz targets drive it; no part of the public interface.
 
-use crate::file::retry::ToleratedDifference;
-use crate::file::splice::{Replacement, splice};
+use crate::file::apply_edit::{Replacement, splice};
+use crate::file::fuzzy_match::ToleratedDifference;
 
 /// A content after an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,12 +16,12 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
+use crate::file::cache_validation::{DependencyTracker, PermittedBy};
 use crate::file::sandbox::{Sandbox, printable};
 use crate::file::walk::{Entry, Visitor, walk};
-use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Paths that are shown.
 const MAX_PATHS: usize = 1000;

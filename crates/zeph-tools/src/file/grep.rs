@@ -21,15 +21,15 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::{Budget, Stop};
+use crate::file::cache_validation::{DependencyTracker, PermittedBy};
 use crate::file::grep_sink::{Found, matcher, search, searcher};
-use crate::file::place::{self, READ};
+use crate::file::resolved_path::{self, READ};
 use crate::file::sandbox::Sandbox;
 use crate::file::walk::{Entry, Visitor, WalkReport, walk};
-use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::file::{blocking, glob};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Matches that are shown when no number is given.
 const DEFAULT_RESULTS: usize = 1000;
@@ -263,11 +263,13 @@ fn grep(
     state.globs = globs;
     let mut may = PermittedBy::Search;
     let mut walked = match start.open(sandbox)? {
-        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, &stamps, || Worker {
-            search: &state,
-            searcher: searcher(context),
-        }),
-        place::Found::File(file, stat) => {
+        resolved_path::Found::Dir(dir) => {
+            walk(sandbox, dir, start.path(), budget, &stamps, || Worker {
+                search: &state,
+                searcher: searcher(context),
+            })
+        }
+        resolved_path::Found::File(file, stat) => {
             sandbox.check_read(start.path())?;
             may = PermittedBy::Read;
             stamps.content(&file, start.path(), &stat);
@@ -316,7 +318,7 @@ pub(super) struct Line {
 #[cfg(feature = "syntax")]
 pub(super) fn lines_with(
     sandbox: &Sandbox,
-    start: &place::Place,
+    start: &resolved_path::Place,
     text: &str,
     most: usize,
     budget: &Budget,
@@ -326,11 +328,13 @@ pub(super) fn lines_with(
     let matcher = matcher(&regex::escape(text), sensitive)?;
     let state = Search::new(&matcher, budget, stamps, most);
     let walked = match start.open(sandbox)? {
-        place::Found::Dir(dir) => walk(sandbox, dir, start.path(), budget, stamps, || Worker {
-            search: &state,
-            searcher: searcher(0),
-        }),
-        place::Found::File(file, stat) => {
+        resolved_path::Found::Dir(dir) => {
+            walk(sandbox, dir, start.path(), budget, stamps, || Worker {
+                search: &state,
+                searcher: searcher(0),
+            })
+        }
+        resolved_path::Found::File(file, stat) => {
             sandbox.check_read(start.path())?;
             stamps.content(&file, start.path(), &stat);
             state.file(&mut searcher(0), start.path(), file);
@@ -362,7 +366,7 @@ fn globs(start: &Path, text: &str) -> Result<Override, ToolError> {
     builder
         .add(text)
         .and_then(|builder| builder.build())
-        .map_err(|error| ToolError::invalid(format!("`glob` is no glob: {error}")))
+        .map_err(|error| ToolError::invalid(format!("`glob` is not a valid glob: {error}")))
 }
 
 /// The text of the result.

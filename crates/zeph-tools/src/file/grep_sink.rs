@@ -62,7 +62,7 @@ pub(super) fn matcher(pattern: &str, case_sensitive: bool) -> Result<RegexMatche
         .build(pattern)
         .map_err(|error| {
             ToolError::invalid(format!(
-                "`pattern` is no regular expression (Rust syntax, one line at a time): {error}"
+                "`pattern` is not a regular expression (Rust syntax, one line at a time): {error}"
             ))
         })
 }

@@ -14,10 +14,10 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, openat};
 
+use crate::file::cache_validation::DependencyTracker;
 use crate::file::glob;
-use crate::file::place::open_regular;
+use crate::file::resolved_path::open_regular;
 use crate::file::sandbox::PASS;
-use crate::file::witness::DependencyTracker;
 
 /// Bytes of one ignore file that are read.
 const MAX_READ_BYTES: u64 = 1 << 20;
@@ -231,7 +231,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::place::LIST;
+    use crate::file::resolved_path::LIST;
 
     fn rules_of(above: &Arc<Rules>, directory: &Path) -> Arc<Rules> {
         let opened = rustix::fs::open(directory, LIST, Mode::empty()).unwrap();

@@ -77,7 +77,7 @@ fn measure(media: &str, data: &[u8]) -> Result<(u32, u32), &'static str> {
         "image/gif" => gif(data),
         _ => webp(data),
     };
-    match found.ok_or("it is cut off, or not what it begins as")? {
+    match found.ok_or("the image is truncated or its type does not match its header")? {
         (0, _) | (_, 0) => Err("it has no width or no height"),
         size => Ok(size),
     }

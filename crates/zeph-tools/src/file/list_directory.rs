@@ -18,12 +18,12 @@ use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::{Budget, Stop};
-use crate::file::place::entries_with_types;
+use crate::file::cache_validation::{DependencyTracker, PermittedBy};
+use crate::file::resolved_path::entries_with_types;
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// The most entries that are listed.
 const MAX_ENTRIES: usize = 1000;

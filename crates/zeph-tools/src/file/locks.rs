@@ -15,7 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::ToolError;
-use crate::file::place::Target;
+use crate::file::resolved_path::Target;
 
 /// How long the lock of another process is waited for. Ours are held for one write; who holds one
 /// longer is no editor, and the check before the rename (`atomic`) is there all the same.

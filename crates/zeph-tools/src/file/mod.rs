@@ -8,26 +8,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolGroup, ToolSet};
+use crate::tool_set::{Tool, ToolGroup, ToolSet};
 
+mod apply_edit;
 mod atomic;
 mod budget;
+mod cache_validation;
 mod change;
-mod closest;
 #[cfg(feature = "syntax")]
 pub mod code;
 pub mod config;
-mod content;
-mod copier;
 mod copy_path;
+mod copy_tree;
 mod create_directory;
 mod delete_path;
-pub mod denied;
+pub mod deny_list_scan;
 mod edit;
 mod find_path;
+pub(crate) mod fingerprint;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod fuzzy_match;
 mod get_file_tree;
 mod glob;
 mod grep;
@@ -35,33 +37,31 @@ mod grep_sink;
 mod ignored;
 mod image;
 mod indentation;
-mod journal;
 mod lines;
 mod list_directory;
 mod locks;
-pub(crate) mod marks;
 mod move_path;
-mod near;
-mod place;
+mod nearest_match;
+mod normalize;
 mod preview;
 #[cfg(test)]
 #[path = "tests/rates.rs"]
 mod rates;
 mod read;
 mod resolve;
-mod retry;
+mod resolved_path;
 pub(crate) mod rules;
 mod sandbox;
-mod seen;
-mod signs;
-mod splice;
-mod standing;
+mod snapshot;
+mod sniff;
+mod staleness;
+mod suggestions;
 #[cfg(feature = "syntax")]
 mod syntax;
-mod tree;
+mod tree_walk;
 mod undo;
+mod undo_recorder;
 mod walk;
-mod witness;
 mod write;
 
 pub use change::unified as unified_diff;

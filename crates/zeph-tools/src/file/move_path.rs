@@ -13,17 +13,17 @@ use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
-use crate::file::copier::{TreeCopier, into_itself, rename_new, sync_dir, taken};
 use crate::file::copy_path::{ENDS, destination};
+use crate::file::copy_tree::{TreeCopier, into_itself, rename_new, sync_dir, taken};
 use crate::file::delete_path::movable;
-use crate::file::journal::Recorder;
-use crate::file::place::Target;
+use crate::file::resolved_path::Target;
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::seen::FileReadGuard;
-use crate::file::{blocking, locks, tree};
+use crate::file::staleness::FileReadGuard;
+use crate::file::undo_recorder::Recorder;
+use crate::file::{blocking, locks, tree_walk};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Parameters of `move_path`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -92,7 +92,7 @@ fn relocate(
     let source = movable(sandbox, &place, "moved")?;
     if !sandbox.rules().is_empty() {
         // Under another name, a rule might not hold any more.
-        tree::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
+        tree_walk::scan(&source, cancel, &mut |node| sandbox.check_read(node.path))?;
     }
     let to = destination(sandbox, recorder, &source, &params.destination)?;
     let _held = match source.stat()? {
@@ -163,7 +163,7 @@ fn clear(
 ) -> Result<(), ToolError> {
     // The copy is there: what is left to do is done, cancelled or not.
     let go_on = CancellationToken::new();
-    tree::remove(source, &go_on, &mut 0, &|node| {
+    tree_walk::remove(source, &go_on, &mut 0, &|node| {
         if node.kind == FileType::Directory || copier.has(node.stat) {
             return Ok(());
         }

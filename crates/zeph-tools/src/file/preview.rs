@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::error::ToolError;
+use crate::file::apply_edit::{Replacement, splice};
 use crate::file::blocking;
 use crate::file::change::unified;
 use crate::file::edit::decoded;
-use crate::file::place::Found;
+use crate::file::resolved_path::Found;
 use crate::file::sandbox::Sandbox;
-use crate::file::splice::{Replacement, splice};
 use crate::preview::{Preview, PreviewProvider, basis};
 
 /// Bytes of a file from which on no diff is made.

@@ -12,20 +12,20 @@ use serde::Deserialize;
 
 use crate::call::ToolCall;
 use crate::context::CallContext;
-use crate::counted::pluralize;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::blocking;
 use crate::file::budget::Budget;
-use crate::file::content::{Content, SNIFF, sniff};
+use crate::file::cache_validation::{DependencyTracker, PermittedBy};
 use crate::file::image;
 use crate::file::lines::{Endings, Remaining, Window, window};
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{FileReadGuard, HashingReader};
-use crate::file::witness::{DependencyTracker, PermittedBy};
+use crate::file::sniff::{Content, SNIFF, sniff};
+use crate::file::staleness::{FileReadGuard, HashingReader};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::plural::pluralize;
+use crate::tool_set::Tool;
 
 /// Lines that are read when no limit is given.
 const DEFAULT_LIMIT: u64 = 2000;

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, Mode, openat, readlinkat};
 use rustix::io::Errno;
 
 use crate::error::ToolError;
-use crate::file::place::Place;
+use crate::file::resolved_path::Place;
 use crate::file::sandbox::{PASS, Sandbox};
 
 /// The most links on one path; the kernel's own limit.

@@ -197,7 +197,7 @@ fn forms(text: &str, home: Option<&Path>) -> Result<Vec<String>, String> {
             let home = home.ok_or("there is no home directory for `~`")?;
             format!("{}{rest}", globset::escape(home.trim_end_matches('/')))
         }
-        Some(_) => return Err("`~` stands for your own home alone".to_owned()),
+        Some(_) => return Err("`~user` is not supported; only `~/` is".to_owned()),
         None => text.to_owned(),
     };
     let absolute = match absolute.trim_end_matches('/') {

@@ -16,12 +16,12 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use crate::category::ToolErrorCategory;
 use crate::error::ToolError;
 use crate::file::locks::PathLocks;
-use crate::file::place::Place;
 use crate::file::resolve::{self, FinalLinkMode};
+use crate::file::resolved_path::Place;
 use crate::file::rules::{self, ReadRules};
-use crate::file::seen::Differences;
+use crate::file::staleness::Differences;
 use crate::gate::PathRole;
-use crate::seen::{InMemoryReadLedger, ReadLedger};
+use crate::read_tracking::{InMemoryReadLedger, ReadLedger};
 use crate::undo::{NoJournal, UndoJournal};
 
 /// How a directory is opened to go through it. `O_PATH` needs no permission to list it.

@@ -13,11 +13,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, FileType, Mode, fstat, openat, statat};
 
 use crate::file::budget::{Budget, Stop};
+use crate::file::cache_validation::DependencyTracker;
 use crate::file::ignored::{Rules, Verdict};
-use crate::file::place::{LIST, entries_with_types};
+use crate::file::resolved_path::{LIST, entries_with_types};
 use crate::file::rules;
 use crate::file::sandbox::Sandbox;
-use crate::file::witness::DependencyTracker;
 
 /// Entries of one directory that a thread takes on at a time.
 const SHARE: usize = 64;

@@ -14,15 +14,15 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::edit::marked;
-use crate::file::journal::Recorder;
-use crate::file::place::Target;
+use crate::file::resolved_path::Target;
 use crate::file::sandbox::Sandbox;
-use crate::file::seen::{FileReadGuard, Standing};
+use crate::file::staleness::{FileReadGuard, Standing};
+use crate::file::undo_recorder::Recorder;
 use crate::file::{atomic, blocking, change, locks, syntax_note};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
 use crate::secrets::{added_mark, marks};
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// Bytes of the old content from which on it is not read to be compared.
 const LARGE: i64 = 1 << 20;

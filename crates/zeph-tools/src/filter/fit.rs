@@ -1,7 +1,7 @@
 //! Lines in bounded memory: all of them, and grouped by template if they are too many.
 
 use super::confidence::FilterConfidence;
-use super::kept::Kept;
+use super::head_tail::Kept;
 use super::line::{ExitInfo, Line, LineBlock, RawLines, Sink};
 use super::strategy::{Strategy as _, Template};
 

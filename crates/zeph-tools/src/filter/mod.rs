@@ -8,45 +8,45 @@
 //! output.
 
 mod binary;
-mod built_in;
+mod builtin_rule;
 mod command;
 mod confidence;
 pub mod config;
-mod engine;
+mod duration_tokens;
 mod facts;
 mod filtered;
 mod find;
 mod fit;
-mod habits;
-mod kept;
+mod head_tail;
 mod line;
-mod load;
 mod metrics;
 mod notice;
 mod overrides;
+mod parse_rules;
+mod pipeline;
 mod removed;
 mod rule;
+mod rule_feedback;
+mod rule_tests;
 mod rulebook;
 mod run;
 pub mod sanitize;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod timing;
-mod verify;
 
 pub use command::Subject;
 pub use confidence::FilterConfidence;
 pub use config::{FiltersConfig, RuleOverride};
-pub use engine::{FilterPipeline, Plan};
 pub use filtered::FilteredOutput;
 pub(crate) use filtered::no_longer_than;
 pub use line::{ExitInfo, Line};
-pub use load::{FilterWarning, MAX_FILE, parse_rules};
 pub use metrics::{FilterMetrics, RuleMetrics};
 pub use notice::OmissionStats;
+pub use parse_rules::{FilterWarning, MAX_FILE, parse_rules};
+pub use pipeline::{FilterPipeline, Plan};
 pub use rule::{CommandMatcher, CustomMatch, Rule, RuleTest};
+pub use rule_tests::{RuleReport, TestFailure, verify};
 pub use rulebook::RuleSet;
 pub use run::FilterStream;
 pub use sanitize::{Sanitizer, sanitize_output};
-pub use verify::{RuleReport, TestFailure, verify};

@@ -1,7 +1,7 @@
 //! The line that says what was left out, and how to read it.
 
-use super::kept::OutputLine;
-use crate::overflow::{OverflowRef, elided};
+use super::head_tail::OutputLine;
+use crate::overflow::{OverflowRef, notice};
 
 /// What was left out of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl OmissionStats {
     /// The notice; `reference`: under which `read_overflow` finds the raw text.
     #[must_use]
     pub fn notice(&self, reference: Option<OverflowRef>) -> String {
-        elided::notice(&self.omitted(), self.longest, reference)
+        notice::notice(&self.omitted(), self.longest, reference)
     }
 }
 

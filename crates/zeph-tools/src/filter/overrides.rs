@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use super::built_in::BuiltinRule;
+use super::builtin_rule::BuiltinRule;
 use super::config::RuleOverride;
-use super::load::{FilterWarning, rule};
+use super::parse_rules::{FilterWarning, rule};
 use super::rule::Rule;
 use super::rulebook::RuleSet;
 
@@ -207,7 +207,7 @@ fn matches_name(glob: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::parse_rules;
+    use super::super::parse_rules::parse_rules;
     use super::*;
 
     fn book(own: &str, overrides: &str) -> (RuleSet, Vec<String>) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kept::OutputLine;
+use super::head_tail::OutputLine;
 use super::line::{Line, OwnedLine};
 use super::strategy::{Mask, shape as form_of};
 

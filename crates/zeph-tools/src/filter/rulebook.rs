@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use super::built_in::BuiltinRule;
+use super::builtin_rule::BuiltinRule;
 use super::rule::Rule;
 
 /// The rules that are built in, by the name of their file, in the order in which they are tried.
@@ -151,7 +151,7 @@ impl RuleSet {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::parse_rule;
+    use super::super::parse_rules::parse_rule;
     use super::*;
 
     /// Proves OUT-6: every built-in rule can be used, and has a name of its own.

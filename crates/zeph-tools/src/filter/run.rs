@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::binary::{self, Sniffer};
 use super::confidence::FilterConfidence;
-use super::engine::Plan;
 use super::facts::FactGuard;
 use super::filtered::{FilteredOutput, no_longer_than};
 use super::fit::{Fit, Fitted, Grouping};
-use super::kept::{Kept, OutputLine, insert, joined};
+use super::head_tail::{Kept, OutputLine, insert, joined};
 use super::line::{ExitInfo, Line, LineBlock, LineSink, RawLines, Sink as _};
 use super::metrics::FilterMetrics;
 use super::notice::OmissionStats;
+use super::pipeline::Plan;
 use super::removed::Removed;
 use super::sanitize::Sanitizer;
 use super::strategy::Chain;

@@ -103,7 +103,10 @@ fn message(error: &ValidationError<'_>, nested: usize) -> String {
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let names = unexpected.iter().map(|name| at(&below(pointer, name)));
-            format!("{} is no known field", names.collect::<Vec<_>>().join(", "))
+            format!(
+                "{} is not a known field",
+                names.collect::<Vec<_>>().join(", ")
+            )
         }
         Kind::Type { kind } => expects(types(kind)),
         Kind::Enum { options } => expects(format!("one of {}", listed(options))),

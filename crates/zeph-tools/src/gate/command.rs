@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::about::PathRole;
+use super::call_targets::PathRole;
 use super::glob::Text;
-use super::subject::SubjectPath;
+use super::parsed_call::SubjectPath;
 #[cfg(feature = "shell")]
 use crate::shell::policy::Parsed;
 
@@ -125,7 +125,7 @@ impl ParsedCommand {
     #[cfg(feature = "shell")]
     fn fill(&mut self, last: &ParsedCommandCache) {
         let parsed = last.parsed(&self.text);
-        crate::shell::parts::read(self, &parsed, self.home.clone());
+        crate::shell::rule_segments::read(self, &parsed, self.home.clone());
     }
 
     /// Without the shell there is no parser: nothing is known of a command.

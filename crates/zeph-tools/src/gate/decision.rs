@@ -1,9 +1,9 @@
 //! What was decided about a call, by what, and what would have allowed it.
 
+use super::parsed_call::{CallSubject, SubjectPath};
 use super::pattern::Pattern;
 use super::rule::{Action, Rule};
-use super::subject::{CallSubject, SubjectPath};
-use crate::mode::Mode;
+use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
 /// What becomes of a call, or of a piece of it; the stricter the later.
@@ -142,7 +142,7 @@ impl<'r> Decision<'r> {
                 }
             }
             DecidedBy::Trust(TrustLevel::Untrusted) => {
-                "it is made for something that is not trusted, and is no safe look at this machine".to_owned()
+                "its source is not trusted, and it is not a read-only local call".to_owned()
             }
             DecidedBy::Trust(_) => "it is made for something that is not fully trusted, and does more than look".to_owned(),
             DecidedBy::Mode(Mode::Plan) if self.effect == Effect::Deny => {
@@ -208,7 +208,7 @@ impl CallPart {
         let command = subject.command.as_ref();
         match self {
             Self::Whole => command.map_or_else(
-                || super::subject::canonical_json(subject.params),
+                || super::parsed_call::canonical_json(subject.params),
                 |command| command.text.clone(),
             ),
             Self::Part(at) => command
@@ -247,7 +247,7 @@ impl CallPart {
             Self::Whole if command.is_some() => None,
             Self::Whole => Some((
                 own,
-                escape_text(&super::subject::canonical_json(subject.params)),
+                escape_text(&super::parsed_call::canonical_json(subject.params)),
             )),
             Self::Part(at) => {
                 let part = command?.parts.get(at).filter(|part| part.known)?;

@@ -12,27 +12,27 @@
 //! of no use, by [`reputation`] and what is known already), [`dependencies`] (tools that need others first);
 //! [`limits`] holds them together.
 
-pub mod about;
-pub mod adversarial;
 pub mod anomaly;
+pub mod approval_options;
+pub mod approvals;
+pub mod call_targets;
 pub mod command;
 pub mod config;
 pub mod decision;
 pub mod dependencies;
-pub mod followed;
 mod glob;
 pub mod limits;
-pub mod offer;
+pub mod llm_judge;
+pub mod parsed_call;
+pub mod path_cache;
 pub mod path_pattern;
+pub mod path_resolver;
 pub mod pattern;
 pub mod permissions;
-pub mod places;
 pub mod policy;
 pub mod quota;
-pub mod remembered;
 pub mod reputation;
 pub mod rule;
-pub mod subject;
 #[cfg(test)]
 mod tests;
 pub mod utility;
@@ -43,17 +43,17 @@ pub(crate) mod symbols {
     pub(crate) use super::glob::{BLANK, HOLE, Symbol, Text, fold};
 }
 
-pub use about::{PathParam, PathRole, ToolTarget};
+pub use approval_options::{ApprovalOptions, DisplayPart};
+pub use approvals::{ApprovalProposal, Grant, propose};
+pub use call_targets::{PathParam, PathRole, ToolTarget};
 pub use command::{CommandPart, CommandSubject, ParsedCommand, PartKind};
 pub use decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
-pub use followed::CachedPathResolver;
 pub use limits::CallLimits;
-pub use offer::{ApprovalOptions, DisplayPart};
+pub use parsed_call::{CallSubject, SubjectPath, subject_of};
+pub use path_cache::CachedPathResolver;
+pub use path_resolver::{FileSystem, PathResolver};
 pub use pattern::{PatternError, PatternKind};
 pub use permissions::{PermissionContext, decide};
-pub use places::{FileSystem, PathResolver};
 #[cfg(all(feature = "policy-enforcer", feature = "shell"))]
 pub(crate) use policy::{ReferencedPath, ReferencedPaths};
-pub use remembered::{ApprovalProposal, Grant, propose};
 pub use rule::{Action, PermissionRule, Rule, RuleError, RuleOrigin, RuleSet, ToolRules};
-pub use subject::{CallSubject, SubjectPath, subject_of};

@@ -3,8 +3,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::glob::{Bound, Class, Glob, Token};
+use super::path_resolver::PathResolver;
 use super::pattern::{PatternError, PatternScope, escaped, fault, finished, literal};
-use super::places::PathResolver;
 
 /// The most alternatives that the braces of a pattern make.
 const MAX_ALTERNATIVES: usize = 64;
@@ -45,7 +45,7 @@ pub(super) fn rooted(
 ) -> Result<(String, PatternScope), PatternError> {
     if let Some(rest) = text.strip_prefix('~') {
         if !rest.is_empty() && !rest.starts_with('/') {
-            return fault("`~` stands for your own home alone");
+            return fault("`~user` is not supported; only `~/` is");
         }
         let Some(home) = places.home().and_then(Path::to_str) else {
             return fault("there is no home directory for `~`");
@@ -246,7 +246,7 @@ fn alternatives(pieces: &[Piece]) -> Result<Vec<Vec<Piece>>, PatternError> {
         }
         if done.len() * opened.len() > MAX_ALTERNATIVES {
             return fault(format!(
-                "its braces stand for more than {MAX_ALTERNATIVES} patterns"
+                "its braces expand to more than {MAX_ALTERNATIVES} patterns"
             ));
         }
         done = done

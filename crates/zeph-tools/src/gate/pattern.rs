@@ -11,7 +11,7 @@
 
 use super::glob::{BLANK, Bound, Glob, Symbol, Text, Token, fold};
 use super::path_pattern;
-use super::places::PathResolver;
+use super::path_resolver::PathResolver;
 
 /// The most characters of a pattern.
 pub const MAX_CHARS: usize = 512;

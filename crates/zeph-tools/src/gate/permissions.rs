@@ -10,14 +10,14 @@
 //!
 //! The blocklist and the policy come before, and no rule here changes what they refuse.
 
-use super::about::PathRole;
+use super::call_targets::PathRole;
 use super::command::CommandSubject;
 use super::decision::{CallPart, DecidedBy, Decision, Effect, PieceDecision};
+use super::parsed_call::CallSubject;
 use super::rule::{Action, MatchMode, Rule, RuleSet, ToolRules};
-use super::subject::CallSubject;
 use crate::call::Phase;
 use crate::def::{Annotations, Risk};
-use crate::mode::Mode;
+use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
 /// The tool whose rules hold for what redirections write to.

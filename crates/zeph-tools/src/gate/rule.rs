@@ -8,11 +8,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::about::ToolTarget;
+use super::call_targets::ToolTarget;
 use super::command::CommandPart;
+use super::parsed_call::{CallSubject, PathForms, SubjectUrl};
+use super::path_resolver::PathResolver;
 use super::pattern::{Pattern, PatternError, PatternKind, PatternScope};
-use super::places::PathResolver;
-use super::subject::{CallSubject, PathForms, SubjectUrl};
 use crate::gate::glob::Text;
 
 /// What becomes of what a rule matches.

@@ -94,7 +94,7 @@ impl fmt::Display for Score {
 
 /// A call cannot be scored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the utility of this call cannot be told: {0}")]
+#[error("the utility score could not be computed: {0}")]
 pub struct ScoreError(&'static str);
 
 /// Scores a call.

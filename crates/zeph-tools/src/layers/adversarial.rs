@@ -17,7 +17,7 @@ use crate::context::{CallContext, JudgeResult};
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
-use crate::gate::adversarial::{
+use crate::gate::llm_judge::{
     AdversarialGate, AdversarialPolicyConfig, Asked, Decision, JudgeError, JudgeFailure, Verdict,
     claim, question,
 };

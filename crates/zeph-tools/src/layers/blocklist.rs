@@ -11,7 +11,7 @@ use super::{Next, ToolLayer};
 use crate::call::ToolCall;
 use crate::context::CallContext;
 use crate::feedback::ToolResult;
-use crate::shell::admit::CommandGate;
+use crate::shell::admission::CommandGate;
 use crate::shell::bash::BASH;
 use crate::shell::policy::Verdict;
 

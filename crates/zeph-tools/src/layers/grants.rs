@@ -112,7 +112,7 @@ impl Grants {
             None => Vec::new(),
             Some(Ok(grants)) => grants,
             Some(Err(error)) => {
-                tracing::warn!(%error, "what was agreed to for good cannot be read, and does not hold");
+                tracing::warn!(%error, "saved approvals could not be read and are ignored");
                 Vec::new()
             }
         };

@@ -11,9 +11,8 @@ pub mod blocklist;
 pub mod cache;
 pub mod dependencies;
 #[cfg(feature = "shell")]
-pub mod filter;
+pub mod filter_feedback;
 pub mod grants;
-pub mod known;
 pub mod overflow;
 pub mod permission;
 pub mod policy;
@@ -25,6 +24,7 @@ pub mod skill;
 pub mod stack;
 pub mod trust;
 pub mod utility;
+pub mod validate;
 
 use std::sync::Arc;
 use std::time::Instant;

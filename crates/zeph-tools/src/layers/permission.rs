@@ -15,15 +15,15 @@ use crate::context::{ApprovedBy, CallContext, Origin, UserDecision};
 use crate::def::{Risk, ToolDef};
 use crate::error::{Confirmation, ToolError};
 use crate::feedback::ToolResult;
+use crate::gate::approval_options::shown_pieces;
+use crate::gate::approvals::apply;
 use crate::gate::decision::as_toml;
-use crate::gate::offer::shown_pieces;
-use crate::gate::remembered::apply;
-use crate::gate::subject::{SubjectUrl, redirected, subject_after};
+use crate::gate::parsed_call::{SubjectUrl, redirected, subject_after};
 use crate::gate::{
     Action, ApprovalOptions, CallSubject, DecidedBy, Decision, Effect, Grant, PathResolver,
     PermissionContext, RuleSet, ToolTarget, decide, subject_of,
 };
-use crate::mode::Mode;
+use crate::permission_mode::Mode;
 use crate::preview::PreviewProvider;
 use crate::trust::TrustLevel;
 
@@ -336,7 +336,7 @@ fn approved(subject: &CallSubject<'_>, cx: &CallContext, effect: Effect) -> Resu
             "the arguments are not those that the user agreed to",
         )),
         None if effect == Effect::Allow || cx.origin == Origin::User => Ok(()),
-        None => Err(ToolError::blocked("nobody agreed to this call")),
+        None => Err(ToolError::blocked("this call was not approved")),
     }
 }
 
@@ -408,7 +408,7 @@ fn rewritten(subject: &CallSubject<'_>) -> String {
 
 fn refusal(told: Option<&str>) -> String {
     match told {
-        Some(told) => format!("the user refused this call and says: {told}"),
+        Some(told) => format!("the user declined this call: {told}"),
         None => "the user refused this call".to_owned(),
     }
 }

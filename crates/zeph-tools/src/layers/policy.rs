@@ -11,8 +11,8 @@ use crate::context::CallContext;
 use crate::error::ToolError;
 use crate::event::ToolEvent;
 use crate::feedback::ToolResult;
+use crate::gate::parsed_call::{redirected, subject_after};
 use crate::gate::policy::{PolicyEffect, PolicyEnforcer};
-use crate::gate::subject::{redirected, subject_after};
 use crate::gate::{PathResolver, ToolTarget};
 
 /// What the model reads of a denied call.

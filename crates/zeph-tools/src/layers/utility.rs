@@ -44,7 +44,7 @@ impl UtilityLayer {
         let registry = self.registry.load();
         let Some(def) = registry.get(&call.tool) else {
             return Err(ToolError::blocked(
-                "the utility of this call cannot be told: its tool is not known",
+                "the utility score could not be computed: its tool is not known",
             ));
         };
         if self.utility.spares(&call.tool, &def.annotations) {

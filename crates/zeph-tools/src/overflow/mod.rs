@@ -11,26 +11,26 @@
 //!
 //! The layer that ties these together is [`crate::layers::overflow`].
 
+pub mod collector;
 pub mod config;
-pub mod cut;
-pub mod elided;
-pub mod long;
+pub mod notice;
 pub mod read;
 pub mod reference;
 pub mod spill;
 pub mod store;
 pub mod summary;
+pub mod truncate;
 
-mod select;
+mod query;
 
+pub use collector::{CollectedText, OutputCollector};
 pub use config::OverflowConfig;
-pub use cut::{Omitted, TruncatedText};
-pub use elided::TruncationNotice;
-pub use long::{CollectedText, OutputCollector};
+pub use notice::TruncationNotice;
 pub use read::ReadOverflow;
 pub use reference::OverflowRef;
 pub use spill::{SpillBuffer, Spilled};
 pub use store::{NewEntry, OverflowEntry, OverflowError, OverflowStore, StoredBlock};
+pub use truncate::{Omitted, TruncatedText};
 
 /// What a result carries of a text that was too long.
 #[derive(Debug, Clone, PartialEq)]

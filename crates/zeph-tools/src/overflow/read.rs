@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::config::OverflowConfig;
+use super::query::{Found, Query, Selection};
 use super::reference::OverflowRef;
-use super::select::{Found, Query, Selection};
 use super::store::{OverflowEntry, OverflowError, OverflowStore};
 use crate::call::ToolCall;
 use crate::category::ToolErrorCategory;
@@ -21,7 +21,7 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 /// The id of the tool.
 pub const READ_OVERFLOW: &str = "read_overflow";

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::line::{Line, is_base64};
+use super::line_buffer::{Line, is_base64};
 use super::name::{NAME, Name, NameKind};
 use super::token;
 use super::value::{NameHint, Written, is_placeholder, is_secret, is_wordy};
@@ -290,7 +290,7 @@ fn header(line: &Line<'_>, separator: Separator) -> Option<(Range<usize>, Writte
     let text = scheme.len() >= 16
         && scheme
             .bytes()
-            .all(|byte| is_base64(byte) || super::line::is_word(byte) || byte == b'.');
+            .all(|byte| is_base64(byte) || super::line_buffer::is_word(byte) || byte == b'.');
     text.then_some((start..word, Written::Alone))
 }
 

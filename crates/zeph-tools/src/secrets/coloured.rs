@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 
 use super::scan::{self, Candidates};
 use super::stream::StreamRedactor;
-use super::view::{self, HiddenKind};
+use super::visible_text::{self, HiddenKind};
 
 /// A piece of text whose values were replaced, and what parts of it are without colours.
 #[derive(Debug)]
@@ -108,11 +108,12 @@ impl StreamRedactor {
         // Where each line is, in what is shown and in the text.
         let mut lines = Vec::with_capacity(range.len() / 64);
         let (mut start, mut at) = (0, range.start);
-        let hidden = view::add_shown(&text[range.clone()], &mut all.bytes, |shown, line| {
-            let (shown, end) = (shown - base, range.start + line);
-            lines.push((start..shown, at..end));
-            (start, at) = (shown, end);
-        });
+        let hidden =
+            visible_text::add_shown(&text[range.clone()], &mut all.bytes, |shown, line| {
+                let (shown, end) = (shown - base, range.start + line);
+                lines.push((start..shown, at..end));
+                (start, at) = (shown, end);
+            });
         let secrets = Arc::clone(&self.secrets);
         let Ok(as_shown) = str::from_utf8(&all.bytes[base..]) else {
             // It is UTF-8; if it were not, the first line would be looked at by itself.

@@ -1,6 +1,6 @@
 //! What secrets are called.
 
-use super::extra::MAX_PATTERNS;
+use super::custom_patterns::MAX_PATTERNS;
 
 /// A kind of secret: one of [`BUILT_IN`], a known value, or one of the user's own patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,36 +11,36 @@
 mod assignment;
 mod coloured;
 pub mod config;
-mod extra;
+mod custom_patterns;
 mod json;
 mod kind;
-mod known;
 mod known_stream;
-mod line;
-mod marker;
+mod known_values;
+mod line_buffer;
 mod name;
 mod path;
+mod placeholder;
 mod private_key;
 mod scan;
 mod stream;
 mod token;
 mod url;
 mod value;
-mod view;
+mod visible_text;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use coloured::Piece;
 pub use config::{ExtraPattern, SecurityConfig};
-pub use extra::Skipped;
+pub use custom_patterns::Skipped;
 pub use kind::{BUILT_IN, Category, Kind, Kinds};
 pub use known_stream::KnownStream;
-pub use marker::{added_mark, marks};
+pub use placeholder::{added_mark, marks};
 pub use stream::StreamRedactor;
 
-use extra::CustomPattern;
-use known::Known;
+use custom_patterns::CustomPattern;
+use known_values::Known;
 
 /// What is looked for, and whether it is replaced.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl SecurityPatterns {
     /// What `config` says, and those of its patterns that cannot be used.
     #[must_use]
     pub fn new(config: &SecurityConfig, known: &KnownSecrets) -> (Self, Vec<Skipped>) {
-        let (extras, skipped) = extra::compile(&config.extra_patterns);
+        let (extras, skipped) = custom_patterns::compile(&config.extra_patterns);
         let secrets = Self {
             shows: !config.redact,
             extras,
@@ -143,7 +143,7 @@ impl SecurityPatterns {
     /// Whether a text needs no closer look.
     fn is_clean(&self, text: &str) -> bool {
         self.extras.is_empty()
-            && !view::is_needed_anywhere(text)
+            && !visible_text::is_needed_anywhere(text)
             && scan::Candidates::new(self, text).place(0).is_none()
             && self.known.ranges(text).is_empty()
     }

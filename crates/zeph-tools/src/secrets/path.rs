@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::line::Line;
+use super::line_buffer::Line;
 
 /// What is looked for.
 pub(super) const LITERALS: &[&str] = &[

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::line::{Line, is_base64};
+use super::line_buffer::{Line, is_base64};
 
 /// What is looked for.
 pub(super) const LITERALS: &[&str] = &["-----BEGIN ", "---- BEGIN "];

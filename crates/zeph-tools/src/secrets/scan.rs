@@ -7,10 +7,10 @@ use memchr::{memchr, memrchr};
 
 use super::SecurityPatterns;
 use super::kind::Kind;
-use super::line::{LOOK_BACK, Line};
-use super::marker::MARK;
+use super::line_buffer::{LOOK_BACK, Line};
+use super::placeholder::MARK;
 use super::private_key::{self, Beginning};
-use super::view::{self, VisibleLine};
+use super::visible_text::{self, VisibleLine};
 use super::{assignment, path, token, url};
 use crate::grams::Grams;
 
@@ -269,7 +269,7 @@ pub(super) fn scan(
                 .extend(extra.find(text).map(|range| Finding { range, kind }));
         }
     }
-    if complete && view::is_needed(text) {
+    if complete && visible_text::is_needed(text) {
         let view = VisibleLine::new(text);
         let shown = literal_findings(secrets, &view.text, 0, true, r#use);
         let mapped = |finding: Finding| Finding {

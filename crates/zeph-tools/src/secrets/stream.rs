@@ -13,10 +13,10 @@ use memchr::{memchr, memchr2, memrchr};
 use super::SecurityPatterns;
 use super::coloured::{Piece, Shown};
 use super::kind::{Kind, Kinds};
-use super::line::LOOK_BACK;
+use super::line_buffer::LOOK_BACK;
 use super::private_key::{Key, Part};
 use super::scan::{Candidates, PrivateKeyStart, Scanned, Use, scan};
-use super::view::{self, VisibleLine};
+use super::visible_text::{self, VisibleLine};
 use crate::bytes::{controls, find};
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
@@ -348,7 +348,7 @@ impl StreamRedactor {
                     self.state = State::Within { key, held, broken };
                 }
                 Part::End(end) => {
-                    let end = if view::is_needed(line) {
+                    let end = if visible_text::is_needed(line) {
                         VisibleLine::new(line).range(end - 1..end).end
                     } else {
                         end
@@ -435,7 +435,7 @@ impl StreamRedactor {
 
 /// A line as it is shown.
 fn shown(line: &str) -> Cow<'_, str> {
-    if view::is_needed(line) {
+    if visible_text::is_needed(line) {
         Cow::Owned(VisibleLine::new(line).text)
     } else {
         Cow::Borrowed(line)

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::line::{Line, is_alphanumeric, is_word};
+use super::line_buffer::{Line, is_alphanumeric, is_word};
 use super::value::{is_placeholder, turns, variety};
 
 /// How a token goes on behind its prefix.
@@ -231,7 +231,7 @@ const SHAPES: &[Shape] = &[
     shape(
         "whsec_",
         Kind::STRIPE,
-        super::line::is_base64,
+        super::line_buffer::is_base64,
         24..128,
         EntropyRule::Digit,
     ),

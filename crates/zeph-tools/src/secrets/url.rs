@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::line::Line;
+use super::line_buffer::Line;
 use super::token;
 use super::value::{is_placeholder, is_wordy, variety};
 
@@ -147,7 +147,7 @@ fn signature(line: &Line<'_>, at: usize) -> Option<(Range<usize>, Kind)> {
     }
     let start = at + "sig=".len();
     let end = line.run(start, 256, |byte| {
-        super::line::is_base64(byte) || byte == b'%'
+        super::line_buffer::is_base64(byte) || byte == b'%'
     });
     let value = line.slice(start, end);
     (value.len() >= 43 && variety(value) >= 16).then_some((start..end, Kind::AZURE))

@@ -13,7 +13,7 @@ use crate::output::ToolOutput;
 use super::capture::Captured;
 use super::envelope::ShellOutputEnvelope;
 use super::jobs::processes;
-use super::reduced::ModelOutput;
+use super::model_output::ModelOutput;
 use super::runner::{CommandOutcome, EndReason, Exit};
 
 /// The id of the tool.
@@ -190,7 +190,7 @@ mod tests {
     use crate::filter::FilterPipeline;
     use crate::overflow::OverflowConfig;
     use crate::shell::capture::Capture;
-    use crate::shell::reduced::budget;
+    use crate::shell::model_output::budget;
     use crate::shell::runner::BackgroundProcess;
 
     fn ended(code: i32) -> CommandOutcome {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use memchr::memchr_iter;
 
 use crate::event::OutputStream;
-use crate::overflow::cut::{whole_lines_at_end, whole_lines_at_start};
+use crate::overflow::truncate::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{CollectedText, OutputCollector, OverflowConfig};
 use crate::secrets::{Kinds, Piece, SecurityPatterns, StreamRedactor};
 

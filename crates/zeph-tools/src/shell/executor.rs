@@ -25,7 +25,7 @@ use crate::overflow::OverflowConfig;
 use crate::secrets::SecurityPatterns;
 use crate::trust::TrustLevel;
 
-use super::admit::CommandGate;
+use super::admission::CommandGate;
 use super::bash::{self, BASH, BashParams};
 use super::capture::Capture;
 use super::classify::classify;
@@ -34,12 +34,12 @@ use super::config::ShellConfig;
 use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::local::LocalRunner;
+use super::model_output::{self, ModelOutput};
+use super::os_sandbox::notices::SandboxNotices;
 use super::os_sandbox::plan::{Plan, resolve};
-use super::os_sandbox::told::SandboxNotices;
+use super::output_pipeline::Recorder;
 use super::policy::{PolicyError, ShellPolicyHandle, Verdict};
-use super::reads::ReadGuard;
-use super::recorder::Recorder;
-use super::reduced::{self, ModelOutput};
+use super::read_guard::ReadGuard;
 use super::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
@@ -260,7 +260,7 @@ impl ShellExecutor {
         }
         let place = command.cwd.clone();
         let started = Instant::now();
-        let most = reduced::budget(&self.overflow);
+        let most = model_output::budget(&self.overflow);
         let filter = self.filters.start(&params.command, most);
         let capture = Capture::new(&self.overflow, &self.secrets);
         let mut recorder = Recorder::new(call, cx, capture, filter);
@@ -312,9 +312,9 @@ impl ShellExecutor {
 
     /// Tells the user what of a command's end concerns the session.
     pub(super) fn tell(&self, call: &ToolCall, cx: &CallContext, ended: &CommandOutcome) {
-        let restarted = ended.restarted.then(|| {
-            "The process that runs shell commands had died and was started anew.".to_owned()
-        });
+        let restarted = ended
+            .restarted
+            .then(|| "The shell supervisor died and was restarted.".to_owned());
         for text in [restarted, self.sandbox.warning(ended)]
             .into_iter()
             .flatten()

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::os_sandbox::{Plan, seatbelt};
 use super::pipes::Pipes;
-use super::reads::ReadGuard;
+use super::read_guard::ReadGuard;
 use super::runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, OutputFn,
     RunError, RunningCommand,

@@ -8,7 +8,7 @@
 //! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
 //! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`older`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go; [`served`] are programs that are spoken with.
 
-pub(crate) mod admit;
+pub(crate) mod admission;
 pub mod bash;
 pub mod capture;
 pub mod classify;
@@ -20,37 +20,37 @@ pub mod env;
 pub mod envelope;
 pub mod executor;
 mod jobs;
-pub mod live;
+pub mod legacy_lists;
+pub mod live_throttle;
 pub mod local;
-#[cfg(feature = "policy-enforcer")]
-pub(crate) mod mentions;
-pub mod older;
+pub mod long_running;
+mod model_output;
 pub mod os_sandbox;
-pub(crate) mod parts;
+mod output_pipeline;
+mod path_words;
 mod pipes;
 pub mod policy;
 pub mod program;
-pub mod reads;
-mod recorder;
-mod reduced;
+pub mod read_guard;
+#[cfg(feature = "policy-enforcer")]
+pub(crate) mod referenced_paths;
+pub(crate) mod rule_segments;
 pub mod runner;
-pub mod served;
 pub mod supervisor;
 mod sys;
 pub mod transaction;
 mod version_control;
-mod words;
 
 pub use config::{ShellConfig, ShellEnvConfig};
 pub use envelope::ShellOutputEnvelope;
 pub use executor::ShellExecutor;
 pub use local::LocalRunner;
+pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};
 pub use os_sandbox::{SandboxConfig, SandboxMode};
 pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
-pub use reads::ReadGuard;
+pub use read_guard::ReadGuard;
 pub use runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, RunError,
     RunningCommand,
 };
-pub use served::{ServedProcess, ServedPrograms, StdioProcess};
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};

@@ -47,7 +47,7 @@ pub enum TemplateError {
     #[error("`{0}` is no place for a value: write {{{{name}}}}, of small letters, digits and `_`")]
     Place(String),
     /// A place inside of quotes.
-    #[error("{{{{{0}}}}} stands in quotes: values are quoted by themselves, leave the quotes out")]
+    #[error("{{{{{0}}}}} is in quotes: values are quoted automatically; remove the quotes")]
     Quoted(String),
     /// A quote that does not end.
     #[error("a quote does not end")]

@@ -1,6 +1,6 @@
 //! What the model is told: content of the web is marked as data, and bounded.
 
-use crate::claim::of_host;
+use crate::provenance::of_host;
 
 /// Bytes of a page's content that one result holds. The overflow layer stores a long result and shortens it
 /// for the model, so this bound only limits memory.

@@ -22,9 +22,9 @@ use super::resolve::{HickoryResolver, HostResolver, ResolveError, resolve_and_va
 use super::url_guard::{DomainError, MAX_NAME_BYTES, Refusal, Target, TargetHost, UrlGuard};
 use crate::cache::CacheValidity;
 use crate::category::{ToolErrorCategory, classify_http_status};
-use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::error::ToolError;
+use crate::provenance::of_host;
 use crate::retry::parse_retry_after;
 
 /// Redirects that are followed.

@@ -18,13 +18,13 @@ use super::limit::Limit;
 use super::render::{markdown, plain};
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
-use crate::claim::of_host;
 use crate::context::CallContext;
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::provenance::of_host;
+use crate::tool_set::Tool;
 
 /// Bytes of a title that is shown.
 const MAX_TITLE_BYTES: usize = 300;

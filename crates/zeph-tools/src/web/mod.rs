@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::def::Annotations;
 use crate::error::ToolError;
-use crate::toolset::{Tool, ToolGroup, ToolSet};
+use crate::tool_set::{Tool, ToolGroup, ToolSet};
 
 mod address;
 mod answer;

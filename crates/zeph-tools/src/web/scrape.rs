@@ -19,14 +19,14 @@ use super::render::plain;
 use super::select::Selector;
 use super::{LOOKS_OUT, blocking};
 use crate::call::ToolCall;
-use crate::claim::of_host;
 use crate::context::CallContext;
-use crate::counted::counted_as;
 use crate::def::ToolDef;
 use crate::error::ToolError;
 use crate::gate::ToolTarget;
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::plural::counted_as;
+use crate::provenance::of_host;
+use crate::tool_set::Tool;
 
 /// Matches that are shown when no number is given.
 const DEFAULT_LIMIT: usize = 10;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use zeph_tools::gate::adversarial::{
+use zeph_tools::gate::llm_judge::{
     AdversarialGate, AdversarialPolicyConfig, JudgeError, PolicyJudge, Question,
 };
 use zeph_tools::stack::{self, StackParts};
@@ -109,7 +109,7 @@ fn asking() -> CallContext {
 
 /// Proves EXE-20.
 #[test]
-fn its_place_is_before_the_question() {
+fn adversarial_gate_runs_before_confirmation() {
     let world = World::new(Does::Says("ALLOW"), false, &[&["x"]]);
     let names = world.stack.layer_names();
     let place = |wanted| names.iter().position(|name| *name == wanted);
@@ -159,7 +159,7 @@ async fn the_confirmed_way_is_not_judged_again() {
 
 /// Proves PERM-20: neither way passes a denial, and every group of policies has to agree.
 #[tokio::test]
-async fn no_way_passes_a_denial() {
+async fn denied_call_cannot_be_retried_around() {
     let world = World::new(Does::Says("DENY"), true, &[&["alpha", "beta"], &["gamma"]]);
     let first = call("a", json!({"path": "p"}));
     for confirmed in [false, true] {

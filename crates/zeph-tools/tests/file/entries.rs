@@ -58,7 +58,7 @@ async fn files_links_and_trees_are_deleted() {
     assert_eq!(delete("file").await, "Deleted file.");
     assert_eq!(
         delete("link").await,
-        "Deleted the link link; what it leads to is untouched."
+        "Deleted the link link; the link target was not changed."
     );
     delete("out-file").await;
     delete("fifo").await;

@@ -95,7 +95,7 @@ async fn what_changed_since_is_refused_with_the_difference() {
 
 /// Proves FILE-23: contents are compared, not times.
 #[tokio::test]
-async fn a_touch_is_no_alarm_and_a_kept_time_no_cover() {
+async fn touch_is_not_stale_and_restored_mtime_is() {
     let world = TestDir::seeing();
     let path = world.put("f", "one\n");
     world.text("read", json!({"path": "f"})).await;

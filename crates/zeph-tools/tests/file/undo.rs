@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use zeph_tools::audit::Intent;
 use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::file::{FileExecutor, FileUndo, Sandbox};
-use zeph_tools::seen::{InMemoryReadLedger, ReadLedger};
+use zeph_tools::read_tracking::{InMemoryReadLedger, ReadLedger};
 use zeph_tools::undo::MemoryJournal;
 use zeph_tools::{
     AuditEntry, AuditError, AuditSink, AuditTrail, CallContext, ToolCall, ToolError, Undo as _,
@@ -255,7 +255,7 @@ async fn what_was_changed_since_is_refused_and_named() {
             "a.txt: it was changed since",
             "b.txt: it is gone",
             "dir/mine: it was put there since",
-            "gone: something stands there again",
+            "gone: another file exists there again",
             "moved/mine: it was put there since",
         ]
     );
@@ -266,7 +266,7 @@ async fn what_was_changed_since_is_refused_and_named() {
     std::fs::remove_file(world.root.join("moved/mine")).unwrap();
     assert_eq!(
         world.refused().await,
-        ["gone: something stands there again"]
+        ["gone: another file exists there again"]
     );
     std::fs::remove_file(world.root.join("gone")).unwrap();
     world.put("moved/f", "mine");
@@ -414,7 +414,7 @@ async fn the_journal_is_bounded() {
 
 /// Proves FILE-28: a change that was not made leaves nothing to undo.
 #[tokio::test]
-async fn what_failed_is_not_on_record() {
+async fn failed_change_is_not_recorded() {
     let world = Journaled::new();
     world.put("a", "one");
     world.put("taken", "");

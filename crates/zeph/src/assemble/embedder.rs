@@ -71,7 +71,7 @@ pub(super) fn embedder(
             .unwrap_or_else(|error| {
                 if !quiet {
                     let text =
-                        format!("warning: there are no embeddings, words are compared: {error:#}");
+                        format!("warning: embeddings unavailable, falling back to keyword matching: {error:#}");
                     stderr_line(&clean(&text));
                 }
                 None

@@ -133,7 +133,7 @@ pub(crate) async fn keep_gain(store: &Store, filters: &FilterPipeline) {
             recalls: counted.recalls,
         };
         if let Err(error) = store.add_filter_gain(&gain).await {
-            tracing::debug!(%error, rule = %gain.rule, "what a filter saved was not noted");
+            tracing::debug!(%error, rule = %gain.rule, "filter statistics were not saved");
         }
     }
 }

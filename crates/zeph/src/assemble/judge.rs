@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use zeph_core::{AuxiliaryUsage, ModelJudge, ModelSummarizer};
 use zeph_llm::LlmProvider;
-use zeph_tools::gate::adversarial::{AdversarialGate, PolicyJudge};
+use zeph_tools::gate::llm_judge::{AdversarialGate, PolicyJudge};
 use zeph_tools::overflow::summary::OutputSummarizer;
 
 use super::provider::{chosen_config, named_provider, with_substitutes};

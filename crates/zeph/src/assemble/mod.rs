@@ -30,16 +30,16 @@ use anyhow::{Context as _, anyhow, bail};
 use zeph_core::{AgentConfig, AuxiliaryUsage, Compressor, Embedder, SkillCatalog};
 use zeph_llm::LlmProvider;
 use zeph_memory::{SqliteOverflow, SqliteSeenFiles, SqliteUndo, Store};
+use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::cache::ResultCaches;
 use zeph_tools::file::{FilePreviews, FileUndo, ReadRules, Sandbox};
-use zeph_tools::gate::adversarial::AdversarialGate;
+use zeph_tools::gate::llm_judge::AdversarialGate;
 use zeph_tools::gate::{CallLimits, RuleSet};
-use zeph_tools::layers::filter::FilterLayer;
+use zeph_tools::layers::filter_feedback::FilterLayer;
 use zeph_tools::layers::grants::Grants;
 use zeph_tools::layers::now_ms;
 use zeph_tools::overflow::OverflowConfig;
 use zeph_tools::overflow::summary::OutputSummarizer;
-use zeph_tools::reformat::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 use zeph_tools::shell::os_sandbox::probe;
 use zeph_tools::shell::{SandboxMode, ShellExecutor, SupervisorCommand};
@@ -356,7 +356,7 @@ fn refuse_full_mode(loaded: &Loaded, global: &GlobalArgs) -> anyhow::Result<()> 
     let lack = if loaded.config.tools.shell.sandbox.mode == SandboxMode::Off {
         Some("`[tools.shell.sandbox] mode` is \"off\"".to_owned())
     } else {
-        let found = probe().context("it cannot be found out what sandbox this system has")?;
+        let found = probe().context("could not detect the available OS sandbox")?;
         found.lacks(loaded.config.tools.shell.allow_network)
     };
     match lack {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use secrecy::SecretString;
 use zeph_core::{AuxiliaryUsage, Compressor, Reformatter};
 use zeph_llm::{Fallback, LlmProvider, ProviderConfig, ProviderKind};
-use zeph_tools::reformat::ArgumentRepairer;
+use zeph_tools::argument_repair::ArgumentRepairer;
 use zeph_tools::secrets::SecurityPatterns;
 
 use super::ollama;

@@ -138,7 +138,9 @@ impl Reloader {
         let (old, new) = (&state.taken, &loaded.stamps);
         if old.user.stamp != Stamp::Absent && new.user.stamp == Stamp::Absent {
             let file = old.user.path.display();
-            return Some(format!("{file} is gone, and with it what it blocks; {ASK}"));
+            return Some(format!(
+                "{file} is gone, including its blocklist entries; {ASK}"
+            ));
         }
         let changed = |old: Option<&Stamped>, new: Option<&Stamped>| {
             (old != new).then(|| new.or(old).map(|file| file.path.clone()))?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zeph_core::agent::StatusLine;
-use zeph_tools::counted::counted_as;
+use zeph_tools::plural::counted_as;
 
 use super::App;
 use super::filters::filter_status;

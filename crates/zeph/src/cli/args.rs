@@ -25,10 +25,10 @@ pub(crate) struct Cli {
     pub(crate) global: GlobalArgs,
     #[command(flatten)]
     pub(crate) turn: TurnArgs,
-    /// Say this to the model, print the answer, and exit
+    /// Run one prompt, print the response, and exit
     #[arg(short = 'p', long = "prompt", value_name = "TEXT")]
     pub(crate) prompt: Option<String>,
-    /// With -p: `-` appends standard input to the prompt
+    /// With -p: `-` appends stdin to the prompt
     #[arg(value_name = "-", value_parser = ["-"], requires = "prompt", hide_possible_values = true)]
     pub(crate) stdin: Option<String>,
     /// Replace the old keys of the user's configuration, as `zeph config migrate` does
@@ -66,28 +66,28 @@ pub(crate) struct GlobalArgs {
     /// Work in this directory
     #[arg(short = 'C', long = "directory", value_name = "DIR", global = true)]
     pub(crate) directory: Option<PathBuf>,
-    /// Use this file in place of the user's configuration
+    /// Use this configuration file instead of the user one
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
     /// Set a configuration key, as in --set tools.shell.timeout=60
     #[arg(long, value_name = "KEY=VALUE", value_parser = FlagOverrides::parse_set, global = true)]
     pub(crate) set: Vec<(String, String)>,
-    /// Ask this provider of the configuration
+    /// Provider to use (a name from the configuration)
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) provider: Option<String>,
-    /// Ask this model
+    /// Model to use
     #[arg(long, value_name = "NAME", global = true)]
     pub(crate) model: Option<String>,
-    /// How freely the agent acts: plan, ask, auto-edit or full
+    /// Permission mode: plan, ask, auto-edit or full
     #[arg(long, value_name = "MODE", global = true)]
     pub(crate) mode: Option<String>,
     /// Let --mode full run without an OS sandbox
     #[arg(long, global = true)]
     pub(crate) unsandboxed: bool,
-    /// Answer every question with "once"; what is denied stays denied
+    /// Approve every confirmation once; deny rules still apply
     #[arg(long, global = true)]
     pub(crate) yes: bool,
-    /// Print errors and the answer alone
+    /// Print only the response and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Log to standard error (again for more); ZEPH_LOG sets a filter
@@ -111,16 +111,16 @@ impl GlobalArgs {
 /// What holds for a conversation.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TurnArgs {
-    /// Go on with the last session of this directory
+    /// Continue the most recent session in this directory
     #[arg(long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
-    /// Go on with this session (its id or the beginning of it)
+    /// Resume a session by ID or unique ID prefix
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// How one turn is printed
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
-    /// Ask for an answer that follows this JSON Schema, and check it
+    /// Require a response that validates against this JSON Schema
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
 }
@@ -132,15 +132,15 @@ pub(crate) struct UndoArgs {
     /// was changed last
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Show what can be undone, the latest first, and undo nothing
+    /// List undoable changes, newest first, without undoing anything
     #[arg(long, conflicts_with = "forget")]
     pub(crate) list: bool,
-    /// Leave the last changes as they are, so that those before can be undone
+    /// Drop the latest change from the undo history without reverting it
     #[arg(long)]
     pub(crate) forget: bool,
 }
 
-/// How one turn is printed.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// The answer; everything else goes to standard error.
@@ -157,7 +157,7 @@ pub(crate) enum OutputFormat {
 pub(crate) enum Command {
     /// One turn: the same as -p
     Run {
-        /// What to say; `-` or nothing reads standard input, a last `-` appends it
+        /// Prompt text; `-` or no text reads stdin, a trailing `-` appends stdin
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
         #[command(flatten)]
@@ -173,36 +173,36 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
-    /// List and print outputs that were too long for the model
+    /// List and print stored (overflowed) tool outputs
     Overflow {
         #[command(subcommand)]
         command: OverflowCommand,
     },
-    /// List, search and remove facts that outlive their session
+    /// List, search and remove long-term memories
     Memory {
         #[command(subcommand)]
         command: MemoryCommand,
     },
-    /// Leave the noise out of what a command printed
+    /// Filter command output
     Filter(FilterArgs),
-    /// Read the trail of calls, and check that it is whole
+    /// Query the audit log and verify its integrity
     Audit {
         #[command(subcommand)]
         command: AuditCommand,
     },
-    /// Ask what the gates decide, without running anything
+    /// Evaluate permission and policy rules (dry run)
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Take back what the file tools changed last
+    /// Undo the last file changes
     Undo(UndoArgs),
     /// Show, check and write the configuration
     Config {
         #[command(subcommand)]
         command: super::config_cmd::ConfigCommand,
     },
-    /// Do tasks later: add, list, cancel and run them
+    /// Manage and run scheduled tasks
     Scheduler {
         #[command(subcommand)]
         command: super::scheduler::SchedulerCommand,
@@ -212,25 +212,25 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: super::skills::SkillsCommand,
     },
-    /// List MCP servers and their tools, and agree to these
+    /// List MCP servers and tools, and approve them
     Mcp {
         #[command(subcommand)]
         command: super::mcp::McpCommand,
     },
-    /// Check that everything Zeph needs is there
+    /// Check the installation
     Doctor {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Models that run in this process: fetch, list, remove
+    /// Manage local models: pull, list, remove
     Models {
         #[command(subcommand)]
         command: super::models::ModelsCommand,
     },
     /// See the agent work on a sample project, offline, with scripted model lines
     Demo {
-        /// Lay the sample project out here and leave it; the directory must not exist
+        /// Create the sample project in DIR and keep it (DIR must not exist)
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
     },
@@ -246,7 +246,7 @@ pub(crate) enum Command {
 /// `zeph tools …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// All tools, a line each
+    /// List all tools
     List {
         /// Print JSON: the definitions as a model is sent them with the first request
         #[arg(long, conflicts_with = "catalog")]
@@ -258,12 +258,12 @@ pub(crate) enum ToolsCommand {
         #[arg(long)]
         catalog: bool,
     },
-    /// One tool: its words, its nature, its parameters
+    /// Show one tool: description, annotations, parameters
     Show {
         /// The tool
         name: String,
     },
-    /// One call through the whole stack
+    /// Call one tool
     Call {
         /// The tool
         name: String,
@@ -324,7 +324,7 @@ pub(crate) enum SessionsCommand {
 pub(crate) struct FilterArgs {
     #[command(subcommand)]
     pub(crate) command: Option<FilterCommand>,
-    /// The command that printed what is on standard input
+    /// Command that produced the input on stdin
     #[arg(long = "command", value_name = "CMD", required = true)]
     pub(crate) printed_by: Option<String>,
     /// Its exit code
@@ -335,9 +335,9 @@ pub(crate) struct FilterArgs {
 /// `zeph filter …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilterCommand {
-    /// Run a command, print what is worth reading, exit with its code
+    /// Run a command, print the filtered output, exit with its status
     Run {
-        /// Keep all that it printed: in this file, or in one whose name is told
+        /// Also write the raw output to FILE (default: a temporary file, whose path is printed)
         #[arg(long, value_name = "FILE", num_args = 0..=1)]
         tee: Option<Option<PathBuf>>,
         /// The command and its arguments
@@ -349,7 +349,7 @@ pub(crate) enum FilterCommand {
         )]
         words: Vec<OsString>,
     },
-    /// What was saved, by rule
+    /// Show bytes saved per rule
     Gain {
         /// Print JSON
         #[arg(long)]
@@ -360,7 +360,7 @@ pub(crate) enum FilterCommand {
         /// The rules of this file alone
         file: Option<PathBuf>,
     },
-    /// Show the rules that this project brings, and use them once you agree (or --yes does)
+    /// Review and trust this project's filter rules (--yes trusts without asking)
     Trust {
         /// Use them no longer
         #[arg(long)]
@@ -369,7 +369,7 @@ pub(crate) enum FilterCommand {
         #[arg(long, conflicts_with = "revoke")]
         list: bool,
     },
-    /// Which rule is for a command, and why
+    /// Explain which rule matches a command
     Explain {
         /// The command
         #[arg(
@@ -388,7 +388,7 @@ pub(crate) enum FilterCommand {
 /// `zeph audit …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Check that no entry was changed, removed, inserted or moved; exit code 1 when one was
+    /// Verify the hash chain; exits with 1 if any entry was modified
     Verify {
         /// This file of JSON lines; else the database
         #[arg(long, value_name = "FILE")]
@@ -397,7 +397,7 @@ pub(crate) enum AuditCommand {
         #[arg(long, value_name = "SEQ:HASH")]
         head: Option<Link>,
     },
-    /// The number and the hash of the last entry, to be kept elsewhere
+    /// Print sequence number and hash of the last entry
     Head {
         /// Of this file of JSON lines; else of the database
         #[arg(long, value_name = "FILE")]
@@ -408,7 +408,7 @@ pub(crate) enum AuditCommand {
         /// How many
         #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 20)]
         lines: u32,
-        /// Go on with what comes, until interrupted
+        /// Follow new entries until interrupted
         #[arg(short, long)]
         follow: bool,
         /// Print JSON lines
@@ -417,19 +417,19 @@ pub(crate) enum AuditCommand {
     },
     /// Entries in the database, the oldest first
     Query {
-        /// Of this tool
+        /// Only entries for this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
         /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// That ended so
+        /// Only entries with this result
         #[arg(long, value_parser = ["success", "error", "blocked", "cancelled", "timeout", "rollback"])]
         result: Option<String>,
         /// Of this session (its id or the beginning of it), also of a removed one
         #[arg(long, value_name = "ID")]
         session: Option<String>,
-        /// The last so many
+        /// Maximum number of entries
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: u32,
         /// Print JSON lines
@@ -441,7 +441,7 @@ pub(crate) enum AuditCommand {
 /// `zeph policy …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// What a call is made of, which rule decides about each part, and what would allow it
+    /// Explain the decision for a call: parts, matching rules, and how to allow it
     Explain {
         /// The tool
         #[arg(value_name = "TOOL")]
@@ -453,9 +453,9 @@ pub(crate) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Try the examples that rules carry (`match`, `not_match`); exit code 1 when one is wrong
+    /// Run the examples embedded in the rules; exits with 1 on failure
     Test,
-    /// Which calls of the past would now be decided otherwise, as the audit trail has them
+    /// Replay past calls from the audit log against the current rules
     Replay {
         /// No older than this: 90s, 30m, 1h, 2d, 1w, 2026-11-01 or 2026-11-01T09:30
         #[arg(long, value_name = "TIME")]

@@ -9,8 +9,8 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use zeph_memory::{AuditFilter, Heads, Store, StoredAudit, Verdict, verify_database, verify_file};
 use zeph_tools::audit::Link;
-use zeph_tools::counted::counted_as;
 use zeph_tools::layers::now_ms;
+use zeph_tools::plural::counted_as;
 
 use super::args::{AuditCommand, GlobalArgs};
 use super::{Exit, load_config, print, print_as_is, usage};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zeph_core::{Agent, SessionSwitch};
 use zeph_llm::{LlmProvider, ProviderConfig};
 use zeph_memory::SessionLock;
-use zeph_tools::counted::pluralize;
+use zeph_tools::plural::pluralize;
 
 use super::args::GlobalArgs;
 use crate::assemble::{

@@ -37,7 +37,7 @@ use view::{View, seconds};
 /// What the script answers.
 const SCENARIO: &str = include_str!("demo/scenario.toml");
 /// What the user says.
-const PROMPT: &str = "A test of this project fails. Find out why and mend the code, not the test.";
+const PROMPT: &str = "A test in this project fails. Find the cause and fix the code, not the test.";
 /// The command that proves it: both streams in one pipe, so that no line of one breaks into the other's.
 const TEST: &str = "cargo test 2>&1";
 /// What it prints when all tests of the sample pass.
@@ -181,7 +181,7 @@ async fn work(assembly: &App, view: &Arc<View>, cancel: &CancellationToken) -> a
             .unwrap_or_else(|| format!("it ended with {:?}", outcome.end));
         bail!("the demo did not get to its end: {why}");
     }
-    view.line("\nSo far the script. Is it true? The demo runs the tests once more, by itself:");
+    view.line("\nThe scripted part is over. Running the tests again to verify:");
     check(assembly, view, &open.id, cancel).await
 }
 

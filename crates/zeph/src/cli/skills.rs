@@ -70,7 +70,7 @@ pub(crate) fn run(global: &GlobalArgs, command: SkillsCommand) -> anyhow::Result
         }
         SkillsCommand::Untrust { name } => {
             let was = pins.take_back(&env, &name);
-            let was = was.context("the trust cannot be taken back")?;
+            let was = was.context("trust could not be revoked")?;
             let name = visible(&name);
             print(&match was {
                 true => format!("the skill {name} of this project is not trusted any more"),

@@ -369,7 +369,9 @@ fn understand(line: &[u8]) -> Result<ScriptLine, LineFault> {
             || format!("expected {SHAPE}"),
             |near| format!("did you mean {near:?}?"),
         );
-        return Err(misshapen(format!("{unknown:?} is no known field; {near}")));
+        return Err(misshapen(format!(
+            "{unknown:?} is not a known field; {near}"
+        )));
     }
     Ok(ScriptLine { tool, params })
 }

@@ -75,9 +75,7 @@ pub(crate) fn check_read_rules(
         "`tools.file.{}` has the glob {:?}: {}",
         fault.list, fault.glob, fault.reason
     );
-    Some(
-        ConfigError::new(origin, message).help("mend it: a rule that cannot hold protects nothing"),
-    )
+    Some(ConfigError::new(origin, message).help("fix this rule: an invalid rule protects nothing"))
 }
 
 /// What is wrong with what a project's file does to the judge of calls; the first `own` of its

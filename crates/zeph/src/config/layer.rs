@@ -7,10 +7,10 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
+use super::deserialize::{MAX_ERRORS, Reader};
 use super::error::{ConfigError, nearest};
 use super::old_keys::OldUse;
 use super::origin::{Lines, Origin, Place, Provenance};
-use super::reader::{MAX_ERRORS, Reader};
 use super::schema::{self, Shape, join};
 
 /// Values and where each comes from.

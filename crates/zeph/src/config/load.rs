@@ -19,8 +19,8 @@ use super::origin::{Origin, Provenance};
 use super::overrides::{FlagOverrides, from_environment};
 use super::paths::{PROJECT_FILE, Paths, absolute, project_root, read};
 use super::permissions::{compile, put_in_front};
-use super::security::Bounds;
-use super::stamps::{Stamp, Stamps};
+use super::project_trust::Bounds;
+use super::watch::{Stamp, Stamps};
 use super::{patterns, policy};
 
 /// The key of the policies that calls are judged by.

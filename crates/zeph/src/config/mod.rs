@@ -5,6 +5,9 @@
 
 mod changes;
 mod check;
+#[cfg(test)]
+mod dead_keys_test;
+mod deserialize;
 mod env;
 mod error;
 mod layer;
@@ -18,15 +21,12 @@ mod paths;
 mod patterns;
 mod permissions;
 mod policy;
-mod reader;
+mod project_trust;
 mod reference;
 mod schema;
-mod security;
-mod stamps;
 mod template;
-#[cfg(test)]
-mod unused;
 mod values;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ use zeph_tools::diagnostics::DiagnosticsConfig;
 use zeph_tools::file::FileConfig;
 use zeph_tools::filter::FiltersConfig;
 use zeph_tools::gate::PermissionRule;
-use zeph_tools::gate::adversarial::AdversarialPolicyConfig;
 use zeph_tools::gate::anomaly::AnomalyConfig;
+use zeph_tools::gate::llm_judge::AdversarialPolicyConfig;
 use zeph_tools::gate::policy::{AuthorizationConfig, PolicyConfig};
 use zeph_tools::gate::utility::UtilityConfig;
 use zeph_tools::overflow::OverflowConfig;
@@ -67,8 +67,8 @@ pub(crate) use paths::{
 pub(crate) use policy::compile as compile_policy;
 pub(crate) use reference::reference;
 pub(crate) use schema::json_schema;
-pub(crate) use stamps::{Stamp, Stamped, Stamps};
 pub(crate) use template::{effective, template};
+pub(crate) use watch::{Stamp, Stamped, Stamps};
 
 /// The configuration of Zeph.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

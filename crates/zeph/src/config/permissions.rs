@@ -8,7 +8,7 @@ use zeph_tools::gate::{
     Action, PathResolver, PatternKind, PermissionRule, Rule, RuleOrigin, RuleSet, ToolRules,
 };
 use zeph_tools::registry::nearest;
-use zeph_tools::shell::{ShellConfig, older};
+use zeph_tools::shell::{ShellConfig, legacy_lists};
 
 use super::Config;
 use super::error::ConfigError;
@@ -85,7 +85,7 @@ pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError
                 );
                 errors.push(
                     ConfigError::new(origin.clone(), message)
-                        .help("remove it there; a rule that allows stands in the user's own file"),
+                        .help("remove it there; allow rules belong in the user configuration"),
                 );
             }
         }
@@ -203,7 +203,7 @@ fn compiled(
         Ok(rule) if matches!(origin, Origin::Project(_)) => Ok(rule.of_project()),
         Ok(rule) => Ok(rule),
         Err(error) => Err(ConfigError::new(origin.clone(), error.to_string())
-            .help("mend it: a rule that cannot hold protects nothing")),
+            .help("fix this rule: an invalid rule protects nothing")),
     }
 }
 
@@ -216,7 +216,7 @@ fn older(
 ) -> Result<(Vec<Rule>, Vec<Rule>), Vec<ConfigError>> {
     let (mut before, mut behind) = (Vec::new(), Vec::new());
     let mut errors = Vec::new();
-    for (list, at, rule) in older::rules(shell) {
+    for (list, at, rule) in legacy_lists::rules(shell) {
         let key = format!("tools.shell.{list}[{at}]");
         let origin = match provenance.of(&key) {
             Origin::Default => provenance.of(&format!("tools.shell.{list}")),

@@ -31,7 +31,7 @@ pub(crate) fn put_in_front(user: &Layer, project: &mut Layer) -> Vec<ConfigError
                     format!("a project's file may only add rules that deny (`{list}[{at}]`)");
                 errors.push(
                     ConfigError::new(origin.clone(), message)
-                        .help("remove it there; a rule that allows stands in the user's own file"),
+                        .help("remove it there; allow rules belong in the user configuration"),
                 );
             }
         }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::layer::get;
 use super::overrides::{OTHER_VARIABLES, variable};
+use super::project_trust::Rule;
 use super::schema::{self, Field, Section, Shape, join};
-use super::security::Rule;
 use super::template::{defaults, to_toml};
 
 const INTRODUCTION: &str = r#"# Configuration

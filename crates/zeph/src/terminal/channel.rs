@@ -9,9 +9,9 @@ use zeph_core::{Channel, LoopbackEvent, UserAnswer};
 use zeph_tools::Confirmation;
 use zeph_tools::layers::grants::GrantScope;
 
+use super::confirm_dialog;
 use super::keyboard::{Keyboard, Pressed, Show, is_connected};
 use super::markdown::Markdown;
-use super::question;
 use super::restore::{self, LEAVE_PASTES, MARK_PASTES};
 use super::sanitize::clean;
 use super::screen::{DisplayMode, Screen};
@@ -257,8 +257,8 @@ impl Channel for TerminalChannel {
         if !self.can_ask() {
             return UserAnswer::No(None);
         }
-        let text = question::question(question, params, self.screen().style());
-        let keys = format!("\n{}", question::keys(question));
+        let text = confirm_dialog::question(question, params, self.screen().style());
+        let keys = format!("\n{}", confirm_dialog::keys(question));
         let marks_pastes = !self.options.dumb;
         let mut asking = Asking {
             shared: Arc::clone(&self.shared),

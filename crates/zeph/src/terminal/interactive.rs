@@ -291,7 +291,7 @@ fn trouble(outcome: &TurnOutcome) -> Option<String> {
                 "{what}\nthe conversation is kept: say \"go on\" to try again, /status shows the session"
             ))
         }
-        TurnEnd::Cancelled => Some("cancelled; what was said is kept".to_owned()),
+        TurnEnd::Cancelled => Some("cancelled; the partial response is kept".to_owned()),
         _ => None,
     }
 }
@@ -382,7 +382,7 @@ mod tests {
         check(
             TurnEnd::Cancelled,
             None,
-            Some("cancelled; what was said is kept"),
+            Some("cancelled; the partial response is kept"),
         );
     }
 }

@@ -20,9 +20,9 @@ use zeph_tools::Confirmation;
 use zeph_tools::gate::Grant;
 use zeph_tools::layers::grants::GrantScope;
 
-use super::always::{Choice, choose};
 use super::burst::{Bursts, Input};
-use super::question::{has_always, has_session};
+use super::confirm_dialog::{has_always, has_session};
+use super::remember_dialog::{Choice, choose};
 
 /// The most bytes of a reason.
 const REASON_BYTES: usize = 8 * 1024;

@@ -1,22 +1,22 @@
 //! The terminal: what a person sees, types and is asked.
 
-mod always;
 mod burst;
-mod calls;
 mod channel;
 mod complete;
+mod confirm_dialog;
 mod editor;
 mod history;
 pub(crate) mod interactive;
 mod keyboard;
 mod line;
 mod markdown;
-mod question;
+mod remember_dialog;
 mod restore;
 pub(crate) mod sanitize;
 mod screen;
 mod spinner;
 mod style;
+mod tool_lines;
 
 pub(crate) use channel::{TerminalChannel, TerminalOptions};
 pub(crate) use interactive::{Converse, InteractiveOptions, SessionEnd};

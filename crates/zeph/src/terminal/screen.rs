@@ -6,11 +6,11 @@ use std::io::Write;
 use serde_json::Value;
 use zeph_core::LoopbackEvent;
 
-use super::calls;
 use super::markdown::Markdown;
 use super::sanitize::{Sanitizer, clean};
 use super::spinner::{ERASE, Spinner};
 use super::style::{DIM, RED, Style, YELLOW};
+use super::tool_lines;
 
 /// Lines of a command's output that are shown while it runs.
 const LIVE_LINES: usize = 20;
@@ -190,7 +190,7 @@ impl Screen {
         self.end_text();
         if self.amount != DisplayMode::Quiet {
             self.begin(Section::Calls);
-            let line = calls::started(&tool, params, self.style);
+            let line = tool_lines::started(&tool, params, self.style);
             self.write(&line);
         }
         let wait = self.spinner.start(clean(&tool));
@@ -229,7 +229,7 @@ impl Screen {
                 } else {
                     line.trim_end_matches('\n')
                 };
-                shown.push_str(&calls::output_line(line, self.style));
+                shown.push_str(&tool_lines::output_line(line, self.style));
             }
         }
         if self.amount != DisplayMode::Quiet && !shown.is_empty() {
@@ -244,7 +244,7 @@ impl Screen {
             if !running.partial.is_empty() {
                 running.lines += 1;
                 if self.amount != DisplayMode::Quiet && running.lines <= LIVE_LINES {
-                    let line = calls::output_line(&running.partial, self.style);
+                    let line = tool_lines::output_line(&running.partial, self.style);
                     self.begin(Section::Calls);
                     self.write(&line);
                 }
@@ -264,9 +264,9 @@ impl Screen {
         self.begin(Section::Calls);
         let mut shown = String::new();
         if lines > LIVE_LINES {
-            shown.push_str(&calls::more_lines(lines - LIVE_LINES, self.style));
+            shown.push_str(&tool_lines::more_lines(lines - LIVE_LINES, self.style));
         }
-        shown.push_str(&calls::finished(
+        shown.push_str(&tool_lines::finished(
             failed,
             display,
             lines,

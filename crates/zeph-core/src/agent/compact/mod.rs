@@ -8,7 +8,7 @@
 //! What a model sees is changed in the store, at once or not at all, and then read back as it is when a session is
 //! resumed. Whatever fails, the window stays as it was.
 
-mod moved;
+mod evict_results;
 mod plan;
 mod request;
 mod summary;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use zeph_llm::LlmProvider;
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, StoredSummary};
-use zeph_tools::counted::counted_as;
+use zeph_tools::plural::counted_as;
 use zeph_tools::secrets::SecurityPatterns;
 
 use super::history::Row;

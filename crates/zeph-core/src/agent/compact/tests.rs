@@ -8,7 +8,7 @@ use zeph_llm::{Message, MessagePart, Role, ToolUseRequest};
 use zeph_memory::{Compaction, CompressionStrategy, NewSummary, Store, Synchronous};
 
 use super::plan::{self, RetainPolicy};
-use super::{moved, stored};
+use super::{evict_results, stored};
 use crate::agent::history::{History, has_result};
 use crate::agent::prompt::with_knowledge;
 
@@ -172,7 +172,9 @@ async fn play(acts: Vec<Act>) {
             Act::Move(all) => {
                 let rows = history.rows().await.unwrap();
                 let places = plan::movable(&rows, all);
-                let moved = moved::moved_out(&store, "s", &rows, &places).await.unwrap();
+                let moved = evict_results::moved_out(&store, "s", &rows, &places)
+                    .await
+                    .unwrap();
                 let shown = moved
                     .into_iter()
                     .map(|(seq, parts)| (seq, serde_json::to_string(&parts).unwrap()));
@@ -249,7 +251,9 @@ async fn what_was_moved_out_is_in_the_overflow_store() {
     }
     let rows = history.rows().await.unwrap();
     let places = plan::movable(&rows, false);
-    let moved = moved::moved_out(&store, "s", &rows, &places).await.unwrap();
+    let moved = evict_results::moved_out(&store, "s", &rows, &places)
+        .await
+        .unwrap();
     let [(3, first), (4, second)] = moved.as_slice() else {
         panic!("{moved:?}")
     };

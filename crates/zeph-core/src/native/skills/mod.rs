@@ -3,8 +3,8 @@
 //! `yaml` reads front matter, `head` makes of it what a skill says, `folder` reads what a skill's folder
 //! holds, `tools` serves the tools. What a skill means to the gates is in [`zeph_tools::skill`].
 
-mod folder;
-mod head;
+mod front_matter;
+mod package;
 mod tools;
 pub mod yaml;
 
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use zeph_tools::skill::{Skill, SkillRegistry};
 use zeph_tools::{SkillEnv, TrustLevel};
 
-pub use folder::{SKILL_FILE, SkillFile};
+pub use package::{SKILL_FILE, SkillFile};
 pub use tools::{SkillExecutor, prompt};
 
 /// The most skills of one directory.
@@ -166,8 +166,8 @@ pub fn find(places: &SkillDirs, world: &SkillHost<'_>) -> FoundSkills {
 fn open_project(project: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = fs::open(project, flags, Mode::empty())?;
-    let own = folder::open_directory(&root, ".zeph")?;
-    folder::open_directory(&own, "skills")
+    let own = package::open_directory(&root, ".zeph")?;
+    package::open_directory(&own, "skills")
 }
 
 impl FoundSkills {
@@ -184,7 +184,7 @@ impl FoundSkills {
             reason,
         };
         let listed =
-            opened.and_then(|opened| Ok((folder::entries(&opened, 8 * MAX_SKILLS)?, opened)));
+            opened.and_then(|opened| Ok((package::entries(&opened, 8 * MAX_SKILLS)?, opened)));
         let (entries, opened) = match listed {
             Ok(listed) => listed,
             Err(Errno::NOENT) => return,
@@ -241,8 +241,8 @@ impl FoundSkills {
                 "the name of a skill has at most {MAX_NAME_BYTES} small letters, digits, `-` and `_`"
             ));
         }
-        let contents = folder::read(at, name)?;
-        let said = head::read(contents.text)?;
+        let contents = package::read(at, name)?;
+        let said = front_matter::read(contents.text)?;
         if said.name != name {
             return Err(format!(
                 "it calls itself {:?}, and its folder is called {name:?}",

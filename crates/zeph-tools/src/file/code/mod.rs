@@ -18,25 +18,25 @@ use crate::context::CallContext;
 use crate::def::{Annotations, ToolDef};
 use crate::error::ToolError;
 use crate::file::budget::Budget;
+use crate::file::cache_validation::{DependencyTracker, PermittedBy};
 use crate::file::sandbox::Sandbox;
-use crate::file::witness::{DependencyTracker, PermittedBy};
 use crate::gate::{PathParam, ToolTarget};
 use crate::output::ToolOutput;
-use crate::toolset::Tool;
+use crate::tool_set::Tool;
 
 mod cpp;
 mod extract;
 mod index;
+mod index_sync;
 mod language;
-mod refresh;
-mod shown;
+mod render;
 mod symbol;
 
 pub use index::{CodeIndex, CodeIndexError, FileMarks, Located, ReadFile, Wanted, file_name};
 pub use symbol::{Kind, Symbol, rank};
 
-use refresh::{Refreshed, refresh};
-use shown::ResultWriter;
+use index_sync::{Refreshed, refresh};
+use render::ResultWriter;
 
 /// The time after which a call shows what it has.
 const TIME: Duration = Duration::from_secs(60);

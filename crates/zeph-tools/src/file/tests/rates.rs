@@ -4,13 +4,13 @@
 //! Every case says what the file must be afterwards, or that nothing may be done. An edit in the
 //! wrong place, or one that touches a byte outside of the place that was meant, is a failure.
 
-use crate::file::splice::{Replacement, splice};
+use crate::file::apply_edit::{Replacement, splice};
 
 /// Sources of this crate: code, prose, data.
 const SOURCES: &[&str] = &[
     include_str!("../../params.rs"),
     include_str!("../../error.rs"),
-    include_str!("../splice.rs"),
+    include_str!("../apply_edit.rs"),
     include_str!("../sandbox.rs"),
     include_str!("../../shell/policy/word.rs"),
     include_str!("../../web/render.rs"),

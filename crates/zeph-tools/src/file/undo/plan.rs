@@ -14,10 +14,10 @@ use rustix::fs::{FileType, Mode, openat};
 use rustix::io::Errno;
 
 use crate::error::ToolError;
-use crate::file::journal::below;
-use crate::file::place::{LIST, Target, entries_with_types};
+use crate::file::resolved_path::{LIST, Target, entries_with_types};
 use crate::file::sandbox::{Sandbox, printable};
-use crate::file::standing;
+use crate::file::snapshot;
+use crate::file::undo_recorder::below;
 use crate::undo::{Batch, FileState, Step, TreeEntry};
 
 /// What is to be undone of one record.
@@ -120,7 +120,7 @@ impl View<'_> {
                 match (made, stands) {
                     (false, false) => Ok(false),
                     (false, true) => Err(format!(
-                        "{}: something stands there again",
+                        "{}: another file exists there again",
                         self.sandbox.shown(from)
                     )),
                     (true, false) => Err(format!("{}: it is gone", self.sandbox.shown(to))),
@@ -273,7 +273,7 @@ impl View<'_> {
         match (self.stands(path, &FileState::Absent), after) {
             (Err(reason), _) => reason,
             (Ok(true), _) => format!("{shown}: it is gone"),
-            (Ok(false), FileState::Absent) => format!("{shown}: something stands there again"),
+            (Ok(false), FileState::Absent) => format!("{shown}: another file exists there again"),
             (Ok(false), _) => format!("{shown}: it was changed since"),
         }
     }
@@ -307,7 +307,7 @@ pub(super) fn stands_on_disk(
     expected: &FileState,
 ) -> Result<bool, ToolError> {
     match target(sandbox, path)? {
-        Some(target) => standing::stands(&target, expected),
+        Some(target) => snapshot::stands(&target, expected),
         None => Ok(*expected == FileState::Absent),
     }
 }

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::plan::target;
 use crate::error::ToolError;
 use crate::file::atomic::{TEMPORARY, replace, take_over};
-use crate::file::copier::{rename_new, sync_dir};
+use crate::file::copy_tree::{rename_new, sync_dir};
 use crate::file::locks;
 use crate::file::move_path::carry;
-use crate::file::place::{LIST, Target};
+use crate::file::resolved_path::{LIST, Target};
 use crate::file::sandbox::Sandbox;
-use crate::file::standing::stands;
+use crate::file::snapshot::stands;
 use crate::undo::{Attributes, Change, FileBackup, FileState, Step};
 
 /// Undoes steps, and afterwards gives directories their modes.

@@ -6,8 +6,8 @@
 //! What this comes to is a [`Subject`], on which rules are matched; `asked` says whether its output
 //! was asked for in full.
 
-mod asked;
-mod normal;
+mod full_output_flags;
+mod normalize;
 mod parts;
 mod split;
 #[cfg(test)]
@@ -62,6 +62,6 @@ impl Subject {
     /// Whether its output was asked for in full: it is sanitized then, and nothing else.
     #[must_use]
     pub fn is_asked_in_full(&self) -> bool {
-        asked::in_full(&self.words, &self.piped_into)
+        full_output_flags::in_full(&self.words, &self.piped_into)
     }
 }

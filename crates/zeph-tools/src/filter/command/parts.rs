@@ -1,9 +1,9 @@
 //! Takes a command text apart.
 
-use crate::shell::policy::tree::{Command, Kind, List, Redirect};
+use crate::shell::policy::ast::{Command, Kind, List, Redirect};
 use crate::shell::policy::{Word, parse};
 
-use super::normal::normalize;
+use super::normalize::normalize;
 use super::split::split;
 use super::wrapper::{Inner, unwrap};
 

@@ -70,7 +70,7 @@ fn trailing_reports_do_not_count() {
 
 /// Proves OUT-2.
 #[test]
-fn wrappers_are_taken_off() {
+fn strips_wrappers() {
     for before in [
         "time",
         "time -p",
@@ -186,7 +186,7 @@ fn programs_are_called_one_way() {
 
 /// Proves OUT-2.
 #[test]
-fn what_becomes_of_the_output_is_told() {
+fn detects_output_redirection() {
     let subject = |command: &str| Subject::of(command).unwrap();
     let piped = |command: &str| subject(command).piped_into;
     assert_eq!(piped("cargo test"), Vec::<Vec<String>>::new());

@@ -1,6 +1,6 @@
 //! Commands that run another command, which is the one that counts.
 
-use super::normal::program;
+use super::normalize::program;
 use super::split::is_assignment;
 
 /// What a wrapper runs.

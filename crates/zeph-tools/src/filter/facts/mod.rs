@@ -14,7 +14,7 @@ mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::kept::OutputLine;
+use super::head_tail::OutputLine;
 use super::line::{Line, OwnedLine};
 use super::strategy::{Mask, shape as form_of};
 use shape::is_library_frame;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Fact;
-use crate::filter::kept::OutputLine;
+use crate::filter::head_tail::OutputLine;
 
 /// Characters of the statement of a count.
 const COUNT_CHARS: usize = 30;

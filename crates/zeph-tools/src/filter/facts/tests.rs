@@ -6,8 +6,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use super::matcher::{ascii, shape_alone};
 use super::patterns::ROWS;
 use super::{FactGuard, Line, Shapes};
-use crate::filter::engine::{FilterPipeline, Plan};
-use crate::filter::load::parse_rules;
+use crate::filter::parse_rules::parse_rules;
+use crate::filter::pipeline::{FilterPipeline, Plan};
 use crate::filter::rulebook::RuleSet;
 
 /// Lines that have to survive in any output.

@@ -4,9 +4,9 @@ use foldhash::{HashMap, HashSet};
 
 use super::prefix::without_prefix;
 use super::shape::Shape;
-use crate::filter::kept::OutputLine;
+use crate::filter::duration_tokens::without_time;
+use crate::filter::head_tail::OutputLine;
 use crate::filter::strategy::{Mask, shape as form_of};
-use crate::filter::timing::without_time;
 
 /// Words of a short line.
 const FEW_WORDS: usize = 4;

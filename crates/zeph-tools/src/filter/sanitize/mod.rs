@@ -10,12 +10,12 @@
 //! lines that could still be redrawn. So is text that is drawn over in a simple way (`draw`).
 
 mod cut;
-mod draw;
 mod escape;
 mod out;
+mod overwrite;
 mod places;
-mod row;
 mod scan;
+mod terminal_line;
 #[cfg(test)]
 mod tests;
 mod wrap;
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 
 use escape::{Escapes, Step, TerminalOp};
 use out::LineEmitter;
-use row::{Column, TerminalLine};
 use scan::Controls;
+use terminal_line::{Column, TerminalLine};
 use wrap::Margins;
 
 use super::line::{Line, LineAdapter, LineSink};

@@ -4,7 +4,7 @@ use memchr::{memchr_iter, memrchr};
 
 use super::super::line::{LineBlock, LineSink, RawLines, Span};
 use super::places::BareBreaks;
-use super::row::TerminalLine;
+use super::terminal_line::TerminalLine;
 
 /// Bytes of lines that are handed on together at most, but for the last one.
 const TOGETHER: usize = 64 * 1024;

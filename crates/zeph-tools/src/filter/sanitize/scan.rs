@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::draw::{Erase, OverwriteState};
+use super::overwrite::{Erase, OverwriteState};
 use super::{Sanitizer, WINDOW, cut};
 use memchr::{memchr, memrchr};
 
 use super::places::Specials;
-use super::row::Column;
+use super::terminal_line::Column;
 use crate::bytes::add_short;
-use crate::colour::colour;
 use crate::filter::line::LineSink;
+use crate::sgr::colour;
 
 /// Bytes of a colour's sequence, or of a link's target, that are looked at together.
 const MAX_COLOUR: usize = 32;

@@ -263,7 +263,7 @@ fn runs_of_blank_lines_become_one() {
 }
 
 #[test]
-fn lines_have_the_numbers_of_the_raw_text() {
+fn line_numbers_match_raw_output() {
     let check = |text: &str, expect: &[(u64, &str)]| {
         let expect: Vec<_> = expect.iter().map(|(n, t)| (*n, (*t).to_owned())).collect();
         assert_eq!(lines(&[text]), expect, "{text:?}");

@@ -8,7 +8,7 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::row::{TerminalLine, is_narrow};
+use super::terminal_line::{TerminalLine, is_narrow};
 use super::{LineSink, Sanitizer, WINDOW};
 
 /// What a screen may have as columns.

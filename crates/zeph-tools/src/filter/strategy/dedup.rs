@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::mask::{Mask, shape};
+use super::line_template::{Mask, shape};
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 

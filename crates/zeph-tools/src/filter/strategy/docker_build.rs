@@ -12,8 +12,8 @@ use foldhash::{HashMap, HashSet};
 
 use super::excerpt::{Excerpt, keep_cut};
 use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::filter::duration_tokens::without_time;
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
-use crate::filter::timing::without_time;
 
 /// Lines of a step that are kept at hand for the case that it fails.
 const TAIL: usize = 40;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use memchr::memchr;
 use serde::Deserialize;
 
-use super::held::HeldLines;
-use super::places::{Budget, Places};
+use super::group_paths::{Budget, Places};
+use super::line_buffer::HeldLines;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::line::{ExitInfo, Line, Sink};
 

@@ -7,7 +7,6 @@
 mod ansible;
 mod cargo_lines;
 mod chain;
-mod counts;
 mod dedup;
 mod docker_build;
 mod excerpt;
@@ -16,23 +15,24 @@ mod git_diff;
 mod git_log;
 mod git_status;
 mod group_by_rule;
-mod held;
+mod group_paths;
+mod group_similar;
 mod keep_matching;
 mod kind;
+mod line_buffer;
+mod line_template;
 mod listing;
-mod mask;
-mod names;
 mod package_notes;
 mod patterns;
-mod places;
 mod search_hits;
+mod string_arena;
 mod strip_annotated;
 mod strip_noise;
-mod template;
 mod terraform;
 mod test_summary;
 #[cfg(test)]
 mod testing;
+mod top_k_counter;
 mod truncate;
 mod unit;
 
@@ -45,8 +45,8 @@ use super::confidence::FilterConfidence;
 use super::line::{ExitInfo, Line, LineBlock, Sink};
 
 pub(super) use chain::Chain;
-pub(super) use mask::{Mask, shape};
-pub(super) use template::Template;
+pub(super) use group_similar::Template;
+pub(super) use line_template::{Mask, shape};
 
 /// What is done with the lines of one output.
 pub trait Strategy: Send {
@@ -101,7 +101,7 @@ const STRATEGIES: &[(&str, StrategyConstructor)] = &[
     ("search_hits", search_hits::make),
     ("strip_annotated", strip_annotated::make),
     ("strip_noise", strip_noise::make),
-    ("template", template::make),
+    ("template", group_similar::make),
     ("terraform", terraform::make),
     ("test_summary", test_summary::make),
     ("truncate", truncate::make),

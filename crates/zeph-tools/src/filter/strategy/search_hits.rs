@@ -9,10 +9,10 @@ use foldhash::HashMap;
 use serde::Deserialize;
 
 use super::excerpt::keep_cut;
-use super::places::{Budget, Places, share};
+use super::group_paths::{Budget, Places, share};
 use super::{FilterConfidence, Strategy, StrategyFactory};
-use crate::counted::pluralize;
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
+use crate::plural::pluralize;
 
 /// Files that are told apart.
 const MAX_FILES: usize = 20_000;

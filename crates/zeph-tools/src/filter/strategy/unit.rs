@@ -1,7 +1,7 @@
 //! An error or a warning with the lines that belong to it.
 
 use super::kind::Kind;
-use super::mask::{Mask, shape};
+use super::line_template::{Mask, shape};
 use crate::filter::line::{Line, OwnedLine};
 
 /// Lines of a trace, a place or a snippet that belong to an error.

@@ -11,9 +11,9 @@ use super::paths::{ReferencedPaths, of, strings};
 use super::{AUTHORIZATION_RULES, DEFAULT_EFFECT, POLICY_RULES, PolicyEnv, PolicyError};
 use crate::expressions::any_matches;
 use crate::gate::glob::{HOLE, Text, fold};
+use crate::gate::parsed_call::{CallSubject, canonical_json};
 use crate::gate::pattern::{Pattern, PatternKind};
 use crate::gate::rule::{MatchMode, RuleOrigin, path_fit};
-use crate::gate::subject::{CallSubject, canonical_json};
 
 use crate::trust::TrustLevel;
 
@@ -302,7 +302,7 @@ impl CompiledRule {
                         wrong(
                             name,
                             &fault,
-                            "mend it: a rule that cannot hold protects nothing",
+                            "fix this rule: an invalid rule protects nothing",
                         )
                     })
             });
@@ -316,7 +316,7 @@ impl CompiledRule {
         let arguments = match &rule.args_match {
             None => None,
             Some(text) => Some(expression(text).map_err(|fault| {
-                let help = "mend it: a rule that cannot hold protects nothing";
+                let help = "fix this rule: an invalid rule protects nothing";
                 wrong("args_match", &fault, help)
             })?),
         };

@@ -18,7 +18,7 @@ mod enabled;
 #[cfg(feature = "policy-enforcer")]
 mod paths;
 
-use super::places::PathResolver;
+use super::path_resolver::PathResolver;
 use super::rule::RuleOrigin;
 
 pub use config::{AuthorizationConfig, OneOrMore, PolicyConfig, PolicyEffect, PolicyRule};

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::def::Risk;
-use crate::gate::about::PathRole;
-use crate::gate::places::PathResolver;
-use crate::gate::subject::{CallSubject, SubjectPath};
+use crate::gate::call_targets::PathRole;
+use crate::gate::parsed_call::{CallSubject, SubjectPath};
+use crate::gate::path_resolver::PathResolver;
 
 /// A path that a call names.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ fn command_paths(
     subject: &CallSubject<'_>,
     command: &crate::gate::CommandSubject,
 ) -> ReferencedPaths {
-    let mut mentions = crate::shell::mentions::read(command, subject.places());
+    let mut mentions = crate::shell::referenced_paths::read(command, subject.places());
     if let Some(cwd) = &command.cwd {
         mentions.paths.push(ReferencedPath {
             path: SubjectPath::new(cwd, PathRole::Read, command.start.clone()),

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::call::ToolCall;
 use crate::gate::PathResolver;
-use crate::gate::places::tests::places;
+use crate::gate::parsed_call::subject_of;
+use crate::gate::path_resolver::tests::places;
 use crate::gate::rule::Place;
-use crate::gate::subject::subject_of;
 use crate::gate::tests::tools::def;
 
 /// `[tools.policy]` and `[tools.authorization]`.

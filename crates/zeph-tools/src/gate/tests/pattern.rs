@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::gate::glob::{HOLE, Text, fold};
 use crate::gate::path_pattern::escape;
+use crate::gate::path_resolver::tests::Table;
 use crate::gate::pattern::Pattern;
-use crate::gate::places::tests::Table;
 use crate::gate::{PathResolver, PatternError, PatternKind};
 
 /// `/w/p` is the working directory; the home has a name that must be escaped.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::call::{Phase, ToolCall};
-use crate::gate::places::tests::places;
+use crate::gate::path_resolver::tests::places;
 use crate::gate::rule::Place;
 use crate::gate::tests::tools::def;
 use crate::gate::{
     Action, Decision, Effect, PathResolver, PatternKind, PermissionContext, PermissionRule, Rule,
     RuleOrigin, RuleSet, ToolRules, decide, subject_of,
 };
-use crate::mode::Mode;
+use crate::permission_mode::Mode;
 use crate::trust::TrustLevel;
 
 /// Rules as `tool action pattern`, one a line.
@@ -842,7 +842,7 @@ fn what_would_allow_it_does() {
 /// Proves PERM-7a in part: the digest is that of the arguments, not of their spelling.
 #[test]
 fn digests() {
-    use crate::gate::subject::digest;
+    use crate::gate::parsed_call::digest;
     let (one, other) = (
         json!({"a": 1, "b": {"d": 1, "c": [1, 2]}}),
         json!({"b": {"c": [1, 2], "d": 1}, "a": 1}),

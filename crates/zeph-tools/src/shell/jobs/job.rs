@@ -16,8 +16,8 @@ use crate::shell::runner::{
     BackgroundProcess, CommandOutcome, EndReason, RunError, RunningCommand,
 };
 
+use super::pending_output::PendingOutput;
 use super::report;
-use super::unread::PendingOutput;
 
 /// How a job came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

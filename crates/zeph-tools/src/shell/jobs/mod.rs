@@ -5,11 +5,11 @@
 //! [`report`] words what is told, [`calls`] are the tools. This table bounds their number. Every job
 //! belongs to a conversation and is seen by no other.
 
-mod calls;
 mod definitions;
 mod job;
+mod pending_output;
 mod report;
-mod unread;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,7 +128,7 @@ impl Jobs {
         let found = jobs.iter().find(|job| job.id == id.trim());
         found.cloned().ok_or_else(|| ToolError::Missing {
             message: if jobs.is_empty() {
-                format!("there is no job {id:?}: none was started, or it ended with its session")
+                format!("unknown job {id:?}")
             } else {
                 format!("there is no job {id:?}; there are {}", names(&jobs))
             },

@@ -10,19 +10,19 @@
 //! what is told of it.
 
 pub mod config;
+mod denial_detection;
 #[cfg(not(target_os = "linux"))]
 mod disabled;
 mod enforcement;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
-mod mask;
+mod mount_mask;
+pub(super) mod notices;
 pub mod plan;
-mod refusal;
 pub(super) mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
-pub(super) mod told;
 
 #[cfg(not(target_os = "linux"))]
 use disabled as landlock;
@@ -67,7 +67,7 @@ pub(in crate::shell) enum ApplyError {
 pub(in crate::shell) fn apply(plan: &Plan) -> Result<Option<String>, ApplyError> {
     // First, since a thread that Landlock restricts does not mount.
     let hides = match &plan.hidden {
-        Some(paths) => mask::cover(paths)?,
+        Some(paths) => mount_mask::cover(paths)?,
         None => true,
     };
     let found = Enforcement {
@@ -98,8 +98,8 @@ fn judge(found: Enforcement, hides: bool, plan: &Plan) -> Result<Option<String>,
 /// # Errors
 /// When the process is of no use any more.
 pub(in crate::shell) fn allow_hiding() -> io::Result<bool> {
-    mask::allow()?;
-    let thread = thread::Builder::new().spawn(|| mask::cover(&[]).unwrap_or(false))?;
+    mount_mask::allow()?;
+    let thread = thread::Builder::new().spawn(|| mount_mask::cover(&[]).unwrap_or(false))?;
     Ok(thread.join().unwrap_or(false))
 }
 

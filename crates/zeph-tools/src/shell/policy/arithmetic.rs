@@ -1,8 +1,8 @@
 //! Assignments inside of calculations: `((NAME=1))`, `$((NAME++))`, `let`, subscripts.
 
-use super::evaluated::is_environment;
+use super::ast::{Assignment, Connector, Construct, Kind, List, Pipeline, Substitution};
+use super::double_expansion::is_environment;
 use super::parse::plain;
-use super::tree::{Assignment, Connector, Construct, Kind, List, Pipeline, Substitution};
 
 /// The variables that the calculation `text` sets.
 pub(super) fn assigned(text: &str) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! Reads assignments: their names, subscripts and values.
 
-use super::cursor::{Cursor, SyntaxError};
+use super::ast::Command;
+use super::lexer::{Cursor, SyntaxError};
 use super::parse::is_name;
 use super::quote::{Mode, RawWord};
-use super::tree::Command;
 use super::word::{Atom, Word, single};
 
 /// Variables to which bash assigns the result of a calculation.

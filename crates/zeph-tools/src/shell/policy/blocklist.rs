@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::decide::{Decider, Verdict, WorkingDirState};
+use super::ast::Construct;
+use super::evaluate::{Decider, Verdict, WorkingDirState};
 use super::reading::Parsed;
-use super::tree::Construct;
 use super::word::Word;
 use crate::shell::config::ShellConfig;
 use crate::shell::transaction::ScopeError;

@@ -1,11 +1,11 @@
 //! Reads compound commands: groups, loops, conditionals, `case`, functions, `[[ … ]]`.
 
 use super::assign::CALCULATED;
-use super::cursor::{Cursor, SyntaxError};
-use super::evaluated::{is_environment, is_telling};
+use super::ast::{Assignment, Command, Connector, Kind, List, Pipeline, Shape};
+use super::double_expansion::{is_environment, is_telling};
+use super::lexer::{Cursor, SyntaxError};
 use super::parse::{is_name, plain};
 use super::quote::{Mode, RawWord};
-use super::tree::{Assignment, Command, Connector, Kind, List, Pipeline, Shape};
 use super::word::{expand, single};
 
 /// Those that begin a compound command.

@@ -1,6 +1,6 @@
 //! The shells that a text is read for, and the constructs that they read differently.
 
-use super::cursor::Cursor;
+use super::lexer::Cursor;
 
 /// How a text is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

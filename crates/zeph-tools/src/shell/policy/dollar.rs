@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::alternatives::alternative;
-use super::cursor::{Cursor, SyntaxError};
-use super::evaluated::is_telling;
+use super::ast::{Construct, Substitution};
+use super::double_expansion::is_telling;
+use super::lexer::{Cursor, SyntaxError};
 use super::parameter::{Form, form};
 use super::parse::is_name;
 use super::quote::{RawWord, Terminator, quoted};
 use super::reading::parse_nested;
-use super::tree::{Construct, Substitution};
 use super::word::{Atom, Variable};
 
 impl Cursor<'_> {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::ast::{Command, Connector, Construct, Kind, List, Shape};
 use super::setters::{assigned_names, is_setter};
-use super::tree::{Command, Connector, Construct, Kind, List, Shape};
 use super::word::Word;
 
 /// The effects of commands on the shell that runs them.

@@ -1,6 +1,6 @@
 //! Decodes the escapes of `$'…'`.
 
-use super::cursor::{Cursor, SyntaxError};
+use super::lexer::{Cursor, SyntaxError};
 
 impl Cursor<'_> {
     /// The bytes of `$'…'`, from the position after the quote.

@@ -3,7 +3,7 @@
 //! `find DIRECTORY -delete` is judged like `rm -r DIRECTORY` if the predicates before the action match
 //! every file. Predicates are combined as `find` combines them, with four levels of selectivity.
 
-use super::decide::{CommandContext, Decider, Verdict};
+use super::evaluate::{CommandContext, Decider, Verdict};
 use super::word::Word;
 
 /// The share of the files that an expression matches.

@@ -1,11 +1,11 @@
 //! Redirections: files that are written or read, and the input that a command gets.
 
-use super::decide::{CommandContext, Decider, Input};
-use super::named::Role;
-use super::targets::is_block_device;
-use super::tree::{Construct, Redirect};
+use super::ast::{Construct, Redirect};
+use super::destructive_targets::is_block_device;
+use super::evaluate::{CommandContext, Decider, Input};
 use super::visit::Part;
 use super::word::Word;
+use super::word_list::Role;
 
 impl Decider<'_> {
     /// A redirection, and the input that it gives.

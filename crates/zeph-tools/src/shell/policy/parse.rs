@@ -2,11 +2,11 @@
 //! that nothing runs which was understood differently here than by the shell.
 
 use super::assign::evaluates_array;
+use super::ast::{Assignment, Command, Connector, Kind, List, Pipeline};
 use super::compound::COMPOUND;
-use super::cursor::{Cursor, SyntaxError, ends_word};
 use super::dialect::MODIFIERS;
+use super::lexer::{Cursor, SyntaxError, ends_word};
 use super::quote::{Mode, RawWord};
-use super::tree::{Assignment, Command, Connector, Kind, List, Pipeline};
 use super::word::{Atom, Word, expand, single};
 
 /// Words with a meaning of their own where a command begins.

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::decide::WorkingDirState;
+use super::evaluate::WorkingDirState;
 use super::shells::is_descriptor;
 use super::values::{Possible, Values};
 use super::word::Word;

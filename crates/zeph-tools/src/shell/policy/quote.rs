@@ -1,8 +1,8 @@
 //! Reads one word: quotes, escapes, expansions, and what is substituted into it.
 
-use super::cursor::{Cursor, SyntaxError, ends_word};
-use super::evaluated::{EvalFlags, Fragments, atoms_have_subscript, fragments};
-use super::tree::{Construct, List, Substitution};
+use super::ast::{Construct, List, Substitution};
+use super::double_expansion::{EvalFlags, Fragments, atoms_have_subscript, fragments};
+use super::lexer::{Cursor, SyntaxError, ends_word};
 use super::word::{Atom, Word};
 
 /// A word as it stands.

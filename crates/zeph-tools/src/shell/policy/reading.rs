@@ -1,8 +1,8 @@
 //! A text that was read: its tree and its canonical text.
 
-use super::cursor::{Budget, Cursor, SyntaxError};
+use super::ast::List;
 use super::dialect::Dialect;
-use super::tree::List;
+use super::lexer::{Budget, Cursor, SyntaxError};
 
 /// A text that was read.
 #[derive(Debug)]

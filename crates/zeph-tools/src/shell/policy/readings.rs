@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::decide::{Decider, Verdict};
+use super::ast::Assignment;
+use super::evaluate::{Decider, Verdict};
 use super::places::Places;
-use super::tree::Assignment;
 use super::values::Possible;
 use super::word::{Atom, Word, from_atoms};
 

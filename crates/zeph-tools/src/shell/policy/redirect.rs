@@ -1,10 +1,10 @@
 //! Reads redirections and the texts of here-documents.
 
-use super::cursor::{Cursor, Documents, SyntaxError};
-use super::evaluated::has_subscript;
+use super::ast::{Command, Redirect, Substitution};
+use super::double_expansion::has_subscript;
+use super::lexer::{Cursor, Documents, SyntaxError};
 use super::parse::is_name;
 use super::quote::Mode;
-use super::tree::{Command, Redirect, Substitution};
 use super::word::{Atom, Word, from_atoms, single};
 
 const TWICE: &str = "bash expands the target of `>&` twice, so it cannot be known before it runs";

@@ -3,7 +3,7 @@
 //! The shell runs this text instead of the user's. Both have the same tokens. In the canonical text, quotes, blanks
 //! and here-documents have one form each, and comments and continued lines are absent.
 
-use super::cursor::{Cursor, Documents};
+use super::lexer::{Cursor, Documents};
 use super::parse::is_name;
 
 /// A canonical text that grows.

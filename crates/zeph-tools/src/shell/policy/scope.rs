@@ -1,13 +1,13 @@
 //! Assignments, loops and calls: the values of variables that commands see.
 
+use super::ast::{Assignment, Command, List, Shape};
 use super::blocklist::name_of;
-use super::decide::{CommandContext, Decider};
 use super::effects::Effects;
-use super::named::Role;
+use super::evaluate::{CommandContext, Decider};
 use super::setters::is_special;
-use super::tree::{Assignment, Command, List, Shape};
 use super::values::Possible;
 use super::word::{UNRESOLVED, Word};
+use super::word_list::Role;
 
 /// How many calls of functions are followed in one command.
 const MAX_CALLS: usize = 256;

@@ -1,11 +1,11 @@
 //! Judges texts that shells are given, in each way that the shell may read them.
 
-use super::decide::{CommandContext, Decider};
+use super::ast::List;
 use super::dialect::{Dialect, is_foreign};
 use super::effects::Effects;
+use super::evaluate::{CommandContext, Decider};
 use super::reading::read;
 use super::shells::runs_apart;
-use super::tree::List;
 use super::word::UNRESOLVED;
 
 /// How deep texts that shells are given may be nested.

@@ -1,7 +1,7 @@
 //! Builtins that set variables, options and positional parameters of the shell.
 
-use super::decide::{CommandContext, Decider};
-use super::evaluated::{decides_what_runs, is_telling};
+use super::double_expansion::{decides_what_runs, is_telling};
+use super::evaluate::{CommandContext, Decider};
 use super::parse::is_name;
 use super::values::Possible;
 use super::word::Word;

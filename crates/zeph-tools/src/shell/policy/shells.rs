@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::blocklist::name_of;
-use super::decide::{CommandContext, Decider, Input};
+use super::evaluate::{CommandContext, Decider, Input};
 use super::places::normal;
 use super::shell_call::shell_call;
 use super::word::Word;
@@ -111,7 +111,7 @@ impl Decider<'_> {
             Program::Text(word) => match word.known() {
                 None if around.downloads => self.block("a download that reaches a shell"),
                 _ if is_shell => self.joined(name, std::slice::from_ref(*word), around),
-                Some(_) => self.ask(format!("what the text for `{name}` does cannot be read")),
+                Some(_) => self.ask(format!("cannot analyse the script passed to `{name}`")),
                 None => self.ask(format!(
                     "the text for `{name}` cannot be known before it runs"
                 )),

@@ -1,10 +1,10 @@
 //! Commands that read their standard input. In a script from standard input, they read the rest of the script.
 
-use super::decide::{CommandContext, Decider, Input};
+use super::ast::{Command, Kind, List, Redirect};
+use super::evaluate::{CommandContext, Decider, Input};
 use super::programs::is_interpreter;
 use super::reading::parse;
 use super::shells::is_shell;
-use super::tree::{Command, Kind, List, Redirect};
 use super::word::Word;
 use super::wrappers::runs_others;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::claim::of_command;
+use crate::provenance::of_command;
 use crate::shell::config::ShellConfig;
 
 fn start() -> WorkingDirState {

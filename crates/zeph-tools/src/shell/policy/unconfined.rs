@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decide::Decider;
+use super::evaluate::Decider;
 use super::places::normal;
 use super::word::Word;
 

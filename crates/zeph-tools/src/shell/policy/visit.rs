@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::ast::Assignment;
 use super::blocklist::ShellPolicy;
-use super::decide::{Decider, Verdict, WorkingDirState};
-use super::named::NamedWord;
+use super::evaluate::{Decider, Verdict, WorkingDirState};
 use super::reading::Parsed;
-use super::tree::Assignment;
 use super::word::Word;
+use super::word_list::NamedWord;
 
 /// A part of a command.
 #[derive(Debug, Clone, Copy)]

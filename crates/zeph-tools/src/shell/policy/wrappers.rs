@@ -1,7 +1,7 @@
 //! Commands that run other commands: where the inner command begins.
 
 use super::blocklist::name_of;
-use super::decide::{CommandContext, Decider};
+use super::evaluate::{CommandContext, Decider};
 use super::programs;
 use super::word::Word;
 

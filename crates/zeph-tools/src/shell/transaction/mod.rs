@@ -10,11 +10,11 @@
 //! until another such one or the end of the session, so that single files can be fetched from it.
 
 mod detect;
-mod handles;
+mod dir_fd;
 mod restore;
 mod scope;
 mod snapshot;
-mod stale;
+mod snapshot_locks;
 #[cfg(test)]
 mod tests;
 
@@ -149,7 +149,7 @@ impl Transactions {
             return Err(ToolError::SnapshotFailed { reason });
         }
         let call_id = call.id.clone();
-        let text = format!("There is no snapshot before this command: {reason}.");
+        let text = format!("Could not snapshot files before this command: {reason}.");
         cx.emit(ToolEvent::Notice { call_id, text });
         with(State::Without(format!(
             "[no snapshot was made, so this command is not rolled back: {reason}]"
@@ -161,7 +161,7 @@ impl Transactions {
         let cleaned = Arc::clone(&self.cleaned);
         let cancel = cx.cancel.clone();
         let taken = tokio::task::spawn_blocking(move || {
-            cleaned.call_once(|| stale::clean(&setup.base));
+            cleaned.call_once(|| snapshot_locks::clean(&setup.base));
             let wanted = Wanted {
                 root: &setup.root,
                 scope: &setup.scope,
@@ -273,7 +273,7 @@ impl Transactions {
 /// Restores; the message says what could not be restored, and where the snapshot is kept then.
 fn restore_or_keep(snapshot: Snapshot, scope: &Scope) -> Result<RolledBack, String> {
     // From here on it is the only copy of what is being replaced.
-    let held = stale::hold_on_to(snapshot.dir.path());
+    let held = snapshot_locks::hold_on_to(snapshot.dir.path());
     let (changes, failures) = restore::restore(&snapshot, scope);
     if failures.is_empty() {
         return Ok(changes);

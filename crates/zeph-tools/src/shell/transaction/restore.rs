@@ -18,7 +18,7 @@ use rustix::fs::{
     readlinkat, renameat, stat, symlinkat, unlinkat,
 };
 
-use super::handles::{
+use super::dir_fd::{
     Identity, MAX_DEPTH, entries, identity, look, open_dir, open_file, open_to_change, remove,
 };
 use super::scope::Scope;
@@ -260,7 +260,7 @@ impl Restorer<'_> {
         attributes: Attributes,
         size: u64,
     ) -> io::Result<()> {
-        let lost = |_| io::Error::other("its copy in the snapshot is gone or was changed");
+        let lost = |_| io::Error::other("the snapshot copy is missing or was modified");
         let mut copy = open_file(files, name).map_err(lost)?;
         if copy.metadata()?.len() != size {
             return Err(io::Error::other("its copy in the snapshot was changed"));

@@ -19,9 +19,9 @@ use rustix::io::Errno;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::handles::{MAX_DEPTH, ProtectedFiles, entries, identity, open_dir, open_file};
+use super::dir_fd::{MAX_DEPTH, ProtectedFiles, entries, identity, open_dir, open_file};
 use super::scope::Scope;
-use super::stale;
+use super::snapshot_locks;
 
 /// Bytes that are copied between two looks at the cancellation.
 const PORTION: u64 = 8 << 20;
@@ -141,11 +141,11 @@ pub(super) fn take(
         SnapshotError::io("the directory for it cannot be made:", path, error)
     };
     let base = wanted.base;
-    stale::make_base(base).map_err(|error| failed(base, error))?;
+    snapshot_locks::make_base(base).map_err(|error| failed(base, error))?;
     let root = openat(
         rustix::fs::CWD,
         wanted.root,
-        super::handles::LIST,
+        super::dir_fd::LIST,
         Mode::empty(),
     )
     .map_err(|error| SnapshotError::io("cannot open", wanted.root, error))?;
@@ -160,10 +160,10 @@ pub(super) fn take(
         taker.root(&root, None)?;
         taker.bytes = 0;
     }
-    let (dir, lock) = stale::locked_dir(base).map_err(|error| failed(base, error))?;
+    let (dir, lock) = snapshot_locks::locked_dir(base).map_err(|error| failed(base, error))?;
     let at = dir.path().join("files");
     std::fs::create_dir(&at).map_err(|error| failed(&at, error))?;
-    let files = openat(rustix::fs::CWD, &at, super::handles::LIST, Mode::empty())
+    let files = openat(rustix::fs::CWD, &at, super::dir_fd::LIST, Mode::empty())
         .map_err(|error| failed(&at, error.into()))?;
     let tree = taker.root(&root, Some(&files))?;
     Ok(Snapshot {

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::rig::{Server, page, redirect};
 use crate::context::Origin;
+use crate::gate::parsed_call::digest;
 use crate::gate::rule::Place;
-use crate::gate::subject::digest;
 use crate::gate::{
     Action, PathResolver, PatternKind, PermissionRule, Rule, RuleOrigin, RuleSet, ToolRules,
 };

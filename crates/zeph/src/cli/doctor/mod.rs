@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use zeph_memory::Store;
-use zeph_tools::counted::counted_as;
+use zeph_tools::plural::counted_as;
 use zeph_tools::shell::SandboxMode;
 use zeph_tools::shell::os_sandbox::{Enforcement, NOT_HIDDEN, probe};
 

@@ -53,7 +53,7 @@ pub(super) fn trust(pins: &Pins, env: &Environment, yes: bool) -> anyhow::Result
 pub(in crate::cli) fn agrees(question: &str) -> anyhow::Result<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() || !io::stderr().is_terminal() {
-        stderr_line("error: nobody can be asked: standard input is no terminal; --yes agrees");
+        stderr_line("error: stdin is not a terminal; pass --yes to approve");
         return Ok(false);
     }
     // What was typed before the question is no answer to it.
@@ -150,9 +150,7 @@ fn tell(text: &mut String, rule: &Rule, replaces: bool) {
 
 /// Takes trust back.
 pub(super) fn revoke(pins: &Pins, env: &Environment) -> anyhow::Result<Exit> {
-    let root = pins
-        .take_back(env)
-        .context("the trust cannot be taken back")?;
+    let root = pins.take_back(env).context("trust could not be revoked")?;
     print(&match root {
         Some(root) => format!(
             "the filter rules of {} are not trusted any more",

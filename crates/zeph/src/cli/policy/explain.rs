@@ -14,9 +14,9 @@ use zeph_tools::gate::{
 use zeph_tools::shell::policy::Verdict;
 use zeph_tools::{Mode, Phase, Risk, ToolDef, TrustLevel};
 
-use super::beside::GateOpinion;
 use super::fitting;
 use super::gates::{Gates, Judgement, named};
+use super::other_gates::GateOpinion;
 use crate::output::redact::redacted;
 use crate::output::stored_json;
 
@@ -367,7 +367,7 @@ impl Explained<'_> {
         let about = match paths {
             Some(paths) if !paths.is_empty() => format!("paths = [{}]", paths.join(", ")),
             _ => {
-                let arguments = zeph_tools::gate::subject::canonical_json(self.subject.params);
+                let arguments = zeph_tools::gate::parsed_call::canonical_json(self.subject.params);
                 let expression = format!("^{}$", zeph_tools::gate::policy::literal(&arguments));
                 format!("args_match = {}", quoted(&expression))
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use serde_json::Value;
+use zeph_tools::gate::approvals::apply;
 use zeph_tools::gate::policy::{PolicyDecision, PolicyEffect, PolicyEnforcer};
-use zeph_tools::gate::remembered::apply;
 use zeph_tools::gate::{
     CallSubject, Decision, Effect, Grant, PermissionContext, decide, subject_of,
 };
@@ -14,7 +14,7 @@ use zeph_tools::shell::policy::Verdict;
 use zeph_tools::skill::SkillRegistry;
 use zeph_tools::{Phase, ToolCall, ToolDef, ToolError, ToolRegistry, TrustLevel};
 
-use super::beside::{self, AuxiliaryGate, GateOpinion};
+use super::other_gates::{self, AuxiliaryGate, GateOpinion};
 use zeph_core::SkillCatalog;
 
 use crate::assemble::{known_tools, lasting_grants};
@@ -166,7 +166,7 @@ impl Gates {
         Ok(Judgement {
             permission,
             remembered,
-            beside: beside::of(self, call, subject)?,
+            beside: other_gates::of(self, call, subject)?,
             ..judgement
         })
     }

@@ -1,10 +1,10 @@
 //! `zeph policy …`: what the gates decide, without running anything. Nothing here writes: the tools
 //! are known without the database, and the trail is opened for reading alone.
 
-mod beside;
 mod examples;
 mod explain;
 mod gates;
+mod other_gates;
 mod replay;
 
 use serde_json::{Map, Value};

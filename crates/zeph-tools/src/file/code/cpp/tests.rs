@@ -224,7 +224,7 @@ class EXPORTED(1) Marked {};
 
 /// Proves NAT-5 in part.
 #[test]
-fn what_the_preprocessor_does_to_braces_is_followed() {
+fn tracks_braces_across_preprocessor_branches() {
     check(
         "#ifdef A\nvoid f(int x) {\n#else\nvoid f(long x) {\n#endif\n  body();\n}\nvoid g() {}\n",
         &["2 function f", "4 function f", "8 function g"],
@@ -255,7 +255,7 @@ fn what_the_preprocessor_does_to_braces_is_followed() {
 
 /// What cannot be understood costs little of what follows.
 #[test]
-fn after_what_is_not_understood_it_goes_on() {
+fn recovers_after_unparsable_code() {
     check(
         "void f() { } } } }\nvoid g() { }\n",
         &["1 function f", "2 function g"],

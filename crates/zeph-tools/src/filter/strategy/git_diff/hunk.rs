@@ -1,6 +1,6 @@
 //! A hunk, and the lines of it that are given up.
 
-use super::super::places::share;
+use super::super::group_paths::share;
 use super::parse::Kind;
 use crate::filter::line::{Line, OwnedLine, Sink};
 

@@ -1,6 +1,6 @@
 //! What a diff says of one file, and how much of it is shown.
 
-use super::super::places::share;
+use super::super::group_paths::share;
 use super::hunk::{Body, Gone, Hunk, Text};
 use super::parse::Kind;
 use crate::filter::find::Find as _;

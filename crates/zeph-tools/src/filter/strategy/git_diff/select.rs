@@ -1,6 +1,6 @@
 //! Which lines of a large diff are shown.
 
-use super::super::places::{Budget, Places, share};
+use super::super::group_paths::{Budget, Places, share};
 use super::patch::{Headers, Patch};
 use crate::filter::line::{OwnedLine, Sink};
 

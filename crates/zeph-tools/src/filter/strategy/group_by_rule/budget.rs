@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use memchr::memchr2_iter;
 
-use super::super::places::share;
+use super::super::group_paths::share;
 use super::Sink;
 
 /// Bytes that the groups of one output may take: of a longer output head and tail are read.

@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::super::held::HeldLines;
+use super::super::line_buffer::HeldLines;
 use super::budget::{Block, Budget, Lines, Pieces, by_file};
 use super::{Diagnostic, Line, Sink};
 use crate::bytes::{between, equal, find};

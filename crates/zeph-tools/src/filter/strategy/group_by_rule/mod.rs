@@ -8,8 +8,8 @@ mod bandit;
 mod biome;
 mod budget;
 mod by_file;
-mod colon;
 mod eslint;
+mod gcc_style;
 mod group;
 mod lint;
 mod msbuild;
@@ -103,11 +103,11 @@ const DIALECTS: &[Row] = &[
     },
     Row {
         name: "compiler",
-        start: colon::compiler,
+        start: gcc_style::compiler,
     },
     Row {
         name: "linter",
-        start: colon::linter,
+        start: gcc_style::linter,
     },
     Row {
         name: "bandit",

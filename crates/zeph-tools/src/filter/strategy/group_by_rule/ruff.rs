@@ -1,7 +1,7 @@
 //! What ruff prints: code and message, ` --> place`, an excerpt of the source, and help; a blank line
 //! ends it. Its short form is that of other linters.
 
-use super::colon::one_line;
+use super::gcc_style::one_line;
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line, OwnedLine};
 
 struct Ruff {

@@ -10,7 +10,7 @@ use foldhash::HashSet;
 use memchr::memchr_iter;
 
 use super::super::cargo_lines::{Progress, progress};
-use super::super::held::HeldLines;
+use super::super::line_buffer::HeldLines;
 use super::{Diagnostic, Dialect, ExitInfo, Found, Line};
 use text::{
     header, is_error_code, is_explain_hint, is_gutter, is_list_of_types, is_marks, is_reading_hint,

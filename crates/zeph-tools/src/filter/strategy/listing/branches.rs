@@ -2,7 +2,7 @@
 
 use crate::filter::line::{Line, OwnedLine, Sink};
 use crate::filter::strategy::generated::is_made;
-use crate::filter::strategy::places::share;
+use crate::filter::strategy::group_paths::share;
 
 /// Nodes that are stored below the top level.
 const MAX_NODES: usize = 20_000;

@@ -16,8 +16,8 @@ use memchr::memrchr;
 use serde::Deserialize;
 
 use super::generated::made;
-use super::held::HeldLines;
-use super::places::{Budget, Places};
+use super::group_paths::{Budget, Places};
+use super::line_buffer::HeldLines;
 use super::{FilterConfidence, Strategy, StrategyFactory};
 use crate::filter::line::{ExitInfo, Line, OwnedLine, Sink};
 use entry::{Entry, Reader, is_blank};

@@ -9,7 +9,7 @@ mod text;
 use foldhash::HashSet;
 
 use super::super::cargo_lines::{Progress, progress};
-use super::captured::{Captured, is_backtrace_hint, panicked};
+use super::rust_captured_output::{Captured, is_backtrace_hint, panicked};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 use text::{

@@ -3,7 +3,7 @@
 
 use foldhash::HashSet;
 
-use super::script::Failure;
+use super::js_failure::Failure;
 use super::{Limits, Line, OwnedLine, Sink};
 use crate::filter::find::Find as _;
 

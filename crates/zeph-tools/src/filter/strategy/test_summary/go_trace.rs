@@ -4,7 +4,7 @@
 use memchr::memchr_iter;
 
 use super::super::excerpt::keep_cut;
-use super::starts::PrefixSet;
+use super::prefix_set::PrefixSet;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 

@@ -4,9 +4,9 @@
 use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
-use super::script::is_preamble;
+use super::js_failure::is_preamble;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::filter::timing::without_time;
+use crate::filter::duration_tokens::without_time;
 
 /// Lines at the start and at the end of what is neither a group nor a test.
 const FOREIGN: (usize, usize) = (30, 30);

@@ -3,16 +3,17 @@
 //! Each test tool has a format of its own: a row in [`FORMATS`] and a file. A rule names its format;
 //! where it does not, the first line that one of them recognizes decides.
 
-mod captured;
 mod cargo;
 mod coverage;
 mod failures;
 mod go;
 mod go_trace;
 mod jest;
+mod js_failure;
 mod mocha;
 mod nextest;
 mod node_test;
+mod prefix_set;
 mod pytest;
 mod pytest_brief;
 mod pytest_failure;
@@ -20,13 +21,12 @@ mod pytest_message;
 mod pytest_progress;
 mod pytest_sugar;
 mod pytest_untitled;
-mod python;
-mod script;
-mod starts;
+mod python_traceback;
+mod rust_backtrace;
+mod rust_captured_output;
 mod tap;
 #[cfg(test)]
 mod tests;
-mod trace;
 mod unittest;
 mod vitest;
 mod workspaces;

@@ -3,9 +3,9 @@
 
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
-use super::script::{is_preamble, own_frame};
+use super::js_failure::{is_preamble, own_frame};
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::filter::timing::without_time;
+use crate::filter::duration_tokens::without_time;
 
 /// Lines at the start and at the end of what tests print.
 const FOREIGN: (usize, usize) = (30, 30);

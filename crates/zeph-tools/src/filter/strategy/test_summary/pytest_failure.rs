@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 use super::super::excerpt::{Excerpt, keep_cut};
 use super::pytest::rule;
 use super::pytest_message::Message;
-use super::python::{Frames, is_library};
+use super::python_traceback::{Frames, is_library};
 use crate::filter::line::{Line, OwnedLine, Sink};
 
 /// Bytes of a line.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use memchr::{memchr, memchr2, memrchr};
 
 use super::super::excerpt::Excerpt;
+use super::prefix_set::PrefixSet;
 use super::pytest_sugar;
-use super::starts::PrefixSet;
 use crate::filter::find::Find as _;
 use crate::filter::line::{Line, OwnedLine, Sink};
 

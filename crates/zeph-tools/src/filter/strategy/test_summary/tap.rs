@@ -3,8 +3,8 @@
 
 use super::super::excerpt::Excerpt;
 use super::failures::Failures;
-use super::script::{is_preamble, own_frame};
-use super::starts::PrefixSet;
+use super::js_failure::{is_preamble, own_frame};
+use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, Sink, Strategy};
 use crate::filter::find::Find as _;
 

@@ -59,7 +59,7 @@ fn a_run_without_its_end() {
 
 /// Proves OUT-7b: it failed, and nothing says why.
 #[test]
-fn a_contradiction_is_read_whole() {
+fn exit_code_contradiction_falls_back() {
     let passed = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
     assert_eq!(cargo(passed, 0).1, FilterConfidence::Full);
     assert_eq!(cargo(passed, 1).1, FilterConfidence::Fallback);
@@ -68,7 +68,7 @@ fn a_contradiction_is_read_whole() {
 }
 
 #[test]
-fn what_tests_print_ends_nothing() {
+fn captured_output_does_not_end_section() {
     let printed = format!(
         "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\nfailures:\n\nnot a name\ntest result: ok. 9 passed; 0 failed\ntest b ... ok\nthread 'a' panicked at src/a.rs:1:2:\nboom\n\nfailures:\n    a\n\n{RESULT}\n"
     );
@@ -82,7 +82,7 @@ fn what_tests_print_ends_nothing() {
 
 /// Proves OUT-4: of failures beyond `max_failures` name, place and message stay.
 #[test]
-fn many_failures_are_brief() {
+fn failures_beyond_limit_are_summarized() {
     let names: Vec<String> = (0..30).map(|n| format!("tests::case_{n}")).collect();
     let mut printed = "running 30 tests\n".to_owned();
     printed.extend(names.iter().map(|name| format!("test {name} ... FAILED\n")));
@@ -109,7 +109,7 @@ fn many_failures_are_brief() {
 }
 
 #[test]
-fn of_a_backtrace_own_frames_stay() {
+fn backtrace_keeps_only_user_frames() {
     let printed = format!(
         "running 1 test\ntest a ... FAILED\n\nfailures:\n\n---- a stdout ----\n\nthread 'a' (7) panicked at src/a.rs:9:1:\nboom\nstack backtrace:\n   0: __rustc::rust_begin_unwind\n             at /rustc/5980/library/std/src/panicking.rs:689:5\n   1: own::deep\n             at ./src/a.rs:9:1\n   2: own::deep\n             at ./src/a.rs:8:1\n   3: own::deep\n             at ./src/a.rs:8:1\n   4: own::a\n             at ./src/a.rs:3:1\n   5: own::a::{{{{closure}}}}\n             at ./src/a.rs:2:1\n   6: core::ops::function::FnOnce::call_once\n             at /rustc/5980/library/core/src/ops/function.rs:250:5\nnote: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.\n\n\nfailures:\n    a\n\n{RESULT}\n"
     );

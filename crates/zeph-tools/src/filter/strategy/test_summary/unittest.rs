@@ -2,7 +2,7 @@
 //! rule of `=`, their tracebacks under one of `-`.
 
 use super::super::excerpt::{Excerpt, keep_cut};
-use super::python::Frames;
+use super::python_traceback::Frames;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
 use crate::filter::find::Find as _;
 

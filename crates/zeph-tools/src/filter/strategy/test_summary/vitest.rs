@@ -4,10 +4,10 @@
 use super::super::excerpt::Excerpt;
 use super::coverage;
 use super::failures::Failures;
-use super::script::is_preamble;
-use super::starts::PrefixSet;
+use super::js_failure::is_preamble;
+use super::prefix_set::PrefixSet;
 use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
-use crate::filter::timing::without_time;
+use crate::filter::duration_tokens::without_time;
 
 /// Lines at the start and at the end of what tests print, and of what is not Vitest's.
 const CONSOLE: (usize, usize) = (10, 10);

@@ -4,7 +4,7 @@ use super::languages::{Effect, effect};
 use super::row::{FromInput, Kind, Language, Rest, Row};
 use super::table;
 use super::walk::{Found, walk};
-use crate::shell::policy::decide::{CommandContext, Decider, Input};
+use crate::shell::policy::evaluate::{CommandContext, Decider, Input};
 use crate::shell::policy::shells::is_descriptor;
 use crate::shell::policy::word::Word;
 

@@ -2,7 +2,7 @@
 
 use super::row::Kind;
 use super::{Table, table};
-use crate::shell::policy::decide::{CommandContext, Decider, Input};
+use crate::shell::policy::evaluate::{CommandContext, Decider, Input};
 use crate::shell::policy::shells::is_descriptor;
 use crate::shell::policy::word::Word;
 

@@ -3,9 +3,9 @@
 use super::grammar::Scripts;
 use super::{command, decide};
 use crate::shell::policy::Verdict;
+use crate::shell::policy::ast::List;
 use crate::shell::policy::dialect::Dialect;
 use crate::shell::policy::reading::read;
-use crate::shell::policy::tree::List;
 
 /// The canonical text.
 fn canonical(text: &str) -> String {

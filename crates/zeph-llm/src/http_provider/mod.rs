@@ -1,0 +1,399 @@
+//! A provider behind HTTP, whatever API it speaks ([`Wire`]).
+//!
+//! A request is serialized once from the borrowed history; the answer is streamed. What fails is
+//! sent again as [`crate::retry`] decides. When a stream breaks off:
+//!
+//! - nothing of the text was shown: the request is sent again from the start;
+//! - text was shown: after a notice the request is sent again with that text as the model's
+//!   message and the instruction to go on, and both texts become one answer;
+//! - text was shown and a `response_schema` is set: an answer under a schema cannot be continued,
+//!   so it is sent again from the start, and only the new text counts.
+//!
+//! Calls come only from complete streams.
+
+pub(crate) mod embeddings;
+pub(crate) mod endpoint;
+pub(crate) mod error_mapping;
+pub(crate) mod lenient;
+pub(crate) mod ndjson;
+pub(crate) mod request_cache;
+pub(crate) mod response_builder;
+pub(crate) mod stream_reader;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod test_support;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod wire;
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Response, Url};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::config::{ProviderConfig, RetryConfig};
+use crate::error::{LlmError, LlmErrorKind};
+use crate::http::{LazyClient, read_capped};
+use crate::message::MessagePart;
+use crate::price::Prices;
+use crate::provider::{
+    ChatRequest, ChatResponse, EmbeddingModel, Embeddings, LlmProvider, StreamSink,
+};
+use crate::retry::{Retries, parse_retry_after};
+use endpoint::Endpoint;
+use error_mapping::{ErrorBody, Failure, RequestKind, Target};
+use request_cache::BodyCache;
+use response_builder::ResponseBuilder;
+use stream_reader::AnswerReader;
+use wire::{Framing, Wire};
+
+/// How much of an error's body is read.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// How long the end of a finished response may take, so that its connection can be used again.
+const DRAIN: Duration = Duration::from_millis(20);
+/// A shorter key is a placeholder for a server that wants none, and a common word at that.
+const MIN_SECRET_LEN: usize = 8;
+
+/// What a provider can do, beside speaking its API.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Tokens in the model's window.
+    pub(crate) context_window: usize,
+    /// Whether the model takes images.
+    pub(crate) images: bool,
+    /// Whether the model calls tools by the API.
+    pub(crate) tools: bool,
+    /// What it costs.
+    pub(crate) prices: Option<Prices>,
+}
+
+impl Limits {
+    /// As configured; `window` where no window is.
+    pub(crate) fn of(config: &ProviderConfig, window: usize) -> Self {
+        Self {
+            context_window: config.context_window.unwrap_or(window),
+            images: config.takes_images(),
+            tools: config.uses_tools(),
+            prices: config.known_prices(),
+        }
+    }
+}
+
+/// A server that speaks the API `W`.
+pub(crate) struct RemoteProvider<W: Wire> {
+    name: String,
+    model: String,
+    endpoint: Endpoint,
+    key: Option<SecretString>,
+    headers: HeaderMap,
+    key_env: Option<String>,
+    limits: Limits,
+    wire: W,
+    retry: RetryConfig,
+    client: LazyClient,
+    bodies: Mutex<BodyCache>,
+    embeddings: Option<embeddings::Source>,
+}
+
+impl<W: Wire> fmt::Debug for RemoteProvider<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteProvider")
+            .field("name", &self.name)
+            .field("model", &self.model)
+            .field("endpoint", &self.endpoint.shown())
+            .field("has_key", &self.key.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Wire> RemoteProvider<W> {
+    /// A provider for a checked configuration. Nothing is connected yet; even the HTTP client is
+    /// made by the first request.
+    ///
+    /// # Errors
+    /// `Config` for a `base_url` that cannot be used; `Auth` when the configuration wants a key
+    /// and `api_key` is absent, or it cannot stand in a header.
+    pub(crate) fn new(
+        config: &ProviderConfig,
+        retry: RetryConfig,
+        api_key: Option<SecretString>,
+        limits: Limits,
+        wire: W,
+    ) -> Result<Self, LlmError> {
+        let fail = |kind, message: String| LlmError::new(kind, &config.name, message);
+        let endpoint = Endpoint::parse(config.base_url.as_deref(), W::PLACE)
+            .map_err(|message| fail(LlmErrorKind::Config, message))?;
+        let key_env = config.key_env();
+        let key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(
+            ACCEPT,
+            HeaderValue::from_static(match W::FRAMING {
+                Framing::Events => "text/event-stream",
+                Framing::Lines => "application/x-ndjson",
+            }),
+        );
+        for (name, value) in W::HEADERS {
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
+        }
+        match (&key, key_env) {
+            (None, Some(variable)) => {
+                return Err(fail(
+                    LlmErrorKind::Auth,
+                    format!("no key: set the environment variable {variable}"),
+                ));
+            }
+            (None, _) => {}
+            (Some(key), _) => {
+                let (name, before) = W::KEY_HEADER;
+                let value = format!("{before}{}", key.expose_secret().trim());
+                let mut value = HeaderValue::try_from(value).map_err(|_| {
+                    let variable = key_env.unwrap_or("the given variable");
+                    let message =
+                        format!("the key in {variable} has characters that no header can carry");
+                    fail(LlmErrorKind::Auth, message)
+                })?;
+                value.set_sensitive(true);
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let prices = config.known_prices_of_embeddings();
+        Ok(Self {
+            embeddings: embeddings::Source::of::<W>(config, endpoint.url(), prices),
+            name: config.name.clone(),
+            model: config.model.clone(),
+            endpoint,
+            key,
+            headers,
+            key_env: key_env.map(str::to_owned),
+            limits,
+            wire,
+            retry,
+            client: LazyClient::default(),
+            bodies: Mutex::default(),
+        })
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            url: self.endpoint.shown(),
+            model: &self.model,
+            api: W::NAME,
+            key_env: self.key_env.as_deref(),
+            purpose: RequestKind::Answer,
+        }
+    }
+
+    fn error(&self, failure: Failure) -> LlmError {
+        LlmError::new(failure.kind, &self.name, self.redact(failure.message))
+    }
+
+    /// Takes the key out of a text, in case that the server sent it back.
+    fn redact(&self, text: String) -> String {
+        let key = self
+            .key
+            .as_ref()
+            .map_or("", |key| key.expose_secret().trim());
+        if key.len() < MIN_SECRET_LEN || !text.contains(key) {
+            return text;
+        }
+        text.replace(key, "[key]")
+    }
+
+    async fn client(&self) -> Result<&Client, LlmError> {
+        let client = self.client.get(self.endpoint.url(), &self.retry).await;
+        client.map_err(|error| {
+            let message = format!(
+                "no HTTPS client could be made: {}. Are root certificates installed? Otherwise name a bundle in SSL_CERT_FILE.",
+                error_mapping::innermost_cause(&error.without_url())
+            );
+            self.error(Failure::new(LlmErrorKind::Config, message))
+        })
+    }
+
+    fn body(&self, request: ChatRequest<'_>, shown: Option<&str>) -> Result<Bytes, LlmError> {
+        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies
+            .build(&self.wire, request, shown)
+            .map_err(|failure| self.error(failure))
+    }
+
+    /// Sends the request once and reads the answer to its end.
+    async fn attempt(
+        &self,
+        body: Bytes,
+        answer: &mut ResponseBuilder,
+        sink: StreamSink<'_>,
+    ) -> Result<(), LlmError> {
+        let (url, headers) = (self.endpoint.url().clone(), self.headers.clone());
+        let response = self.send(url, headers, body, self.target()).await?;
+        self.read(response, answer, sink).await
+    }
+
+    /// Sends a request once; an answer that is no success is an error.
+    async fn send(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+        target: Target<'_>,
+    ) -> Result<Response, LlmError> {
+        let request = self.client().await?.post(url).headers(headers).body(body);
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.error(error_mapping::from_transport(error, target)))?;
+        match response.status().is_success() {
+            true => Ok(response),
+            false => Err(self.refusal(response, target).await),
+        }
+    }
+
+    async fn read(
+        &self,
+        mut response: Response,
+        answer: &mut ResponseBuilder,
+        sink: StreamSink<'_>,
+    ) -> Result<(), LlmError> {
+        let mut reader = AnswerReader::<W>::new(answer, self.target());
+        loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) => reader
+                    .push(&bytes, sink)
+                    .map_err(|failure| self.error(failure))?,
+                Ok(None) => break,
+                Err(_) if reader.is_complete() => break,
+                Err(error) => {
+                    let mut failure = error_mapping::from_transport(error, self.target());
+                    if failure.kind == LlmErrorKind::Network {
+                        failure.kind = LlmErrorKind::StreamCut;
+                    }
+                    return Err(self.error(failure));
+                }
+            }
+            if reader.is_done() {
+                let _ = tokio::time::timeout(DRAIN, response.chunk()).await;
+                break;
+            }
+        }
+        reader.end(sink).map_err(|failure| self.error(failure))
+    }
+
+    /// The error for an answer that is no success.
+    async fn refusal(&self, response: Response, target: Target<'_>) -> LlmError {
+        let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
+        let location = response.headers().get(reqwest::header::LOCATION).cloned();
+        let mut body = read_capped(response, MAX_ERROR_BODY).await;
+        if let Some(location) = location.filter(|_| (300..=399).contains(&status)) {
+            body = [b"to ", location.as_bytes()].concat();
+        }
+        let failure = error_mapping::from_answer(Some(status), &ErrorBody::parse(&body), target);
+        LlmError {
+            status: Some(status),
+            retry_after,
+            ..self.error(failure)
+        }
+    }
+}
+
+/// What the server asks to wait; `retry-after-ms` is a finer form that some send.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let fine = text("retry-after-ms")
+        .and_then(|value| value.trim().parse::<u64>().ok())
+        .map(Duration::from_millis);
+    fine.or_else(|| parse_retry_after(text("retry-after")?, jiff::Timestamp::now()))
+}
+
+#[async_trait]
+impl<W: Wire> LlmProvider for RemoteProvider<W> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn supports_images(&self) -> bool {
+        self.limits.images
+    }
+
+    fn supports_tool_use(&self) -> bool {
+        self.limits.tools
+    }
+
+    fn context_window(&self) -> usize {
+        self.limits.context_window
+    }
+
+    fn prices(&self) -> Option<Prices> {
+        self.limits.prices
+    }
+
+    async fn chat_stream(
+        &self,
+        request: ChatRequest<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<ChatResponse, LlmError> {
+        let request = ChatRequest {
+            tools: if self.limits.tools {
+                request.tools
+            } else {
+                &[]
+            },
+            ..request
+        };
+        let mut retries = Retries::begin(self.retry);
+        let mut answer = ResponseBuilder::default();
+        let mut body = self.body(request, None)?;
+        loop {
+            let before = answer.text_len();
+            let Err(error) = self.attempt(body.clone(), &mut answer, sink).await else {
+                break;
+            };
+            let shown = !answer.text().trim().is_empty();
+            let goes_on = shown && request.response_schema.is_none();
+            if answer.text_len() > before {
+                retries.restart_budget();
+            }
+            let next = match (shown, goes_on) {
+                (false, _) => "sent again",
+                (true, true) => "the model is asked to go on where the text stopped",
+                (true, false) => "the answer starts over",
+            };
+            retries.wait(error, next, sink).await?;
+            answer.restart(goes_on);
+            if goes_on {
+                body = self.body(request, Some(&answer.text()))?;
+            }
+        }
+        let id_taken = |id: &str| {
+            let mut parts = request.messages.iter().flat_map(|message| &message.parts);
+            parts.any(|part| matches!(part, MessagePart::ToolUse(call) if call.id == id))
+        };
+        answer
+            .finish(id_taken, sink)
+            .map_err(|failure| self.error(failure))
+    }
+
+    fn embedding_model(&self) -> Option<&EmbeddingModel> {
+        Some(&self.embeddings.as_ref()?.model)
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Option<Embeddings>, LlmError> {
+        match &self.embeddings {
+            Some(source) => self.vectors(source, texts).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What one API is beside HTTP: the shape of its requests and of its answers. Pure: no I/O.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::embeddings::EmbeddingsApi;
+use super::endpoint::ApiPath;
+use super::error_mapping::{Failure, Target};
+use super::response_builder::ResponseBuilder;
+use crate::message::Message;
+use crate::provider::{ChatRequest, StreamSink};
+
+/// How an answer's body is cut into pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events,
+    /// One JSON document per line.
+    Lines,
+}
+
+/// One API. The provider around it ([`super::RemoteProvider`]) connects, sends, retries and goes
+/// on after a broken stream.
+pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
+    /// What is remembered from one piece of an answer to the next.
+    type StreamState: fmt::Debug + Default + Send;
+
+    /// The API's name for people.
+    const NAME: &'static str;
+    /// Where the API lives on a server.
+    const PLACE: ApiPath;
+    /// How its answers are cut.
+    const FRAMING: Framing;
+    /// The header that carries the key, and what stands before the key in it.
+    const KEY_HEADER: (&'static str, &'static str);
+    /// What every request carries in its head.
+    const HEADERS: &'static [(&'static str, &'static str)] = &[];
+    /// The field of the request that holds the messages.
+    const MESSAGES: &'static str = "messages";
+    /// How vectors of texts are asked for, where the servers make some.
+    const EMBEDDINGS: Option<EmbeddingsApi> = None;
+
+    /// The object of what stands before the messages. Nothing of it changes in a conversation,
+    /// so that a provider's prompt cache finds the beginning again.
+    fn head(&self, request: &ChatRequest<'_>) -> impl Serialize;
+
+    /// The elements before the first message: an array.
+    fn opening(&self, request: &ChatRequest<'_>) -> impl Serialize;
+
+    /// The elements of `all[from..until]`: an array.
+    fn elements(&self, all: &[Message], from: usize, until: usize) -> impl Serialize;
+
+    /// How many of the first messages are written as they will always be. The last one may be
+    /// replaced by the next request, so it never counts.
+    fn settled(&self, messages: &[Message]) -> usize {
+        messages.len().saturating_sub(1)
+    }
+
+    /// What a broken stream had already delivered, and the instruction to go on: an array.
+    fn go_on(&self, shown: &str) -> impl Serialize;
+
+    /// The object of what stands after the messages: what may differ between two requests.
+    fn tail(&self, request: &ChatRequest<'_>) -> impl Serialize;
+
+    /// Takes the data of one event, or one line.
+    ///
+    /// # Errors
+    /// `Protocol` for what is no part of an answer, or the class of the error that it tells.
+    fn piece(
+        reading: &mut Self::StreamState,
+        data: &str,
+        answer: &mut ResponseBuilder,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<(), Failure>;
+
+    /// Takes an answer that came whole, as one JSON document. `None`: it is no answer.
+    ///
+    /// # Errors
+    /// As [`Wire::piece`].
+    fn document(
+        body: &[u8],
+        answer: &mut ResponseBuilder,
+        target: Target<'_>,
+        sink: StreamSink<'_>,
+    ) -> Result<Option<()>, Failure>;
+}
+
+/// What makes the model go on after a broken stream.
+pub(crate) const GO_ON: &str = "Your answer was cut off by the network. Continue exactly where it stopped: \
+do not repeat any of it, do not comment on the interruption.";
+
+/// Stands for an image that the model cannot take.
+pub(crate) const IMAGE_LEFT_OUT: &str = "[image omitted: this model does not accept images]";
+
+/// The lower of the provider's limit on an answer's tokens and the request's.
+pub(crate) fn output_limit(configured: Option<u32>, request: &ChatRequest<'_>) -> Option<u32> {
+    match (configured, request.max_output_tokens) {
+        (Some(most), Some(asked)) => Some(most.min(asked)),
+        (most, asked) => most.or(asked),
+    }
+}
+
+/// A name or an id as the APIs take it: letters, digits, `_` and `-`. A model may have made up one
+/// that they refuse, which would spoil every later request.
+pub(crate) fn plain_name(name: &str, longest: usize) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=longest).contains(&name.len()) && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let mut mended: String = name
+        .chars()
+        .take(longest)
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect();
+    if mended.is_empty() {
+        mended.push('_');
+    }
+    Cow::Owned(mended)
+}

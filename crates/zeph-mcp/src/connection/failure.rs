@@ -1,0 +1,204 @@
+//! Failures of the protocol's library in the words and classes of this project.
+
+use std::error::Error;
+use std::time::Duration;
+
+use rmcp::ServiceError;
+use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use zeph_tools::{McpError, McpErrorCode};
+
+use crate::failure::About;
+use crate::sanitize::line;
+
+/// The most characters of what a server says of a failure.
+const MAX_MESSAGE_CHARS: usize = 2000;
+
+impl About<'_> {
+    pub(super) fn protocol(self, message: impl Into<String>) -> McpError {
+        McpError::Protocol {
+            server: self.server.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    fn call(self, code: McpErrorCode, message: String, wait: Option<Duration>) -> McpError {
+        McpError::ToolCall {
+            server: self.server.to_owned(),
+            tool: self.tool.unwrap_or("the list of tools").to_owned(),
+            code,
+            message,
+            retry_after: wait,
+        }
+    }
+
+    /// A request that failed.
+    pub(super) fn request(self, error: &ServiceError) -> McpError {
+        match error {
+            ServiceError::McpError(data) => self.answered(data),
+            ServiceError::TransportSend(error) => self.transport(error.error.as_ref()),
+            ServiceError::Timeout { timeout } => self.timeout(*timeout),
+            ServiceError::UnexpectedResponse => {
+                self.protocol("it answered with something else than was asked for")
+            }
+            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+                self.connection("the connection was closed")
+            }
+            other => self.protocol(line(&other.to_string(), MAX_MESSAGE_CHARS)),
+        }
+    }
+
+    /// A connection that was not made.
+    pub(super) fn initialize(self, error: &ClientInitializeError) -> McpError {
+        match error {
+            ClientInitializeError::TransportError { error, .. } => {
+                self.transport(error.error.as_ref())
+            }
+            ClientInitializeError::ConnectionClosed(_) => {
+                self.connection("it ended before it had answered")
+            }
+            ClientInitializeError::JsonRpcError(data) => self.protocol(format!(
+                "it refused: {}",
+                line(&data.message, MAX_MESSAGE_CHARS)
+            )),
+            other => self.protocol(line(&other.to_string(), MAX_MESSAGE_CHARS)),
+        }
+    }
+
+    /// An error that the server answered with.
+    fn answered(self, data: &ErrorData) -> McpError {
+        let code = match data.code {
+            ErrorCode::INVALID_PARAMS => McpErrorCode::InvalidInput,
+            ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => McpErrorCode::NotFound,
+            _ => McpErrorCode::ServerError,
+        };
+        let message = match line(&data.message, MAX_MESSAGE_CHARS) {
+            message if message.is_empty() => format!("error {}", data.code.0),
+            message => message,
+        };
+        self.call(code, message, None)
+    }
+
+    /// What the way to the server failed with.
+    fn transport(self, error: &(dyn Error + 'static)) -> McpError {
+        let mut cause = Some(error);
+        let mut innermost = error;
+        while let Some(current) = cause {
+            if let Some(error) = current.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+                match error {
+                    StreamableHttpError::Client(error) => return self.client(error),
+                    StreamableHttpError::HttpStatus(status) => {
+                        return self.status(status.status, status.retry_after.as_deref());
+                    }
+                    StreamableHttpError::AuthRequired(_)
+                    | StreamableHttpError::InsufficientScope(_) => {
+                        return self
+                            .auth("it asks for a login that it was not given; see `headers`");
+                    }
+                    StreamableHttpError::UnexpectedServerResponse(said)
+                        if said.starts_with("HTTP 401") || said.starts_with("HTTP 403") =>
+                    {
+                        return self.auth("it refuses this login; see `headers`");
+                    }
+                    StreamableHttpError::UnexpectedServerResponse(said) => {
+                        return self.protocol(line(said, MAX_MESSAGE_CHARS));
+                    }
+                    _ => {}
+                }
+            }
+            innermost = current;
+            cause = current.source();
+        }
+        self.connection(line(&innermost.to_string(), MAX_MESSAGE_CHARS))
+    }
+
+    /// What a client of HTTP says. What stands further out names the address, which may hold a key.
+    fn client(self, error: &reqwest::Error) -> McpError {
+        if let Some(status) = error.status() {
+            return self.status(status.as_u16(), None);
+        }
+        let mut innermost: &(dyn Error + 'static) = error;
+        while let Some(source) = innermost.source() {
+            innermost = source;
+        }
+        let said = match innermost.downcast_ref::<reqwest::Error>() {
+            Some(error) if error.is_timeout() => "it did not answer in time".to_owned(),
+            Some(_) => "the request failed".to_owned(),
+            None => line(&innermost.to_string(), MAX_MESSAGE_CHARS),
+        };
+        self.connection(said)
+    }
+
+    fn auth(self, message: &str) -> McpError {
+        McpError::Auth {
+            server: self.server.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    fn status(self, status: u16, wait: Option<&str>) -> McpError {
+        let wait = wait.and_then(|wait| wait.trim().parse().ok());
+        let wait = wait.map(Duration::from_secs);
+        let said = |status: u16| format!("it answered with HTTP status {status}");
+        match status {
+            401 | 403 => self.auth("it refuses this login; see `headers`"),
+            429 => self.call(McpErrorCode::RateLimited, said(429), wait),
+            500.. => self.call(McpErrorCode::ServerError, said(status), wait),
+            _ => self.protocol(said(status)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::transport::streamable_http_client::HttpStatusError;
+
+    use super::*;
+
+    const ABOUT: About<'static> = About {
+        server: "s",
+        tool: Some("t"),
+    };
+
+    /// Proves MCP-2, ERR-30.
+    #[test]
+    fn answers_have_their_codes() {
+        let check = |code: i32, expect: McpErrorCode| {
+            let data = ErrorData::new(ErrorCode(code), "no\u{200b}", None);
+            let error = ABOUT.request(&ServiceError::McpError(data));
+            assert_eq!(error.code(), expect, "{code}");
+            assert_eq!(error.to_string(), "t of the MCP server s: no");
+        };
+        check(-32602, McpErrorCode::InvalidInput);
+        check(-32601, McpErrorCode::NotFound);
+        check(-32603, McpErrorCode::ServerError);
+        check(-32000, McpErrorCode::ServerError);
+        let closed = ABOUT.request(&ServiceError::TransportClosed);
+        assert_eq!(closed.code(), McpErrorCode::Transient);
+        let odd = ABOUT.request(&ServiceError::UnexpectedResponse);
+        assert_eq!(odd.code(), McpErrorCode::ServerError);
+    }
+
+    /// Proves MCP-2, ERR-30.
+    #[test]
+    fn statuses_have_their_codes() {
+        let check = |status: u16, wait: Option<&str>, expect: McpErrorCode| {
+            let error: StreamableHttpError<reqwest::Error> =
+                HttpStatusError::new(status, wait.map(str::to_owned)).into();
+            let error = ABOUT.transport(&error);
+            assert_eq!(error.code(), expect, "{status}");
+            error
+        };
+        check(401, None, McpErrorCode::AuthFailure);
+        check(403, None, McpErrorCode::AuthFailure);
+        check(404, None, McpErrorCode::ServerError);
+        check(503, None, McpErrorCode::ServerError);
+        let McpError::ToolCall { retry_after, .. } =
+            check(429, Some("7"), McpErrorCode::RateLimited)
+        else {
+            panic!("no call");
+        };
+        assert_eq!(retry_after, Some(Duration::from_secs(7)));
+    }
+}

@@ -1,0 +1,247 @@
+//! What a result of a file tool rests on: how everything that was looked at stood then.
+//!
+//! Contents are told by their marks ([`marks`](super::marks)). What is too young for that is not
+//! trusted by them: a single small file is read again and compared by its digest, anything else is
+//! not kept. Neither is what lies on a file system that is not known to have its clock and its marks
+//! on this machine.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use rustix::fs::{AtFlags, CWD, Stat, statat};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{CacheValidity, FreshnessCheck};
+use crate::file::fingerprint::{FileMetadataStamp, PathState, is_local};
+use crate::file::resolved_path::Found;
+use crate::file::sandbox::Sandbox;
+use crate::file::staleness::digest_of_file;
+use crate::read_tracking::ContentDigest;
+
+/// Marks that are kept of one result; one that rests on more is not kept.
+const MAX_STAMPS: usize = 8192;
+/// Bytes of a content that is compared by its digest.
+const MAX_DIGESTED_BYTES: u64 = 1 << 20;
+
+#[derive(Default)]
+struct State {
+    stood: Vec<(PathBuf, PathState)>,
+    /// Devices whose file systems are known to be local.
+    local: Vec<u64>,
+    /// What a single file held, where its marks are not to be trusted.
+    content: Option<ContentDigest>,
+    /// Whether the result cannot be vouched for.
+    spoiled: bool,
+}
+
+/// Notes what a tool looks at, while it does. Of no cost where nobody asks for it.
+pub(super) struct DependencyTracker {
+    notes: Option<(SystemTime, Mutex<State>)>,
+}
+
+impl DependencyTracker {
+    /// To be made before anything is looked at.
+    pub(super) fn new(on: bool) -> Self {
+        Self {
+            notes: on.then(|| (SystemTime::now(), Mutex::default())),
+        }
+    }
+
+    /// Whether anything is noted.
+    pub(super) fn is_on(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    fn with(&self, note: impl FnOnce(SystemTime, &mut State)) {
+        if let Some((began, state)) = &self.notes {
+            note(*began, &mut lock(state));
+        }
+    }
+
+    /// The content of the file or directory `handle` at `path` is about to be read; `stat` is how it
+    /// stands.
+    pub(super) fn content(&self, handle: impl AsFd, path: &Path, stat: &Stat) {
+        self.with(|began, state| {
+            let marks = FileMetadataStamp::from(stat);
+            if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
+                state.spoiled = true;
+            }
+            state.note(path, PathState::As(marks));
+        });
+    }
+
+    /// The only content that the result rests on was read to its end from `handle`. Where it cannot
+    /// be told by its marks, it is by its `digest`.
+    pub(super) fn only_content(
+        &self,
+        handle: impl AsFd,
+        path: &Path,
+        stat: &Stat,
+        digest: Option<ContentDigest>,
+    ) {
+        self.with(|began, state| {
+            let marks = FileMetadataStamp::from(stat);
+            if !marks.are_settled(began) || !state.is_local(handle, marks.device) {
+                let small = u64::try_from(marks.size).is_ok_and(|size| size <= MAX_DIGESTED_BYTES);
+                state.content = digest.filter(|_| small);
+                state.spoiled |= state.content.is_none();
+            }
+            state.note(path, PathState::As(marks));
+        });
+    }
+
+    /// The marks of the entry at `path` are shown or compared, not its content; `stat` holds them.
+    pub(super) fn entry(&self, path: &Path, stat: &Stat) {
+        self.with(|_, state| state.note(path, PathState::As(FileMetadataStamp::from(stat))));
+    }
+
+    /// It matters which entry stands at `path`, or that none does.
+    pub(super) fn identity(&self, path: &Path) {
+        self.with(
+            |_, state| match statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => state.note(path, PathState::same(FileMetadataStamp::from(&stat))),
+                Err(Errno::NOENT) => state.note(path, PathState::Absent),
+                Err(_) => state.spoiled = true,
+            },
+        );
+    }
+
+    /// Something could not be looked at, or was not looked at to its end.
+    pub(super) fn spoil(&self) {
+        self.with(|_, state| state.spoiled = true);
+    }
+
+    /// The basis of a result that came of `given`, which led to `path`, where the call was let
+    /// through by `may`.
+    pub(super) fn basis(
+        self,
+        sandbox: &Arc<Sandbox>,
+        given: &str,
+        path: &Path,
+        may: PermittedBy,
+    ) -> Option<CacheValidity> {
+        let (_, state) = self.notes?;
+        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if state.spoiled {
+            return None;
+        }
+        Some(CacheValidity::Files(Arc::new(Evidence {
+            sandbox: Arc::clone(sandbox),
+            given: given.to_owned(),
+            path: path.to_owned(),
+            may,
+            stood: state.stood.into(),
+            content: state.content,
+        })))
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn note(&mut self, path: &Path, stood: PathState) {
+        if self.stood.len() == MAX_STAMPS {
+            self.spoiled = true;
+        }
+        if !self.spoiled {
+            self.stood.push((path.to_owned(), stood));
+        }
+    }
+
+    fn is_local(&mut self, handle: impl AsFd, device: u64) -> bool {
+        if self.local.contains(&device) {
+            return true;
+        }
+        let local = is_local(handle);
+        if local {
+            self.local.push(device);
+        }
+        local
+    }
+}
+
+/// Which rule lets a call through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PermittedBy {
+    /// The path may be read.
+    Read,
+    /// The path may be searched.
+    Search,
+}
+
+/// See the module.
+struct Evidence {
+    sandbox: Arc<Sandbox>,
+    given: String,
+    path: PathBuf,
+    may: PermittedBy,
+    stood: Arc<[(PathBuf, PathState)]>,
+    content: Option<ContentDigest>,
+}
+
+impl Evidence {
+    /// Whether the path still leads there, may be looked at, and everything stands as it did.
+    fn stands(&self) -> bool {
+        let Ok(place) = self.sandbox.resolve(&self.given) else {
+            return false;
+        };
+        if place.path() != self.path {
+            return false;
+        }
+        let may = match self.may {
+            PermittedBy::Read => self.sandbox.check_read(&self.path),
+            PermittedBy::Search => self.sandbox.check_search(&self.path),
+        };
+        // Opened as a call would: what it refuses is not answered either, and a file system over a
+        // network asks its server.
+        let (Ok(()), Ok(found)) = (may, place.open(&self.sandbox)) else {
+            return false;
+        };
+        if !self.stood.iter().all(|(path, stood)| stood.stands(path)) {
+            return false;
+        }
+        match (self.content, found) {
+            (None, _) => true,
+            (Some(digest), Found::File(file, _)) => self.reads(file, digest),
+            (Some(_), Found::Dir(_)) => false,
+        }
+    }
+
+    fn reads(&self, file: File, digest: ContentDigest) -> bool {
+        let found = digest_of_file(file, &self.path, &CancellationToken::new());
+        found.is_ok_and(|found| found == digest)
+    }
+}
+
+#[async_trait]
+impl FreshnessCheck for Evidence {
+    async fn holds(&self) -> bool {
+        let own = Self {
+            sandbox: Arc::clone(&self.sandbox),
+            given: self.given.clone(),
+            path: self.path.clone(),
+            may: self.may,
+            stood: Arc::clone(&self.stood),
+            content: self.content,
+        };
+        super::blocking(move || Ok(own.stands()))
+            .await
+            .unwrap_or(false)
+    }
+
+    fn bytes(&self) -> usize {
+        let paths = self.stood.iter().map(|(path, _)| path.as_os_str().len());
+        size_of::<Self>()
+            + size_of_val(&*self.stood)
+            + paths.sum::<usize>()
+            + self.given.len()
+            + self.path.as_os_str().len()
+    }
+}

@@ -1,0 +1,415 @@
+//! Matching again where a text does not occur as it was given: line by line, with one kind of
+//! difference ignored at a time, and only where that leaves exactly one place.
+//!
+//! Nothing is guessed by likeness. A kind of difference is not ignored when it is all that the
+//! edit changes. Lines that the edit leaves as they are keep their bytes.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use memchr::memmem;
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+use crate::file::indentation::IndentDelta;
+use crate::file::normalize::{
+    Line, indent, lines, offset, plain, segments, trimmed, widths, with_signs,
+};
+
+/// Contents with more bytes are not searched again.
+const MAX_BYTES: usize = 8 << 20;
+/// Places that are named when there are several.
+const MAX_NAMED: usize = 20;
+/// The time to find out which lines an edit leaves as they are.
+const TIME: Duration = Duration::from_millis(200);
+
+/// What was ignored to find the place; from the first that is tried to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToleratedDifference {
+    /// How lines end.
+    LineEndings,
+    /// White space before the end of lines.
+    TrailingSpace,
+    /// An indentation that differs by the same on every line.
+    Indentation,
+    /// Typographic quotes and dashes against plain ones.
+    Typography,
+}
+
+impl ToleratedDifference {
+    /// What a result says of it.
+    pub(super) fn said(self) -> &'static str {
+        match self {
+            Self::LineEndings => "line endings",
+            Self::TrailingSpace => "trailing white space",
+            Self::Indentation => "indentation",
+            Self::Typography => "typographic quotes and dashes",
+        }
+    }
+}
+
+/// What another look found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FuzzyMatch {
+    /// One place: these bytes of the content become that text.
+    One {
+        start: usize,
+        end: usize,
+        text: Vec<u8>,
+        /// The line that it begins on, from 1.
+        line: usize,
+        ignored: ToleratedDifference,
+    },
+    /// Several places, on these lines.
+    Several(ToleratedDifference, Vec<usize>),
+    /// The edit has been made already, at this line.
+    Applied(usize),
+    /// None.
+    Nothing,
+}
+
+/// A place that matches.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Its first line.
+    line: usize,
+    start: usize,
+    end: usize,
+}
+
+struct Search<'a> {
+    content: &'a [u8],
+    lines: Vec<Line>,
+    old: Vec<&'a str>,
+    new: Vec<&'a str>,
+}
+
+/// Looks again for `old`, which does not occur in `content` (UTF-8, or nearly) as it is.
+pub(super) fn retry(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
+    if content.len() > MAX_BYTES || old.trim().is_empty() {
+        return FuzzyMatch::Nothing;
+    }
+    if content.ends_with(b"\n") || !old.ends_with('\n') {
+        return search(content, old, new);
+    }
+    // The last line may be meant, which lacks its ending, and goes on lacking it.
+    match search(&[content, b"\n"].concat(), old, new) {
+        FuzzyMatch::One {
+            start,
+            end,
+            mut text,
+            line,
+            ignored,
+        } if end > content.len() => {
+            for ending in [b"\n", b"\r"] {
+                text.truncate(text.strip_suffix(ending).map_or(text.len(), <[u8]>::len));
+            }
+            let end = content.len();
+            if content[start..end] == text {
+                return FuzzyMatch::Applied(line);
+            }
+            FuzzyMatch::One {
+                start,
+                end,
+                text,
+                line,
+                ignored,
+            }
+        }
+        found => found,
+    }
+}
+
+/// Looks again for `old`.
+fn search(content: &[u8], old: &str, new: &str) -> FuzzyMatch {
+    let (asked, wanted) = (segments(old), segments(new));
+    if asked == wanted {
+        return FuzzyMatch::Nothing;
+    }
+    let Some(lines) = lines(content) else {
+        return FuzzyMatch::Nothing;
+    };
+    let search = Search {
+        content,
+        lines,
+        old: asked,
+        new: wanted,
+    };
+    let solid = |text: &str| -> String { text.split_whitespace().collect() };
+    let about_space = solid(old) == solid(new);
+    let flat = |text: &str| plain(solid(text).as_bytes()).into_owned();
+    let about_signs = flat(old) == flat(new);
+    for ignored in [
+        ToleratedDifference::LineEndings,
+        ToleratedDifference::TrailingSpace,
+        ToleratedDifference::Indentation,
+        ToleratedDifference::Typography,
+    ] {
+        match ignored {
+            ToleratedDifference::LineEndings => {}
+            _ if about_space => break,
+            ToleratedDifference::Typography if about_signs => break,
+            _ => {}
+        }
+        match search.places(ignored).as_slice() {
+            [] => {}
+            [place] => {
+                return search
+                    .replaced(*place, ignored)
+                    .unwrap_or(FuzzyMatch::Nothing);
+            }
+            several => {
+                let mut lines: Vec<usize> = several.iter().map(|place| place.line + 1).collect();
+                lines.dedup();
+                return FuzzyMatch::Several(ignored, lines);
+            }
+        }
+    }
+    FuzzyMatch::Nothing
+}
+
+impl<'a> Search<'a> {
+    fn body(&self, line: Line) -> &'a [u8] {
+        &self.content[line.start..line.body]
+    }
+
+    /// The first places that match when `ignored` is.
+    fn places(&self, ignored: ToleratedDifference) -> Vec<Place> {
+        let mut places = Vec::new();
+        let room = self.old.len() - 1;
+        for line in 0..self.lines.len().saturating_sub(room) {
+            match (ignored, self.old.as_slice()) {
+                (ToleratedDifference::Indentation, _) => {
+                    places.extend(self.shift(line).map(|(_, place)| place));
+                }
+                (ToleratedDifference::LineEndings, [_]) => return places,
+                (ToleratedDifference::TrailingSpace, [only]) => {
+                    places.extend(self.before_end(line, only))
+                }
+                (ToleratedDifference::Typography, [only]) => self.within(line, only, &mut places),
+                _ => places.extend(self.across(line, ignored)),
+            }
+            if places.len() >= MAX_NAMED {
+                break;
+            }
+        }
+        places
+    }
+
+    /// Text in one line, asked for with white space that the line does not end with.
+    fn before_end(&self, line: usize, only: &str) -> Option<Place> {
+        let at = self.lines[line];
+        let (body, only) = (trimmed(self.body(at)), trimmed(only.as_bytes()));
+        body.ends_with(only).then(|| Place {
+            line,
+            start: at.start + body.len() - only.len(),
+            end: at.start + body.len(),
+        })
+    }
+
+    /// Text in one line, but for typographic signs.
+    fn within(&self, line: usize, only: &str, places: &mut Vec<Place>) {
+        let at = self.lines[line];
+        let body = self.body(at);
+        let (flat, only) = (plain(body), plain(only.as_bytes()));
+        for found in memmem::find_iter(&flat, only.as_ref()) {
+            let first = widths(&flat[..found]).count();
+            let start = offset(body, first);
+            let length = offset(&body[start..], widths(&only).count());
+            places.push(Place {
+                line,
+                start: at.start + start,
+                end: at.start + start + length,
+            });
+        }
+    }
+
+    /// Text across several lines: the end of `line`, whole lines, the start of the last one.
+    fn across(&self, line: usize, ignored: ToleratedDifference) -> Option<Place> {
+        let seen = |text: &'a [u8]| -> Cow<'a, [u8]> {
+            match ignored {
+                ToleratedDifference::LineEndings => text.into(),
+                ToleratedDifference::TrailingSpace | ToleratedDifference::Indentation => {
+                    trimmed(text).into()
+                }
+                ToleratedDifference::Typography => plain(trimmed(text)),
+            }
+        };
+        let (first, rest) = self.old.split_first()?;
+        let (last, middle) = rest.split_last()?;
+        let lines = self.lines.get(line..line + self.old.len())?;
+        let (at, first) = (lines[0], seen(first.as_bytes()));
+        let flat = seen(self.body(at));
+        if !flat.ends_with(&first) {
+            return None;
+        }
+        let whole = lines[1..].iter().zip(middle);
+        for (at, middle) in whole {
+            if seen(self.body(*at)) != seen(middle.as_bytes()) {
+                return None;
+            }
+        }
+        let start = if first.is_empty() {
+            at.body
+        } else {
+            let before = widths(&flat[..flat.len() - first.len()]).count();
+            at.start + offset(self.body(at), before)
+        };
+        let at = lines[lines.len() - 1];
+        let body = self.body(at);
+        let last = last.as_bytes();
+        let begins = match ignored {
+            ToleratedDifference::Typography => plain(body).starts_with(&plain(last)),
+            _ => body.starts_with(last),
+        };
+        let end = if begins {
+            at.start + offset(body, widths(last).count())
+        } else if ignored != ToleratedDifference::LineEndings && seen(body) == seen(last) {
+            at.start + trimmed(body).len()
+        } else {
+            return None;
+        };
+        Some(Place { line, start, end })
+    }
+
+    /// How the lines from `line` on are indented otherwise, if they are the same but for that.
+    fn shift(&self, line: usize) -> Option<(IndentDelta<'a>, Place)> {
+        let whole = match self.old.as_slice() {
+            [whole @ .., ""] if !whole.is_empty() => whole,
+            whole => whole,
+        };
+        let lines = self.lines.get(line..line + self.old.len())?;
+        let mut indents = Vec::new();
+        for (at, asked) in lines.iter().zip(whole) {
+            let (here, text) = indent(trimmed(self.body(*at)));
+            let (asked, wanted) = indent(trimmed(asked.as_bytes()));
+            if text != wanted {
+                return None;
+            }
+            if !text.is_empty() {
+                indents.push((here, asked));
+            }
+        }
+        let shift = IndentDelta::between(&indents)?;
+        let last = lines[whole.len() - 1];
+        let end = if whole.len() < self.old.len() {
+            lines[whole.len()].start
+        } else {
+            last.start + trimmed(self.body(last)).len()
+        };
+        let start = lines[0].start;
+        Some((shift, Place { line, start, end }))
+    }
+
+    /// The text that takes the place of `place`; `None` when lines cannot be indented as in the
+    /// file.
+    fn replaced(&self, place: Place, ignored: ToleratedDifference) -> Option<FuzzyMatch> {
+        let shift = match ignored {
+            ToleratedDifference::Indentation => self.shift(place.line).map(|(shift, _)| shift),
+            _ => None,
+        };
+        let deadline = Some(Instant::now() + TIME);
+        let ops = capture_diff_slices_deadline(Algorithm::Myers, &self.old, &self.new, deadline);
+        let mut place = place;
+        let last = self.old.len() - 1;
+        // White space at the end of the last line stays with it when lines come behind it. What
+        // stands behind the old text's last line ending is another line's.
+        if !self.old[last].is_empty()
+            && self
+                .pairs(&ops)
+                .any(|(new, old, same)| same && old == last && new + 1 < self.new.len())
+        {
+            let body = self.lines[place.line + last].body;
+            if place.end < body && trimmed(&self.content[place.end..body]).is_empty() {
+                place.end = body;
+            }
+        }
+        let mut text = Vec::new();
+        for (new, old, same) in self.pairs(&ops) {
+            let there = self.there(place, old);
+            let line = self.new[new].as_bytes();
+            if same {
+                text.extend_from_slice(there);
+            } else if trimmed(line).is_empty() {
+                text.extend_from_slice(line);
+            } else {
+                match &shift {
+                    None if ignored == ToleratedDifference::Typography => {
+                        text.extend_from_slice(&with_signs(there, self.old[old], self.new[new]));
+                    }
+                    None => text.extend_from_slice(line),
+                    Some(shift) => text.extend_from_slice(&shift.applied(line)?),
+                }
+            }
+            if new + 1 < self.new.len() {
+                text.extend_from_slice(self.ending(place.line + old));
+            }
+        }
+        let line = place.line + 1;
+        if self.stands(place, &text) {
+            return Some(FuzzyMatch::Applied(line));
+        }
+        Some(FuzzyMatch::One {
+            start: place.start,
+            end: place.end,
+            text,
+            line,
+            ignored,
+        })
+    }
+
+    /// For every line of the new text the line of the old one in whose place it comes, and whether
+    /// they are the same.
+    fn pairs(&self, ops: &[DiffOp]) -> impl Iterator<Item = (usize, usize, bool)> {
+        let last = self.old.len() - 1;
+        ops.iter().flat_map(move |op| {
+            let (tag, old, new) = op.as_tag_tuple();
+            let same = tag == similar::DiffTag::Equal;
+            new.enumerate().map(move |(index, new)| {
+                let paired = if old.is_empty() {
+                    old.start.saturating_sub(1)
+                } else {
+                    (old.start + index).min(old.end - 1)
+                };
+                (new, paired.min(last), same)
+            })
+        })
+    }
+
+    /// What stands at `place` for the line `old` of the old text.
+    fn there(&self, place: Place, old: usize) -> &'a [u8] {
+        let line = self.lines[place.line + old];
+        let start = if old == 0 { place.start } else { line.start };
+        let end = if old + 1 == self.old.len() {
+            place.end
+        } else {
+            line.body
+        };
+        &self.content[start..end]
+    }
+
+    /// How `line` ends; a last line without an ending as the one before it.
+    fn ending(&self, line: usize) -> &'a [u8] {
+        let of = |line: Line| &self.content[line.body..line.end];
+        let before = line.checked_sub(1).map(|line| of(self.lines[line]));
+        match (of(self.lines[line]), before) {
+            (b"", Some(before)) => before,
+            (b"", None) => b"\n",
+            (own, _) => own,
+        }
+    }
+
+    /// Whether `text` stands around `place` already, so that the edit would be made twice.
+    fn stands(&self, place: Place, text: &[u8]) -> bool {
+        let there = &self.content[place.start..place.end];
+        memmem::find_iter(text, there).any(|before| {
+            place
+                .start
+                .checked_sub(before)
+                .is_some_and(|start| self.content[start..].starts_with(text))
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "fuzzy_match_tests.rs"]
+mod tests;

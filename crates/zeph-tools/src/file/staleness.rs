@@ -1,0 +1,409 @@
+//! Whether what a call is about to change is what its conversation has seen.
+//!
+//! A content is told by its digest, so a touch is no alarm. The difference to what was seen last is
+//! part of the refusal, and counts as seen with it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::Stat;
+use sha2::{Digest as _, Sha256};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::ToolCall;
+use crate::category::ToolErrorCategory;
+use crate::error::ToolError;
+use crate::file::atomic::stands;
+use crate::file::change;
+use crate::file::edit::decoded;
+use crate::file::resolved_path::Target;
+use crate::file::sandbox::Sandbox;
+use crate::file::sniff::{Content, SNIFF, sniff};
+use crate::output::ToolOutput;
+use crate::preview::check_basis;
+use crate::read_tracking::{ContentDigest, ReadLedger, ReadLedgerError};
+
+/// Bytes of a content from which on it is not kept.
+const MAX_STORED_BYTES: usize = 1 << 20;
+/// Bytes of a difference from which on it is not shown.
+const MAX_DIFF_BYTES: usize = 40_000;
+/// Bytes that are hashed between two looks at the cancellation.
+const PORTION: u64 = 8 << 20;
+/// Differences that are remembered.
+const MAX_DIFFERENCES: usize = 256;
+
+/// What the conversation of one call has seen. Its methods block.
+pub(super) struct FileReadGuard {
+    /// `None` where it does not matter what was seen.
+    files: Option<Arc<dyn ReadLedger>>,
+    conversation: String,
+    /// The answer of a model that the call is of.
+    batch: Option<String>,
+    /// What a person saw of the file when they agreed to the call.
+    agreed: Option<[u8; 32]>,
+    runtime: Handle,
+}
+
+/// Which files were refused with a difference, and by which answer of a model: its further calls
+/// were made before the model could read it.
+#[derive(Debug, Default)]
+pub(super) struct Differences(Mutex<VecDeque<(String, PathBuf)>>);
+
+impl Differences {
+    fn shown(&self, batch: &str, path: &Path) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() == MAX_DIFFERENCES {
+            shown.pop_front();
+        }
+        shown.push_back((batch.to_owned(), path.to_owned()));
+    }
+
+    fn are_unread(&self, batch: &str, path: &Path) -> bool {
+        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.iter().any(|(of, at)| of == batch && at == path)
+    }
+}
+
+/// A file as it stands and is about to be changed.
+pub(super) struct Standing<'a> {
+    pub(super) target: &'a Target,
+    pub(super) stat: &'a Stat,
+    /// Its whole content, where it has been read.
+    pub(super) content: Option<&'a [u8]>,
+}
+
+/// Reads on behalf of another, and hashes what comes by.
+pub(super) struct HashingReader<R> {
+    inner: R,
+    hash: Sha256,
+    kept: Option<Vec<u8>>,
+    on: bool,
+    ended: bool,
+}
+
+impl<R> HashingReader<R> {
+    /// The digest of all that was read, when that was all and was hashed.
+    pub(super) fn digest(&self) -> Option<ContentDigest> {
+        (self.on && self.ended).then(|| self.hash.clone().finalize().into())
+    }
+}
+
+impl<R: Read> HashingReader<R> {
+    /// Hashes what is read from `inner`, if `on`; keeps it when there are no more than about
+    /// `size` bytes and these are not too many.
+    pub(super) fn new(inner: R, size: u64, on: bool) -> Self {
+        let room = usize::try_from(size)
+            .ok()
+            .filter(|size| *size <= MAX_STORED_BYTES);
+        Self {
+            inner,
+            hash: Sha256::new(),
+            kept: room.filter(|_| on).map(Vec::with_capacity),
+            on,
+            ended: false,
+        }
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.ended |= count == 0 && !buffer.is_empty();
+        if self.on {
+            let read = &buffer[..count];
+            self.hash.update(read);
+            match &mut self.kept {
+                Some(kept) if kept.len() + count <= MAX_STORED_BYTES => {
+                    kept.extend_from_slice(read)
+                }
+                kept => *kept = None,
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// The digest of a content.
+fn digest(content: &[u8]) -> ContentDigest {
+    Sha256::digest(content).into()
+}
+
+/// The digest that stands for a file whose content was not read to its end.
+#[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
+fn marks(stat: &Stat) -> ContentDigest {
+    let mut hash = Sha256::new();
+    for mark in [
+        stat.st_dev as i128,
+        stat.st_ino as i128,
+        stat.st_size as i128,
+        stat.st_mtime as i128,
+        stat.st_mtime_nsec as i128,
+    ] {
+        hash.update(mark.to_le_bytes());
+    }
+    hash.finalize().into()
+}
+
+impl FileReadGuard {
+    /// The ledger of the conversation that `call` belongs to.
+    pub(super) fn of(call: &ToolCall, sandbox: &Sandbox) -> Self {
+        Self {
+            files: sandbox.seen().cloned(),
+            conversation: call.conversation.clone(),
+            batch: call.batch.clone(),
+            agreed: None,
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The same for a call that a person agreed to when they were shown a change of this.
+    pub(super) fn agreed(self, agreed: Option<[u8; 32]>) -> Self {
+        Self { agreed, ..self }
+    }
+
+    /// Refuses the change of a file that is no more what a person was shown. `now` is its content;
+    /// `None` inside where it was not read, outside where there is no file.
+    ///
+    /// # Errors
+    /// A refusal.
+    pub(super) fn check_agreed(
+        &self,
+        now: Option<Option<&[u8]>>,
+        shown: &str,
+    ) -> Result<(), ToolError> {
+        let now = match now {
+            None => Some(None),
+            Some(content) => content.map(Some),
+        };
+        check_basis(self.agreed, now, shown)
+    }
+
+    /// Whether anything is noted.
+    pub(super) fn is_on(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Notes that the file at `target`, which `stat` describes, was read through `read`.
+    pub(super) fn read<R>(
+        &self,
+        sandbox: &Sandbox,
+        target: &Target,
+        stat: &Stat,
+        read: HashingReader<R>,
+    ) {
+        let Some(files) = &self.files else { return };
+        let (digest, content) = if read.ended {
+            (read.hash.finalize().into(), read.kept)
+        } else {
+            (marks(stat), None)
+        };
+        // An edit at the same time has noted what it left, or comes after this.
+        let _guard = sandbox.locks().hold(&target.path);
+        let note = match self.digest(files, &target.path) {
+            Ok(Some(known)) => known != digest && stands(target, stat),
+            Ok(None) => true,
+            Err(error) => return warn(&error),
+        };
+        if note {
+            self.note(&target.path, &digest, content.as_deref());
+        }
+    }
+
+    /// Notes that `content` was left at `path`.
+    pub(super) fn left(&self, path: &Path, content: &[u8]) {
+        if self.is_on() {
+            let kept = (content.len() <= MAX_STORED_BYTES).then_some(content);
+            self.note(path, &digest(content), kept);
+        }
+    }
+
+    /// Notes that what is at `to` now is what was, or is, at `from`.
+    pub(super) fn carried(&self, from: &Path, to: &Path, moved: bool) {
+        if let Some(files) = &self.files {
+            let carry = files.carry(&self.conversation, from, to, moved);
+            self.done(self.runtime.block_on(carry));
+        }
+    }
+
+    /// Forgets what is gone.
+    pub(super) fn gone(&self, path: &Path) {
+        if let Some(files) = &self.files {
+            self.done(
+                self.runtime
+                    .block_on(files.forget(&self.conversation, path)),
+            );
+        }
+    }
+
+    /// Refuses the change of a file that was not seen as it stands. To be asked, and told of what is
+    /// left (`left`), under the lock of the path. `again` is what to do after it was seen.
+    ///
+    /// # Errors
+    /// [`ToolErrorCategory::InvalidParameters`] with the difference; what makes it impossible to
+    /// tell.
+    pub(super) fn check(
+        &self,
+        sandbox: &Sandbox,
+        standing: &Standing<'_>,
+        again: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), ToolError> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let path = &standing.target.path;
+        let shown = sandbox.shown(path);
+        if let Some(batch) = &self.batch
+            && sandbox.differences().are_unread(batch, path)
+        {
+            return Err(ToolError::invalid(format!(
+                "{shown} was changed by another program or a command, as an earlier call of this answer was told; nothing was written: {again} in the next answer, if it still fits the difference shown there"
+            )));
+        }
+        let lost = |error| ToolError::permanent(format!("{error}; {shown} was not changed"));
+        let Some(known) = self.digest(files, path).map_err(lost)? else {
+            return Err(ToolError::invalid(format!(
+                "{shown} was not read in this conversation, and nothing was changed: {}",
+                standing.how_to_see(again)
+            )));
+        };
+        if known == marks(standing.stat) {
+            return Ok(());
+        }
+        let now = match standing.content {
+            Some(content) => digest(content),
+            None => digest_of(standing.target, cancel)?,
+        };
+        if known == now {
+            return Ok(());
+        }
+        let seen = files.content(&self.conversation, path);
+        let seen = self.runtime.block_on(seen).map_err(lost)?;
+        let Some(diff) = standing.difference(&shown, seen.as_deref()) else {
+            return Err(ToolError::invalid(format!(
+                "{shown} was changed since this conversation saw it, by another program or a command; nothing was written: {}",
+                standing.how_to_see(again)
+            )));
+        };
+        self.note(path, &now, standing.content);
+        if let Some(batch) = &self.batch {
+            sandbox.differences().shown(batch, path);
+        }
+        Err(ToolError::Explained {
+            category: ToolErrorCategory::InvalidParameters,
+            message: format!(
+                "{shown} was changed since this conversation saw it, by another program or a command; nothing was written. The difference follows: {again} if it still fits"
+            ),
+            output: Box::new(ToolOutput::text(format!(
+                "What was seen last (-), and what is there now (+):\n{diff}"
+            ))),
+        })
+    }
+
+    fn digest(
+        &self,
+        files: &Arc<dyn ReadLedger>,
+        path: &Path,
+    ) -> Result<Option<ContentDigest>, ReadLedgerError> {
+        self.runtime
+            .block_on(files.digest(&self.conversation, path))
+    }
+
+    fn note(&self, path: &Path, digest: &ContentDigest, content: Option<&[u8]>) {
+        if let Some(files) = &self.files {
+            let content = content.filter(|content| content.len() <= MAX_STORED_BYTES);
+            let note = files.note(&self.conversation, path, digest, content);
+            self.done(self.runtime.block_on(note));
+        }
+    }
+
+    fn done(&self, noted: Result<(), ReadLedgerError>) {
+        if let Err(error) = noted {
+            warn(&error);
+        }
+    }
+}
+
+/// What is not on record is refused later, so nothing more has to fail.
+fn warn(error: &ReadLedgerError) {
+    tracing::warn!(%error, "what was read or written was not noted");
+}
+
+/// The digest of what stands at `target`.
+fn digest_of(target: &Target, cancel: &CancellationToken) -> Result<ContentDigest, ToolError> {
+    let (file, _) = target.open()?;
+    digest_of_file(file, &target.path, cancel)
+}
+
+/// The digest of the content of `file`, which `path` names in errors.
+pub(super) fn digest_of_file(
+    file: File,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> Result<ContentDigest, ToolError> {
+    let mut file = HashingReader::new(file, u64::MAX, true);
+    loop {
+        let read = io::copy(&mut (&mut file).take(PORTION), &mut io::sink())
+            .map_err(|error| ToolError::io("read", path, error))?;
+        if read == 0 {
+            return Ok(file.hash.finalize().into());
+        }
+        if cancel.is_cancelled() {
+            return Err(ToolError::cancelled());
+        }
+    }
+}
+
+impl Standing<'_> {
+    /// How to get to see the file.
+    fn how_to_see(&self, again: &str) -> String {
+        let kind = match self.content {
+            Some(content) => sniff(&content[..content.len().min(SNIFF)]),
+            None => self
+                .target
+                .open()
+                .map_or(Content::Text, |(file, _)| kind(&file)),
+        };
+        match kind {
+            Content::Binary(kind) => {
+                format!(
+                    "it is binary ({kind}), which `read` does not show; to replace it, delete it first"
+                )
+            }
+            Content::Image(_) => format!(
+                "it is an image: `read` it first, then {again}; where `read` shows no images, delete it first"
+            ),
+            _ => format!("`read` it first, then {again}"),
+        }
+    }
+
+    /// The difference from what was seen, where there is one to show.
+    fn difference(&self, shown: &str, seen: Option<&[u8]>) -> Option<String> {
+        let (seen, now) = (seen?, self.content?);
+        let is_text = |content: &[u8]| {
+            let head = &content[..content.len().min(SNIFF)];
+            matches!(sniff(head), Content::Text | Content::Utf16)
+        };
+        if !is_text(seen) || !is_text(now) {
+            return None;
+        }
+        let diff = change::unified(shown, &decoded(seen), &decoded(now))?;
+        if diff.is_empty() {
+            return Some("(bytes that are no text, or how the text is encoded)".to_owned());
+        }
+        (diff.len() <= MAX_DIFF_BYTES).then_some(diff)
+    }
+}
+
+/// The kind of the content of `file`.
+fn kind(file: &File) -> Content {
+    let mut head = Vec::with_capacity(SNIFF);
+    match file.take(SNIFF as u64).read_to_end(&mut head) {
+        Ok(_) => sniff(&head),
+        Err(_) => Content::Text,
+    }
+}

@@ -1,0 +1,164 @@
+//! Goes through whole trees on directory handles, by lstat: hidden and ignored entries too.
+//!
+//! Every directory is opened from the handle of the one above it without following a link, so
+//! what is swapped in meanwhile leads nowhere.
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, Stat, openat, statat, unlinkat};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ToolError;
+use crate::file::resolved_path::{LIST, Target, entries_with_types};
+
+/// Directories within each other that are gone into; each needs a handle.
+pub(super) const MAX_DEPTH: usize = 128;
+
+/// An entry of a tree.
+pub(super) struct Node<'a> {
+    /// The directory that it lies in.
+    pub(super) dir: &'a OwnedFd,
+    pub(super) name: &'a OsStr,
+    pub(super) path: &'a Path,
+    pub(super) stat: &'a Stat,
+    pub(super) kind: FileType,
+}
+
+/// The refusal of a tree that is too deep.
+pub(super) fn too_deep(path: &Path) -> ToolError {
+    ToolError::permanent(format!(
+        "{} lies deeper than {MAX_DEPTH} directories; work on a part of the tree",
+        path.display()
+    ))
+}
+
+/// The entry `name` in `dir` by lstat; `None` when it is gone.
+fn look(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>, ToolError> {
+    match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(ToolError::io("examine", path, error.into())),
+    }
+}
+
+/// Lets `visit` see the entry at `top` and all below it, directories before what is in them.
+///
+/// # Errors
+/// What `visit` says; when a directory cannot be read, or lies too deep; when cancelled.
+pub(super) fn scan(
+    top: &Target,
+    cancel: &CancellationToken,
+    visit: &mut dyn FnMut(&Node<'_>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    scan_entry(&top.dir, &top.name, top.path.clone(), 0, cancel, visit)
+}
+
+fn scan_entry(
+    dir: &OwnedFd,
+    name: &OsStr,
+    path: PathBuf,
+    depth: usize,
+    cancel: &CancellationToken,
+    visit: &mut dyn FnMut(&Node<'_>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    let Some(stat) = look(dir, name, &path)? else {
+        return Ok(());
+    };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    visit(&Node {
+        dir,
+        name,
+        path: &path,
+        stat: &stat,
+        kind,
+    })?;
+    if kind != FileType::Directory {
+        return Ok(());
+    }
+    if depth == MAX_DEPTH {
+        return Err(too_deep(&path));
+    }
+    let failed = |error| ToolError::io("open", &path, error);
+    let own = openat(dir, name, LIST, Mode::empty()).map_err(|error| failed(error.into()))?;
+    for (name, _) in entries_with_types(&own).map_err(failed)? {
+        scan_entry(&own, &name, path.join(&name), depth + 1, cancel, visit)?;
+    }
+    Ok(())
+}
+
+/// Removes the entry at `top` and all below it; a link is removed, never what it leads to. Counts
+/// in `removed`. `may` is asked before a directory is entered and before anything else is removed.
+///
+/// # Errors
+/// What `may` says; when something cannot be removed; when cancelled. What was removed by then is
+/// gone.
+pub(super) fn remove(
+    top: &Target,
+    cancel: &CancellationToken,
+    removed: &mut usize,
+    may: &dyn Fn(&Node<'_>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    remove_entry(
+        &top.dir,
+        &top.name,
+        top.path.clone(),
+        0,
+        cancel,
+        removed,
+        may,
+    )
+}
+
+fn remove_entry(
+    dir: &OwnedFd,
+    name: &OsStr,
+    path: PathBuf,
+    depth: usize,
+    cancel: &CancellationToken,
+    removed: &mut usize,
+    may: &dyn Fn(&Node<'_>) -> Result<(), ToolError>,
+) -> Result<(), ToolError> {
+    if cancel.is_cancelled() {
+        return Err(ToolError::cancelled());
+    }
+    let Some(stat) = look(dir, name, &path)? else {
+        return Ok(());
+    };
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    may(&Node {
+        dir,
+        name,
+        path: &path,
+        stat: &stat,
+        kind,
+    })?;
+    let failed = |error| ToolError::io("delete", &path, error);
+    let mut how = AtFlags::empty();
+    if kind == FileType::Directory {
+        if depth == MAX_DEPTH {
+            return Err(too_deep(&path));
+        }
+        let own = openat(dir, name, LIST, Mode::empty()).map_err(|error| failed(error.into()))?;
+        // Names first: what a directory yields while entries vanish from it is not defined.
+        let names: Vec<_> = entries_with_types(&own).map_err(failed)?.collect();
+        for (name, _) in names {
+            let path = path.join(&name);
+            remove_entry(&own, &name, path, depth + 1, cancel, removed, may)?;
+        }
+        how = AtFlags::REMOVEDIR;
+    }
+    match unlinkat(dir, name, how) {
+        Ok(()) => {
+            *removed += 1;
+            Ok(())
+        }
+        Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(failed(error.into())),
+    }
+}

@@ -1,0 +1,529 @@
+//! Many paths, told by their folders: how many are in each, and the names of some.
+//!
+//! Folders that hold what tools made (`node_modules`, `target`, …) become one line each before any
+//! other folder does; then the deepest folders of the biggest branch become a part of their parents, so that a big branch
+//! does not hide the others. Memory stays bounded whatever is added.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use foldhash::HashMap;
+use memchr::memrchr;
+
+use super::generated::made_folder;
+use super::string_arena::Names;
+use super::top_k_counter::Counts;
+
+/// Folders that are told apart while paths come in.
+const MAX_GROUPS: usize = 2000;
+/// Bytes of names that are remembered.
+const MAX_BYTES: usize = 1024 * 1024;
+/// Paths in a folder that are told as they are; files with one ending that are rare.
+const FEW: u64 = 3;
+/// Endings that are told of what is left out.
+const ENDINGS: usize = 4;
+
+/// A folder.
+#[derive(Debug, Default)]
+struct Group {
+    /// Paths in it, and below it what has no line of its own.
+    count: u64,
+    /// The first names.
+    names: Names,
+    /// The last name, where [`Self::names`] has not all.
+    last: String,
+    endings: Counts,
+    /// Folders in it that have no line of their own, with the number of their paths.
+    below: Counts,
+    /// Paths below it that are in none of these.
+    uncounted: u64,
+}
+
+/// Folders by their names. Paths that follow one another are mostly in one folder.
+#[derive(Debug, Default)]
+struct Groups {
+    index: HashMap<String, usize>,
+    list: Vec<Group>,
+    /// Where in `list` the folder is that was asked for last, and its name.
+    last: Option<usize>,
+    last_name: String,
+}
+
+impl Groups {
+    /// Where in `list` a folder is.
+    fn find(&mut self, folder: &str) -> Option<usize> {
+        if let Some(last) = self.last
+            && self.last_name == folder
+        {
+            return Some(last);
+        }
+        let at = *self.index.get(folder)?;
+        self.last_name.clear();
+        self.last_name.push_str(folder);
+        self.last = Some(at);
+        Some(at)
+    }
+
+    /// Where it is; if it was not there, it is now.
+    fn entry(&mut self, folder: &str) -> usize {
+        if let Some(at) = self.index.get(folder) {
+            return *at;
+        }
+        let at = self.list.len();
+        self.list.push(Group::default());
+        self.index.insert(folder.to_owned(), at);
+        at
+    }
+
+    fn group(&mut self, folder: &str) -> &mut Group {
+        let at = self.entry(folder);
+        &mut self.list[at]
+    }
+
+    /// All of them in the order of their names; none is left.
+    fn take(&mut self) -> Vec<(String, Group)> {
+        let mut list = std::mem::take(&mut self.list);
+        let index = std::mem::take(&mut self.index);
+        self.last = None;
+        let mut names: Vec<(String, usize)> = index.into_iter().collect();
+        names.sort_unstable();
+        let mut group = |at: usize| list.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let groups = names.into_iter().map(|(name, at)| (name, group(at)));
+        groups.collect()
+    }
+}
+
+/// Paths by their folders.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    groups: Groups,
+    count: u64,
+    bytes: usize,
+}
+
+/// How much is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Lines, one for each folder.
+    pub(super) folders: usize,
+    /// Names, shared among the folders.
+    pub(super) names: usize,
+}
+
+impl Places {
+    /// The paths that were added.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds a path; a folder's may end with a slash.
+    pub(super) fn add(&mut self, path: &str) {
+        self.count += 1;
+        let bare = path.strip_suffix('/').unwrap_or(path);
+        let name_at = memrchr(b'/', bare.as_bytes()).map_or(0, |at| at + 1);
+        let (folder, name) = path.split_at(name_at);
+        let folder = match folder {
+            "/" => folder,
+            _ => folder.strip_suffix('/').unwrap_or(folder),
+        };
+        let at = match self.groups.find(folder) {
+            Some(at) => at,
+            None => self.open(folder),
+        };
+        let room = self.bytes < MAX_BYTES;
+        let group = &mut self.groups.list[at];
+        group.count += 1;
+        if let Some(ending) = ending(name) {
+            group.endings.add(ending, 1);
+        }
+        if room {
+            self.bytes += name.len() + size_of::<String>();
+            group.names.push(name);
+        } else {
+            group.last.clear();
+            group.last.push_str(name);
+        }
+    }
+
+    /// Adds a folder and returns its index. If there are too many folders, the biggest branches lose their deepest ones.
+    fn open(&mut self, folder: &str) -> usize {
+        let at = self.groups.entry(folder);
+        if self.groups.list.len() <= MAX_GROUPS {
+            return at;
+        }
+        self.shrink(MAX_GROUPS / 2);
+        self.groups.entry(folder)
+    }
+
+    /// Merges folders into their parents until there are at most `most`, always in the biggest branch.
+    fn shrink(&mut self, most: usize) {
+        while self.groups.list.len() > most {
+            let names = self.groups.index.keys().map(String::as_str).collect();
+            let Some((branch, depth)) = biggest_branch(names, most) else {
+                return;
+            };
+            let mut rest = Groups::default();
+            for (key, group) in self.groups.take() {
+                let (key, below) = match is_within(&key, &branch) {
+                    true => cut(&key, depth),
+                    false => (key.as_str(), None),
+                };
+                rest.group(key).take(group, below);
+            }
+            self.groups = rest;
+        }
+    }
+
+    /// Gives what is below folders that tools made to these, where there are other folders.
+    fn close_made(&mut self) {
+        let names = self.groups.index.keys();
+        let others = names.filter(|key| made_folder(key).is_none());
+        if others.count() < 2 {
+            return;
+        }
+        for (key, group) in self.groups.take() {
+            let end = made_folder(&key).unwrap_or(key.len());
+            let (head, rest) = key.split_at(end);
+            let below = rest.split('/').find(|part| !part.is_empty());
+            self.groups.group(head).take(group, below);
+        }
+    }
+
+    /// A line for each folder; of those with few paths, these.
+    pub(super) fn lines(mut self, budget: Budget) -> Vec<String> {
+        if self.groups.list.len() > budget.folders {
+            self.close_made();
+        }
+        self.shrink(budget.folders);
+        let groups = self.groups.take();
+        let wants = groups
+            .iter()
+            .map(|(_, group)| group.names.len() + group.below.len());
+        let shares = share(budget.names, &wants.collect::<Vec<_>>());
+        let told = groups.iter().zip(shares);
+        let mut lines = Vec::new();
+        told.for_each(|((folder, group), names)| group.lines(folder, names, &mut lines));
+        lines
+    }
+}
+
+impl Group {
+    fn add_below(&mut self, name: &str, count: u64) {
+        if !self.below.add(name, count) {
+            self.uncounted += count;
+        }
+    }
+
+    /// Takes in another: itself where `below` is `None`, else what is below in that folder.
+    fn take(&mut self, other: Self, below: Option<&str>) {
+        self.count += other.count;
+        for (ending, count) in other.endings.sorted() {
+            self.endings.add(ending, count);
+        }
+        match below {
+            Some(below) => self.add_below(below, other.count),
+            None => {
+                self.names.extend(&other.names);
+                self.last = other.last;
+                self.uncounted += other.uncounted;
+                for (name, count) in other.below.sorted() {
+                    self.add_below(name, count);
+                }
+            }
+        }
+    }
+
+    fn lines(&self, folder: &str, names: usize, lines: &mut Vec<String>) {
+        let whole = self.names.len() as u64 == self.count && self.count <= FEW;
+        if !whole {
+            lines.push(self.line(folder, names));
+            return;
+        }
+        let slash = if folder.is_empty() || folder.ends_with('/') {
+            ""
+        } else {
+            "/"
+        };
+        let paths = self.names.iter().map(|name| [folder, slash, name].concat());
+        lines.extend(paths);
+    }
+
+    /// `src/ (12): main.rs lib.rs util/ (9) … +1 more`.
+    fn line(&self, folder: &str, names: usize) -> String {
+        let behind = match folder {
+            "" => "",
+            "/" => " ",
+            _ => "/ ",
+        };
+        let mut line = format!("{folder}{behind}({}):", self.count);
+        let room = names.saturating_sub(self.below.len()).max(names / 2);
+        let files = self.names.len().min(room);
+        let folders = names - files;
+        let listed = self.listed(files);
+        let mut told = 0;
+        for name in &listed {
+            line.push(' ');
+            push_name(&mut line, name);
+            told += 1;
+        }
+        for (name, count) in self.below.sorted().into_iter().take(folders) {
+            line.push(' ');
+            push_name(&mut line, name);
+            let _ = write!(line, "/ ({count})");
+            told += count;
+        }
+        if told < self.count {
+            let _ = write!(line, " … +{} more", self.count - told);
+            let last = match self.names.last().filter(|_| self.last.is_empty()) {
+                Some(last) if listed.len() < self.names.len() => last,
+                _ => self.last.as_str(),
+            };
+            if !last.is_empty() {
+                line.push_str(", last ");
+                push_name(&mut line, last);
+            }
+            self.push_endings(&mut line);
+        }
+        line
+    }
+
+    /// As many names as `room`: those with a rare ending, and the first.
+    fn listed(&self, room: usize) -> Vec<&str> {
+        if room >= self.names.len() {
+            return self.names.iter().collect();
+        }
+        let is_rare = |name: &str| {
+            let count = ending(name).and_then(|ending| self.endings.get(ending));
+            count.is_none_or(|count| count <= FEW)
+        };
+        let mut rare = room / 2;
+        let mut shown: Vec<bool> = Vec::with_capacity(self.names.len());
+        for name in self.names.iter() {
+            let show = rare > 0 && is_rare(name);
+            rare -= usize::from(show);
+            shown.push(show);
+        }
+        let mut left = room - shown.iter().filter(|show| **show).count();
+        for show in shown.iter_mut().filter(|show| !**show) {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            *show = true;
+        }
+        let named = self.names.iter().zip(shown);
+        named
+            .filter(|(_, show)| *show)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// `; of all: 30 .js, 4 .ts, 1 .md`: the most frequent, and one that is rare.
+    fn push_endings(&self, line: &mut String) {
+        let mut endings = self.endings.sorted();
+        endings.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let rare = endings.len().saturating_sub(1).max(ENDINGS);
+        let told = endings.iter().take(ENDINGS).chain(endings.get(rare));
+        for (index, (ending, count)) in told.enumerate() {
+            let before = if index == 0 { "; of all:" } else { "," };
+            let _ = write!(line, "{before} {count} .{ending}");
+        }
+    }
+}
+
+/// A name, in quotes where it holds a space.
+fn push_name(line: &mut String, name: &str) {
+    if name.contains(' ') && !name.starts_with('"') {
+        let _ = write!(line, "\"{name}\"");
+    } else {
+        line.push_str(name);
+    }
+}
+
+/// Bytes of the longest ending.
+const MAX_EXTENSION_BYTES: usize = 12;
+
+/// What a file's name ends with, behind its last point.
+fn ending(name: &str) -> Option<&str> {
+    let name = match name.ends_with('"') {
+        true => name.trim_end_matches('"'),
+        false => name,
+    };
+    let from_end = name.bytes().rev();
+    let letters = from_end
+        .take_while(u8::is_ascii_alphanumeric)
+        .take(MAX_EXTENSION_BYTES + 1);
+    let start = name.len() - letters.count();
+    let ending = &name[start..];
+    let fits = (1..=MAX_EXTENSION_BYTES).contains(&ending.len()) && start > 1;
+    (fits && name.as_bytes()[start - 1] == b'.').then_some(ending)
+}
+
+/// Whether a folder is `branch` or inside it; the empty name is the common root of all.
+fn is_within(folder: &str, branch: &str) -> bool {
+    let rest = folder.strip_prefix(branch);
+    rest.is_some_and(|rest| branch.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The branch that has more than its share of the folders `names`, and the depth to which it is reduced so that its
+/// deepest folders become a part of their parents. `None` if there is nothing to reduce.
+fn biggest_branch(mut names: Vec<&str>, most: usize) -> Option<(String, usize)> {
+    /// A branch of so few folders keeps them if another one can be reduced.
+    const SMALL: usize = 4;
+    let mut branch = String::new();
+    let mut level = 0;
+    loop {
+        let mut children: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in &names {
+            if parts(name) > level {
+                *children.entry(head(name, level + 1)).or_default() += 1;
+            }
+        }
+        let share = (most / children.len().max(1)).max(SMALL);
+        let biggest = children.iter().max_by_key(|(_, count)| **count);
+        let Some((child, _)) = biggest.filter(|(_, count)| **count > share) else {
+            break;
+        };
+        branch = (*child).to_owned();
+        level += 1;
+        names.retain(|name| parts(name) >= level && head(name, level) == branch);
+    }
+    let deepest = names.iter().map(|name| parts(name)).max()?;
+    (deepest > level).then(|| (branch, (deepest - 1).max(level)))
+}
+
+/// The first `depth` parts of a path.
+fn head(path: &str, depth: usize) -> &str {
+    match path {
+        "/" => "",
+        _ => path
+            .match_indices('/')
+            .nth(depth.saturating_sub(1))
+            .map_or(path, |(at, _)| &path[..at]),
+    }
+}
+
+/// The parts of a path; the root is one.
+fn parts(path: &str) -> usize {
+    match path {
+        "" => 0,
+        "/" => 1,
+        _ => path.split('/').count(),
+    }
+}
+
+/// The first `depth` parts of a path, and the part that follows.
+fn cut(path: &str, depth: usize) -> (&str, Option<&str>) {
+    if parts(path) <= depth {
+        return (path, None);
+    }
+    let slash = depth
+        .checked_sub(1)
+        .and_then(|nth| path.match_indices('/').nth(nth));
+    let end = slash.map_or(0, |(at, _)| at);
+    let below = path[end..].split('/').find(|part| !part.is_empty());
+    match &path[..end] {
+        "" if depth > 0 => ("/", below),
+        head => (head, below),
+    }
+}
+
+/// Shares `budget` among those that want so much each: who wants less than a fair share gets it all,
+/// the others get equal parts of the rest.
+pub(super) fn share(budget: usize, wants: &[usize]) -> Vec<usize> {
+    let mut shares = vec![0; wants.len()];
+    let mut order: Vec<usize> = (0..wants.len()).collect();
+    order.sort_by_key(|at| (wants[*at], *at));
+    let mut left = budget;
+    for (served, at) in order.iter().enumerate() {
+        let fair = left.div_ceil(wants.len() - served);
+        shares[*at] = wants[*at].min(fair).min(left);
+        left -= shares[*at];
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(paths: &[&str], folders: usize, names: usize) -> Vec<String> {
+        let mut places = Places::default();
+        paths.iter().for_each(|path| places.add(path));
+        places.lines(Budget { folders, names })
+    }
+
+    #[test]
+    fn folders_have_a_line_each() {
+        let mut paths = vec!["a.txt", "src/x/y.rs", "my file.txt", "/z"];
+        paths.extend(["src/a.rs", "src/b.rs", "src/c.rs", "src/d e.rs"]);
+        assert_eq!(
+            told(&paths, 9, 99),
+            [
+                "a.txt",
+                "my file.txt",
+                "/z",
+                "src/ (4): a.rs b.rs c.rs \"d e.rs\"",
+                "src/x/y.rs"
+            ]
+        );
+        assert_eq!(
+            told(&paths, 3, 99),
+            [
+                "a.txt",
+                "my file.txt",
+                "/z",
+                "src/ (5): a.rs b.rs c.rs \"d e.rs\" x/ (1)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_named_is_counted() {
+        let paths: Vec<String> = (0..50).map(|number| format!("a/{number}.js")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).chain(["a/x.ts"]).collect();
+        assert_eq!(
+            told(&paths, 9, 3),
+            ["a/ (51): 0.js 1.js x.ts … +48 more, last x.ts; of all: 50 .js, 1 .ts"]
+        );
+    }
+
+    #[test]
+    fn made_folders_give_way_first() {
+        let mut paths: Vec<String> = (0..90)
+            .map(|number| format!("./node_modules/p{number}/x/i.js"))
+            .collect();
+        paths.extend((0..5).map(|number| format!("./src/m{number}/a.rs")));
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let lines = told(&paths, 20, 200);
+        assert_eq!(lines.len(), 6, "{lines:#?}");
+        assert!(
+            lines[0].starts_with("./node_modules/ (90): p0/ (1) p1/ (1)"),
+            "{lines:#?}"
+        );
+        assert_eq!(lines[5], "./src/m4/a.rs");
+    }
+
+    #[test]
+    fn shares_are_fair() {
+        assert_eq!(share(10, &[1, 100, 100]), [1, 5, 4]);
+        assert_eq!(share(10, &[2, 3]), [2, 3]);
+        assert_eq!(share(0, &[2, 3]), [0, 0]);
+        assert!(share(3, &[]).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_path_is_counted(paths in proptest::collection::vec("[ab./]{0,9}|node_modules/[ab]/c", 0..60), folders in 1_usize..9, names in 0_usize..30) {
+            let mut places = Places::default();
+            paths.iter().for_each(|path| places.add(path));
+            let lines = places.lines(Budget { folders, names });
+            proptest::prop_assert!(lines.len() <= folders * 3);
+            let total: u64 = lines.iter().map(|line| match line.split_once('(') {
+                Some((_, rest)) => rest[..rest.find(')').unwrap()].parse::<u64>().unwrap(),
+                None => 1,
+            }).sum();
+            proptest::prop_assert_eq!(total, paths.len() as u64);
+        }
+    }
+}

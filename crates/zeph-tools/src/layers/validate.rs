@@ -1,0 +1,218 @@
+//! The `known` layer: what is no tool, or does not fit its schema, goes no further.
+//!
+//! It resolves aliases, mends and checks the arguments; where that fails and someone can put them
+//! right, they are asked once, also for a call that comes twice. The layers within see the tool's own id
+//! and arguments that fit. A call that was cancelled before it began, or that
+//! its caller refuses, ends here too.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Next, SharedRegistry, ToolLayer};
+use crate::argument_repair::{InvalidArguments, RepairOutcome, arguments};
+use crate::cache::split_note;
+use crate::call::ToolCall;
+use crate::context::{CallContext, UserDecision};
+use crate::def::ToolDef;
+use crate::error::ToolError;
+use crate::event::ToolEvent;
+use crate::feedback::{ToolResult, brief};
+use crate::params::{self, Prepared};
+
+/// Strings longer than this stay out of the notes on a call that was not understood.
+const NOTED_BYTES: usize = 256;
+
+/// See the module.
+pub struct ValidationLayer {
+    registry: SharedRegistry,
+}
+
+impl ValidationLayer {
+    /// A layer that knows the tools of `registry`.
+    #[must_use]
+    pub fn new(registry: SharedRegistry) -> Self {
+        Self { registry }
+    }
+}
+
+#[async_trait]
+impl ToolLayer for ValidationLayer {
+    fn name(&self) -> &'static str {
+        "known"
+    }
+
+    async fn handle(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> ToolResult {
+        let registry = self.registry.load_full();
+        let Some(def) = registry.get(&call.tool) else {
+            cx.trace().resolved = Some((call.tool.clone(), shortened(&call.params)));
+            return Err(ToolError::ToolNotFound {
+                id: call.tool.clone(),
+                near: registry.suggestions(&call.tool),
+            });
+        };
+        cx.trace().resolved = Some((
+            def.id.to_string(),
+            shortened(&without_contents(def, &call.params)),
+        ));
+        if let UserDecision::Refused(reason) = &cx.answer {
+            return Err(ToolError::blocked(reason.clone()));
+        }
+        if cx.cancel.is_cancelled() {
+            return Err(ToolError::cancelled());
+        }
+        let (prepared, reformatted) = match params::prepare_as(def, &call.tool, &call.params) {
+            Ok(prepared) => (prepared, None),
+            Err(fault) => {
+                let (prepared, note) = reformat(def, call, cx, fault).await?;
+                (prepared, Some(note))
+            }
+        };
+        if prepared.params.is_none() && def.id == call.tool {
+            cx.trace().resolved = Some((call.tool.clone(), without_contents(def, &call.params)));
+            return next.run(call, cx).await;
+        }
+        let resolved = ToolCall {
+            id: call.id.clone(),
+            tool: def.id.to_string(),
+            params: prepared.params.unwrap_or_else(|| call.params.clone()),
+            caller_id: call.caller_id.clone(),
+            phase: call.phase,
+            conversation: call.conversation.clone(),
+            batch: call.batch.clone(),
+        };
+        {
+            let mut trace = cx.trace();
+            trace.resolved = Some((
+                resolved.tool.clone(),
+                without_contents(def, &resolved.params),
+            ));
+            let notes = reformatted.iter().chain(&prepared.repairs);
+            trace.repairs = notes.cloned().collect();
+        }
+        for note in reformatted.iter().chain(&prepared.repairs) {
+            cx.emit(ToolEvent::Notice {
+                call_id: call.id.clone(),
+                text: note.clone(),
+            });
+        }
+        // Someone else chose what ran, so the model has to know of it.
+        let ran = reformatted.as_ref().map(|_| {
+            let ran = shortened(&without_contents(def, &resolved.params));
+            format!("the arguments did not fit; the call ran with {ran}")
+        });
+        let mut output = match (next.run(&resolved, cx).await, &ran) {
+            (Err(error), Some(ran)) => return Err(error.noted(ran)),
+            (result, _) => result?,
+        };
+        if !prepared.repairs.is_empty() {
+            let repairs = prepared.repairs.join("; ");
+            output.display = Some(noted(output.display(), &format!("(repaired: {repairs})")));
+        }
+        if let Some(note) = reformatted {
+            output.display = Some(noted(output.display(), &format!("({note})")));
+        }
+        if let Some(ran) = ran {
+            output.summary = noted(&output.summary, &format!("[{ran}]"));
+        }
+        Ok(output)
+    }
+
+    fn requires_confirmation(&self, _call: &ToolCall) -> bool {
+        false
+    }
+}
+
+/// Asks once for arguments that fit, and checks them; they come with what is to be said of it.
+///
+/// # Errors
+/// The first failure, when nobody can be asked or nothing came of it; a cancel.
+async fn reformat(
+    def: &ToolDef,
+    call: &ToolCall,
+    cx: &CallContext,
+    fault: ToolError,
+) -> Result<(Prepared, String), ToolError> {
+    let asked = cx.trace().reformatted.clone();
+    let (Some(reformat), true) = (&cx.reformat, fault.category().traits().reformat) else {
+        return Err(fault);
+    };
+    let note = format!("reformatted by {}: {}", reformat.name(), brief(&fault));
+    let said = fault.to_string();
+    let params = match asked {
+        RepairOutcome::To(params) => params,
+        RepairOutcome::InVain => return Err(fault),
+        RepairOutcome::No => {
+            let misfit = InvalidArguments {
+                def,
+                sent: &call.params,
+                fault: &said,
+            };
+            let answer = cx.cancel.run_until_cancelled(reformat.reformat(misfit));
+            let answer = answer.await.ok_or_else(ToolError::cancelled)?;
+            let Some(params) = answer.as_deref().and_then(arguments) else {
+                cx.trace().reformatted = RepairOutcome::InVain;
+                return Err(fault);
+            };
+            params
+        }
+    };
+    match params::prepare_as(def, &call.tool, &params) {
+        Ok(mut prepared) => {
+            cx.trace().reformatted = RepairOutcome::To(params.clone());
+            prepared.params.get_or_insert(params);
+            Ok((prepared, note))
+        }
+        Err(error) => {
+            tracing::debug!(tool = %def.id, %error, "the reformatted arguments do not fit either");
+            cx.trace().reformatted = RepairOutcome::InVain;
+            Err(fault)
+        }
+    }
+}
+
+/// `text` with a note before it. That it came from the cache stays the first line.
+fn noted(text: &str, note: &str) -> String {
+    let (cached, rest) = split_note(text);
+    let cached = cached.map(|line| format!("{line}\n")).unwrap_or_default();
+    format!("{cached}{note}\n{rest}")
+}
+
+/// The arguments, with contents of files replaced by their size.
+fn without_contents(def: &ToolDef, params: &Value) -> Value {
+    let is_content = |name: &str| {
+        let field = def
+            .param_aliases
+            .iter()
+            .find(|(alias, _)| *alias == name)
+            .map_or(name, |(_, field)| field);
+        def.content_params.contains(&field)
+    };
+    match params {
+        Value::Object(object) => object
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(text) if is_content(name) => (name.clone(), size_of(text)),
+                other => (name.clone(), other.clone()),
+            })
+            .collect(),
+        other => shortened(other),
+    }
+}
+
+/// Arguments that were not understood, with long strings replaced by their size: they may be
+/// contents of files.
+fn shortened(params: &Value) -> Value {
+    match params {
+        Value::Object(object) => object
+            .iter()
+            .map(|(name, value)| (name.clone(), shortened(value)))
+            .collect(),
+        Value::Array(items) => items.iter().map(shortened).collect(),
+        Value::String(text) if text.len() > NOTED_BYTES => size_of(text),
+        other => other.clone(),
+    }
+}
+
+fn size_of(text: &str) -> Value {
+    Value::String(format!("[{} bytes]", text.len()))
+}

@@ -1,0 +1,319 @@
+//! A line as a terminal shows it: without escapes, and with what backspaces remove removed.
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr2_iter, memchr3};
+
+use crate::blocks::AllUnseen;
+use crate::bytes::{add_short, controls, find};
+use crate::sgr::colour;
+
+/// A line without what a terminal does not show, and where each byte of it was.
+pub(super) struct VisibleLine {
+    pub(super) text: String,
+    /// Where each run of `text` begins, and where in the line it was.
+    runs: Vec<(usize, usize)>,
+}
+
+const ESC: u8 = 0x1b;
+const BACKSPACE: u8 = 0x08;
+const BELL: u8 = 0x07;
+
+/// Whether a line holds something that a terminal does not show. A carriage return before the line
+/// break does not count.
+pub(super) fn is_needed(line: &str) -> bool {
+    let bytes = line.strip_suffix('\n').unwrap_or(line);
+    let bytes = bytes.strip_suffix('\r').unwrap_or(bytes).as_bytes();
+    memchr3(b'\x1b', b'\x08', b'\r', bytes).is_some()
+}
+
+/// Whether a text of any number of lines holds something that a terminal does not show.
+pub(super) fn is_needed_anywhere(text: &str) -> bool {
+    memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
+}
+
+/// What a terminal does not show of a text; the more it is, the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HiddenKind {
+    /// Nothing but sequences that set colours.
+    Colours,
+    /// Also erasing, and control characters. No literal is in these, nor begins in them.
+    Controls,
+    /// Also what may hold literals, or takes away what is before it.
+    Other,
+}
+
+/// Adds lines as a terminal shows them to `shown`, which stays UTF-8, each with its line break; calls `ended` for each
+/// with its end in `shown` and in the text. Returns what is not shown.
+pub(super) fn add_shown(
+    text: &str,
+    shown: &mut Vec<u8>,
+    mut ended: impl FnMut(usize, usize),
+) -> HiddenKind {
+    let mut hidden = HiddenKind::Colours;
+    let bytes = text.as_bytes();
+    let mut start = shown.len();
+    let mut endless = false;
+    let mut at = 0;
+    for place in AllUnseen::of(bytes) {
+        // It is part of what was found before.
+        if place < at {
+            continue;
+        }
+        add_short(bytes, at..place, shown);
+        at = place + 1;
+        match bytes[place] {
+            b'\n' => {}
+            ESC => match idle(&bytes[place..]) {
+                Some((length, what)) => {
+                    hidden = hidden.max(what);
+                    at = place + length;
+                    continue;
+                }
+                None => {
+                    hidden = HiddenKind::Other;
+                    let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
+                    at = place + escape(&text[place..end], &mut endless);
+                }
+            },
+            BACKSPACE => {
+                hidden = HiddenKind::Other;
+                while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
+            }
+            _ => hidden = hidden.max(HiddenKind::Controls),
+        }
+        // The line break may be a part of an escape.
+        if bytes[at - 1] == b'\n' {
+            shown.push(b'\n');
+            ended(shown.len(), at);
+            start = shown.len();
+            endless = false;
+        }
+    }
+    shown.extend_from_slice(&bytes[at..]);
+    hidden
+}
+
+/// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
+/// these is not told from the beginning of `Key`.
+fn idle(text: &[u8]) -> Option<(usize, HiddenKind)> {
+    let erasing = || {
+        let [ESC, b'[', body @ ..] = text else {
+            return None;
+        };
+        let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
+        let length = body.iter().position(is_end)?;
+        (body[length] == b'K').then_some((2 + length + 1, HiddenKind::Controls))
+    };
+    let colour = colour(text).map(|length| (length, HiddenKind::Colours));
+    let (length, hidden) = colour.or_else(erasing)?;
+    (!text[length..].starts_with(b"ey")).then_some((length, hidden))
+}
+
+/// What a line is made of.
+enum Part<'t> {
+    /// What is shown, and where it begins.
+    Shown(usize, &'t str),
+    /// The last character goes.
+    Backspace,
+}
+
+/// Goes through the parts of a line.
+struct Parts<'t> {
+    line: &'t str,
+    at: usize,
+    /// No string sequence that begins from here on has an end.
+    endless: bool,
+}
+
+impl<'t> Parts<'t> {
+    fn of(line: &'t str) -> Self {
+        Self {
+            line,
+            at: 0,
+            endless: false,
+        }
+    }
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = Part<'t>;
+
+    fn next(&mut self) -> Option<Part<'t>> {
+        loop {
+            let at = self.at;
+            let rest = &self.line[at..];
+            let plain = find(rest.as_bytes(), controls).unwrap_or(rest.len());
+            if plain > 0 {
+                self.at += plain;
+                return Some(Part::Shown(at, &rest[..plain]));
+            }
+            match *rest.as_bytes().first()? {
+                ESC => self.at += escape(rest, &mut self.endless),
+                BACKSPACE => {
+                    self.at += 1;
+                    return Some(Part::Backspace);
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+}
+
+impl VisibleLine {
+    pub(super) fn new(line: &str) -> Self {
+        let mut view = Self {
+            text: String::with_capacity(line.len()),
+            runs: Vec::new(),
+        };
+        for part in Parts::of(line) {
+            match part {
+                Part::Shown(at, text) => view.push(at, text),
+                Part::Backspace => view.remove_last(),
+            }
+        }
+        view
+    }
+
+    fn push(&mut self, at: usize, text: &str) {
+        if !text.is_empty() {
+            self.runs.push((self.text.len(), at));
+            self.text.push_str(text);
+        }
+    }
+
+    fn remove_last(&mut self) {
+        self.text.pop();
+        while self
+            .runs
+            .last()
+            .is_some_and(|(start, _)| *start >= self.text.len())
+        {
+            self.runs.pop();
+        }
+    }
+
+    /// Where a range of the view is in the line.
+    pub(super) fn range(&self, range: Range<usize>) -> Range<usize> {
+        let place = |at: usize| {
+            let run = self.runs.partition_point(|(start, _)| *start <= at);
+            let run = run.checked_sub(1).and_then(|run| self.runs.get(run));
+            run.map_or(0, |(start, place)| place + at - start)
+        };
+        if range.is_empty() {
+            return 0..0;
+        }
+        place(range.start)..place(range.end - 1) + 1
+    }
+}
+
+/// Bytes of the escape sequence with which `text` begins (ECMA-48): CSI, OSC and the like up to
+/// their end, else two or three characters. `endless`: no such end stands in the text.
+fn escape(text: &str, endless: &mut bool) -> usize {
+    let bytes = text.as_bytes();
+    let is = |byte: &u8, range: std::ops::RangeInclusive<u8>| range.contains(byte);
+    let end = match bytes.get(1) {
+        Some(b'[') => {
+            let body = bytes[2..].iter();
+            let body = body.take_while(|byte| is(byte, 0x20..=0x3f)).count();
+            let last = bytes.get(2 + body);
+            // All of it is ASCII.
+            return 2 + body + usize::from(last.is_some_and(|byte| is(byte, 0x40..=0x7e)));
+        }
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+            let is_end = |at: &usize| bytes[*at] == BELL || bytes.get(at + 1) == Some(&b'\\');
+            let found = match *endless {
+                true => None,
+                false => memchr2_iter(ESC, BELL, bytes).skip(1).find(is_end),
+            };
+            *endless = found.is_none();
+            match found {
+                Some(at) if bytes[at] == BELL => at + 1,
+                Some(at) => at + 2,
+                // It never ends: what follows is shown by some.
+                None => 2,
+            }
+        }
+        Some(byte) if is(byte, 0x20..=0x2f) => {
+            let between = bytes[1..]
+                .iter()
+                .take_while(|byte| is(byte, 0x20..=0x2f))
+                .count();
+            2 + between
+        }
+        Some(byte) if byte.is_ascii() => 2,
+        _ => 1,
+    };
+    text.ceil_char_boundary(end.min(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_not_shown_is_gone() {
+        let check =
+            |line: &str, expect: &str| assert_eq!(VisibleLine::new(line).text, expect, "{line:?}");
+        check("plain\n", "plain\n");
+        check("\x1b[1;31mred\x1b[m\x1b[K!", "red!");
+        check("\x1b]8;;http://x\x1b\\link\x1b]8;;\x07.", "link.");
+        check("b\x08bo\x08ol\x08ld", "bold");
+        check("\x08a", "a");
+        check("a\x1b(Bb\x1b=c\x1b", "abc");
+        check("ä\x08ö\r\n", "ö\n");
+        check("\x1b]open", "open");
+    }
+
+    #[test]
+    fn colours_are_told_from_other_escapes() {
+        let check = |line: &str, expect: HiddenKind| {
+            assert_eq!(
+                add_shown(line, &mut Vec::new(), |_, _| {}),
+                expect,
+                "{line:?}"
+            );
+        };
+        check("plain\n", HiddenKind::Colours);
+        check("\x1b[1;31mred\x1b[m!", HiddenKind::Colours);
+        check("plain\r\n", HiddenKind::Controls);
+        check("\x1b[1;31mred\x1b[m\x1b[K!", HiddenKind::Controls);
+        check("\x1b[K\x1b[Key", HiddenKind::Other);
+        check("\x1b]8;;http://x\x1b\\link", HiddenKind::Other);
+        check("bo\x08ld", HiddenKind::Other);
+        check("\x1b[://m", HiddenKind::Other);
+        check("\x1b[2Aup", HiddenKind::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_shown_alike(
+            lines in proptest::collection::vec(
+                "(\x1b|\\[|\\]|m|;|1|abcdefghijklmnopq|ä|\u{8}|\r|\t|\\\\|\u{7}|\u{0}|\u{7f}){0,40}", 1..5,
+            ),
+        ) {
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let mut shown = Vec::new();
+            let mut ends = vec![(0, 0)];
+            add_shown(&text, &mut shown, |shown, text| ends.push((shown, text)));
+            prop_assert_eq!(ends.len(), lines.len() + 1);
+            for (ends, line) in ends.windows(2).zip(&lines) {
+                prop_assert_eq!(&text[ends[0].1..ends[1].1], format!("{line}\n"));
+                let found = str::from_utf8(&shown[ends[0].0..ends[1].0]).unwrap();
+                // An escape may have taken the line break.
+                let expect = VisibleLine::new(&format!("{line}\n")).text;
+                prop_assert_eq!(found.trim_end_matches('\n'), expect.trim_end_matches('\n'));
+            }
+        }
+
+        #[test]
+        fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
+            let view = VisibleLine::new(&line);
+            for (at, c) in view.text.char_indices() {
+                let range = view.range(at..at + c.len_utf8());
+                prop_assert_eq!(&line[range], c.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What happens to a command's output while it arrives: it is kept, filtered, and shown live.
+
+use std::time::Instant;
+
+use crate::call::ToolCall;
+use crate::context::CallContext;
+use crate::event::{OutputStream, ToolEvent};
+use crate::filter::{FilterStream, FilteredOutput};
+
+use super::capture::{Capture, Captured};
+use super::live_throttle::{OutputThrottle, Shown};
+
+/// Keeps what is printed, filters it, and shows it live.
+pub(super) struct Recorder<'c> {
+    capture: Capture,
+    filter: FilterStream,
+    live: OutputThrottle,
+    call: &'c ToolCall,
+    cx: &'c CallContext,
+    last: OutputStream,
+}
+
+impl<'c> Recorder<'c> {
+    pub(super) fn new(
+        call: &'c ToolCall,
+        cx: &'c CallContext,
+        capture: Capture,
+        filter: FilterStream,
+    ) -> Self {
+        Self {
+            capture,
+            filter,
+            live: OutputThrottle::new(Instant::now()),
+            call,
+            cx,
+            last: OutputStream::Stdout,
+        }
+    }
+
+    /// Takes what a stream printed.
+    pub(super) fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
+        self.filter.see_bytes(bytes);
+        let piece = self.capture.push(stream, bytes);
+        self.filter.push_piece(&piece);
+        let text = piece.into_text();
+        self.last = stream;
+        self.show_live(stream, &text);
+    }
+
+    fn show_live(&mut self, stream: OutputStream, text: &str) {
+        if let Some(shown) = self.live.admit(Instant::now(), text) {
+            self.show(stream, shown);
+        }
+    }
+
+    /// What was kept, and what is read of it when the command has ended with this exit code.
+    pub(super) fn finish(mut self, exit_code: Option<i32>) -> (Captured, FilteredOutput) {
+        for (stream, rest) in self.capture.end() {
+            self.filter.push(&rest);
+            self.show_live(stream, &rest);
+        }
+        if let Some(shown) = self.live.finish() {
+            self.show(self.last, shown);
+        }
+        let captured = self.capture.finish();
+        self.cx.trace().secrets.extend(captured.secrets);
+        (captured, self.filter.finish(exit_code))
+    }
+
+    fn show(&self, stream: OutputStream, shown: Shown<'_>) {
+        self.cx.emit(ToolEvent::Output {
+            call_id: self.call.id.clone(),
+            stream,
+            text: shown.text.into_owned(),
+            skipped_lines: shown.skipped_lines,
+        });
+    }
+}

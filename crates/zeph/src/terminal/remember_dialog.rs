@@ -1,0 +1,148 @@
+//! The second half of the answer "always": where the rules hold, and the chance to edit them.
+//!
+//! What is kept is what stands on the screen when the key is pressed: after each edit all rules are
+//! shown again.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use zeph_tools::Confirmation;
+use zeph_tools::gate::{ApprovalProposal, Grant};
+use zeph_tools::layers::grants::GrantScope;
+
+use super::burst::{Bursts, Input, read};
+use super::confirm_dialog;
+use super::keyboard::Key;
+use super::line::{Line, Typed};
+use super::sanitize::visible;
+use super::screen::columns;
+use super::spinner::ERASE;
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// These are to be kept.
+    Chosen(Vec<Grant>, GrantScope),
+    /// The question stands again.
+    Back,
+    /// Another key answers it.
+    Key(Key),
+}
+
+/// Asks where the rules that `asked` offers shall hold. Keys come one by one and unechoed; `say`
+/// writes.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub(super) fn choose(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    (asked, plain): (&Confirmation, bool),
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Choice> {
+    let (ApprovalProposal::Grants(offered), Some(project)) =
+        (&asked.offer.proposal, &asked.offer.project)
+    else {
+        return Ok(Choice::Back);
+    };
+    let mut grants = offered.clone();
+    let mut bursts = Bursts::default();
+    loop {
+        let rules: Vec<String> = grants.iter().map(confirm_dialog::grant).collect();
+        say(&format!(
+            "\n  Kept for good would be:\n    {}\n  [p] in this project ({})  [g] everywhere  [e] edit  [b] back ",
+            rules.join("\n    "),
+            visible(&project.display().to_string()),
+        ));
+        match scope_key(&mut bursts, terminal, stop)? {
+            ScopeKey::Project => {
+                return Ok(Choice::Chosen(grants, GrantScope::Project(project.clone())));
+            }
+            ScopeKey::Everywhere => return Ok(Choice::Chosen(grants, GrantScope::Global)),
+            ScopeKey::Back => return Ok(Choice::Back),
+            ScopeKey::End(key) => return Ok(Choice::Key(key)),
+            ScopeKey::Edit => {
+                for at in 0..grants.len() {
+                    if let Some(key) = edit(terminal, stop, (asked, plain), (&mut grants, at), say)?
+                    {
+                        return Ok(Choice::Key(key));
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum ScopeKey {
+    Project,
+    Everywhere,
+    Edit,
+    Back,
+    End(Key),
+}
+
+/// The key that decides about the scope; text and pastes decide nothing.
+fn scope_key(
+    bursts: &mut Bursts,
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+) -> rustix::io::Result<ScopeKey> {
+    loop {
+        let key = match bursts.next(terminal, stop)? {
+            Input::End => return Ok(ScopeKey::End(Key::No)),
+            Input::Interrupt => return Ok(ScopeKey::End(Key::Interrupt)),
+            Input::Other => continue,
+            Input::Key(byte) => byte,
+        };
+        match key {
+            b'p' | b'P' => return Ok(ScopeKey::Project),
+            b'g' | b'G' => return Ok(ScopeKey::Everywhere),
+            b'e' | b'E' => return Ok(ScopeKey::Edit),
+            b'b' | b'B' | 0x1b => return Ok(ScopeKey::Back),
+            0x04 => return Ok(ScopeKey::End(Key::No)),
+            _ => {}
+        }
+    }
+}
+
+/// Edits the rule at `at`; yields the key that ended more than this.
+fn edit(
+    terminal: &impl AsFd,
+    stop: &OwnedFd,
+    (asked, plain): (&Confirmation, bool),
+    (grants, at): (&mut [Grant], usize),
+    say: &impl Fn(&str),
+) -> rustix::io::Result<Option<Key>> {
+    let Some(grant) = grants.get_mut(at) else {
+        return Ok(None);
+    };
+    let mut line = Line::of(&grant.pattern);
+    let prompt = format!("  {}: ", visible(&grant.tool));
+    say("\n  Enter takes the rule, Esc leaves it as it was\n");
+    let mut before = String::new();
+    loop {
+        let (text, cursor) = line.drawn(columns().saturating_sub(prompt.chars().count()));
+        let column = prompt.chars().count() + cursor;
+        match plain {
+            // Without escapes, the line is written again when a key has changed it.
+            true if text == before => {}
+            true => say(&format!("\n{prompt}{text}")),
+            false => say(&format!("{ERASE}{prompt}{text}\r\x1b[{column}C")),
+        }
+        before = text;
+        let Some(bytes) = read(terminal, stop, None)? else {
+            return Ok(Some(Key::No));
+        };
+        match line.typed(&bytes) {
+            Typed::More => {}
+            Typed::Back => return Ok(None),
+            Typed::Interrupt => return Ok(Some(Key::Interrupt)),
+            Typed::Done => match asked.offer.edited(at, &line.text()) {
+                Ok(edited) => {
+                    *grant = edited;
+                    return Ok(None);
+                }
+                Err(why) => say(&format!("\n  not taken: {}\n", visible(&why))),
+            },
+        }
+    }
+}
