@@ -40,7 +40,7 @@ fn home_with_database() -> (Home, OpenAi) {
 fn a_directory_in_its_place() {
     let (home, server) = home_with_database();
     std::fs::create_dir(home.database()).unwrap();
-    refused(&home, &server, &["no regular file", "[memory] path"]);
+    refused(&home, &server, &["not a regular file", "[memory] path"]);
 }
 
 /// Proves CLI-3.

@@ -94,7 +94,7 @@ fn a_failing_test_is_mended_and_nothing_is_left_behind() {
             .unwrap_or_else(|| panic!("{word:?} is not in:\n{text}"))
     };
     let parts = [
-        "A test of this project fails",
+        "A test in this project fails",
         "tool    bash: cargo test",
         "allowed by the demo",
         FAILING,
@@ -104,7 +104,7 @@ fn a_failing_test_is_mended_and_nothing_is_left_behind() {
         "tool    edit: src/pages.rs",
         "+        self.total.div_ceil(self.per_page)",
         "test result: ok. 4 passed",
-        "runs the tests once more",
+        "Running the tests again",
         "The bug is mended",
         "OPENAI_API_KEY",
     ];
@@ -190,7 +190,7 @@ fn the_verdict_is_that_of_the_last_run() {
          esac"
     );
     let output = demo_with_cargo(&home, &script).code(1);
-    assert_has(&output.stdout, &["runs the tests once more"]);
+    assert_has(&output.stdout, &["Running the tests again"]);
     assert_has(&output.stderr, &["the bug is not mended", "exit code 3"]);
     assert!(!output.stdout.contains("mended:"), "{output}");
     assert_nothing_left(&home);

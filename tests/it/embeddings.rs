@@ -392,7 +392,10 @@ fn a_call_without_a_model_finds_by_meaning() {
     // Without a key, words, and a word about it.
     let found = search().env("TEST_KEY", "").code(0);
     assert_has(&found.stdout, &[none]);
-    assert_has(&found.stderr, &["words are compared", "TEST_KEY"]);
+    assert_has(
+        &found.stderr,
+        &["falling back to keyword matching", "TEST_KEY"],
+    );
 }
 
 /// Proves NAT-1: the oldest of thousands of facts is found by what it means. Vectors are made of a thousand facts that have

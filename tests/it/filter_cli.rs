@@ -287,7 +287,6 @@ fn long_output_is_grouped_to_its_end() {
         home.zeph(args).stdin(printed.clone()).code(0).stdout
     };
     let last = printed.lines().next_back().unwrap();
-    // Three of the lines contain `fail` or `warn`, and count as warnings.
     for command in [
         "./a-server --verbose",
         "cat server.log",
@@ -297,7 +296,7 @@ fn long_output_is_grouped_to_its_end() {
         assert_has(
             &told,
             &[
-                " [×39997 like this]\n",
+                " [×40000 like this]\n",
                 "\nerror: it broke\n",
                 &format!("\n{last}\n["),
             ],

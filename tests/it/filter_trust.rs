@@ -187,7 +187,7 @@ fn any_change_takes_trust_away() {
     );
     assert_has(
         &shown.stderr,
-        &["nobody can be asked", "--yes", "are not trusted"],
+        &["stdin is not a terminal", "--yes", "are not trusted"],
     );
     assert_has(&read(&home).1, &[CHANGED]);
     // A single byte is a change; the trusted text comes back trusted.
@@ -207,7 +207,7 @@ fn without_a_terminal_and_without_yes_nothing_is_trusted() {
     let home = bringing(&acme());
     let output = home.zeph(["filter", "trust"]).stdin("y\nyes\n").code(3);
     assert_has(&output.stdout, &["was never trusted"]);
-    assert_has(&output.stderr, &["nobody can be asked", "--yes"]);
+    assert_has(&output.stderr, &["stdin is not a terminal", "--yes"]);
     assert_eq!(pins(&home).len(), 0);
     assert_has(&read(&home).1, &[UNTRUSTED]);
     // Where there is nothing to trust, that is said.

@@ -89,7 +89,7 @@ fn a_model_that_takes_images_gets_them() {
     let blind = server.last();
     assert!(!String::from_utf8_lossy(&blind.raw).contains("base64"));
     let text = blind.json()["messages"][sent.len() - 1]["content"].to_string();
-    assert_eq!(text.matches("not shown to this model").count(), 2, "{text}");
+    assert_eq!(text.matches("does not accept images").count(), 2, "{text}");
 }
 
 /// Proves FILE-11: where images are not taken, too large or damaged, the result says so.

@@ -260,7 +260,7 @@ fn an_unknown_job_is_an_error_that_helps() {
             line("job_output", &json!({})),
         ],
     );
-    assert_has(data(&forms[0]), &["no job \"job-1\"", "none was started"]);
+    assert_has(data(&forms[0]), &["unknown job \"job-1\""]);
     assert_eq!(forms[0]["error_type"], "not_found");
     assert_has(data(&forms[2]), &["job-9", "job-1 (echo hi)"]);
     assert_has(data(&forms[3]), &["job-9", "job-1 (echo hi)"]);

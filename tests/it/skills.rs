@@ -341,7 +341,7 @@ fn trust_ends_with_a_change() {
     let unasked = home.zeph(["skills", "trust", "notes"]).code(3);
     assert_has(
         &unasked.stderr,
-        &["--yes agrees", "the skill notes is not trusted"],
+        &["pass --yes to approve", "the skill notes is not trusted"],
     );
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
     assert_eq!(standing(), ("trusted".to_owned(), false));

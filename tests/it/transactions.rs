@@ -212,7 +212,7 @@ fn without_a_snapshot_a_command_runs_only_if_it_may() {
     let notices: Vec<_> = notices.map(|event| event["text"].to_string()).collect();
     assert_has(
         &notices.join("\n"),
-        &["There is no snapshot before this command", why],
+        &["Could not snapshot files before this command", why],
     );
 
     let required = format!("{cap}snapshot_required = true\n");

@@ -28,7 +28,7 @@ pub(super) fn skill() -> Vec<Case> {
     let make: fn() -> Call = || ("make_file", json!({}));
     let refused = Expect::blocked()
         .tells_model(&["the skill notes runs until the end of this turn and allows"]);
-    let asked = Expect::unasked().tells_model(&["something that is not trusted"]);
+    let asked = Expect::unasked().tells_model(&["its source is not trusted"]);
     let said_no = Expect::blocked().tells_model(&["the user refused this call"]);
     vec![
         case(Outcome::Allowed, "a skill runs that allows it")

@@ -545,7 +545,7 @@ fn images() {
         ..wire(true)
     };
     let body = body_of(&blind, request(&messages, &[])).to_string();
-    assert_eq!(body.matches("not shown to this model").count(), 3);
+    assert_eq!(body.matches("does not accept images").count(), 3);
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 

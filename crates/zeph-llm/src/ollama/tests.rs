@@ -326,7 +326,7 @@ fn the_history() {
         ..wire()
     };
     let body = body_of(&blind, request(&messages, &[])).to_string();
-    assert_eq!(body.matches("not shown to this model").count(), 2);
+    assert_eq!(body.matches("does not accept images").count(), 2);
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 

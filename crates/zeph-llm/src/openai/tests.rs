@@ -782,7 +782,7 @@ fn images_are_left_out_where_none_are_taken() {
     let last = body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["role"], "user");
     let text = last["content"].as_str().unwrap();
-    assert_eq!(text.matches("not shown to this model").count(), 2);
+    assert_eq!(text.matches("does not accept images").count(), 2);
     assert!(!body.to_string().contains("AAAA"));
 }
 

@@ -511,7 +511,7 @@ fn histories_with_images_and_of_other_providers() {
         ..wire(false)
     };
     let body = body_of(&blind, request(&messages, &[])).to_string();
-    assert_eq!(body.matches("not shown to this model").count(), 2);
+    assert_eq!(body.matches("does not accept images").count(), 2);
     assert!(!body.contains("AAAA") && !body.contains("BBBB"), "{body}");
 }
 

@@ -264,7 +264,7 @@ fn refused(
 fn slip(text: &str, wanted: &str) -> Option<&'static str> {
     if wanted.contains('\u{fffd}') && text.contains(wanted) {
         return Some(
-            "the match contains invalid UTF-8, which `read` shows as U+FFFD; choose text that does not include those bytes",
+            "the file has invalid UTF-8 there, which `read` shows as U+FFFD; choose text that does not include those bytes",
         );
     }
     let body = wanted.trim_end_matches('\n');

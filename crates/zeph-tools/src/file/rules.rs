@@ -352,7 +352,7 @@ mod tests {
         check("secrets/**", "begin it with");
         check("", "empty");
         check("~/x", "no home");
-        check("~root/x", "your own home");
+        check("~root/x", "`~user` is not supported");
         check("/a/../b", "`..`");
         check("/a//b", "empty part");
         check("/a/[b", "unclosed");

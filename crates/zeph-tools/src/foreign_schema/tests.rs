@@ -175,7 +175,7 @@ fn arguments_are_checked_by_the_whole_schema() {
     check(
         &local,
         json!({ "at": { "x": 1, "y": 2, "z": 3 } }),
-        Err(&["`/at/z`", "no known field"]),
+        Err(&["`/at/z`", "not a known field"]),
     );
     check(
         &local,

@@ -24,6 +24,7 @@ mod private_key;
 mod scan;
 mod stream;
 mod token;
+mod token_formats;
 mod url;
 mod value;
 mod visible_text;

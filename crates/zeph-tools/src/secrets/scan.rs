@@ -11,7 +11,7 @@ use super::line_buffer::{LOOK_BACK, Line};
 use super::placeholder::MARK;
 use super::private_key::{self, Beginning};
 use super::visible_text::{self, VisibleLine};
-use super::{assignment, path, token, url};
+use super::{assignment, path, token, token_formats, url};
 use crate::grams::Grams;
 
 /// A value that was found.
@@ -54,7 +54,7 @@ enum PatternFamily {
 }
 
 const FAMILIES: &[(PatternFamily, &[&str])] = &[
-    (PatternFamily::Token, token::LITERALS),
+    (PatternFamily::Token, token_formats::LITERALS),
     (PatternFamily::PrivateKey, private_key::LITERALS),
     (PatternFamily::Url, url::LITERALS),
     (PatternFamily::Path, path::LITERALS),

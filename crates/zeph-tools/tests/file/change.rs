@@ -269,7 +269,7 @@ async fn a_slip_in_taking_text_over_is_named() {
     let (numbers, ends, bytes) = (
         "begin with the line numbers",
         "the file ends there",
-        "no UTF-8",
+        "invalid UTF-8",
     );
     check(b"a\n\tb\nc\n", "     2\t\tb\n     3\tc", numbers).await;
     check(b"a\n\tb\nc\n", "1\ta\n", numbers).await;

@@ -188,7 +188,7 @@ fn hostile_skills_are_refused() {
     check(&tool("Ls", "    command: ls\n"), "small letters");
     check(
         &tool("t", "    command: echo \"{{a}}\"\n    parameters: {a: x}\n"),
-        "stands in quotes",
+        "is in quotes",
     );
     check(&tool("t", "    command: echo {{a}}\n"), "is no parameter");
     check(

@@ -1,9 +1,16 @@
 //! Matches a line against the patterns of facts.
+//!
+//! A search for the required literals of the patterns precedes the search for the patterns: random text would make
+//! the automaton of all patterns build new states all the time.
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Hir;
 
+use super::literals::required;
 use super::patterns::{HARMLESS, ROWS};
 use super::prefix::without_prefix;
 use super::shape::Shape;
@@ -13,6 +20,10 @@ const MAX_BYTES: usize = 4 * 1024;
 
 /// The patterns of all rows and exceptions in one set: one search finds all that match.
 struct Matcher {
+    /// The required literals of the patterns that have some.
+    literals: Option<AhoCorasick>,
+    /// The patterns without required literals.
+    others: Option<RegexSet>,
     /// [`HARMLESS`], the patterns of [`ROWS`], then their distinct exceptions.
     patterns: Option<RegexSet>,
     /// The index of the exception of each row.
@@ -41,18 +52,34 @@ impl Matcher {
             })
         };
         let exceptions = ROWS.iter().map(|row| row.unless.map(&mut index)).collect();
-        let patterns = RegexSetBuilder::new(patterns.into_iter().map(ascii))
-            .unicode(false)
-            .build();
+        let (mut literals, mut others) = (Vec::new(), Vec::new());
+        for row in ROWS {
+            match parsed(row.pattern).as_ref().and_then(required) {
+                Some(some) => literals.extend(some),
+                None => others.push(row.pattern),
+            }
+        }
+        let literals = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .build(&literals);
         Self {
-            patterns: patterns.ok(),
+            literals: literals.ok(),
+            others: set(others),
+            patterns: set(patterns),
             exceptions,
         }
     }
 
+    /// Whether a pattern may match.
+    fn may_match(&self, line: &[u8]) -> bool {
+        let literals = self.literals.as_ref();
+        let others = self.others.as_ref();
+        literals.is_none_or(|literals| literals.is_match(line))
+            || others.is_none_or(|others| others.is_match(line))
+    }
+
     fn find(&self, line: &[u8]) -> Found {
-        // Most lines match no pattern, which `is_match` finds faster.
-        let Some(patterns) = self.patterns.as_ref().filter(|set| set.is_match(line)) else {
+        let Some(patterns) = self.patterns.as_ref().filter(|_| self.may_match(line)) else {
             return Found::default();
         };
         let found = patterns.matches(line);
@@ -80,8 +107,22 @@ pub(super) fn shape_alone(text: &str) -> Option<Shape> {
 }
 
 /// The pattern with classes of ASCII alone.
-pub(super) fn ascii(pattern: &str) -> String {
+fn ascii(pattern: &str) -> String {
     pattern.replace(r"\s", r"[ \t]").replace(r"\S", r"[^ \t]")
+}
+
+/// One automaton for several patterns.
+fn set(patterns: Vec<&str>) -> Option<RegexSet> {
+    let patterns = RegexSetBuilder::new(patterns.into_iter().map(ascii))
+        .unicode(false)
+        .build();
+    patterns.ok()
+}
+
+/// The pattern as a syntax tree.
+pub(super) fn parsed(pattern: &str) -> Option<Hir> {
+    let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
+    parser.parse(&ascii(pattern)).ok()
 }
 
 /// Compiles a pattern whose classes are ASCII, and whose `.` is any byte.

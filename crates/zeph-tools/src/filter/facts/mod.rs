@@ -3,6 +3,7 @@
 //! The guard inspects every line of the output and notes the facts ([`shape`]). After the rule, each fact that the
 //! result does not contain is restored at its position. A wrong rule then costs size, never a fact.
 
+mod literals;
 mod matcher;
 mod patterns;
 mod prefix;

@@ -216,7 +216,7 @@ fn what_does_not_compile() {
     check(PatternKind::Path, "a/{b,c", "unclosed `{`");
     check(PatternKind::Path, "a}", "not opened");
     check(PatternKind::Path, "[z-a]", "is empty");
-    check(PatternKind::Path, "~root/x", "your own home");
+    check(PatternKind::Path, "~root/x", "`~user` is not supported");
     check(PatternKind::Path, "a/../b", "`..`");
     check(PatternKind::Path, &"{a,b}".repeat(7), "more than 64");
     assert!(compile(PatternKind::Path, &"{a,b}".repeat(6)).is_ok());

@@ -263,7 +263,7 @@ impl Restorer<'_> {
         let lost = |_| io::Error::other("the snapshot copy is missing or was modified");
         let mut copy = open_file(files, name).map_err(lost)?;
         if copy.metadata()?.len() != size {
-            return Err(io::Error::other("its copy in the snapshot was changed"));
+            return Err(io::Error::other("the snapshot copy was modified"));
         }
         let stood = look(live, name)?;
         if stood.as_ref().is_some_and(|stat| {

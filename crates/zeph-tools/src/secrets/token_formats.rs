@@ -1,0 +1,407 @@
+//! Formats of tokens that begin with a prefix of their own. A new format is a row of [`FORMATS`] and its prefix in
+//! [`LITERALS`].
+//!
+//! The formats are those that the services document, or that their secret-scanning partners publish.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::line_buffer::{is_alphanumeric, is_word};
+
+/// The format of a token after its prefix.
+pub(super) struct TokenFormat {
+    pub(super) prefix: &'static str,
+    pub(super) kind: Kind,
+    pub(super) chars: fn(u8) -> bool,
+    /// The minimum and the maximum number of characters after the prefix.
+    pub(super) length: Range<usize>,
+    pub(super) needs: EntropyRule,
+}
+
+/// The condition under which a run of characters is not a word.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum EntropyRule {
+    /// None: the prefix suffices.
+    Nothing,
+    /// A digit and a letter, or upper and lower case unlike in a word.
+    Digit,
+    /// Upper and lower case unlike in a word.
+    Cases,
+    /// A run of 20 letters and digits, with both.
+    LongRun,
+}
+
+/// The maximum length of a token without a fixed length, in characters.
+pub(super) const LONG: usize = 4096;
+
+fn is_upper(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+fn is_dotted(byte: u8) -> bool {
+    is_word(byte) || byte == b'.'
+}
+
+pub(super) fn is_snake(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}
+
+const fn token(
+    prefix: &'static str,
+    kind: Kind,
+    chars: fn(u8) -> bool,
+    length: Range<usize>,
+    needs: EntropyRule,
+) -> TokenFormat {
+    TokenFormat {
+        prefix,
+        kind,
+        chars,
+        length,
+        needs,
+    }
+}
+
+/// All formats. A longer prefix precedes a prefix of it.
+pub(super) const FORMATS: &[TokenFormat] = &[
+    token("AKIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
+    token("ASIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
+    token("ABIA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
+    token("ACCA", Kind::AWS, is_upper, 16..16, EntropyRule::Nothing),
+    token("AIza", Kind::GOOGLE, is_word, 35..35, EntropyRule::Nothing),
+    token(
+        "GOCSPX-",
+        Kind::GOOGLE,
+        is_word,
+        24..32,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "ya29.",
+        Kind::GOOGLE,
+        is_dotted,
+        30..LONG,
+        EntropyRule::Digit,
+    ),
+    token(
+        "github_pat_",
+        Kind::GITHUB,
+        is_snake,
+        40..120,
+        EntropyRule::Digit,
+    ),
+    token("ghp_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
+    token("gho_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
+    token("ghu_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
+    token(
+        "ghs_",
+        Kind::GITHUB,
+        is_dotted,
+        30..LONG,
+        EntropyRule::Digit,
+    ),
+    token("ghr_", Kind::GITHUB, is_snake, 30..255, EntropyRule::Digit),
+    token(
+        "glpat-",
+        Kind::GITLAB,
+        is_dotted,
+        20..300,
+        EntropyRule::Nothing,
+    ),
+    token("gldt-", Kind::GITLAB, is_word, 20..64, EntropyRule::Nothing),
+    token(
+        "glrt-",
+        Kind::GITLAB,
+        is_dotted,
+        20..300,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "glptt-",
+        Kind::GITLAB,
+        is_word,
+        40..64,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "glcbt-",
+        Kind::GITLAB,
+        is_word,
+        20..80,
+        EntropyRule::Nothing,
+    ),
+    token("glft-", Kind::GITLAB, is_word, 20..64, EntropyRule::Nothing),
+    token(
+        "glsoat-",
+        Kind::GITLAB,
+        is_word,
+        20..64,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "glimt-",
+        Kind::GITLAB,
+        is_word,
+        20..64,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "glagent-",
+        Kind::GITLAB,
+        is_word,
+        40..64,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "GR1348941",
+        Kind::GITLAB,
+        is_word,
+        20..40,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "npm_",
+        Kind::REGISTRY,
+        is_alphanumeric,
+        36..36,
+        EntropyRule::Digit,
+    ),
+    token(
+        "pypi-AgE",
+        Kind::REGISTRY,
+        is_word,
+        50..LONG,
+        EntropyRule::Digit,
+    ),
+    token(
+        "rubygems_",
+        Kind::REGISTRY,
+        is_hex,
+        48..48,
+        EntropyRule::Digit,
+    ),
+    token(
+        "dckr_pat_",
+        Kind::REGISTRY,
+        is_word,
+        24..64,
+        EntropyRule::Nothing,
+    ),
+    token(
+        "xoxe.xox",
+        Kind::SLACK,
+        is_word,
+        20..400,
+        EntropyRule::Digit,
+    ),
+    token("xox", Kind::SLACK, is_word, 20..400, EntropyRule::Digit),
+    token("xapp-", Kind::SLACK, is_word, 20..400, EntropyRule::Digit),
+    token(
+        "sk_live_",
+        Kind::STRIPE,
+        is_alphanumeric,
+        16..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk_test_",
+        Kind::STRIPE,
+        is_alphanumeric,
+        16..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "rk_live_",
+        Kind::STRIPE,
+        is_alphanumeric,
+        16..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "rk_test_",
+        Kind::STRIPE,
+        is_alphanumeric,
+        16..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "whsec_",
+        Kind::STRIPE,
+        super::line_buffer::is_base64,
+        24..128,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk-ant-",
+        Kind::ANTHROPIC,
+        is_word,
+        24..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk-proj-",
+        Kind::OPENAI,
+        is_word,
+        20..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk-svcacct-",
+        Kind::OPENAI,
+        is_word,
+        20..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk-admin-",
+        Kind::OPENAI,
+        is_word,
+        20..255,
+        EntropyRule::Digit,
+    ),
+    token(
+        "sk-or-v1-",
+        Kind::OPENAI,
+        is_word,
+        20..255,
+        EntropyRule::Digit,
+    ),
+    token("sk-", Kind::OPENAI, is_word, 20..255, EntropyRule::LongRun),
+    token(
+        "hf_",
+        Kind::HUGGINGFACE,
+        is_alphanumeric,
+        30..40,
+        EntropyRule::Cases,
+    ),
+    token(
+        "api_org_",
+        Kind::HUGGINGFACE,
+        is_alphanumeric,
+        30..40,
+        EntropyRule::Cases,
+    ),
+    token("SG.", Kind::SERVICE, is_dotted, 60..80, EntropyRule::Digit),
+    token("SK", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
+    token("key-", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
+    token("dop_v1_", Kind::SERVICE, is_hex, 64..64, EntropyRule::Digit),
+    token("shpat_", Kind::SERVICE, is_hex, 32..32, EntropyRule::Digit),
+    token(
+        "gsk_",
+        Kind::SERVICE,
+        is_alphanumeric,
+        40..64,
+        EntropyRule::Digit,
+    ),
+    token(
+        "xai-",
+        Kind::SERVICE,
+        is_alphanumeric,
+        60..100,
+        EntropyRule::Digit,
+    ),
+    token(
+        "r8_",
+        Kind::SERVICE,
+        is_alphanumeric,
+        37..37,
+        EntropyRule::Digit,
+    ),
+    token(
+        "lin_api_",
+        Kind::SERVICE,
+        is_alphanumeric,
+        32..48,
+        EntropyRule::Digit,
+    ),
+    token(
+        "ntn_",
+        Kind::SERVICE,
+        is_alphanumeric,
+        40..50,
+        EntropyRule::Digit,
+    ),
+    token("glsa_", Kind::SERVICE, is_snake, 32..48, EntropyRule::Digit),
+    token("hvs.", Kind::SERVICE, is_word, 24..200, EntropyRule::Digit),
+    token(
+        "AGE-SECRET-KEY-1",
+        Kind::PRIVATE_KEY,
+        is_upper,
+        50..64,
+        EntropyRule::Digit,
+    ),
+];
+
+/// The prefixes that are searched: those of [`FORMATS`], or the part that several share.
+pub(super) const LITERALS: &[&str] = &[
+    "AKIA",
+    "ASIA",
+    "ABIA",
+    "ACCA",
+    "AIza",
+    "GOCSPX-",
+    "ya29.",
+    "github_pat_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "glpat-",
+    "gldt-",
+    "glrt-",
+    "glptt-",
+    "glcbt-",
+    "glft-",
+    "glsoat-",
+    "glimt-",
+    "glagent-",
+    "GR1348941",
+    "npm_",
+    "pypi-AgE",
+    "rubygems_",
+    "dckr_pat_",
+    "xox",
+    "xapp-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "rk_test_",
+    "whsec_",
+    "sk-",
+    "hf_",
+    "api_org_",
+    "SG.",
+    "key-",
+    "dop_v1_",
+    "shpat_",
+    "gsk_",
+    "xai-",
+    "r8_",
+    "lin_api_",
+    "ntn_",
+    "glsa_",
+    "hvs.",
+    "AGE-SECRET-KEY-1",
+    "eyJ",
+    "hooks.slack.com/services/",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_of_each_format_is_a_literal() {
+        // Two letters are too common to search for: `SK` is found as the value of an assignment.
+        for format in FORMATS.iter().filter(|format| format.prefix != "SK") {
+            let prefix = format.prefix;
+            let is = |literal: &&str| prefix.starts_with(literal) || literal.starts_with(prefix);
+            assert!(LITERALS.iter().any(is), "{prefix}");
+        }
+    }
+}
