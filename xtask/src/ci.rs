@@ -139,7 +139,7 @@ fn optional_parts(project: &Project) -> Result<()> {
     let weights = project.target_dir()?.join("models");
     let _kept = project.sh.push_env("ZEPH_TEST_MODELS", weights);
     let tests = format!(
-        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: mcp:: link::"
+        "test {PACKAGES} --lib --bins --tests -- --show-output candle:: models:: mcp:: connection::"
     );
     Ok(project.cargo(&tests).run()?)
 }

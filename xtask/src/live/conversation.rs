@@ -84,7 +84,7 @@ impl Zeph {
             last_lines(&printed.stderr)
         );
         ensure!(
-            !printed.stderr.contains("there are no embeddings"),
+            !printed.stderr.contains("embeddings unavailable"),
             "{}",
             last_lines(&printed.stderr)
         );
