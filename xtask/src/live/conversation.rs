@@ -84,7 +84,8 @@ impl Zeph {
             last_lines(&printed.stderr)
         );
         ensure!(
-            !printed.stderr.contains("embeddings unavailable"),
+            !printed.stderr.contains("embeddings unavailable")
+                && !printed.stderr.contains("there are no embeddings"),
             "{}",
             last_lines(&printed.stderr)
         );

@@ -124,8 +124,6 @@ fn webhook(line: &Line<'_>, at: usize) -> Option<Range<usize>> {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
-
     /// Proves OUT-21.
     #[test]
     fn token_inside_a_longer_name_is_found() {
