@@ -1,5 +1,5 @@
 //! Vectors that were made of texts once: the table `embedding`, behind
-//! `zeph_tools::kept_vectors::EmbeddingCache`.
+//! `zeph_tools::embedding_cache::EmbeddingCache`.
 //!
 //! What stands there is a text's SHA-256 and not the text. The newest [`MAX_EMBEDDINGS`] are kept.
 

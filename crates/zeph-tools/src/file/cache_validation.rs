@@ -1,6 +1,6 @@
 //! What a result of a file tool rests on: how everything that was looked at stood then.
 //!
-//! Contents are told by their marks ([`marks`](super::marks)). What is too young for that is not
+//! Contents are told by their marks ([`marks`](super::fingerprint)). What is too young for that is not
 //! trusted by them: a single small file is read again and compared by its digest, anything else is
 //! not kept. Neither is what lies on a file system that is not known to have its clock and its marks
 //! on this machine.

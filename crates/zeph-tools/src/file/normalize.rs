@@ -1,4 +1,4 @@
-//! The lines and characters of a content that is UTF-8, or nearly, as [`retry`](super::retry)
+//! The lines and characters of a content that is UTF-8, or nearly, as [`retry`](super::fuzzy_match)
 //! compares them.
 
 use std::borrow::Cow;

@@ -1,11 +1,11 @@
 //! Whether a call may run: pure deciders on one parsed view of it.
 //!
-//! [`about`] names the parameters that matter, [`subject`] is that view: the paths, the parts of the command ([`command`]), the URL of a call. [`pattern`] compiles
+//! [`call_targets`] names the parameters that matter, [`parsed_call`] is that view: the paths, the parts of the command ([`command`]), the URL of a call. [`pattern`] compiles
 //! what rules say of them (`path_pattern` of paths, `glob` does the matching), [`rule`] keeps rules with the places where they
 //! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
-//! would have allowed it. [`policy`] decides before, about whole calls. [`places`] is where paths are made
-//! real ([`followed`]: for one decision); nothing else here looks at a disk. [`adversarial`] is what a model is asked about a call, and
-//! what its answer means. [`remembered`] is what a person agreed to for more than one call, [`offer`] what a
+//! would have allowed it. [`policy`] decides before, about whole calls. [`path_resolver`] is where paths are made
+//! real ([`path_cache`]: for one decision); nothing else here looks at a disk. [`llm_judge`] is what a model is asked about a call, and
+//! what its answer means. [`approvals`] is what a person agreed to for more than one call, [`approval_options`] what a
 //! question shows of it.
 //!
 //! What limits calls: [`quota`] (how many), [`anomaly`] (tools that fail too often), [`utility`] (calls

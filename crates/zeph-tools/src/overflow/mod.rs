@@ -2,7 +2,7 @@
 //! and a reference.
 //!
 //! - [`config`]: the section `[tools.overflow]`.
-//! - [`long`]: a text of any length in bounded memory; [`cut`]: its head and tail; [`elided`]: one of
+//! - [`collector`]: a text of any length in bounded memory; [`truncate`]: its head and tail; [`notice`]: one of
 //!   which a filter left something out.
 //! - [`spill`]: all of it, compressed in blocks, on its way to the store.
 //! - [`store`]: the port to what keeps it, and [`reference`](mod@reference) how it is called.

@@ -2,11 +2,11 @@
 //!
 //! One call, from the outside in: [`executor`] has it judged (`admit`, by [`policy`]), prepared
 //! (`command`: `cwd`, [`mod@env`], [`program`]), run and recorded (`recorder`: [`capture`],
-//! [`live`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
+//! [`live_throttle`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
 //! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
 //! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
-//! what the operating system lets commands do, [`reads`] what they may not read; [`transaction`] takes
-//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`older`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go; [`served`] are programs that are spoken with.
+//! what the operating system lets commands do, [`read_guard`] what they may not read; [`transaction`] takes
+//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`legacy_lists`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go; [`long_running`] are programs that are spoken with.
 
 pub(crate) mod admission;
 pub mod bash;

@@ -3,9 +3,9 @@
 
 use super::config::{AuthorizationConfig, PolicyConfig, PolicyEffect, PolicyRule};
 use super::decision::PolicyDecision;
-use super::{PolicyError, Surroundings};
+use super::{PolicyEnv, PolicyError};
+use crate::gate::parsed_call::CallSubject;
 use crate::gate::rule::RuleOrigin;
-use crate::gate::subject::CallSubject;
 use crate::trust::TrustLevel;
 
 /// There is none.
@@ -24,7 +24,7 @@ impl PolicyEnforcer {
     pub fn new(
         policy: &PolicyConfig,
         authorization: &AuthorizationConfig,
-        _around: Surroundings<'_>,
+        _around: PolicyEnv<'_>,
     ) -> Result<Option<Self>, Vec<PolicyError>> {
         let sections = [
             ("tools.policy.enabled", policy.enabled),

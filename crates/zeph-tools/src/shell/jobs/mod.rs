@@ -1,8 +1,8 @@
 //! Background jobs: commands that run while calls come and go.
 //!
 //! A job is started by `bash` with `background`, or is what a command left behind when its shell
-//! exited. [`job`] follows one to its end, [`unread`] keeps what it printed since it was last asked,
-//! [`report`] words what is told, [`calls`] are the tools. This table bounds their number. Every job
+//! exited. [`job`] follows one to its end, [`pending_output`] keeps what it printed since it was last asked,
+//! [`report`] words what is told, [`tools`] are the tools. This table bounds their number. Every job
 //! belongs to a conversation and is seen by no other.
 
 mod definitions;
