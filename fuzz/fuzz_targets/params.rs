@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use zeph_tools::gate::About;
+use zeph_tools::gate::ToolTarget;
 use zeph_tools::params::prepare;
-use zeph_tools::{Annotations, InvocationHint, Offered, ToolDef};
+use zeph_tools::{Annotations, Availability, InvocationHint, ToolDef};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -78,8 +78,8 @@ fuzz_target!(|input: Input<'_>| {
         },
         content_params: &[],
         foreign: None,
-        about: About::Arguments,
-        offered: Offered::AtOnce,
+        about: ToolTarget::Arguments,
+        offered: Availability::AtOnce,
     };
     let Ok(prepared) = prepare(&def, &params) else {
         return;

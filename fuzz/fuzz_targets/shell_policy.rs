@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use zeph_tools::shell::ShellPolicy;
-use zeph_tools::shell::policy::{Start, Verdict};
+use zeph_tools::shell::policy::{WorkingDirState, Verdict};
 
 static POLICY: LazyLock<ShellPolicy> = LazyLock::new(ShellPolicy::default);
-static START: LazyLock<Start> = LazyLock::new(|| Start {
+static START: LazyLock<WorkingDirState> = LazyLock::new(|| WorkingDirState {
     cwd: "/home/alice/project".into(),
     home: Some("/home/alice".into()),
     roots: vec!["/home/alice/project".into()],

@@ -31,7 +31,7 @@ fn unapproved_mcp_tools_are_hidden() {
         &asked.stdout,
         &["mcp_t_echo", "description: Says it.", "mcp_t_where"],
     );
-    assert_has(&asked.stderr, &["--yes agrees"]);
+    assert_has(&asked.stderr, &["pass --yes to approve"]);
     assert!(!offered(&served).contains("mcp_"));
     let agreed = served.home.zeph(["mcp", "approve", "t", "--yes"]).code(0);
     assert_has(
