@@ -175,7 +175,7 @@ impl Encoding {
 /// Replaces text in `content`.
 ///
 /// The text must occur exactly once, unless all occurrences are meant; one that does not occur is
-/// looked for again with differences ignored ([`fuzzy_match`]). Line feeds in `new` beyond
+/// looked for again with differences ignored (`fuzzy_match`). Line feeds in `new` beyond
 /// those of `old` take the ending of the line in which the match ends; a `new` or `old` with
 /// carriage returns of its own is taken as it is.
 ///
@@ -243,7 +243,7 @@ pub(super) fn splice(content: &[u8], change: Replacement<'_>) -> Result<EditOutc
     })
 }
 
-/// Replaces the one place that matches when a difference is ignored; see [`fuzzy_match`].
+/// Replaces the one place that matches when a difference is ignored; see `fuzzy_match`.
 fn splice_alike(
     content: &[u8],
     encoding: Encoding,

@@ -269,7 +269,7 @@ fn special(node: &Node<'_>) -> RecordError {
     ))
 }
 
-/// [`tree::scan`] with a visitor that may find something unfit.
+/// `scan` with a visitor that may find something unfit.
 fn walk(
     top: &Target,
     cancel: &CancellationToken,
