@@ -1,5 +1,5 @@
-//! What a session spent: tokens and money, by model. Pure, but for [`AuxiliaryUsage`], which requests beside the
-//! conversation add to.
+//! Tokens and costs of a session, by model. Pure, except [`AuxiliaryUsage`], to which requests outside of the conversation
+//! add.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};

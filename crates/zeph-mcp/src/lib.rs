@@ -1,10 +1,9 @@
 #![doc = include_str!("../README.md")]
 //! # How it fits
 //!
-//! `config` says which servers there are; `server` keeps one alive (`link` speaks with it, which is behind the
-//! feature `client`; `failure` puts what goes wrong into classes); `tool` checks what it lists, `trust`
-//! knows what a person agreed to; `servers` are all of them; `executor` serves calls, whose results
-//! `result` puts into words; `text` keeps anything from hiding in them.
+//! `config` lists the servers. `server` keeps one alive; `connection` (feature `client`) speaks the protocol, and `failure`
+//! classifies errors. `tool` checks the listed tools, and `trust` compares them with the approved definitions. `servers` are
+//! all servers. `executor` serves calls, `result` formats their results, and `sanitize` removes hidden characters.
 
 #![deny(missing_docs)]
 

@@ -1,7 +1,7 @@
-//! Vectors that were made of texts once: the table `embedding`, behind
+//! Embeddings of texts that were computed before: the table `embedding`, behind
 //! `zeph_tools::embedding_cache::EmbeddingCache`.
 //!
-//! What stands there is a text's SHA-256 and not the text. The newest [`MAX_EMBEDDINGS`] are kept.
+//! The key is the SHA-256 of a text, not the text. The newest [`MAX_EMBEDDINGS`] are stored.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@
 //! - [`conversation`]: sessions; [`messages`]: their messages; [`message_search`]: search in the messages.
 //! - [`lock`]: one agent at a time on a session.
 //! - [`tasks`]: the list of tasks of a session.
-//! - [`file_reads`]: what a session has seen of files, behind `zeph_tools::ReadLedger`.
+//! - [`file_reads`]: the files that a session has read, behind `zeph_tools::ReadLedger`.
 //! - [`audit`]: the audit trail in the database and in files, behind `zeph_tools::AuditSink`.
 //! - [`overflow`]: outputs too long for the model, behind `zeph_tools::overflow::OverflowStore`.
 //! - [`undo`]: the undo journal, behind `zeph_tools::UndoJournal`.
@@ -13,9 +13,9 @@
 //! - [`completed_tools`]: which tools succeeded in a session, behind `zeph_tools::gate::dependencies::CompletedTools`.
 //! - [`schedule`]: tasks that are due later, and their runs.
 //! - [`memories`]: facts that outlive their session.
-//! - [`memory_vectors`]: facts compared by what they mean; `signs` are the bits by which that is quick.
+//! - [`memory_vectors`]: search of facts by meaning; `sign_bits` makes it fast.
 //! - [`summaries`]: what older messages were summed up to, and which of them a model still sees.
-//! - [`embedding_cache`]: vectors of texts, behind `zeph_tools::embedding_cache::EmbeddingCache`.
+//! - [`embedding_cache`]: embeddings of texts, behind `zeph_tools::embedding_cache::EmbeddingCache`.
 //! - [`filter_gain`]: what filters saved, by rule.
 //! - `code_index`: symbols of a project's files, behind `zeph_tools::file::code::CodeIndex` (feature `syntax`).
 //! - [`error`]: what can go wrong, in words for a person.

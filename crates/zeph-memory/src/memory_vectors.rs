@@ -1,7 +1,7 @@
-//! Facts compared by what they mean: all of them, by vectors that stand beside them.
+//! Search of facts by meaning, with an embedding for each fact.
 //!
-//! A search reads a few bits of each fact (`signs`), and of those that differ least from its own the vectors. Bits,
-//! vectors and facts are tied by triggers and keys of the database, whichever process changes one; what is damaged is not found.
+//! A search reads a few bits of each fact (`sign_bits`), then the embeddings of the closest facts. Triggers and keys of the
+//! database keep bits, embeddings and facts consistent across processes. A damaged fact is not found.
 
 use futures_util::TryStreamExt;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};

@@ -45,7 +45,7 @@ pub trait ReadLedger: Send + Sync {
     /// a later difference is shown against, where it is worth keeping.
     ///
     /// # Errors
-    /// [`ReadLedgerError`] when it is not on record; what was on record before may be lost then.
+    /// [`ReadLedgerError`] if the entry was not recorded; the earlier entry may be lost then.
     async fn note(
         &self,
         conversation: &str,

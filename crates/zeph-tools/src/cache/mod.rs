@@ -1,12 +1,10 @@
-//! The result cache: a call that was made before, and whose answer still holds, is not made again.
+//! The result cache: a repeated call returns its earlier result while that is valid.
 //!
-//! Three parts decide, none of which touches a file: [`catalog`] says which tools may be answered
-//! from the cache at all, [`key`] says which calls are the same, and [`ToolResultCache`] keeps what
-//! they yielded, for a time and within a bound. Whether an answer still holds only its tool knows:
-//! it puts a [`CacheValidity`] beside it, and a result without one is not kept.
+//! Three parts decide, and none of them reads a file: [`catalog`] lists the cacheable tools, [`key`] compares calls, and
+//! [`ToolResultCache`] stores results within limits of time and size. Only the tool knows whether a result is valid: it returns
+//! a [`CacheValidity`] with the result, and a result without one is not stored.
 //!
-//! [`ResultCaches`] has one cache a session and knows when files change below them;
-//! [`crate::layers::cache`] asks it.
+//! [`ResultCaches`] has one cache per session and invalidates results when files change. [`crate::layers::cache`] uses it.
 
 pub mod catalog;
 pub mod config;

@@ -174,8 +174,8 @@ impl Encoding {
 
 /// Replaces text in `content`.
 ///
-/// The text must occur exactly once, unless all occurrences are meant; one that does not occur is
-/// looked for again with differences ignored (`fuzzy_match`). Line feeds in `new` beyond
+/// The text must occur exactly once, unless all occurrences are meant. A text that does not occur is
+/// searched again without regard to small differences (`fuzzy_match`). Line feeds in `new` beyond
 /// those of `old` take the ending of the line in which the match ends; a `new` or `old` with
 /// carriage returns of its own is taken as it is.
 ///

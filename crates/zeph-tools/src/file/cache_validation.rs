@@ -1,9 +1,8 @@
-//! What a result of a file tool rests on: how everything that was looked at stood then.
+//! The files that the result of a file tool depends on, and their state.
 //!
-//! Contents are told by their marks ([`marks`](super::fingerprint)). What is too young for that is not
-//! trusted by them: a single small file is read again and compared by its digest, anything else is
-//! not kept. Neither is what lies on a file system that is not known to have its clock and its marks
-//! on this machine.
+//! A [`fingerprint`](super::fingerprint) identifies the content of a file. The fingerprint of a recently changed file is not
+//! reliable: a single small file is compared by its digest, and other results are not cached. Results are also not cached if
+//! the clock or the metadata of the file system may be those of another machine.
 
 use std::fs::File;
 use std::os::fd::AsFd;

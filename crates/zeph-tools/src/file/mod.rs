@@ -1,7 +1,7 @@
 //! File tools behind a path sandbox.
 //!
-//! A path given by a model goes through [`Sandbox`] and nowhere else; what it yields are directory
-//! handles and names, and all I/O is relative to those (`place`, `walk`, `atomic`).
+//! Every path of a model passes [`Sandbox`]. It returns directory handles and names, and all I/O is relative to them
+//! (`resolved_path`, `walk`, `atomic`).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! The lines and characters of a content that is UTF-8, or nearly, as [`retry`](super::fuzzy_match)
-//! compares them.
+//! Lines and characters of a content in (nearly) UTF-8, as [`fuzzy_match`](super::fuzzy_match) compares them.
 
 use std::borrow::Cow;
 

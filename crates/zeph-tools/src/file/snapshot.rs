@@ -269,7 +269,7 @@ fn special(node: &Node<'_>) -> RecordError {
     ))
 }
 
-/// `scan` with a visitor that may find something unfit.
+/// Walks a tree with a visitor that may reject an entry.
 fn walk(
     top: &Target,
     cancel: &CancellationToken,

@@ -2,9 +2,9 @@
 //!
 //! An output passes these modules in order: [`sanitize`] removes terminal control; `rulebook` finds the `rule` by the part
 //! of the command that counts (`command`); the rule's strategies (`strategy/`) omit lines; the fact guard (`facts/`)
-//! restores missing facts; `notice` states the omitted lines. `engine` selects the plan, `run` executes it, and
+//! restores missing facts; `notice` states the omitted lines. `pipeline` selects the plan, `run` executes it, and
 //! `filtered` is its result. `fit` groups lines if they are too many, `binary` recognizes binary data, `metrics` counts,
-//! and `habits` notes outputs that did not suffice. The built-in rules are data in `rules/`, next to fixtures of real
+//! and `rule_feedback` records insufficient outputs. The built-in rules are data in `rules/`, next to fixtures of real
 //! output.
 
 mod binary;

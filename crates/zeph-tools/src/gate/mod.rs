@@ -1,16 +1,15 @@
-//! Whether a call may run: pure deciders on one parsed view of it.
+//! The decision whether a call may run: pure deciders on one parsed view of the call.
 //!
-//! [`call_targets`] names the parameters that matter, [`parsed_call`] is that view: the paths, the parts of the command ([`command`]), the URL of a call. [`pattern`] compiles
-//! what rules say of them (`path_pattern` of paths, `glob` does the matching), [`rule`] keeps rules with the places where they
-//! were written, [`permissions`] decides, and [`decision`] says what was decided, by what, and what
-//! would have allowed it. [`policy`] decides before, about whole calls. [`path_resolver`] is where paths are made
-//! real ([`path_cache`]: for one decision); nothing else here looks at a disk. [`llm_judge`] is what a model is asked about a call, and
-//! what its answer means. [`approvals`] is what a person agreed to for more than one call, [`approval_options`] what a
-//! question shows of it.
-//!
-//! What limits calls: [`quota`] (how many), [`anomaly`] (tools that fail too often), [`utility`] (calls
-//! of no use, by [`reputation`] and what is known already), [`dependencies`] (tools that need others first);
-//! [`limits`] holds them together.
+//! - [`call_targets`] names the parameters that matter. [`parsed_call`] is the view: the paths, the URL and the parts of the
+//!   command ([`command`]).
+//! - [`pattern`] compiles the patterns of rules (`path_pattern` for paths; `glob` matches). [`rule`] stores rules with their
+//!   origin. [`permissions`] decides, and [`decision`] states the decision, the rule, and how to allow the call.
+//! - [`policy`] decides about whole calls before the rules.
+//! - [`path_resolver`] resolves paths ([`path_cache`] for one decision). Nothing else here accesses a disk.
+//! - [`mod@llm_judge`] holds the request to the judge and the meaning of its verdict.
+//! - [`approvals`] holds approvals for more than one call, [`approval_options`] their part of the confirmation.
+//! - [`limits`] combines the limits: [`quota`] (number of calls), [`anomaly`] (failing tools), [`utility`] (useless calls, by
+//!   [`reputation`] and known results) and [`dependencies`] (tools that need others first).
 
 pub mod anomaly;
 pub mod approval_options;

@@ -1,9 +1,8 @@
-//! How many calls a session may make (`[tools] max_tool_calls_per_session`).
+//! The number of calls that a session may make (`[tools] max_tool_calls_per_session`).
 //!
-//! A call is counted once: when it comes to the gate for the first time, its retries and its
-//! confirmed second way are free. The calls of one answer are admitted together or not at all:
-//! [`BatchQuota`] is what they share, [`BatchState`] decides. Who counts is behind the port
-//! [`CallCounter`].
+//! A call is counted when it first reaches the gate; its retries and its confirmed path are free. The calls of one response
+//! are admitted together or not at all: they share a [`BatchQuota`], and [`BatchState`] decides. [`CallCounter`] is the port to
+//! the stored count.
 
 use std::sync::Arc;
 
@@ -114,7 +113,7 @@ impl BatchState {
         }
     }
 
-    /// What came of [`QuotaAction::Take`] of `calls`, for the call that claimed.
+    /// The result of [`QuotaAction::Take`] for `calls`, for the call that made the claim.
     pub fn took(&mut self, calls: u64, taken: QuotaResult) -> QuotaAction {
         match taken {
             QuotaResult::Fits { .. } => {

@@ -1,8 +1,6 @@
-//! The `filter` layer: sees what the model does after its commands' outputs were made shorter, so that a
-//! rule that takes too much is found out.
+//! The filter feedback layer: detects rules that remove too much, by the model's next calls.
 //!
-//! The filtering itself happens while a command prints, in the shell executor: an output need not be
-//! held to be filtered.
+//! It does not filter. The shell executor filters output as it arrives, without storing it.
 
 use std::sync::Arc;
 use std::time::Instant;

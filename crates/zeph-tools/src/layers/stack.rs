@@ -5,8 +5,8 @@
 //! | layer | why here |
 //! |---|---|
 //! | audit | outermost: it must see what every other layer refused, and write last |
-//! | reputation | around `known`: a wrong call is what it counts |
-//! | known | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
+//! | reputation | around `validate`: it counts invalid calls |
+//! | validate | before every gate: gates judge the tool's own id and checked arguments, never an alias; arguments that a model put right are judged like any |
 //! | quota | once it is a call at all: what is no tool costs nothing; before any gate that costs time or asks |
 //! | skill | once it is a call at all: a tool that a skill declares becomes its command here, so that every gate within judges the command; what no skill that runs allows is refused before anything is judged |
 //! | blocklist | before every rule and every question: what it refuses runs in no mode, and nobody is asked about it |
@@ -16,7 +16,7 @@
 //! | anomaly | before the question: nobody is asked about a tool that is blocked; it sees what became of each call that the gates within let through |
 //! | permission | the last word on whether a call may run; whatever stands further in has been allowed |
 //! | utility | within every gate that asks or refuses: it scores what would run; around the cache, for a hit takes room in the window as well |
-//! | watchers | see every call that is allowed and its result as the model reads it, answered from the cache or not: `filter` finds out where a filtered output did not suffice |
+//! | watchers | see every allowed call and the result that the model reads, cached or not: `filter_feedback` detects insufficient filtered output |
 //! | cache | within every gate, so that a hit is judged and audited like a call; around all that makes the text the model reads |
 //! | retry | within every gate and the cache, so that a retry is neither judged, asked about nor counted again; around all that works on one execution's output |
 //! | overflow | directly around what yields texts: it takes them whole, and no layer further out ever holds one |

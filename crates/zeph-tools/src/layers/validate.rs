@@ -1,9 +1,8 @@
-//! The `known` layer: what is no tool, or does not fit its schema, goes no further.
+//! The validation layer: a call of an unknown tool or with invalid arguments ends here.
 //!
-//! It resolves aliases, mends and checks the arguments; where that fails and someone can put them
-//! right, they are asked once, also for a call that comes twice. The layers within see the tool's own id
-//! and arguments that fit. A call that was cancelled before it began, or that
-//! its caller refuses, ends here too.
+//! It resolves aliases, and checks and repairs the arguments. If that fails and a repairer is available, the repairer is asked
+//! once, also for a repeated call. The inner layers see the tool's own id and valid arguments. A call that was cancelled before
+//! it began, or that its caller refuses, ends here too.
 
 use async_trait::async_trait;
 use serde_json::Value;

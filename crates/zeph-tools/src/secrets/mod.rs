@@ -1,12 +1,10 @@
-//! Secrets in texts: what looks like one is found, named by its kind, and replaced.
+//! Secrets in texts: search, kinds and redaction.
 //!
-//! One pass over a text (`scan`) looks for literals that few texts hold; each announces one
-//! of a few patterns (`token`, `assignment`, `url`, `private_key`,
-//! `path`), which are written out: none of them backtracks, and each knows whether more text
-//! could change its answer. `value` tells values from words and placeholders, `name` what a name promises, `view`
-//! sees a line as a terminal shows it, `known` finds values that are known, `stream`
-//! does all of it to a text that comes in pieces, `coloured` to its lines with colours. `marker` is
-//! what stands in place of a value.
+//! One pass over a text (`scan`) searches rare literals. Each announces one of a few hand-written matchers (`token`,
+//! `assignment`, `url`, `private_key`, `path`) that do not backtrack and know whether more text could change the result.
+//! `token_formats` is the table of tokens. `value` distinguishes values from words and placeholders, `name` rates the names of
+//! variables, `visible_text` is a line as a terminal shows it, and `known_values` finds known values. `stream` does all of this to
+//! a text in parts, `coloured` to coloured lines. `placeholder` is the text that replaces a value.
 
 mod assignment;
 mod coloured;

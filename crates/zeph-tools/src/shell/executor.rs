@@ -1,6 +1,6 @@
 //! The executor of `bash` and of the tools for its background jobs.
 //!
-//! One command: parameters → `admit` → `command` → runner, with `recorder` → text, envelope, class.
+//! One command: parameters → `admission` → `command` → runner, with `output_pipeline` → text, envelope, class.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,15 @@
 //! The shell: `bash` and the processes it starts.
 //!
-//! One call, from the outside in: [`executor`] has it judged (`admit`, by [`policy`]), prepared
-//! (`command`: `cwd`, [`mod@env`], [`program`]), run and recorded (`recorder`: [`capture`],
-//! [`live_throttle`]), and renders its end ([`mod@bash`], [`envelope`], [`classify`]); [`runner`] is the port
-//! through which a command runs; [`local`] is the implementation on this machine (`pipes`: what a command prints); [`supervisor`] is the helper
-//! process that is the parent of every command, so that none outlives the session; [`os_sandbox`] is
-//! what the operating system lets commands do, [`read_guard`] what they may not read; [`transaction`] takes
-//! back what a failed one did; `parts` is what rules of permissions see of a command, `mentions` the paths in it that the policy sees, `words` finds paths in words; [`legacy_lists`] are those rules that older lists stand for; `jobs` are the commands that run while calls come and go; [`long_running`] are programs that are spoken with.
+//! - [`executor`] runs one call: `admission` (by [`policy`]), `command` with `cwd`, [`mod@env`] and [`program`], then
+//!   `output_pipeline` with [`capture`] and [`live_throttle`], then [`mod@bash`], [`envelope`] and [`classify`].
+//! - [`runner`] is the port through which a command runs, [`local`] its implementation on this machine (`pipes` reads output).
+//! - [`supervisor`] is the helper process that is the parent of every command, so that none outlives the session.
+//! - [`os_sandbox`] limits commands by the operating system. [`read_guard`] enforces `deny_read`.
+//! - [`transaction`] restores files after a failed command.
+//! - `rule_segments` are the parts of a command that permission rules match. `referenced_paths` are the paths that the policy
+//!   matches; `path_words` finds paths in words.
+//! - [`legacy_lists`] are the rules of the older list settings.
+//! - `jobs` are background jobs. [`long_running`] are programs that communicate over pipes.
 
 pub(crate) mod admission;
 pub mod bash;

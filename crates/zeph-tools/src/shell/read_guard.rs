@@ -1,9 +1,8 @@
-//! The rules of reading, for commands: a command that names what may not be read does not run.
+//! The read rules for commands: a command that names a denied file does not run.
 //!
-//! What a command names is known from its parsed text (`policy/word_list.rs`); here it is held against
-//! the file system and the rules. This is the first layer of two. The second hides what is denied
-//! (`os_sandbox/mount_mask.rs`), so that also a program that finds it by itself does not read it. Where the
-//! second cannot be had, the first is stricter: `hidden` is false then.
+//! `policy/word_list.rs` finds the names in the parsed command; this module checks them against the file system and the rules.
+//! It is the first of two layers. The second hides denied files from the processes (`os_sandbox/mount_mask.rs`), also from
+//! programs that find them on their own. Without the second layer (`hidden` is false), the first one is stricter.
 
 use std::fs;
 use std::path::{Path, PathBuf};

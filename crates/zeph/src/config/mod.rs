@@ -1,7 +1,7 @@
-//! The configuration: what can be set, where it is set, and what is wrong with it.
+//! The configuration: settings, their sources, and errors in them.
 //!
-//! Each section is a struct beside the code that it configures; [`Config`] composes them. A new
-//! section is one field here; its settings then need their rule in `security`.
+//! Each section is a struct next to the code that it configures; [`Config`] composes them. A new section is one field here; its
+//! settings then need their rule in `project_trust`.
 
 mod changes;
 mod check;

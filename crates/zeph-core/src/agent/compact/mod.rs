@@ -1,12 +1,12 @@
-//! Room in a long conversation.
+//! Compaction of a long conversation.
 //!
-//! 1. From 80 % of the budget on, old results are moved out where that is enough: the window shows where they can
-//!    be read again (`moved`). That costs no request and loses nothing.
-//! 2. From the threshold on, a model sums the older messages up (`summary`). Its notes are appended to the system
-//!    prompt, the messages leave the window (`plan`) and stay in the store.
+//! 1. From 80 % of the budget on, old results are evicted if that suffices: the window shows a reference to them
+//!    (`evict_results`). This needs no request and loses nothing.
+//! 2. From the threshold on, a model summarizes the older messages (`summary`). The summary is appended to the system prompt; the
+//!    messages leave the window (`plan`) and remain in the store.
 //!
-//! What a model sees is changed in the store, at once or not at all, and then read back as it is when a session is
-//! resumed. Whatever fails, the window stays as it was.
+//! The view of the model changes in the store, in one transaction, and is read back as for a resumed session. If a step fails, the
+//! window does not change.
 
 mod evict_results;
 mod plan;

@@ -1,7 +1,7 @@
 //! Skills: folders with a `SKILL.md`, and the tools `load_skill` and `invoke_skill`.
 //!
-//! `yaml` reads front matter, `head` makes of it what a skill says, `folder` reads what a skill's folder
-//! holds, `tools` serves the tools. What a skill means to the gates is in [`zeph_tools::skill`].
+//! `yaml` parses front matter, `front_matter` interprets it, `package` reads the folder of a skill, and `tools` serves the tools.
+//! [`zeph_tools::skill`] holds the part that the gates use.
 
 mod front_matter;
 mod package;

@@ -1,10 +1,8 @@
-//! Which part of a command text its output is about: of `cd /p && cargo test 2>&1 | tail -80` that
-//! is `cargo test`.
+//! The part of a command text that determines its output: `cargo test` in `cd /p && cargo test 2>&1 | tail -80`.
 //!
-//! `parts` takes the text apart with the shell's own parser, or by a careful `split` where that
-//! refuses it; `wrapper` takes off what runs another command, `normal` brings programs to one name.
-//! What this comes to is a [`Subject`], on which rules are matched; `asked` says whether its output
-//! was asked for in full.
+//! `parts` splits the text with the shell's parser, or with the careful `split` if the parser refuses it. `wrapper` removes
+//! programs that run another command, and `normalize` gives programs one name. The result is a [`Subject`], on which rules are
+//! matched. `full_output_flags` decides whether the full output was requested.
 
 mod full_output_flags;
 mod normalize;

@@ -1,13 +1,13 @@
-//! What a terminal would show of a command's output, as lines, in bounded memory and linear time.
+//! The lines that a terminal would show of a command's output, in bounded memory and linear time.
 //!
-//! Escape sequences go (`escape`); carriage returns, backspaces and movements of the cursor
-//! show their last state (`row`), also over several lines, as progress displays draw them:
-//! the last `WINDOW` lines can still be redrawn. Runs of blank lines become one. The screen has
-//! no right margin but where a display is seen to have filled its lines up to one (`wrap`); what clears it or moves to a place on it begins a new line and takes nothing
-//! away. A line of more than 64 KiB keeps its head and its tail (`cut`).
+//! Escape sequences are removed (`escape`). Carriage returns, backspaces and cursor movements leave their last state
+//! (`terminal_line`), also over several lines, as progress displays draw them: the last `WINDOW` lines can be redrawn. Runs of
+//! blank lines become one. The screen has no right margin, unless a display fills its lines up to one (`wrap`). Clearing the screen
+//! or moving to an absolute position begins a new line and removes nothing. A line of more than 64 KiB keeps its head and its tail
+//! (`cut`).
 //!
-//! Text without control characters is handed on as it is, without being copied but for the
-//! lines that could still be redrawn. So is text that is drawn over in a simple way (`draw`).
+//! Text without control characters is passed on without a copy, except lines that could still be redrawn. The same holds for text
+//! that is overwritten in a simple way (`overwrite`).
 
 mod cut;
 mod escape;

@@ -1,9 +1,8 @@
-//! Background jobs: commands that run while calls come and go.
+//! Background jobs: commands that run beyond their call.
 //!
-//! A job is started by `bash` with `background`, or is what a command left behind when its shell
-//! exited. [`job`] follows one to its end, [`pending_output`] keeps what it printed since it was last asked,
-//! [`report`] words what is told, [`tools`] are the tools. This table bounds their number. Every job
-//! belongs to a conversation and is seen by no other.
+//! `bash` with `background` starts a job; a process that remains after its shell exits is a job too. [`job`] follows one until it
+//! ends, [`pending_output`] buffers output until it is read, [`report`] formats the state, and [`tools`] are the tools. The table
+//! here bounds the number of jobs. A job belongs to one conversation; others do not see it.
 
 mod definitions;
 mod job;

@@ -1,13 +1,11 @@
 //! The sandbox of the operating system around commands.
 //!
-//! [`config`] is what the user sets, [`plan`] what follows from it for the commands of a session.
-//! The supervisor applies a plan to the thread that starts a command: what a thread is not allowed,
-//! nothing that it starts is allowed, and there is no way back. On Linux, mounts of its own hide what may
-//! not be read (`mask`), Landlock confines where is written and keeps Zeph's own files from being read (`landlock`) and seccomp cuts the network
-//! (`seccomp`); other systems have `disabled`, and macOS has all of it from a program of its own
-//! (`seatbelt`).
-//! `refusal` finds in what a failed command printed that it was the sandbox that refused, `told` says
-//! what is told of it.
+//! [`config`] holds the settings, [`plan`] the resulting limits for the commands of a session. The supervisor applies a plan to
+//! the thread that starts a command; all descendants inherit the limits and cannot remove them.
+//!
+//! On Linux, mounts hide denied files (`mount_mask`), Landlock limits writes and hides Zeph's own files (`landlock`), and seccomp
+//! blocks the network (`seccomp`). macOS uses `seatbelt`, other systems `disabled`. `denial_detection` recognizes denials in the
+//! output of a failed command, and `notices` describes them.
 
 pub mod config;
 mod denial_detection;

@@ -10,8 +10,8 @@ use super::word::Word;
 use crate::shell::config::ShellConfig;
 use crate::shell::transaction::ScopeError;
 
-/// What destroys or escalates; always blocked. Targets (`rm -r /`, block devices) are judged in
-/// `targets`.
+/// Programs that destroy data or escalate privileges; always blocked. `destructive_targets` judges targets (`rm -r /`,
+/// block devices).
 const DEFAULTS: &[&str] = &[
     "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "mkfs*", "fdisk", "shutdown", "reboot",
     "halt", "poweroff", "insmod", "rmmod",

@@ -1,19 +1,23 @@
-//! Which commands may not run at all: the blocklist, decided on the parsed command.
+//! The blocklist: commands that may not run at all, decided on the parsed command. Pure.
 //!
-//! In the order of a decision: [`parse()`] reads the text into the `tree` (`reading`, `parse`, `cursor`, `assign`,
-//! `compound`, `quote`, `dollar`, `escape`, `parameter`, `redirect` and `word` are its parts; `render` writes the
-//! canonical text that the shell then runs, `dialect` knows what other shells read differently), `decide` walks it,
-//! `flow` sees fork bombs and downloads, `programs` is the table of programs that execute text they are given, `find`
-//! judges its predicates, `wrappers` and `runners` find the commands of programs with options of their own, `shells`
-//! and `script` judge the scripts of shells, `evaluated` what bash evaluates a second time, `targets` what is destroyed
-//! from the `places` in which it may work, and `unconfined` what the OS sandbox does not confine. `values` and
-//! `readings` follow the values of variables, `setters` are builtins that set them, `effects` and `arithmetic` find
-//! those that a command sets, `scope` handles assignments, loops and calls, `inputs` redirections. `blocklist` holds what is compiled from the configuration,
-//! `handle` lets it be replaced while calls run. `named` lists what a command names, for rules about
-//! reading; `visit` shows its parts to others, `kind` tells which of them run something else. Nothing here does I/O.
+//! In the order of a decision:
 //!
-//! The parser is our own and strict: whatever it does not know is refused. A parser that repairs
-//! what it reads would understand some commands otherwise than the shell that runs them.
+//! - [`parse()`] reads the text into the `ast`. Its parts are `reading`, `parse`, `lexer`, `assign`, `compound`, `quote`,
+//!   `dollar`, `escape`, `parameter`, `alternatives`, `redirect` and `word`. `render` writes the canonical text that the shell
+//!   runs. `dialect` lists the differences of other shells.
+//! - `evaluate` walks the tree. `dataflow_rules` finds fork bombs and piped downloads. `programs` is the table of programs that
+//!   execute text, `find` judges the predicates of `find`, `wrappers` and `command_runners` find inner commands, `shells`,
+//!   `shell_call` and `script` judge scripts, `double_expansion` finds text that bash evaluates twice.
+//! - `destructive_targets` judges deleted paths from the possible working directories (`places`). `unconfined` finds commands
+//!   that the OS sandbox does not limit.
+//! - `values` and `readings` track the values of variables. `setters` are builtins that set them; `effects` and `arithmetic`
+//!   find variables that a command sets. `scope` handles assignments, loops and calls, `inputs` and `stdin_readers` standard
+//!   input.
+//! - `blocklist` compiles the configuration, and `handle` replaces it while calls run. `word_list` lists the names in a command
+//!   for the read rules. `visit` iterates over the parts, and `kind` classifies them.
+//!
+//! The parser is our own and strict: it refuses unknown syntax. A parser that recovers from errors would understand some commands
+//! differently than the shell that runs them.
 
 mod alternatives;
 mod arithmetic;

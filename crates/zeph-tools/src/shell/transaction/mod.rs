@@ -1,13 +1,11 @@
-//! Transactions: a command that fails leaves the files as they were.
+//! Transactions: a failed command leaves the files unchanged.
 //!
-//! One call: `detect` says whether the command writes → `snapshot` saves the files in
-//! `scope` → the command runs → its exit code decides: `restore`, or keep what it did.
-//! `handles` holds what goes through directories without following a link, `stale` removes what
-//! killed processes left behind.
+//! One call: `detect` decides whether the command writes → `snapshot` saves the files in `scope` → the command runs → its exit
+//! code decides: `restore`, or keep the changes. `dir_fd` accesses directories without following links, and `snapshot_locks`
+//! removes the snapshots of killed processes.
 //!
-//! The exit code alone decides, also of a command that was stopped: 143 and 137 are those of a
-//! time that was up. When a command did not succeed and is not rolled back, its snapshot is kept
-//! until another such one or the end of the session, so that single files can be fetched from it.
+//! Only the exit code decides, also for a stopped command: 143 and 137 mean a timeout. If a failed command is not rolled back, its
+//! snapshot remains until the next such command or the end of the session, so that single files can be restored from it.
 
 mod detect;
 mod dir_fd;
