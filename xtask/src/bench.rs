@@ -51,7 +51,9 @@ fn micro(project: &Project) -> xshell::Result<()> {
         .cargo("bench -p zeph-llm --features fuzzing --bench stream --bench request")
         .run()?;
     project.cargo("bench -p zeph-tools --bench filter").run()?;
-    project.cargo("bench -p zeph-tools --bench secrets").run()?;
+    project
+        .cargo("bench -p zeph-secrets --bench secrets")
+        .run()?;
     project.cargo("bench -p zeph-memory --bench memory").run()?;
     project.cargo("bench -p zeph-tools --bench gates").run()
 }

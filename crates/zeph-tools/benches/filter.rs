@@ -106,7 +106,7 @@ fn end_to_end(bencher: Bencher<'_, '_>, rule: &str) {
         .bench_local(|| {
             let mut redactor = StreamRedactor::new(Arc::clone(&secrets));
             let mut run = filters.start(&command, MAX_CHARS);
-            pieces(black_box(&text)).for_each(|piece| run.push_piece(&redactor.push_piece(piece)));
+            pieces(black_box(&text)).for_each(|piece| run.push(&redactor.push(piece)));
             run.push(&redactor.finish());
             run.finish(Some(0))
         });

@@ -44,7 +44,6 @@ pub(crate) fn last_block(bytes: &[u8], at: usize) -> [u8; BLOCK] {
 }
 
 /// Whether no byte is part of a character beyond ASCII.
-#[cfg(feature = "shell")]
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     blocks.iter().all(|block| mask(block, |part| part) == 0) && rest.is_ascii()
@@ -95,20 +94,6 @@ impl<S: Sought> Iterator for Places<'_, S> {
     }
 }
 
-/// Control characters of ASCII, tabs apart.
-pub(crate) struct Unseen;
-
-pub(crate) type AllUnseen<'t> = Places<'t, Unseen>;
-
-impl Sought for Unseen {
-    fn mask_at(bytes: &[u8], at: usize) -> u64 {
-        mask_at(bytes, at, |part| {
-            let controls = between(part, 0, 0x1f) & !equal(part, b'\t');
-            controls | equal(part, 0x7f)
-        })
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -128,11 +113,6 @@ pub(crate) mod tests {
     #[test]
     fn finds_class_bytes_at_every_offset() {
         each_byte_anywhere(|text, byte, at| {
-            let unseen = byte.is_ascii_control() && byte != b'\t';
-            let found: Vec<usize> = AllUnseen::of(text).collect();
-            let expect = Vec::from_iter(unseen.then_some(at));
-            assert_eq!(found, expect, "{byte:#x} at {at}");
-            #[cfg(feature = "shell")]
             assert_eq!(is_ascii(text), byte.is_ascii(), "{byte:#x} at {at}");
         });
     }

@@ -40,7 +40,6 @@ fn first(found: u64) -> usize {
 }
 
 /// Fewer than nine bytes as a number; other bytes of the same length are another one.
-#[cfg(feature = "shell")]
 pub(crate) fn packed(bytes: &[u8]) -> u64 {
     if let Some(all) = bytes.first_chunk::<8>() {
         return u64::from_le_bytes(*all);
@@ -53,14 +52,12 @@ pub(crate) fn packed(bytes: &[u8]) -> u64 {
 }
 
 /// The highest bit of each byte of a word, next to each other.
-#[cfg(feature = "shell")]
 pub(crate) fn bits(high: u64) -> u64 {
     // Each bit is moved to its place in the highest byte; no two of them meet.
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// The bytes from `least` to `most`, both ASCII.
-#[cfg(feature = "shell")]
 pub(crate) fn between(word: u64, least: u8, most: u8) -> u64 {
     // No byte carries into the next one.
     let low = word & !HIGH;
@@ -70,23 +67,12 @@ pub(crate) fn between(word: u64, least: u8, most: u8) -> u64 {
 }
 
 /// The bytes that are `byte`.
-#[cfg(feature = "shell")]
 pub(crate) fn equal(word: u64, byte: u8) -> u64 {
     let differ = word ^ (u64::from(byte) * ONES);
     !(((differ & !HIGH) + !HIGH) | differ) & HIGH
 }
 
-/// Control characters of ASCII, line breaks and tabs apart.
-pub(crate) fn controls(word: u64) -> u64 {
-    let low = word & !HIGH;
-    let is_not = |byte: u8| ((low ^ (u64::from(byte) * ONES)) + !HIGH) & HIGH;
-    let shown = (low + (0x80 - 0x20) * ONES) & is_not(0x7f);
-    let breaks = !(is_not(b'\n') & is_not(b'\t'));
-    !(shown | breaks | word) & HIGH
-}
-
 /// Bytes that are not a column by themselves: control characters, and all that is not ASCII.
-#[cfg(feature = "shell")]
 pub(crate) fn no_column(word: u64) -> u64 {
     let low = word & !HIGH;
     let is_not_delete = (low ^ (0x7f * ONES)) + !HIGH;
@@ -127,10 +113,6 @@ mod tests {
                     assert_eq!(find(&text, class), is.then_some(at), "{byte:#x} at {at}");
                 };
                 check(
-                    controls,
-                    byte.is_ascii_control() && !b"\n\t".contains(&byte),
-                );
-                check(
                     |word| between(word, b'/', b'9'),
                     (b'/'..=b'9').contains(&byte),
                 );
@@ -150,16 +132,5 @@ mod tests {
                 assert_ne!(packed(text), packed(&other), "{length} {at}");
             }
         }
-    }
-
-    #[test]
-    fn the_first_is_found() {
-        let check = |text: &[u8], expect| assert_eq!(find(text, controls), expect, "{text:?}");
-        check(b"", None);
-        check(b"\x1b", Some(0));
-        check(b"a\r\x1b\n\x08bcdef", Some(1));
-        check(b"0123456789\x7f\x00", Some(10));
-        check(b"\x80\x81\x00\x00\x00\x00\x00\x00", Some(2));
-        check(b"12345678abc", None);
     }
 }

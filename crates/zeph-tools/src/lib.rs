@@ -11,7 +11,9 @@
 
 pub mod argument_repair;
 pub mod audit;
+#[cfg(feature = "shell")]
 mod blocks;
+#[cfg(feature = "shell")]
 mod bytes;
 pub mod cache;
 pub mod call;
@@ -29,7 +31,6 @@ mod expressions;
 pub mod feedback;
 pub mod foreign_schema;
 pub mod gate;
-mod grams;
 pub mod hidden;
 mod json_pointer;
 pub mod layers;
@@ -46,7 +47,7 @@ pub mod registry;
 pub mod retry;
 pub mod schema;
 pub mod schema_filter;
-pub mod secrets;
+#[cfg(feature = "shell")]
 mod sgr;
 pub mod skill;
 pub mod tafc;
@@ -56,6 +57,8 @@ pub mod undo;
 
 #[cfg(feature = "shell")]
 pub mod diagnostics;
+pub use zeph_secrets as secrets;
+
 #[cfg(feature = "file")]
 pub mod file;
 #[cfg(feature = "shell")]

@@ -10,7 +10,8 @@ use crate::project::Project;
 
 /// Each package of the workspace, and the packages of the workspace it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
-    ("zeph-tools", &[]),
+    ("zeph-secrets", &[]),
+    ("zeph-tools", &["zeph-secrets"]),
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
@@ -43,7 +44,18 @@ struct Absent {
 const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-tools -e normal",
-        names: &["sqlx*", "libsqlite3-sys", "zeph-*"],
+        names: &[
+            "sqlx*",
+            "libsqlite3-sys",
+            "zeph-llm",
+            "zeph-memory",
+            "zeph-core",
+            "zeph-mcp",
+        ],
+    },
+    Absent {
+        tree: "-p zeph-secrets -e normal",
+        names: &["tokio", "zeph-tools"],
     },
     Absent {
         // The contract alone.

@@ -15,7 +15,6 @@ use super::pipeline::Plan;
 use super::removed::Removed;
 use super::sanitize::Sanitizer;
 use super::strategy::Chain;
-use crate::secrets::Piece;
 
 /// A run of the filter pipeline over the output of one command.
 pub struct FilterStream {
@@ -123,15 +122,6 @@ impl FilterStream {
         } = self;
         lines.arrive(text);
         sanitizer.take(text, lines);
-    }
-
-    /// Takes the next part of the output, with its secrets replaced.
-    pub fn push_piece(&mut self, piece: &Piece<'_, '_>) {
-        let Self {
-            sanitizer, lines, ..
-        } = self;
-        lines.arrive(piece.text());
-        sanitizer.take_piece(piece, lines);
     }
 
     /// Ends the output. `exit_code`: the exit code of the command, if it is known.

@@ -9,7 +9,7 @@ use memchr::memchr_iter;
 use crate::event::OutputStream;
 use crate::overflow::truncate::{whole_lines_at_end, whole_lines_at_start};
 use crate::overflow::{CollectedText, OutputCollector, OverflowConfig};
-use crate::secrets::{Kinds, Piece, SecurityPatterns, StreamRedactor};
+use crate::secrets::{Kinds, SecurityPatterns, StreamRedactor};
 
 pub use super::decode::Decoder;
 
@@ -185,14 +185,14 @@ impl Capture {
 
     /// Takes bytes of a stream and returns what can be read of it as text: what may be the
     /// beginning of a secret comes with what follows it.
-    pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Piece<'b, '_> {
+    pub fn push<'b>(&mut self, stream: OutputStream, bytes: &'b [u8]) -> Cow<'b, str> {
         let redactor = &mut self.redactors[index(stream)];
         let piece = match self.decoders[index(stream)].decode(bytes) {
-            Cow::Borrowed(text) => redactor.push_piece(text),
-            Cow::Owned(text) => redactor.push_piece(&text).into_owned(),
+            Cow::Borrowed(text) => redactor.push(text),
+            Cow::Owned(text) => Cow::Owned(redactor.push(&text).into_owned()),
         };
-        self.merged.push(piece.text());
-        self.streams[index(stream)].push(piece.text());
+        self.merged.push(&piece);
+        self.streams[index(stream)].push(&piece);
         piece
     }
 

@@ -40,9 +40,8 @@ impl<'c> Recorder<'c> {
     /// Takes what a stream printed.
     pub(super) fn record(&mut self, stream: OutputStream, bytes: &[u8]) {
         self.filter.see_bytes(bytes);
-        let piece = self.capture.push(stream, bytes);
-        self.filter.push_piece(&piece);
-        let text = piece.into_text();
+        let text = self.capture.push(stream, bytes);
+        self.filter.push(&text);
         self.last = stream;
         self.show_live(stream, &text);
     }

@@ -30,7 +30,6 @@ use terminal_line::{Column, TerminalLine};
 use wrap::Margins;
 
 use super::line::{Line, LineAdapter, LineSink};
-use crate::secrets::Piece;
 
 /// Lines above the last one that can still be redrawn.
 const WINDOW: usize = 64;
@@ -117,22 +116,6 @@ impl Sanitizer {
     /// The same, many lines at once.
     pub(super) fn take(&mut self, text: &str, out: &mut impl LineSink) {
         self.print_all(text, out);
-        self.out.flush(out);
-    }
-
-    /// The same of a piece, of which some is known without its colours.
-    pub(super) fn take_piece(&mut self, piece: &Piece<'_, '_>, out: &mut impl LineSink) {
-        let text = piece.text();
-        let mut at = 0;
-        for (place, shown) in piece.without_colours() {
-            self.print_all(&text[at..place.start], out);
-            at = place.start;
-            if self.escapes.is_ground() && self.appends() {
-                self.plain(shown, out);
-                at = place.end;
-            }
-        }
-        self.print_all(&text[at..], out);
         self.out.flush(out);
     }
 

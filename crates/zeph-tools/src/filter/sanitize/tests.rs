@@ -2,12 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::*;
-use crate::secrets::{KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor};
 
 /// The lines of a text that comes in these pieces.
 fn lines(pieces: &[&str]) -> Vec<(u64, String)> {
@@ -24,69 +21,6 @@ fn told(pieces: &[&str]) -> (Vec<(u64, String)>, bool) {
     }
     sanitizer.finish(&mut add);
     (lines, sanitizer.dropped_visible())
-}
-
-/// Looks for a secret that is known, and for keys.
-fn redactor() -> StreamRedactor {
-    let known = KnownSecrets {
-        keys: vec!["abcabcabcd".to_owned()],
-        ..KnownSecrets::default()
-    };
-    let (secrets, _) = SecurityPatterns::new(&SecurityConfig::default(), &known);
-    StreamRedactor::new(Arc::new(secrets))
-}
-
-/// The lines of pieces of which secrets were taken out, and whether text is not among them; `known`: what lines are
-/// without their colours is handed on, and how many bytes that were.
-fn told_redacted(pieces: &[&str], known: bool) -> ((Vec<(u64, String)>, bool), usize) {
-    let (mut sanitizer, mut redactor) = (Sanitizer::new(), redactor());
-    let (mut lines, mut bytes) = (Vec::new(), 0);
-    let mut add = |line: Line<'_>| lines.push((line.number, line.text.to_owned()));
-    for piece in pieces {
-        if known {
-            let piece = redactor.push_piece(piece);
-            bytes += piece
-                .without_colours()
-                .map(|(place, _)| place.len())
-                .sum::<usize>();
-            sanitizer.take_piece(&piece, &mut LineAdapter(&mut add));
-        } else {
-            sanitizer.push(&redactor.push(piece), &mut add);
-        }
-    }
-    sanitizer.push(&redactor.finish(), &mut add);
-    sanitizer.finish(&mut add);
-    ((lines, sanitizer.dropped_visible()), bytes)
-}
-
-/// Proves OUT-1, OUT-21: what colours alone are taken out of is known from the search for secrets, between those that
-/// were found.
-#[test]
-fn coloured_lines_are_handed_on_without_their_colours() {
-    let line = "\x1b[32mok\x1b[m a\n";
-    let lines = line.repeat(30);
-    let secret = "\x1b[31mabcabc\x1b[mabcd\n";
-    let check = |pieces: &[&str], expect: usize| {
-        let (told, bytes) = told_redacted(pieces, true);
-        assert_eq!(bytes, expect, "{pieces:?}");
-        assert_eq!(told, told_redacted(pieces, false).0, "{pieces:?}");
-    };
-    check(&[&lines], lines.len());
-    check(&[&format!("{lines}{secret}{lines}")], 2 * lines.len());
-    // The line that is cut comes by itself.
-    check(&[&lines[..50], &lines[50..]], lines.len() - line.len());
-    // What else is not shown may mean more to a terminal.
-    for other in [
-        "\r",
-        "\x08",
-        "\x7f",
-        "\u{85}",
-        "\x1b[K",
-        "\x1b[2A",
-        "\x1b]0;t\x07",
-    ] {
-        check(&[&format!("{lines}{other}{lines}")], 0);
-    }
 }
 
 /// The text in pieces.
@@ -438,18 +372,6 @@ proptest! {
         let expect = told(&characters);
         prop_assert_eq!(told(&[&text]), expect.clone());
         prop_assert_eq!(told(&cut_at(&text, &cuts)), expect);
-    }
-
-    /// Proves OUT-1, OUT-21.
-    #[test]
-    fn what_is_known_to_be_shown_is_what_is_found(
-        text in r"(\x1b\[3[12]m|\x1b\[m|\x1b\[0?K|\x1b\[2A|\x1b\[3|[a-c ]{1,4}|abcabcabcd|abcabc\x1b\[mabcd|\n|\n|\r\n|\r|\x08|\x7f|\x80|\xe4|\x1b\]0;x\x07|KEY){0,60}",
-        cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..5),
-    ) {
-        let begin = ["-----BEGIN ", "PRIVATE ", "KEY-----\n"].concat();
-        let text = text.replace("KEY", &begin);
-        let cut = cut_at(&text, &cuts);
-        prop_assert_eq!(told_redacted(&cut, true).0, told_redacted(&cut, false).0);
     }
 
     /// Proves OUT-1.

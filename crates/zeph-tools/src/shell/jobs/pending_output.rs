@@ -35,7 +35,7 @@ impl PendingOutput {
 
     /// Adds what a stream printed.
     pub(super) fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
-        self.empty &= self.capture.push(stream, bytes).text().is_empty();
+        self.empty &= self.capture.push(stream, bytes).is_empty();
     }
 
     /// No more will come: a character that was begun is incomplete for good.

@@ -10,29 +10,24 @@ use std::sync::Arc;
 
 use memchr::{memchr, memchr2, memrchr};
 
-use super::SecurityPatterns;
-use super::coloured::{Piece, Shown};
 use super::kind::{Kind, Kinds};
 use super::line_buffer::LOOK_BACK;
 use super::private_key::{Key, Part};
 use super::scan::{Candidates, PrivateKeyStart, Scanned, Use, scan};
 use super::visible_text::{self, VisibleLine};
-use crate::bytes::{controls, find};
+use crate::SecurityPatterns;
 
 /// The most bytes of a line with escapes, or of a key, that are held back.
 const MAX_HELD_BYTES: usize = 64 * 1024;
 /// A line with carriage returns, as progress bars have it, is handed out in parts of so many bytes.
 const PROGRESS: usize = 2048;
-/// Of lines with colours so many bytes are looked at together at least; more, the longer none is found that changes what
-/// the next are.
-const REACH: usize = 1024;
 /// The most lines between the beginning of a key and its first line of base64.
 const HEADERS: usize = 8;
 
 /// Replaces the values of secrets in a text that comes in pieces.
 #[derive(Debug)]
 pub struct StreamRedactor {
-    pub(super) secrets: Arc<SecurityPatterns>,
+    secrets: Arc<SecurityPatterns>,
     /// Whether the text is handed out as it is.
     shows: bool,
     /// The line that has begun.
@@ -41,8 +36,7 @@ pub struct StreamRedactor {
     done: usize,
     state: State,
     kinds: Kinds,
-    pub(super) out: String,
-    pub(super) shown: Shown,
+    out: String,
 }
 
 #[derive(Debug)]
@@ -84,7 +78,6 @@ impl StreamRedactor {
             state: State::Plain,
             kinds: Kinds::default(),
             out: String::new(),
-            shown: Shown::default(),
         }
     }
 
@@ -112,20 +105,8 @@ impl StreamRedactor {
         }
     }
 
-    /// The same, also with what parts of it are without their colours.
-    pub fn push_piece<'t>(&mut self, text: &'t str) -> Piece<'t, '_> {
-        self.shown.clear();
-        self.shown.wanted = !self.shows;
-        let text = self.push(text);
-        self.shown.wanted = false;
-        Piece {
-            text,
-            shown: &self.shown,
-        }
-    }
-
     /// Whether nothing is held back that began on a line before.
-    pub(super) fn is_plain(&self) -> bool {
+    fn is_plain(&self) -> bool {
         matches!(self.state, State::Plain)
     }
 
@@ -200,7 +181,6 @@ impl StreamRedactor {
         let mut at = start;
         // What is before that is handed out.
         let mut copied = if same { 0 } else { start };
-        let mut reach = MAX_HELD_BYTES;
         while at < text.len() {
             if self.is_plain() && self.secrets.extras.is_empty() {
                 if special.is_some_and(|place| place < at) {
@@ -218,22 +198,6 @@ impl StreamRedactor {
                             continue;
                         }
                     }
-                } else {
-                    let end = line_end(at, text.floor_char_boundary(at + reach));
-                    if end > at {
-                        at += self.coloured(text, at..end, &mut copied);
-                        let all = at == end;
-                        reach = if all {
-                            MAX_HELD_BYTES.min(2 * reach)
-                        } else {
-                            REACH
-                        };
-                        continue;
-                    }
-                    if reach < MAX_HELD_BYTES {
-                        reach *= 2;
-                        continue;
-                    }
                 }
             }
             let end =
@@ -250,7 +214,7 @@ impl StreamRedactor {
     }
 
     /// Hands out a part of `text`, most of which will follow.
-    pub(super) fn copy(&mut self, text: &str, part: Range<usize>) {
+    fn copy(&mut self, text: &str, part: Range<usize>) {
         if self.out.is_empty() {
             self.out.reserve(text.len());
         }
@@ -263,7 +227,7 @@ impl StreamRedactor {
             let held = self.line.len() - self.done;
             // A carriage return may end the line.
             let begun = self.line.strip_suffix('\r').unwrap_or(&self.line);
-            let special = find(begun.as_bytes(), controls).is_some();
+            let special = visible_text::find_control(begun).is_some();
             let closed = special || !self.secrets.extras.is_empty() || !self.is_plain();
             if !closed {
                 let scanned = scan(&self.secrets, begun, self.done, false, Use::All);
@@ -315,7 +279,7 @@ impl StreamRedactor {
     }
 
     /// Takes a line of which `done` bytes were handed out.
-    pub(super) fn complete(&mut self, line: &str, done: usize) {
+    fn complete(&mut self, line: &str, done: usize) {
         match std::mem::replace(&mut self.state, State::Plain) {
             State::Plain => self.plain(line, done),
             State::Perhaps {

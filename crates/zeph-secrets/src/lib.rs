@@ -1,13 +1,15 @@
-//! Secrets in texts: search, kinds and redaction.
+#![doc = include_str!("../README.md")]
+//! # How it fits
 //!
 //! One pass over a text (`scan`) searches rare literals. Each announces one of a few hand-written matchers (`token`,
 //! `assignment`, `url`, `private_key`, `path`) that do not backtrack and know whether more text could change the result.
 //! `token_formats` is the table of tokens. `value` distinguishes values from words and placeholders, `name` rates the names of
-//! variables, `visible_text` is a line as a terminal shows it, and `known_values` finds known values. `stream` does all of this to
-//! a text in parts, `coloured` to coloured lines. `placeholder` is the text that replaces a value.
+//! variables, `visible_text` is a line as a terminal shows it, and `known_values` finds known values. `stream` applies all of
+//! this to a text in parts. `placeholder` is the text that replaces a value.
+
+#![deny(missing_docs)]
 
 mod assignment;
-mod coloured;
 pub mod config;
 mod custom_patterns;
 mod json;
@@ -15,6 +17,7 @@ mod kind;
 mod known_stream;
 mod known_values;
 mod line_buffer;
+mod literal_set;
 mod name;
 mod path;
 mod placeholder;
@@ -30,7 +33,6 @@ mod visible_text;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub use coloured::Piece;
 pub use config::{ExtraPattern, SecurityConfig};
 pub use custom_patterns::Skipped;
 pub use kind::{BUILT_IN, Category, Kind, Kinds};

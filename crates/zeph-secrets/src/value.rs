@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::grams::Grams;
+use super::literal_set::LiteralSet;
 
 /// How many different bytes a text has.
 pub(super) fn variety(text: &str) -> usize {
@@ -52,12 +52,8 @@ const PLACEHOLDERS: &[&str] = &[
     "invalid",
 ];
 
-static PLACEHOLDER: LazyLock<Grams> = LazyLock::new(|| any_of(PLACEHOLDERS));
-
-/// Finds these words, all at once.
-fn any_of(words: &'static [&str]) -> Grams {
-    Grams::exact(words.iter().map(|word| word.as_bytes()))
-}
+static PLACEHOLDER: LazyLock<LiteralSet> =
+    LazyLock::new(|| LiteralSet::new(PLACEHOLDERS.iter().copied()));
 
 /// Whether a text stands where a value will be: `<token>`, `xxxx`, `changeme`.
 pub(super) fn is_placeholder(text: &str) -> bool {
@@ -310,7 +306,7 @@ const NAMES: &[&str] = &[
     "text",
 ];
 
-static NAME: LazyLock<Grams> = LazyLock::new(|| any_of(NAMES));
+static NAME: LazyLock<LiteralSet> = LazyLock::new(|| LiteralSet::new(NAMES.iter().copied()));
 
 /// Whether a text of words speaks of what it would be: `password1`, `access-token`.
 fn names_itself(text: &str) -> bool {

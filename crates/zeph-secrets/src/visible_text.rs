@@ -2,11 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::{memchr, memchr2_iter, memchr3};
-
-use crate::blocks::AllUnseen;
-use crate::bytes::{add_short, controls, find};
-use crate::sgr::colour;
+use memchr::{memchr2_iter, memchr3};
 
 /// A line without what a terminal does not show, and where each byte of it was.
 pub(super) struct VisibleLine {
@@ -32,82 +28,10 @@ pub(super) fn is_needed_anywhere(text: &str) -> bool {
     memchr3(b'\x1b', b'\x08', b'\r', text.as_bytes()).is_some()
 }
 
-/// What a terminal does not show of a text; the more it is, the later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum HiddenKind {
-    /// Nothing but sequences that set colours.
-    Colours,
-    /// Also erasing, and control characters. No literal is in these, nor begins in them.
-    Controls,
-    /// Also what may hold literals, or takes away what is before it.
-    Other,
-}
-
-/// Adds lines as a terminal shows them to `shown`, which stays UTF-8, each with its line break; calls `ended` for each
-/// with its end in `shown` and in the text. Returns what is not shown.
-pub(super) fn add_shown(
-    text: &str,
-    shown: &mut Vec<u8>,
-    mut ended: impl FnMut(usize, usize),
-) -> HiddenKind {
-    let mut hidden = HiddenKind::Colours;
-    let bytes = text.as_bytes();
-    let mut start = shown.len();
-    let mut endless = false;
-    let mut at = 0;
-    for place in AllUnseen::of(bytes) {
-        // It is part of what was found before.
-        if place < at {
-            continue;
-        }
-        add_short(bytes, at..place, shown);
-        at = place + 1;
-        match bytes[place] {
-            b'\n' => {}
-            ESC => match idle(&bytes[place..]) {
-                Some((length, what)) => {
-                    hidden = hidden.max(what);
-                    at = place + length;
-                    continue;
-                }
-                None => {
-                    hidden = HiddenKind::Other;
-                    let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1);
-                    at = place + escape(&text[place..end], &mut endless);
-                }
-            },
-            BACKSPACE => {
-                hidden = HiddenKind::Other;
-                while shown.len() > start && shown.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
-            }
-            _ => hidden = hidden.max(HiddenKind::Controls),
-        }
-        // The line break may be a part of an escape.
-        if bytes[at - 1] == b'\n' {
-            shown.push(b'\n');
-            ended(shown.len(), at);
-            start = shown.len();
-            endless = false;
-        }
-    }
-    shown.extend_from_slice(&bytes[at..]);
-    hidden
-}
-
-/// Bytes of the escape with which a text begins, if it sets a colour, or erases what is behind the cursor; one of
-/// these is not told from the beginning of `Key`.
-fn idle(text: &[u8]) -> Option<(usize, HiddenKind)> {
-    let erasing = || {
-        let [ESC, b'[', body @ ..] = text else {
-            return None;
-        };
-        let is_end = |byte: &u8| !matches!(byte, b'0'..=b'9' | b';');
-        let length = body.iter().position(is_end)?;
-        (body[length] == b'K').then_some((2 + length + 1, HiddenKind::Controls))
-    };
-    let colour = colour(text).map(|length| (length, HiddenKind::Colours));
-    let (length, hidden) = colour.or_else(erasing)?;
-    (!text[length..].starts_with(b"ey")).then_some((length, hidden))
+/// The offset of the first control character of ASCII, except line feed and tab.
+pub(super) fn find_control(text: &str) -> Option<usize> {
+    let is_control = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
+    text.bytes().position(is_control)
 }
 
 /// What a line is made of.
@@ -143,7 +67,7 @@ impl<'t> Iterator for Parts<'t> {
         loop {
             let at = self.at;
             let rest = &self.line[at..];
-            let plain = find(rest.as_bytes(), controls).unwrap_or(rest.len());
+            let plain = find_control(rest).unwrap_or(rest.len());
             if plain > 0 {
                 self.at += plain;
                 return Some(Part::Shown(at, &rest[..plain]));
@@ -266,47 +190,7 @@ mod tests {
         check("\x1b]open", "open");
     }
 
-    #[test]
-    fn colours_are_told_from_other_escapes() {
-        let check = |line: &str, expect: HiddenKind| {
-            assert_eq!(
-                add_shown(line, &mut Vec::new(), |_, _| {}),
-                expect,
-                "{line:?}"
-            );
-        };
-        check("plain\n", HiddenKind::Colours);
-        check("\x1b[1;31mred\x1b[m!", HiddenKind::Colours);
-        check("plain\r\n", HiddenKind::Controls);
-        check("\x1b[1;31mred\x1b[m\x1b[K!", HiddenKind::Controls);
-        check("\x1b[K\x1b[Key", HiddenKind::Other);
-        check("\x1b]8;;http://x\x1b\\link", HiddenKind::Other);
-        check("bo\x08ld", HiddenKind::Other);
-        check("\x1b[://m", HiddenKind::Other);
-        check("\x1b[2Aup", HiddenKind::Other);
-    }
-
     proptest! {
-        #[test]
-        fn lines_are_shown_alike(
-            lines in proptest::collection::vec(
-                "(\x1b|\\[|\\]|m|;|1|abcdefghijklmnopq|ä|\u{8}|\r|\t|\\\\|\u{7}|\u{0}|\u{7f}){0,40}", 1..5,
-            ),
-        ) {
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            let mut shown = Vec::new();
-            let mut ends = vec![(0, 0)];
-            add_shown(&text, &mut shown, |shown, text| ends.push((shown, text)));
-            prop_assert_eq!(ends.len(), lines.len() + 1);
-            for (ends, line) in ends.windows(2).zip(&lines) {
-                prop_assert_eq!(&text[ends[0].1..ends[1].1], format!("{line}\n"));
-                let found = str::from_utf8(&shown[ends[0].0..ends[1].0]).unwrap();
-                // An escape may have taken the line break.
-                let expect = VisibleLine::new(&format!("{line}\n")).text;
-                prop_assert_eq!(found.trim_end_matches('\n'), expect.trim_end_matches('\n'));
-            }
-        }
-
         #[test]
         fn each_character_has_its_place(line in "(\x1b|\\[|\\]|m|;|1|a|ä|\u{8}|\r|\\\\|\u{7}){0,40}") {
             let view = VisibleLine::new(&line);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::SecurityPatterns;
 use super::kind::Kinds;
+use crate::SecurityPatterns;
 
 impl SecurityPatterns {
     /// Replaces the values in every string and field name of a JSON value; a string whose field name
@@ -129,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::secrets::{KnownSecrets, SecurityConfig};
+    use crate::{KnownSecrets, SecurityConfig};
 
     const KEY: &str = "sk-known-0123456789abcdef";
 

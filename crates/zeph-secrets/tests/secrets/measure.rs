@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use zeph_tools::secrets::SecurityPatterns;
+use zeph_secrets::SecurityPatterns;
 
 use crate::generate::{Sample, samples};
 use crate::negatives;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
+use zeph_secrets::{SecurityPatterns, StreamRedactor};
 
 /// Lines of a text.
 const LINES: usize = 100_000;

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use zeph_tools::secrets::{
-    ExtraPattern, KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor,
-};
+use zeph_secrets::{ExtraPattern, KnownSecrets, SecurityConfig, SecurityPatterns, StreamRedactor};
 
 use crate::generate::samples;
 use crate::negatives;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::SecurityPatterns;
+use crate::SecurityPatterns;
 
 /// Replaces known values in a stream. It looks for no patterns: a model's own words stay as they are.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::secrets::{KnownSecrets, SecurityConfig};
+    use crate::{KnownSecrets, SecurityConfig};
 
     const KEY: &str = "sk-known-0123456789abcdef";
 

@@ -131,7 +131,7 @@ mod tests {
         let body = "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6";
         let check = |before: &str, prefix: &str, expect: bool| {
             let text = format!("{before}{prefix}{body}");
-            let redacted = Arc::new(crate::secrets::SecurityPatterns::default())
+            let redacted = Arc::new(crate::SecurityPatterns::default())
                 .redact(&text)
                 .text;
             assert_eq!(!redacted.contains(body), expect, "{redacted}");
@@ -146,7 +146,7 @@ mod tests {
         let digest = "a1b2c3d4e5f60718293a4b5c6d7e8f90";
         let text = format!("cache_key-{digest}");
         assert_eq!(
-            Arc::new(crate::secrets::SecurityPatterns::default())
+            Arc::new(crate::SecurityPatterns::default())
                 .redact(&text)
                 .text,
             text
