@@ -151,9 +151,7 @@ fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
 
 /// The commands of the blocklist's tables.
 fn commands(project: &Project) -> Result<Vec<Vec<u8>>> {
-    let tables = project
-        .root
-        .join("crates/zeph-tools/src/shell/policy/tests");
+    let tables = project.root.join("crates/zeph-bash/src/tests");
     let mut commands = Vec::new();
     for table in COMMANDS {
         let text = std::fs::read_to_string(tables.join(table)).context(*table)?;

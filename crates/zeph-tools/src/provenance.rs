@@ -140,3 +140,68 @@ fn has_scheme(word: &str) -> bool {
             .iter()
             .any(|known| word.starts_with(known))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Proves SH-50.
+    #[test]
+    fn paths_are_found() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(extract_paths(text), expect, "{text}");
+        check("cat /etc/passwd", &["/etc/passwd"]);
+        check("cat ./a ../b ~/c d/e", &["./a", "../b", "~/c", "d/e"]);
+        check("see src/main.rs.", &["src/main.rs"]);
+        check(
+            "see src/main.rs, then (src/lib.rs): done!",
+            &["src/main.rs", "src/lib.rs"],
+        );
+        check("open \"a b/c d.rs\" and 'x/y'", &["a b/c d.rs", "x/y"]);
+        check("`src/x.rs`", &["src/x.rs"]);
+        check("curl https://example.org/a/b file:///x git@host:a/b", &[]);
+        check("http://x/y and /z", &["/z"]);
+        check("name.rs and and/or", &["and/or"]);
+        check("--file=a/b X=/c/d", &["a/b", "/c/d"]);
+        check("ls>/tmp/x;cat</tmp/y|z", &["/tmp/x", "/tmp/y"]);
+        check("a/b a/b", &["a/b"]);
+        check("a\\ b/c", &["a b/c"]);
+        check("don't touch src/x; it's fine", &["src/x"]);
+        check("cd .. && ls ../ ./", &["../", "./"]);
+        check("", &[]);
+        check("/", &["/"]);
+        check("// comment", &[]);
+        check("src/ünï.rs", &["src/ünï.rs"]);
+        check("src/main.rs:12", &["src/main.rs:12"]);
+    }
+
+    /// Proves SH-50: what feeds the audit entry, bounded.
+    #[test]
+    fn the_source_of_a_command_is_the_paths_it_names() {
+        let check = |command: &str, expect: Option<&str>| {
+            assert_eq!(of_command(command).as_deref(), expect, "{command}");
+        };
+        check("cargo test", None);
+        check("curl https://example.org/a", None);
+        check(
+            "cat /etc/hosts ./a /etc/hosts > b/c",
+            Some("shell:/etc/hosts,./a,b/c"),
+        );
+        check("cat 'a,b/c' d/e", Some("shell:a\\,b/c,d/e"));
+        let many: Vec<String> = (0..20).map(|n| format!("d/{n}")).collect();
+        let told = format!("shell:{},+4", many[..16].join(","));
+        check(&many.join(" "), Some(&told));
+        let long = format!("d/{}", "x".repeat(2000));
+        check(&format!("cat {long}"), Some("shell:+1"));
+        check(&format!("cat a/b {long} c/d"), Some("shell:a/b,+2"));
+    }
+
+    /// A command may be as long as a system takes one: the search for its paths is linear.
+    #[test]
+    fn the_paths_of_a_long_command_are_found_in_time() {
+        let command: String = (0..20_000).map(|n| format!("a/{n} ")).collect();
+        let start = Instant::now();
+        assert_eq!(extract_paths(&command).len(), 20_000);
+        assert!(start.elapsed() < Duration::from_secs(1));
+    }
+}

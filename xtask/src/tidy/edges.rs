@@ -10,8 +10,9 @@ use crate::project::Project;
 
 /// Each package of the workspace, and the packages of the workspace it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
+    ("zeph-bash", &[]),
     ("zeph-secrets", &[]),
-    ("zeph-tools", &["zeph-secrets"]),
+    ("zeph-tools", &["zeph-bash", "zeph-secrets"]),
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
@@ -55,6 +56,10 @@ const ABSENT: &[Absent] = &[
     },
     Absent {
         tree: "-p zeph-secrets -e normal",
+        names: &["tokio", "zeph-tools"],
+    },
+    Absent {
+        tree: "-p zeph-bash -e normal",
         names: &["tokio", "zeph-tools"],
     },
     Absent {

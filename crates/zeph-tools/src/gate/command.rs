@@ -4,27 +4,12 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
-
 use super::call_targets::PathRole;
 use super::glob::Text;
 use super::parsed_call::SubjectPath;
 #[cfg(feature = "shell")]
-use crate::shell::policy::Parsed;
-
-/// What a part of a command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PartKind {
-    /// A command that does its own work.
-    Simple,
-    /// One that runs another: `env`, `timeout`, `xargs`, `find -exec`, `npx`.
-    Wrapper,
-    /// A shell or an interpreter: what it runs is no command.
-    Interpreter,
-    /// An assignment alone, which holds for what follows.
-    Assignment,
-}
+use zeph_bash::Parsed;
+pub use zeph_bash::PartKind;
 
 /// A simple command at any depth.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +60,7 @@ pub struct ParsedCommand {
     pub(super) whole: Text,
     /// Every word that it names.
     #[cfg(feature = "shell")]
-    pub(crate) named: Vec<crate::shell::policy::NamedWord>,
+    pub(crate) named: Vec<zeph_bash::NamedWord>,
 }
 
 /// A command of a call, for one decision.
@@ -174,7 +159,7 @@ impl ParsedCommandCache {
         {
             return Arc::clone(parsed);
         }
-        let parsed = Arc::new(Parsed::of(text));
+        let parsed = Arc::new(Parsed::new(text));
         *last = Some(Arc::clone(&parsed));
         parsed
     }

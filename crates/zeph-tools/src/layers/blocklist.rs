@@ -13,7 +13,7 @@ use crate::context::CallContext;
 use crate::feedback::ToolResult;
 use crate::shell::admission::CommandGate;
 use crate::shell::bash::BASH;
-use crate::shell::policy::Verdict;
+use zeph_bash::Verdict;
 
 /// See the module.
 pub struct BlocklistLayer {

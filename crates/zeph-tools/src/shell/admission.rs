@@ -18,7 +18,9 @@ use crate::provenance;
 use super::bash::{BASH, BashParams};
 use super::config::ShellConfig;
 use super::cwd;
-use super::policy::{Parsed, PolicyError, ShellPolicyHandle, Verdict, WorkingDirState};
+use zeph_bash::{Parsed, PolicyError, Verdict, WorkingDirState};
+
+use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
 use super::version_control;
 
@@ -191,7 +193,7 @@ impl CommandGate {
     /// What the blocklist says about a command; it stands on both paths.
     fn decide(&self, params: &BashParams) -> Verdict {
         let start = self.start_of(params);
-        let parsed = Parsed::of(&params.command);
+        let parsed = Parsed::new(&params.command);
         self.judge(&parsed, &start)
     }
 
@@ -224,7 +226,7 @@ impl CommandGate {
             return Vec::new();
         }
         let start = self.start_of(params);
-        let parsed = Parsed::of(&params.command);
+        let parsed = Parsed::new(&params.command);
         version_control::folders(&parsed, &start)
     }
 

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use zeph_bash::{BlocklistOptions, PolicyError};
+
 use super::os_sandbox::SandboxConfig;
+use super::transaction::ScopeError;
 
 /// How `bash` runs commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +71,29 @@ impl Default for ShellConfig {
             sandbox: SandboxConfig::default(),
         }
     }
+}
+
+impl ShellConfig {
+    /// The settings of the blocklist.
+    #[must_use]
+    pub fn blocklist(&self) -> BlocklistOptions {
+        BlocklistOptions {
+            blocked_commands: self.blocked_commands.clone(),
+            allow_constructs: self.allow_constructs.clone(),
+            block_network: !self.allow_network,
+        }
+    }
+}
+
+/// An invalid entry of `[tools.shell]`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShellConfigError {
+    /// An entry of the blocklist is invalid.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// An entry of `transaction_scope` is not a glob.
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
 }
 
 /// Which environment variables commands see (`[tools.shell.env]`). By default all but those whose

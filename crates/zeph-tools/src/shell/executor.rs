@@ -30,7 +30,7 @@ use super::bash::{self, BASH, BashParams};
 use super::capture::Capture;
 use super::classify::classify;
 use super::command::{Commands, variable};
-use super::config::ShellConfig;
+use super::config::{ShellConfig, ShellConfigError};
 use super::env;
 use super::jobs::{self, JOB_KILL, JOB_LIST, JOB_OUTPUT, Jobs};
 use super::local::LocalRunner;
@@ -38,11 +38,12 @@ use super::model_output::{self, ModelOutput};
 use super::os_sandbox::notices::SandboxNotices;
 use super::os_sandbox::plan::{Plan, resolve};
 use super::output_pipeline::Recorder;
-use super::policy::{PolicyError, ShellPolicyHandle, Verdict};
+use super::policy_handle::ShellPolicyHandle;
 use super::read_guard::ReadGuard;
 use super::runner::{CommandOutcome, CommandRunner, EndReason, RunError};
 use super::supervisor::{CALL_TAG, SupervisorCommand};
 use super::transaction::Transactions;
+use zeph_bash::Verdict;
 
 /// Runs commands, and keeps the jobs that they become.
 pub struct ShellExecutor {
@@ -65,14 +66,14 @@ impl ShellExecutor {
     /// `config` says what passes, `reads` says what commands may not read.
     ///
     /// # Errors
-    /// [`PolicyError`]s when the blocklist of `config` is wrong.
+    /// [`ShellConfigError`]s if `config` is invalid.
     pub fn new(
         config: ShellConfig,
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         supervisor: SupervisorCommand,
         reads: ReadGuard,
-    ) -> Result<Self, Vec<PolicyError>> {
+    ) -> Result<Self, Vec<ShellConfigError>> {
         let tag = variable(&base_env, CALL_TAG).cloned();
         let env = env::select(&base_env, &config.env, None);
         let sandbox = Plan::new(&config, &cwd, &env, resolve);
@@ -91,18 +92,25 @@ impl ShellExecutor {
     /// The same with another way of running commands.
     ///
     /// # Errors
-    /// [`PolicyError`]s when the blocklist of `config` is wrong.
+    /// [`ShellConfigError`]s if `config` is invalid.
     pub fn with_runner(
         config: ShellConfig,
         cwd: PathBuf,
         base_env: Vec<(OsString, OsString)>,
         runner: Arc<dyn CommandRunner>,
         reads: Arc<ReadGuard>,
-    ) -> Result<Self, Vec<PolicyError>> {
+    ) -> Result<Self, Vec<ShellConfigError>> {
         let definition = bash::definition();
         let home = variable(&base_env, "HOME").map(OsString::as_os_str);
         let risk = definition.annotations.risk;
-        let admission = CommandGate::new(&config, &cwd, home, risk)?.guarding(reads);
+        let admission = CommandGate::new(&config, &cwd, home, risk)
+            .map_err(|errors| {
+                errors
+                    .into_iter()
+                    .map(ShellConfigError::Policy)
+                    .collect::<Vec<_>>()
+            })?
+            .guarding(reads);
         let temporary = variable(&base_env, "TMPDIR").map_or("/tmp".into(), PathBuf::from);
         let transactions = Transactions::new(&config, cwd.clone(), temporary)?;
         let commands = Commands::new(config, cwd, base_env);

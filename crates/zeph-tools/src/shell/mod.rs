@@ -1,6 +1,6 @@
 //! The shell: `bash` and the processes it starts.
 //!
-//! - [`executor`] runs one call: `admission` (by [`policy`]), `command` with `cwd`, [`mod@env`] and [`program`], then
+//! - [`executor`] runs one call: `admission` (by the judge of `zeph-bash`), `command` with `cwd`, [`mod@env`] and [`program`], then
 //!   `output_pipeline` with [`capture`] and [`live_throttle`], then [`mod@bash`], [`envelope`] and [`classify`].
 //! - [`runner`] is the port through which a command runs, [`local`] its implementation on this machine (`pipes` reads output).
 //! - [`supervisor`] is the helper process that is the parent of every command, so that none outlives the session.
@@ -32,7 +32,7 @@ pub mod os_sandbox;
 mod output_pipeline;
 mod path_words;
 mod pipes;
-pub mod policy;
+mod policy_handle;
 pub mod program;
 pub mod read_guard;
 #[cfg(feature = "policy-enforcer")]
@@ -44,16 +44,18 @@ mod sys;
 pub mod transaction;
 mod version_control;
 
-pub use config::{ShellConfig, ShellEnvConfig};
+pub use crate::provenance::extract_paths;
+pub use config::{ShellConfig, ShellConfigError, ShellEnvConfig};
 pub use envelope::ShellOutputEnvelope;
 pub use executor::ShellExecutor;
 pub use local::LocalRunner;
 pub use long_running::{ServedProcess, ServedPrograms, StdioProcess};
 pub use os_sandbox::{SandboxConfig, SandboxMode};
-pub use policy::{PolicyError, ShellPolicy, ShellPolicyHandle, extract_paths};
+pub use policy_handle::ShellPolicyHandle;
 pub use read_guard::ReadGuard;
 pub use runner::{
     BackgroundProcess, CommandOutcome, CommandRunner, CommandSpec, EndReason, Exit, RunError,
     RunningCommand,
 };
 pub use supervisor::{SUPERVISOR_ARG, SupervisorCommand, supervisor_main};
+pub use zeph_bash::{self as policy, PolicyError, ShellPolicy};

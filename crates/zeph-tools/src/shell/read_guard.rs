@@ -13,10 +13,11 @@ use super::os_sandbox::plan::resolve;
 use super::path_words::{
     any_alternative, braces_escaped, expand, literal, parts, percent_decoded, tokens,
 };
-use super::policy::{NamedWord, Role, extract_paths, normal};
 use crate::file::ReadRules;
 use crate::file::deny_list_scan::{Bounds, Found, find};
 use crate::file::rules::{compile, literal as literal_path, plain_base};
+use crate::provenance::extract_paths;
+use zeph_bash::{NamedWord, Role, normalize_path};
 
 /// Why a path of Zeph itself is refused.
 const PRIVATE: &str = "it belongs to Zeph's own data, which commands do not read";
@@ -278,7 +279,7 @@ impl Check<'_> {
     fn path(&self, path: &Path, part: &str, role: Role) -> Option<(DenyRule, String)> {
         let rules = &self.reads.rules;
         // Whatever links there are: as it is written, and as the kernel walks it.
-        let written = normal(path);
+        let written = normalize_path(path);
         let real = resolve(path);
         let there = [path, &written].map(|path| fs::symlink_metadata(path).is_ok());
         let there = there.contains(&true);
@@ -309,7 +310,7 @@ impl Check<'_> {
         let mut permitted = false;
         let mut denied = None;
         for base in self.meanings(&base, named) {
-            for path in expand(&normal(&base), rest, self.dots).paths {
+            for path in expand(&normalize_path(&base), rest, self.dots).paths {
                 match self.path(&path, "/", named.role) {
                     None => permitted = true,
                     Some((DenyRule::Denied, rule)) => denied = denied.or(Some((path, rule))),
@@ -365,7 +366,7 @@ mod tests {
 
     use super::*;
     use crate::shell::ShellConfig;
-    use crate::shell::policy::{ShellPolicy, WorkingDirState};
+    use zeph_bash::{ShellPolicy, WorkingDirState};
 
     /// A project with `.env`, `sub/.env`, `sub/readme`, `readme`, `secrets/key`, `link` to `.env`,
     /// `out` to the directory `../elsewhere`, in which there is `id.pem`.
@@ -402,7 +403,7 @@ mod tests {
                 ..ShellConfig::default()
             };
             Self {
-                policy: ShellPolicy::new(&config).expect("a policy"),
+                policy: ShellPolicy::new(&config.blocklist()).expect("a policy"),
                 project,
                 base,
                 _dir: dir,

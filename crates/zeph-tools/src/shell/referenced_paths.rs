@@ -7,12 +7,13 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use super::path_words::{expand, parts, tokens};
-use super::policy::{NamedWord, Role, extract_paths};
 use super::rule_segments::{FREE, STREAMS};
 use crate::file::rules::plain_base;
 use crate::gate::parsed_call::SubjectPath;
 use crate::gate::path_resolver::ExistsFn;
 use crate::gate::{ParsedCommand, PathResolver, PathRole, ReferencedPath, ReferencedPaths};
+use crate::provenance::extract_paths;
+use zeph_bash::{NamedWord, Role};
 
 /// How many directories are kept open while a command is looked at.
 const MAX_OPEN: usize = 16;

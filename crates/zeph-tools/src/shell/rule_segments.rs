@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use foldhash::fast::RandomState;
 
-use super::policy::{
-    Parsed, Part, Verdict, Word, WorkingDirState, ast::Assignment, kind_of, name_of, normal,
-    options, runs_any, visit_from,
-};
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, ParsedCommand, PartKind};
+use zeph_bash::{
+    Assignment, Parsed, Part, Verdict, Word, WorkingDirState, file_name, kind_of, normalize_path,
+    program_options, runs_unlisted_program, visit_from,
+};
 
 /// Files that take what is written to them nowhere.
 pub(super) const FREE: &[&str] = &["/dev/null", "/dev/tty", "/dev/zero", "/dev/full"];
@@ -125,7 +125,7 @@ fn is_of_a_process(path: &Path) -> bool {
         ["/proc", "/dev/fd"].iter().any(|dir| path.starts_with(dir))
             || path == Path::new("/dev/stdin")
     };
-    leads(path) || leads(&normal(path))
+    leads(path) || leads(&normalize_path(path))
 }
 
 fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPart {
@@ -160,7 +160,7 @@ fn simple(words: &[Word], assignments: &[Assignment], depth: usize) -> CommandPa
         .iter()
         .map(|(name, value)| format!("{name}={}", value.as_deref().unwrap_or("…")));
     let text: Vec<String> = front.chain(shown.iter().cloned()).collect();
-    let options = options(words);
+    let options = program_options(words);
     CommandPart {
         unlisted: options.unlisted,
         offered: options.offered,
@@ -195,7 +195,12 @@ fn perhaps(words: &[Word], kind: PartKind) -> Vec<Text> {
             texts.push(symbols(&rest.cloned().collect::<Vec<_>>(), &[], Form::Bare));
         }
     }
-    if kind == PartKind::Wrapper && words.first().and_then(Word::known).is_some_and(runs_any) {
+    if kind == PartKind::Wrapper
+        && words
+            .first()
+            .and_then(Word::known)
+            .is_some_and(runs_unlisted_program)
+    {
         let starts = 1..words.len().min(MAX_OPTIONS);
         texts.extend(starts.map(|at| symbols(&words[at..], &[], Form::Bare)));
     }
@@ -243,7 +248,7 @@ fn symbols(words: &[Word], assignments: &[Assignment], form: Form) -> Text {
         }
         let bare = at == 0 && matches!(form, Form::Bare | Form::Vanished);
         match word.known() {
-            Some(command) if bare => fold(name_of(command), &mut text),
+            Some(command) if bare => fold(file_name(command), &mut text),
             None if bare => name_unknown(word, &mut text),
             _ => append(word, apart, &mut text),
         }

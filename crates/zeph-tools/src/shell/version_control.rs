@@ -5,7 +5,7 @@
 //! it, since the parser refuses the denied path among their arguments. Any other program in the
 //! command ends the exception.
 
-use super::policy::{Parsed, Part, Verdict, Word, WorkingDirState, visit_from};
+use zeph_bash::{Parsed, Part, Verdict, Word, WorkingDirState, visit_from};
 
 /// A version-control program.
 struct VersionControl {
@@ -257,7 +257,7 @@ mod tests {
                 home: Some("/h".into()),
                 roots: vec!["/p".into()],
             };
-            let parsed = Parsed::of(command);
+            let parsed = Parsed::new(command);
             assert_eq!(folders(&parsed, &start), expect, "{command}");
         };
         for git in [

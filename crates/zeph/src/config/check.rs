@@ -4,7 +4,7 @@ use zeph_llm::ProviderConfig;
 use zeph_mcp::McpConfig;
 use zeph_tools::shell::policy::Construct;
 use zeph_tools::shell::transaction::Scope;
-use zeph_tools::shell::{PolicyError, ShellConfig, ShellPolicy};
+use zeph_tools::shell::{PolicyError, ShellConfig, ShellConfigError, ShellPolicy};
 
 use std::path::Path;
 
@@ -182,19 +182,20 @@ impl Check<'_> {
 
     fn blocklist(&mut self, shell: &ShellConfig) {
         let scope = Scope::new(&shell.transaction_scope).err();
-        let scope = scope.into_iter().flatten().map(PolicyError::Scope);
-        let errors = ShellPolicy::new(shell).err().into_iter().flatten();
+        let scope = scope.into_iter().flatten().map(ShellConfigError::Scope);
+        let errors = ShellPolicy::new(&shell.blocklist()).err();
+        let errors = errors.into_iter().flatten().map(ShellConfigError::Policy);
         for error in errors.chain(scope) {
             let (key, help) = match &error {
-                PolicyError::Entry { index, .. } => (
+                ShellConfigError::Policy(PolicyError::Entry { index, .. }) => (
                     format!("tools.shell.blocked_commands[{index}]"),
                     "an entry is words, without quotes and operators".to_owned(),
                 ),
-                PolicyError::Scope(error) => (
+                ShellConfigError::Scope(error) => (
                     format!("tools.shell.transaction_scope[{}]", error.index),
                     "a glob such as `src/**`, relative to the working directory".to_owned(),
                 ),
-                PolicyError::Construct { index, name } => {
+                ShellConfigError::Policy(PolicyError::Construct { index, name }) => {
                     let names = Construct::ALL.map(Construct::name);
                     let help = match nearest(name, names) {
                         Some((near, likeness)) if likeness >= 0.6 => {

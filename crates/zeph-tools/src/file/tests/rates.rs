@@ -12,7 +12,7 @@ const SOURCES: &[&str] = &[
     include_str!("../../error.rs"),
     include_str!("../apply_edit.rs"),
     include_str!("../sandbox.rs"),
-    include_str!("../../shell/policy/word.rs"),
+    include_str!("../../shell/capture.rs"),
     include_str!("../../web/render.rs"),
     include_str!("../../../README.md"),
     include_str!("../../../Cargo.toml"),

@@ -1,7 +1,6 @@
 //! Takes a command text apart.
 
-use crate::shell::policy::ast::{Command, Kind, List, Redirect};
-use crate::shell::policy::{Word, parse};
+use zeph_bash::{Command, Kind, List, Redirect, Word, parse};
 
 use super::normalize::normalize;
 use super::split::split;

@@ -244,7 +244,7 @@ fn detects_output_redirection() {
 #[test]
 fn what_the_parser_refuses_is_split_with_care() {
     let check = |command: &str, expect: &str| {
-        assert!(crate::shell::policy::parse(command).is_err(), "{command}");
+        assert!(zeph_bash::parse(command).is_err(), "{command}");
         assert_eq!(text(command), expect, "{command}");
     };
     check("cargo test && (", "cargo test");
@@ -273,7 +273,7 @@ proptest! {
         joint in prop_oneof![Just(" && "), Just("; "), Just(" || "), Just("\n")],
     ) {
         let text = commands.join(joint);
-        prop_assume!(crate::shell::policy::parse(&text).is_ok());
+        prop_assume!(zeph_bash::parse(&text).is_ok());
         let whole = parts::parts(&text);
         let broken = parts::parts(&format!("{text}\n)"));
         prop_assert_eq!(whole, broken);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::plan::{Plan, resolve};
-use crate::shell::policy::normal;
+use zeph_bash::normalize_path;
 
 /// How the sandbox's refusal is called, in lower case: EACCES, on macOS EPERM.
 const DENIED: &str = if cfg!(target_os = "macos") {
@@ -75,11 +75,11 @@ pub(in crate::shell) fn read(
     if matches!(exit_code, 0 | NOT_EXECUTABLE) {
         return None;
     }
-    let rule = |path: &Path| denied(&normal(path)).or_else(|| denied(&resolve(path)));
+    let rule = |path: &Path| denied(&normalize_path(path)).or_else(|| denied(&resolve(path)));
     // In a directory that is hidden there is nothing.
     let path = [DENIED, MISSING].into_iter().find_map(|phrase| {
         match find(stderr, phrase, cwd, true, |path| rule(path).is_some())? {
-            Refusal::Write(path) => Some(normal(&path)),
+            Refusal::Write(path) => Some(normalize_path(&path)),
             Refusal::Network => None,
         }
     })?;

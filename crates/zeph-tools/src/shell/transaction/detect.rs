@@ -5,7 +5,7 @@
 //! What programs do of their own accord (a build, a test suite) is not seen. The options with which
 //! programs write to files are in the table of programs.
 
-use crate::shell::policy::{Part, Verdict, Word, name_of, options, visit};
+use zeph_bash::{Part, Verdict, Word, file_name, program_options, visit};
 
 /// Commands that write whatever they are given.
 const WRITERS: &[&str] = &[
@@ -168,10 +168,10 @@ fn is_device(word: &Word) -> bool {
 }
 
 fn command_writes(words: &[Word]) -> bool {
-    let Some(name) = words.first().and_then(Word::known).map(name_of) else {
+    let Some(name) = words.first().and_then(Word::known).map(file_name) else {
         return true;
     };
-    if options(words).reads {
+    if program_options(words).reads {
         return false;
     }
     let arguments = &words[1..];

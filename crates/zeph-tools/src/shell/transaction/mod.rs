@@ -28,7 +28,7 @@ use crate::event::{RolledBack, ToolEvent};
 use crate::feedback::ToolResult;
 use crate::output::ToolOutput;
 use crate::shell::config::ShellConfig;
-use crate::shell::policy::PolicyError;
+use crate::shell::config::ShellConfigError;
 
 pub use scope::{Scope, ScopeError};
 
@@ -79,14 +79,14 @@ impl Transactions {
     /// Transactions in the directory `root` (absolute); snapshots are made in `base`.
     ///
     /// # Errors
-    /// [`PolicyError::Scope`]s when `transaction_scope` is wrong.
+    /// [`ShellConfigError::Scope`]s if `transaction_scope` is invalid.
     pub(super) fn new(
         config: &ShellConfig,
         root: PathBuf,
         base: PathBuf,
-    ) -> Result<Self, Vec<PolicyError>> {
+    ) -> Result<Self, Vec<ShellConfigError>> {
         let scope = Scope::new(&config.transaction_scope).map_err(|errors| {
-            let errors = errors.into_iter().map(PolicyError::Scope);
+            let errors = errors.into_iter().map(ShellConfigError::Scope);
             errors.collect::<Vec<_>>()
         })?;
         let rollback_on = match config.auto_rollback {

@@ -132,7 +132,7 @@ impl Reader {
     fn push(&mut self, bytes: &[u8]) {
         self.run.see_bytes(bytes);
         let text = self.decoder.decode(bytes);
-        self.run.push_piece(&self.redactor.push_piece(&text));
+        self.run.push(&self.redactor.push(&text));
     }
 
     /// What is read of it, secrets left out, and what is said of them.

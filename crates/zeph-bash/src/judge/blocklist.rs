@@ -1,0 +1,258 @@
+//! What is compiled from the configuration: the words that are blocked, the constructs that are
+//! admitted.
+
+use std::borrow::Cow;
+
+use super::evaluate::{Decider, Verdict, WorkingDirState};
+use crate::syntax::ast::Construct;
+use crate::syntax::reading::Parsed;
+use crate::syntax::word::Word;
+
+/// Programs that destroy data or escalate privileges; always blocked. `destructive_targets` judges targets (`rm -r /`,
+/// block devices).
+const DEFAULTS: &[&str] = &[
+    "sudo", "sudoedit", "su", "doas", "pkexec", "run0", "mkfs*", "fdisk", "shutdown", "reboot",
+    "halt", "poweroff", "insmod", "rmmod",
+];
+/// What `allow_network = false` adds.
+const NETWORK: &[&str] = &[
+    "curl", "wget", "nc", "ncat", "ssh", "scp", "rsync", "telnet", "ftp",
+];
+
+/// What a blocklist is compiled from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BlocklistOptions {
+    /// Beginnings of further commands that are blocked, for example `terraform destroy`.
+    pub blocked_commands: Vec<String>,
+    /// Names of the [`Construct`]s that are admitted.
+    pub allow_constructs: Vec<String>,
+    /// Whether programs that use the network are blocked.
+    pub block_network: bool,
+}
+
+/// An invalid entry of [`BlocklistOptions`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// An entry of `blocked_commands` is not a sequence of words.
+    #[error(
+        "{entry:?} is not the beginning of a command: expected words such as \"terraform destroy\""
+    )]
+    Entry {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The entry.
+        entry: String,
+    },
+    /// `allow_constructs` names something unknown.
+    #[error("{name:?} is not a construct")]
+    Construct {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The name.
+        name: String,
+    },
+}
+
+/// Which commands may run: compiled once, decides without I/O.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellPolicy {
+    entries: Vec<Vec<String>>,
+    constructs: Vec<Construct>,
+    network: bool,
+}
+
+impl Default for ShellPolicy {
+    fn default() -> Self {
+        Self {
+            entries: DEFAULTS
+                .iter()
+                .map(|name| vec![(*name).to_owned()])
+                .collect(),
+            constructs: Vec::new(),
+            network: true,
+        }
+    }
+}
+
+/// How the words of a command fit an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// They do not.
+    No,
+    /// They do if something that is not known yet turns out so.
+    Maybe,
+    /// They begin with it.
+    Yes,
+}
+
+impl ShellPolicy {
+    /// The default blocklist with the entries of `options`.
+    ///
+    /// # Errors
+    /// [`PolicyError`]s, all of them.
+    pub fn new(options: &BlocklistOptions) -> Result<Self, Vec<PolicyError>> {
+        let mut policy = Self {
+            network: !options.block_network,
+            ..Self::default()
+        };
+        let mut errors = Vec::new();
+        for (index, entry) in options.blocked_commands.iter().enumerate() {
+            let words: Vec<String> = entry.split_whitespace().map(str::to_owned).collect();
+            let meta = |c: char| c.is_control() || ";|&<>()$`\\\"'".contains(c);
+            if words.is_empty() || entry.contains(meta) || words[0].starts_with('-') {
+                let entry = entry.clone();
+                errors.push(PolicyError::Entry { index, entry });
+            } else {
+                policy.entries.push(words);
+            }
+        }
+        for (index, name) in options.allow_constructs.iter().enumerate() {
+            match Construct::ALL.iter().find(|known| known.name() == name) {
+                Some(construct) => policy.constructs.push(*construct),
+                None => {
+                    let name = name.clone();
+                    errors.push(PolicyError::Construct { index, name });
+                }
+            }
+        }
+        if !policy.network {
+            let names = NETWORK.iter().map(|name| vec![(*name).to_owned()]);
+            policy.entries.extend(names);
+        }
+        if errors.is_empty() {
+            Ok(policy)
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Decides about a command that starts at `start`.
+    #[must_use]
+    pub fn decide(&self, command: &str, start: &WorkingDirState) -> Verdict {
+        self.decide_parsed(&Parsed::new(command), start)
+    }
+
+    /// The same about one that was parsed.
+    pub fn decide_parsed(&self, command: &Parsed, start: &WorkingDirState) -> Verdict {
+        match command.tree() {
+            Ok(list) => Decider::new(self, start).decide(list),
+            Err(error) => Verdict::Block {
+                what: format!("a command that cannot be read is not run: {error}"),
+            },
+        }
+    }
+
+    /// The decision about a text that `sh` runs.
+    pub fn decide_for_sh(&self, text: &str, start: &WorkingDirState) -> Verdict {
+        Decider::new(self, start).decide_for_sh(text)
+    }
+
+    /// What in a command is blocked, wherever it starts.
+    #[must_use]
+    pub fn find_blocked_command(&self, command: &str) -> Option<String> {
+        match self.decide(command, &WorkingDirState::default()) {
+            Verdict::Block { what } => Some(what),
+            Verdict::Allow | Verdict::Ask { .. } => None,
+        }
+    }
+
+    /// One that blocks no words and admits every construct.
+    pub fn open() -> Self {
+        Self {
+            entries: Vec::new(),
+            constructs: Construct::ALL.to_vec(),
+            network: true,
+        }
+    }
+
+    pub(super) fn admits(&self, construct: Construct) -> bool {
+        construct == Construct::Arithmetic || self.constructs.contains(&construct)
+    }
+
+    pub(super) fn admits_network(&self) -> bool {
+        self.network
+    }
+
+    /// The first entry that a command begins with, or may begin with.
+    pub(super) fn entry(&self, words: &[Word]) -> Option<(Fit, String)> {
+        let fits = |wanted| {
+            self.entries
+                .iter()
+                .find(|entry| fit(entry, words) == wanted)
+                .map(|entry| (wanted, entry.join(" ")))
+        };
+        fits(Fit::Yes).or_else(|| fits(Fit::Maybe))
+    }
+}
+
+/// Compares with the words as they stand, and with the options left out.
+fn fit(entry: &[String], words: &[Word]) -> Fit {
+    let plain = prefix_fit(entry, words.iter());
+    if plain == Fit::Yes || entry.len() == 1 || entry.iter().any(|word| word.starts_with('-')) {
+        return plain;
+    }
+    let options_left_out = words.iter().filter(|word| !word.prefix().starts_with('-'));
+    match prefix_fit(entry, options_left_out) {
+        Fit::No => plain,
+        other => other,
+    }
+}
+
+fn prefix_fit<'w>(entry: &[String], words: impl Iterator<Item = &'w Word>) -> Fit {
+    let mut words = words;
+    let mut fit = Fit::Yes;
+    for (index, pattern) in entry.iter().enumerate() {
+        let Some(word) = words.next() else {
+            return Fit::No;
+        };
+        let Some(text) = word.known() else {
+            // What follows an unknown word may stand anywhere.
+            return Fit::Maybe;
+        };
+        let fits = if index == 0 {
+            matches_pattern(file_name(pattern), &fold(file_name(text)))
+        } else {
+            matches_pattern(pattern, text)
+        };
+        if !fits {
+            fit = Fit::No;
+            break;
+        }
+    }
+    fit
+}
+
+/// The file name of a command word.
+pub fn file_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Names as the system that runs them compares them.
+pub(super) fn fold(name: &str) -> Cow<'_, str> {
+    if cfg!(target_os = "macos") {
+        name.to_lowercase().into()
+    } else {
+        name.into()
+    }
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any characters.
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return text.ends_with(part);
+        }
+        match text.find(part) {
+            Some(at) => text = &text[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}

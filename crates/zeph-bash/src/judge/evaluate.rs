@@ -1,0 +1,417 @@
+//! Walks the tree of a command and judges every simple command in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::blocklist::{Fit, ShellPolicy, file_name};
+use super::dataflow_rules::{calls_of, list_downloads, runs_download};
+use super::destructive_targets::changes_directory;
+use super::effects::Effects;
+use super::places::Places;
+use super::values::Values;
+use super::visit::{Part, Visit};
+use super::word_list::{NamedWord, Role};
+use crate::syntax::ast::{Assignment, Command, Connector, Construct, Kind, List, Pipeline};
+use crate::syntax::eval_flags::EvalFlags;
+use crate::syntax::special_variables::decides_what_runs;
+use crate::syntax::word::Word;
+
+/// How many simple commands are judged for one command.
+const MAX_JUDGED: usize = 20_000;
+
+/// What is decided about a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Allow,
+    /// A person has to agree first.
+    Ask {
+        /// What cannot be known before it runs.
+        why: String,
+    },
+    /// It does not run.
+    Block {
+        /// What was hit.
+        what: String,
+    },
+}
+
+/// Where a command starts, and what must not be destroyed from there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkingDirState {
+    /// The working directory; absolute.
+    pub cwd: PathBuf,
+    /// The user's home.
+    pub home: Option<PathBuf>,
+    /// The sandbox's directories; absolute.
+    pub roots: Vec<PathBuf>,
+}
+
+/// What a command reads from its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Input {
+    /// Nothing.
+    Closed,
+    /// This text.
+    Text(String),
+    /// What cannot be known, from the network perhaps.
+    Data { download: bool },
+}
+
+/// What surrounds a simple command.
+#[derive(Debug, Clone)]
+pub(super) struct CommandContext {
+    pub(super) input: Input,
+    /// Whether a download is substituted into one of its words.
+    pub(super) downloads: bool,
+    /// How many texts for shells it is nested in.
+    pub(super) scripts: usize,
+    /// Texts that other descriptors than standard input read.
+    pub(super) descriptors: Vec<String>,
+}
+
+/// The surroundings of a whole command.
+const TOP: CommandContext = CommandContext {
+    input: Input::Closed,
+    downloads: false,
+    scripts: 0,
+    descriptors: Vec::new(),
+};
+
+/// One decision.
+pub(super) struct Decider<'p> {
+    pub(super) policy: &'p ShellPolicy,
+    pub(super) places: Places,
+    pub(super) verdict: Verdict,
+    judged: usize,
+    pub(super) script_bytes: usize,
+    /// What in all texts so far could be evaluated a second time.
+    pub(super) signs: EvalFlags,
+    pub(super) functions: BTreeMap<String, BTreeSet<(String, bool)>>,
+    /// The bodies of functions, by name.
+    pub(super) bodies: BTreeMap<String, Rc<Command>>,
+    /// How many calls of functions are followed so far, and how deep this one is.
+    pub(super) calls: usize,
+    pub(super) call_depth: usize,
+    /// The values of aliases, and programs with another name.
+    pub(super) aliases: BTreeMap<String, String>,
+    pub(super) hashes: BTreeMap<String, Word>,
+    /// Names that are being replaced.
+    pub(super) renaming: Vec<String>,
+    /// What is named, where that is asked for.
+    pub(super) named: Option<Vec<NamedWord>>,
+    /// Sees every part as it is judged.
+    pub(super) visit: Option<Visit<'p>>,
+    /// What is assigned in front of the next simple command, for whoever sees it.
+    pub(super) front: Vec<Assignment>,
+    /// In how many commands the next one is nested.
+    depth: usize,
+    /// In how many texts that run later, wherever the shell works then; more once it may work anywhere.
+    pub(super) later: usize,
+    /// How many redirections write so far.
+    pub(super) redirections: usize,
+}
+
+impl<'p> Decider<'p> {
+    pub(super) fn new(policy: &'p ShellPolicy, start: &WorkingDirState) -> Self {
+        Self {
+            policy,
+            visit: None,
+            front: Vec::new(),
+            depth: 0,
+            later: 0,
+            redirections: 0,
+            places: Places::new(start),
+            verdict: Verdict::Allow,
+            judged: 0,
+            script_bytes: 0,
+            signs: EvalFlags::default(),
+            functions: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            calls: 0,
+            call_depth: 0,
+            aliases: BTreeMap::new(),
+            hashes: BTreeMap::new(),
+            renaming: Vec::new(),
+            named: None,
+        }
+    }
+
+    pub(super) fn decide(mut self, list: &List) -> Verdict {
+        self.walk(list);
+        self.verdict
+    }
+
+    pub(super) fn decide_for_sh(mut self, text: &str) -> Verdict {
+        self.script("sh", text, &TOP);
+        self.end();
+        self.verdict
+    }
+
+    pub(super) fn walk(&mut self, list: &List) {
+        self.signs = list.signs;
+        self.list(list, &TOP);
+        if let Some(why) = &list.doubt {
+            self.ask(why.clone());
+        }
+        self.end();
+    }
+
+    /// The decisions that need the whole text.
+    fn end(&mut self) {
+        if self.signs.evaluates_again() {
+            self.ask("a subscript has a command in it, which bash runs when it calculates");
+        }
+        self.fork_bomb();
+    }
+
+    pub(super) fn block(&mut self, what: impl Into<String>) {
+        if !matches!(self.verdict, Verdict::Block { .. }) {
+            self.verdict = Verdict::Block { what: what.into() };
+        }
+    }
+
+    pub(super) fn ask(&mut self, why: impl Into<String>) {
+        if self.verdict == Verdict::Allow {
+            self.verdict = Verdict::Ask { why: why.into() };
+        }
+    }
+
+    pub(super) fn list(&mut self, list: &List, around: &CommandContext) {
+        let mut before = Connector::Next;
+        // The values where the pipelines before are skipped.
+        let mut skipped: Option<Values> = None;
+        for pipeline in &list.pipelines {
+            if matches!(self.verdict, Verdict::Block { .. }) {
+                return;
+            }
+            if before != Connector::And {
+                self.places.forget_success();
+                self.places.values.join_all(skipped.take());
+            }
+            if matches!(before, Connector::And | Connector::Or) {
+                let mut values = self.places.values.clone();
+                values.join_all(skipped.take());
+                skipped = Some(values);
+            }
+            let alone = pipeline.commands.len() == 1 && pipeline.then != Connector::Background;
+            let places = (!alone).then(|| self.places.clone());
+            self.pipeline(pipeline, around);
+            if let Some(places) = places {
+                self.places = places;
+            }
+            before = pipeline.then;
+        }
+        self.places.forget_success();
+        self.places.values.join_all(skipped);
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, around: &CommandContext) {
+        let mut input = around.input.clone();
+        // Each begins where the pipeline does: what one of them changes, its neighbours do not see.
+        let places = self.places.clone();
+        for command in &pipeline.commands {
+            self.places.clone_from(&places);
+            let inside = CommandContext {
+                input: input.clone(),
+                ..around.clone()
+            };
+            self.command(command, &inside);
+            let download = input == Input::Data { download: true } || runs_download(command);
+            input = Input::Data { download };
+        }
+    }
+
+    pub(super) fn command(&mut self, command: &Command, around: &CommandContext) {
+        let mut around = around.clone();
+        around.downloads |= command
+            .substitutions
+            .iter()
+            .any(|substitution| list_downloads(&substitution.body));
+        for substitution in &command.substitutions {
+            if !self.policy.admits(substitution.construct) {
+                self.block_construct(substitution.construct);
+            }
+            if substitution.construct == Construct::Arithmetic {
+                let names = Effects::of(&substitution.body).names;
+                if let Some(name) = names.iter().find(|name| decides_what_runs(name)) {
+                    self.ask(format!(
+                        "a calculation sets `{name}`, which decides what runs"
+                    ));
+                }
+                self.list(&substitution.body, &around);
+                continue;
+            }
+            let inside = CommandContext {
+                downloads: false,
+                ..around.clone()
+            };
+            let places = self.places.clone();
+            self.depth += 1;
+            self.list(&substitution.body, &inside);
+            self.depth -= 1;
+            self.places = places;
+        }
+        for redirect in &command.redirects {
+            self.redirect(redirect, &mut around);
+        }
+        self.name(Role::Argument, &command.others);
+        match &command.kind {
+            Kind::Simple { assignments, words } => self.assigning(assignments, words, &around),
+            Kind::Subshell(list) => {
+                let places = self.places.clone();
+                self.list(list, &around);
+                self.places = places;
+            }
+            Kind::Compound(shape, lists) => {
+                let before = (self.places.now().to_vec(), self.redirections);
+                self.compound(shape, lists, command, &around);
+                // In a loop it writes from where the round before has gone.
+                if self.places.now() != before.0 && self.redirections > before.1 {
+                    self.written_anywhere();
+                }
+            }
+            Kind::Function { name, body } => {
+                let mut calls = BTreeSet::new();
+                calls_of(body, false, &mut calls);
+                self.functions
+                    .entry(name.clone())
+                    .or_default()
+                    .extend(calls);
+                // It may be given anything.
+                let inside = CommandContext {
+                    input: Input::Data { download: false },
+                    ..around.clone()
+                };
+                let places = self.places.clone();
+                // It sees the values at the time of its call.
+                self.places.values.make_all_volatile();
+                self.forget_positional();
+                (self.depth, self.later) = (self.depth + 1, self.later + 1);
+                self.command(body, &inside);
+                (self.depth, self.later) = (self.depth - 1, self.later - 1);
+                // Wherever it is called.
+                if self.places.now() != places.now() {
+                    self.later += 1;
+                }
+                self.places = places;
+                self.bodies.insert(name.clone(), Rc::new((**body).clone()));
+                let mut calls = BTreeSet::new();
+                calls_of(body, false, &mut calls);
+                if calls.iter().any(|(name, _)| changes_directory(name)) {
+                    self.places.may_be_anywhere();
+                }
+            }
+            Kind::Expression => {}
+        }
+    }
+
+    pub(super) fn block_construct(&mut self, construct: Construct) {
+        self.block(format!(
+            "{} is not allowed (`[tools.shell] allow_constructs` admits \"{}\")",
+            construct.title(),
+            construct.name()
+        ));
+    }
+
+    /// Judges one simple command by its words.
+    pub(super) fn simple(&mut self, words: &[Word], around: &CommandContext) {
+        if let Some(visit) = &mut self.visit {
+            let front = std::mem::take(&mut self.front);
+            let (assignments, depth) = (front.as_slice(), self.depth);
+            if !words.is_empty() {
+                visit(Part::Command {
+                    words,
+                    assignments,
+                    depth,
+                });
+            } else if !assignments.is_empty() {
+                visit(Part::Assignments { assignments, depth });
+            }
+        }
+        let Some(first) = words.first() else { return };
+        self.judged += 1;
+        if self.judged > MAX_JUDGED {
+            self.block("a command with too many parts cannot be judged");
+            return;
+        }
+        let Some(text) = first.known() else {
+            self.name_all("", words, around);
+            self.ask(format!(
+                "which command `{}` is cannot be known before it runs",
+                first.shown()
+            ));
+            return;
+        };
+        if first.assigned {
+            self.ask("a variable decides which command runs");
+        }
+        match self.policy.entry(words) {
+            Some((Fit::Yes, entry)) => {
+                self.block(format!("`{entry}` is on the blocklist"));
+                return;
+            }
+            Some((Fit::Maybe, entry)) => {
+                self.ask(format!(
+                    "whether it is `{entry}` cannot be known before it runs"
+                ));
+            }
+            _ => {}
+        }
+        let name = file_name(text).to_owned();
+        self.name_all(&name, words, around);
+        self.destroys(&name, words);
+        self.depth += 1;
+        self.builtins(&name, words, around);
+        self.evaluates(&name, words, around);
+        self.scripts(&name, words, around);
+        self.wrapped(&name, words, around);
+        self.renamed(text, words, around);
+        self.call(text, words, around);
+        self.depth -= 1;
+    }
+
+    /// `eval`, `exec`, `source`, `.`, `cd`.
+    fn builtins(&mut self, name: &str, words: &[Word], around: &CommandContext) {
+        match name {
+            "eval" => {
+                if !self.policy.admits(Construct::Eval) {
+                    self.block_construct(Construct::Eval);
+                }
+                let ends = words.get(1).and_then(Word::known) == Some("--");
+                self.joined(name, &words[1 + usize::from(ends)..], around);
+            }
+            "source" | "." => {
+                let operand = words[1..].iter().find(|word| word.known() != Some("--"));
+                let literal = operand
+                    .and_then(Word::known)
+                    .is_some_and(|path| !self.places.is_system(path));
+                if operand.is_some() && !literal {
+                    self.block(format!("`{name}` of anything but a literal file"));
+                }
+                // What it does is not read.
+                self.later += 1;
+                self.places.values.make_all_volatile();
+            }
+            _ if changes_directory(name) => self.places.change(name, &words[1..]),
+            _ => {}
+        }
+    }
+
+    /// Words that are joined with blanks and given to a shell.
+    pub(super) fn joined(&mut self, by: &str, words: &[Word], around: &CommandContext) {
+        if around.downloads && words.iter().any(|word| word.known().is_none()) {
+            self.block("a download that reaches a shell");
+            return;
+        }
+        if words.iter().any(|word| word.assigned) {
+            self.ask(format!("a variable decides what `{by}` runs"));
+        }
+        for word in words {
+            self.name_alternatives(word);
+        }
+        let texts: Vec<String> = words.iter().map(Word::script).collect();
+        self.script(by, &texts.join(" "), around);
+    }
+}

@@ -1,0 +1,93 @@
+//! Judges texts that shells are given, in each way that the shell may read them.
+
+use super::effects::Effects;
+use super::evaluate::{CommandContext, Decider};
+use super::shells::runs_apart;
+use crate::syntax::ast::List;
+use crate::syntax::dialect::{Dialect, is_foreign};
+use crate::syntax::reading::read;
+use crate::syntax::word::UNRESOLVED;
+
+/// How deep texts that shells are given may be nested.
+const MAX_SCRIPTS: usize = 16;
+/// How many bytes of texts for shells are parsed for one command.
+const MAX_SCRIPT_BYTES: usize = 256 * 1024;
+
+impl Decider<'_> {
+    /// A text that a shell is given.
+    pub(super) fn script(&mut self, by: &str, text: &str, around: &CommandContext) {
+        self.read_script(by, text, around, true);
+    }
+
+    /// The same; with `asks`, a part that is not resolved requires confirmation.
+    pub(super) fn read_script(
+        &mut self,
+        by: &str,
+        text: &str,
+        around: &CommandContext,
+        asks: bool,
+    ) {
+        self.script_bytes += text.len() + 1;
+        if around.scripts >= MAX_SCRIPTS || self.script_bytes > MAX_SCRIPT_BYTES {
+            self.block("shells that are nested too deeply in each other");
+            return;
+        }
+        let unresolved = text.contains(UNRESOLVED);
+        if unresolved && asks {
+            self.ask(format!("what `{by}` runs cannot be known before it runs"));
+        }
+        let dialect = match by {
+            _ if !runs_apart(by) => Dialect::Bash,
+            "bash" | "rbash" => Dialect::Bash,
+            _ => Dialect::Shared,
+        };
+        match read(text, dialect) {
+            Ok(reading) => {
+                self.text_of_shell(by, &reading.list, around);
+                if let Some(why) = reading.list.doubt {
+                    // The other reading may hold a blocked command.
+                    if let Ok(other) = read(text, Dialect::Posix) {
+                        self.text_of_shell(by, &other.list, around);
+                    }
+                    self.ask(why);
+                }
+                if is_foreign(by, text) {
+                    self.ask(format!("`{by}` reads such a text in its own way"));
+                }
+            }
+            Err(_) if unresolved => {
+                self.ask(format!("what `{by}` runs cannot be known before it runs"));
+            }
+            Err(error) => self.block(format!(
+                "the text that `{by}` is given cannot be read: {error}"
+            )),
+        }
+    }
+
+    /// The commands of a text that another shell runs.
+    fn text_of_shell(&mut self, by: &str, list: &List, around: &CommandContext) {
+        self.signs = self.signs.or(list.signs);
+        let inside = CommandContext {
+            scripts: around.scripts + 1,
+            ..around.clone()
+        };
+        let places = self.places.clone();
+        let apart = runs_apart(by);
+        if apart {
+            self.places.values = places.values.in_child();
+        }
+        self.list(list, &inside);
+        if self.places.now() != places.now() && !apart {
+            self.later += 1;
+        }
+        let values = std::mem::replace(&mut self.places, places).values;
+        match by {
+            _ if apart => {}
+            "eval" => self.places.values = values,
+            _ => {
+                self.places.values.may_change(&Effects::of(list));
+                self.functions_may_run();
+            }
+        }
+    }
+}

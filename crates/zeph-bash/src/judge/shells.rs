@@ -1,0 +1,146 @@
+//! What reaches a shell or an interpreter as data: `-c` texts, here-documents, pipes.
+
+use std::path::Path;
+
+use super::blocklist::file_name;
+use super::evaluate::{CommandContext, Decider, Input};
+use super::places::normalize_path;
+use super::shell_call::shell_call;
+use crate::syntax::word::Word;
+
+const SHELLS: &[&str] = &[
+    "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "yash", "posh", "oksh",
+    "loksh", "csh", "tcsh", "fish",
+];
+const DOWNLOADS: &[&str] = &[
+    "curl", "wget", "aria2c", "fetch", "http", "https", "httpie", "xh", "lynx", "w3m", "nc",
+    "ncat", "netcat", "socat", "ftp", "lftp", "scp", "ssh", "telnet",
+];
+
+/// Whether a word is the name of something that loads from the network.
+pub(super) fn is_download(word: &str) -> bool {
+    DOWNLOADS.contains(&file_name(word))
+}
+
+/// Whether a command with this name is a shell.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// Whether a text that `by` is given runs in another shell than this one.
+pub(super) fn runs_apart(by: &str) -> bool {
+    !matches!(
+        by,
+        "eval"
+            | "trap"
+            | "alias"
+            | "mapfile"
+            | "readarray"
+            | "compgen"
+            | "complete"
+            | "PROMPT_COMMAND"
+            | "BASH_ALIASES"
+            | "PS4"
+    )
+}
+
+/// Whether a path names standard input or another descriptor.
+pub(super) fn is_descriptor(path: &str) -> bool {
+    let path = normalize_path(Path::new(path));
+    let of_a_process =
+        path.starts_with("/proc") && path.components().any(|part| part.as_os_str() == "fd");
+    let standard = ["/dev/stdin", "/dev/stdout", "/dev/stderr"];
+    standard.iter().any(|name| path == Path::new(name))
+        || path.starts_with("/dev/fd")
+        || of_a_process
+}
+
+/// What an interpreter or a shell is told to run.
+#[derive(Clone, Copy)]
+pub(super) enum Program<'w> {
+    /// This text.
+    Text(&'w Word),
+    /// What it reads from standard input.
+    Input,
+    /// A file or a module.
+    File(&'w Word),
+    /// Nothing: `--version`.
+    Nothing,
+}
+
+impl Decider<'_> {
+    /// Judges what shells and interpreters are given as data.
+    pub(super) fn scripts(&mut self, name: &str, words: &[Word], around: &CommandContext) {
+        let arguments = &words[1..];
+        if SHELLS.contains(&name) {
+            self.shell(name, arguments, around);
+        }
+    }
+
+    /// A shell with these arguments.
+    fn shell(&mut self, name: &str, arguments: &[Word], around: &CommandContext) {
+        let call = shell_call(arguments);
+        if call.unclear || (call.long && name != "bash") {
+            self.ask(format!(
+                "the options of `{name}` change how it reads commands"
+            ));
+        }
+        if let Some(file) = call.startup {
+            self.program(name, &Program::File(file), true, around);
+        }
+        let before = self.places.values.clone();
+        match (call.program, call.rest) {
+            (Program::Text(_), [_, rest @ ..]) | (Program::Input, rest) => {
+                self.set_positional(rest)
+            }
+            _ => self.forget_positional(),
+        }
+        self.program(name, &call.program, true, around);
+        self.places.values = before;
+    }
+
+    fn program(
+        &mut self,
+        name: &str,
+        program: &Program<'_>,
+        is_shell: bool,
+        around: &CommandContext,
+    ) {
+        match program {
+            Program::Nothing => {}
+            Program::Text(word) => match word.known() {
+                None if around.downloads => self.block("a download that reaches a shell"),
+                _ if is_shell => self.joined(name, std::slice::from_ref(*word), around),
+                Some(_) => self.ask(format!("cannot analyse the script passed to `{name}`")),
+                None => self.ask(format!(
+                    "the text for `{name}` cannot be known before it runs"
+                )),
+            },
+            Program::File(word) => match word.known() {
+                Some(path) if self.places.is_input(path) => {
+                    self.program(name, &Program::Input, is_shell, around);
+                }
+                Some(path) if self.places.is_descriptor(path) => {
+                    for text in around.descriptors.iter().filter(|_| is_shell) {
+                        self.script(name, text, around);
+                    }
+                    self.program(name, &Program::Input, is_shell, around);
+                    self.ask(format!("what `{name}` reads and runs cannot be known"));
+                }
+                Some(_) => {}
+                None if around.downloads => self.block("a download that reaches a shell"),
+                None => self.ask(format!("which script `{name}` runs cannot be known")),
+            },
+            Program::Input => match &around.input {
+                Input::Closed => {}
+                Input::Text(text) if is_shell => self.input_script(name, text, around),
+                Input::Data { download: true } => {
+                    self.block(format!("a download that `{name}` runs"));
+                }
+                Input::Text(_) | Input::Data { .. } => {
+                    self.ask(format!("what `{name}` reads and runs cannot be known"));
+                }
+            },
+        }
+    }
+}

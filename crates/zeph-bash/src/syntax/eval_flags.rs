@@ -1,0 +1,110 @@
+//! Signs in a text that bash could evaluate it a second time.
+
+use super::word::Atom;
+
+/// The pieces of a text, and of the texts nested in it, that bash could evaluate a second time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EvalFlags {
+    /// A name with a subscript that contains a substitution, as in `'a[$(date)]'`: plain text
+    /// until bash calculates with it.
+    pub subscript: bool,
+    /// A construct that calculates, or takes names of variables.
+    pub calculates: bool,
+    /// Parts of such a subscript in the values of variables, from which it could be assembled.
+    pub fragments: Fragments,
+}
+
+/// Literal parts of the values of variables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fragments {
+    /// A `[`.
+    bracket: bool,
+    /// A substitution.
+    code: bool,
+    /// A `$` at the end.
+    dollar: bool,
+    /// A `(` or `{` at the beginning.
+    opening: bool,
+}
+
+impl Fragments {
+    /// A `[` alone.
+    pub(crate) const BRACKET: Self = Self {
+        bracket: true,
+        code: false,
+        dollar: false,
+        opening: false,
+    };
+}
+
+impl EvalFlags {
+    /// The signs of both.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            subscript: self.subscript || other.subscript,
+            calculates: self.calculates || other.calculates,
+            fragments: Fragments {
+                bracket: self.fragments.bracket || other.fragments.bracket,
+                code: self.fragments.code || other.fragments.code,
+                dollar: self.fragments.dollar || other.fragments.dollar,
+                opening: self.fragments.opening || other.fragments.opening,
+            },
+        }
+    }
+
+    /// Whether bash could run a substitution of a subscript when it calculates.
+    #[must_use]
+    pub fn evaluates_again(self) -> bool {
+        let Fragments {
+            bracket,
+            code,
+            dollar,
+            opening,
+        } = self.fragments;
+        self.calculates && (self.subscript || bracket && (code || dollar && opening))
+    }
+}
+
+/// The literal parts of a value from which a subscript could be assembled.
+pub(crate) fn fragments(atoms: &[Atom]) -> Fragments {
+    let literal = |atom: &Atom| match atom {
+        Atom::Char(character, _) => Some(*character),
+        _ => None,
+    };
+    let text: String = atoms.iter().filter_map(literal).collect();
+    Fragments {
+        bracket: text.contains('['),
+        code: ["$(", "${", "`", "<(", ">("]
+            .iter()
+            .any(|code| text.contains(code)),
+        dollar: text.ends_with('$'),
+        opening: text.starts_with(['(', '{']),
+    }
+}
+
+/// Whether a text has a name with a subscript in which a substitution stands.
+pub(crate) fn has_subscript(text: impl Iterator<Item = char>) -> bool {
+    let (mut before, mut inside) = (' ', false);
+    for character in text {
+        inside |= character == '[' && (before.is_ascii_alphanumeric() || before == '_');
+        let opens = before == '$' && matches!(character, '(' | '{')
+            || matches!(before, '<' | '>') && character == '(';
+        if inside && (character == '`' || opens) {
+            return true;
+        }
+        before = character;
+    }
+    false
+}
+
+/// The same of a word.
+pub(crate) fn atoms_have_subscript(atoms: &[Atom]) -> bool {
+    atoms
+        .iter()
+        .any(|atom| atom.is('[') || *atom == Atom::Char('[', true))
+        && has_subscript(atoms.iter().filter_map(|atom| match atom {
+            Atom::Char(character, _) => Some(*character),
+            _ => None,
+        }))
+}

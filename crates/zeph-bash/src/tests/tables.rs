@@ -1,0 +1,60 @@
+//! Tables of commands for each class of decisions: `B` blocked, `A` asked about, `O` allowed.
+//!
+//! `B:DIR` starts in a subdirectory of the sandbox. Every construct is admitted.
+
+use super::{Verdict, WorkingDirState, all_wrong, command, start, with};
+use crate::Construct;
+
+/// Checks each line of a table that has at least `rows` lines.
+fn check(table: &str, rows: usize) {
+    assert!(table.lines().count() >= rows);
+    let all: Vec<&str> = Construct::ALL.iter().map(|known| known.name()).collect();
+    let policy = with(&[], &all, true);
+    all_wrong(table, |line| {
+        let Some((kind, line)) = line.split_once(' ') else {
+            return Err(format!("not an entry: {line}"));
+        };
+        let (kind, directory) = kind.split_once(':').unwrap_or((kind, ""));
+        let start = WorkingDirState {
+            cwd: start().cwd.join(directory),
+            ..start()
+        };
+        match (kind, policy.decide(&command(line), &start)) {
+            ("#", _)
+            | ("B", Verdict::Block { .. })
+            | ("A", Verdict::Ask { .. })
+            | ("O", Verdict::Allow) => Ok(()),
+            (_, other) => Err(format!("{kind} {line}\n    {other:?}")),
+        }
+    });
+}
+
+/// Proves SH-11, SH-12.
+#[test]
+fn values_that_the_command_defines_are_judged_as_written() {
+    check(include_str!("values.txt"), 200);
+}
+
+/// Proves SH-11.
+#[test]
+fn operands_that_are_not_resolved_require_confirmation() {
+    check(include_str!("destroy.txt"), 100);
+}
+
+/// Proves SH-12.
+#[test]
+fn scripts_with_an_unresolved_part_are_judged_by_the_others() {
+    check(include_str!("holes.txt"), 80);
+}
+
+/// Proves SH-12.
+#[test]
+fn names_with_another_meaning_are_followed_or_asked_about() {
+    check(include_str!("names.txt"), 120);
+}
+
+/// Proves SH-12.
+#[test]
+fn scripts_on_standard_input_are_found_by_every_name() {
+    check(include_str!("stdin.txt"), 90);
+}
