@@ -1,10 +1,10 @@
-//! Tools that fail too often: when they are blocked, what does not count, and how that is lifted.
+//! Anomaly detection: tools that fail too often are blocked and unblocked.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit, results_of};
 
-/// A call of `read` for a file that is not there, and of one that is.
+/// A `read` call for a missing file, and one for an existing file.
 const FAILS: &str = r#"{"tool": "read", "params": {"path": "missing.txt"}}"#;
 const WORKS: &str = r#"{"tool": "read", "params": {"path": "a.txt"}}"#;
 
@@ -14,7 +14,7 @@ fn home() -> Home {
     home
 }
 
-/// Runs these lines in one session; the categories of the results, empty for success.
+/// Runs these lines in one session. Returns the categories of the results, which are empty for success.
 fn run(home: &Home, lines: &[&str]) -> (Vec<String>, Vec<Value>, String) {
     let output = home
         .zeph(["tools", "run", "--yes", "-"])
@@ -63,7 +63,7 @@ fn a_tool_that_fails_too_often_is_blocked() {
         entries[20].error_category.as_deref(),
         Some("policy_blocked")
     );
-    // Other tools and other sessions are as they were.
+    // Other tools and other sessions are not affected.
     let (categories, ..) = run(&home, &[WORKS, r#"{"tool": "list_tasks"}"#]);
     assert_eq!(categories, ["", ""]);
 
@@ -74,7 +74,7 @@ fn a_tool_that_fails_too_often_is_blocked() {
     assert!(!stderr.contains("too often"), "{stderr}");
 }
 
-/// Proves PERM-41: refusals of gates, and commands that fail, are no failures of a tool.
+/// Proves PERM-41: gate refusals and commands that fail are not tool failures.
 #[test]
 fn refusals_and_commands_that_fail_do_not_count() {
     let home = home();
@@ -97,14 +97,15 @@ fn refusals_and_commands_that_fail_do_not_count() {
     let (categories, _, stderr) = run(&home, &lines);
     assert_eq!(categories[25..], ["", ""], "{categories:?}");
     assert!(!stderr.contains("too often"), "{stderr}");
-    // Commands that do not end are.
+    // Commands that time out count.
     let slow = r#"{"tool": "bash", "params": {"command": "sleep 60", "timeout_secs": 1}}"#;
     let (categories, ..) = run(&home, &[slow, slow, slow, red]);
     assert_eq!(categories[..3], ["timeout", "timeout", "timeout"]);
     assert_eq!(categories[3], "policy_blocked");
 }
 
-/// Proves PERM-41: without `auto_block` it is told and runs; switched off nothing is told.
+/// Proves PERM-41: without `auto_block` the failures are reported and the tool runs; if disabled, nothing is
+/// reported.
 #[test]
 fn it_can_be_told_only_or_switched_off() {
     let check = |setting: &str, told: usize| {
@@ -118,7 +119,7 @@ fn it_can_be_told_only_or_switched_off() {
     check("enabled = false", 0);
 }
 
-/// Proves PERM-41: the model is told, the warning is in the stream, and the turn goes on.
+/// Proves PERM-41: the model reads the reason, the stream has the warning, and the turn continues.
 #[test]
 fn the_model_reads_that_a_tool_is_blocked() {
     let missing = |n: usize| ("read", json!({ "path": format!("missing{n}.txt") }));
@@ -141,8 +142,8 @@ fn the_model_reads_that_a_tool_is_blocked() {
     assert_has(&output.stdout, &["read fails too often"]);
 }
 
-/// Proves PERM-41, ERR-23: `/tools` shows what is blocked, `/tools unblock NAME` lets it run again; what the model
-/// called wrong is told in `/status`.
+/// Proves PERM-41, ERR-23: `/tools` shows blocked tools, `/tools unblock NAME` unblocks one, and `/status`
+/// counts invalid calls of the model.
 #[test]
 fn it_is_unblocked_by_name() {
     let home = Home::scripted(

@@ -1,4 +1,4 @@
-//! The audit trail: what an entry says, where entries go, and that no change of them goes unseen.
+//! The audit trail: contents of an entry, sinks, and detection of changes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn log(home: &Home) -> PathBuf {
     home.data().join("zeph/audit.jsonl")
 }
 
-/// Entries as JSON lines have them.
+/// The entries as JSON lines.
 #[track_caller]
 fn entries(home: &Home) -> Vec<Value> {
     home.zeph(["audit", "query", "--json", "--limit", "100000"])
@@ -54,8 +54,8 @@ fn script(calls: usize, command: impl Fn(usize) -> Value) -> String {
     })
 }
 
-/// Proves OUT-50: every way to end, with every field; shell calls always have an exit code and say
-/// whether they were cut, every failure has its category.
+/// Proves OUT-50: each outcome has an entry with every field; shell calls have an exit code and a truncation
+/// flag, failures have a category.
 #[test]
 fn every_way_to_end_has_its_entry() {
     let home = Home::new();
@@ -183,8 +183,8 @@ fn every_way_to_end_has_its_entry() {
     assert_eq!(logged, stored, "both sinks say the same");
 }
 
-/// Proves OUT-50, OUT-52, OUT-53: each entry point writes the one chain, without contents of files;
-/// deleting a conversation leaves it.
+/// Proves OUT-50, OUT-52, OUT-53: all entry points write one chain, without file contents; deleting a
+/// conversation does not change it.
 #[test]
 fn every_entry_point_writes_one_chain() {
     let touch = json!({ "path": "new.txt", "content": "secret words\n" });
@@ -233,7 +233,7 @@ fn every_entry_point_writes_one_chain() {
         .map(|entry| entry["tool"].clone())
         .collect();
     assert_eq!(tools[5..], ["write", "bash", "bash", "undo"]);
-    // The conversation has them, the trail has not.
+    // The conversation contains the text, the trail does not.
     let logged = std::fs::read_to_string(log(&home)).unwrap();
     assert!(!logged.contains("secret words"));
     assert!(
@@ -248,8 +248,8 @@ fn every_entry_point_writes_one_chain() {
         .prints(&["write", "undo"]);
 }
 
-/// Proves OUT-50, OUT-52, EXE-21: whenever the process is killed, what was seen is on record, in
-/// every sink, and the chains are whole.
+/// Proves OUT-50, OUT-52, EXE-21: if the process is killed, each sink has every result that was printed, and
+/// the chains are intact.
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_trail() {
     let home = Home::new();
@@ -263,7 +263,7 @@ fn a_kill_at_any_moment_leaves_a_whole_trail() {
             assert_has(&line, &["\"success\":true"]);
             told += 1;
         }
-        // Not at the line alone: somewhere behind it.
+        // The kill happens at a varying time after the line.
         std::thread::park_timeout(std::time::Duration::from_micros(round * 97 % 1500));
         running.kill();
         if round % 8 != 0 {
@@ -284,7 +284,7 @@ fn a_kill_at_any_moment_leaves_a_whole_trail() {
     assert!(text.matches("\"result\":\"success\"").count() >= told);
 }
 
-/// Proves OUT-52: processes at the same time write one chain in each sink.
+/// Proves OUT-52: concurrent processes write one chain in each sink.
 #[test]
 fn processes_at_the_same_time_write_one_chain() {
     let home = Home::new();
@@ -294,7 +294,7 @@ fn processes_at_the_same_time_write_one_chain() {
     });
     let start = || home.zeph(["tools", "run"]).stdin(calls.clone()).start();
     let running = [start(), start(), start()];
-    // It can be checked while it grows.
+    // The log can be verified while processes append to it.
     wait_for("a first entry", || log(&home).exists().then_some(()));
     file_intact(&home);
     for one in running {
@@ -306,7 +306,7 @@ fn processes_at_the_same_time_write_one_chain() {
     assert!(head.starts_with("750:"), "{head}");
 }
 
-/// A trail of five entries in each sink, and the noted head.
+/// A trail of five entries in each sink, and its recorded head.
 fn trail() -> (Home, String) {
     let home = Home::new();
     home.config("[tools.audit]\njsonl = true\n");
@@ -322,7 +322,7 @@ fn trail() -> (Home, String) {
     (home, head)
 }
 
-/// Proves OUT-52: through the binary, with the first place that is wrong and exit code 1.
+/// Proves OUT-52: `zeph audit verify` prints the first wrong location and ends with exit code 1.
 #[test]
 fn verify_finds_what_was_changed() {
     const DROP: &str =
@@ -334,7 +334,8 @@ fn verify_finds_what_was_changed() {
         home.zeph(["audit", "verify"])
             .code(1)
             .prints(&["WRONG: ", words]);
-        // Whoever can write the data folder can also put the head right; not the noted one.
+        // An attacker who can write the data folder can also forge the stored head, but not a head recorded
+        // elsewhere.
         home.zeph(["audit", "verify", "--head", &head]).code(1);
         home.zeph(["tools", "call", "list_tasks"]).code(0);
         home.zeph(["audit", "verify"]).code(1).prints(&["WRONG: "]);
@@ -375,14 +376,14 @@ fn verify_finds_what_was_changed() {
     verify(whole.clone()).code(0);
     std::fs::remove_file(&path).unwrap();
     home.zeph(["audit", "verify", "--file", &name]).code(1);
-    // Heads that are of no entry, or no heads at all.
+    // Heads that match no entry, and an invalid head.
     let other = format!("3{}", &head[1..]);
     home.zeph(["audit", "verify", "--head", &other]).code(1);
     home.zeph(["audit", "verify", "--head", &head]).code(0);
     home.zeph(["audit", "verify", "--head", "nonsense"])
         .code(2)
         .says(&["SEQ:HASH"]);
-    // A copy is compared with the head of the original.
+    // A copy is compared with the stored head of the original.
     let copy = home.root().join("copy.jsonl");
     let verify = |text: &str| {
         std::fs::write(&copy, text).unwrap();
@@ -392,15 +393,15 @@ fn verify_finds_what_was_changed() {
     verify(&joined(&lines[..3])).code(1);
 }
 
-/// Runs a call that leaves `ran` behind, with this configuration.
+/// Runs a call that creates `ran`, with this configuration.
 fn touching(home: &Home, config: &str) -> Output {
     home.config(config);
     home.zeph(["-q", "tools", "call", "bash", &bash("touch ran"), "--yes"])
         .run()
 }
 
-/// Proves OUT-51: where entries are required, a call that cannot leave one does not run; else it
-/// does, and the person is told, however quiet it is to be.
+/// Proves OUT-51: if entries are required, a call whose entry cannot be written does not run. Otherwise it
+/// runs, and a warning is printed even with `-q`.
 #[test]
 fn a_sink_that_cannot_be_written() {
     type Make = fn(&Home) -> PathBuf;
@@ -446,7 +447,7 @@ fn a_sink_that_cannot_be_written() {
     }
 }
 
-/// Proves OUT-51: a file that may not grow.
+/// Proves OUT-51: a file size limit.
 #[test]
 fn a_log_that_may_not_grow() {
     let home = Home::new();
@@ -472,8 +473,8 @@ fn a_log_that_may_not_grow() {
     );
 }
 
-/// Proves OUT-51: a disk that is full. What was reserved before it filled is still there, so that
-/// some calls may run; each of them has its entry, and the others do not run.
+/// Proves OUT-51: a full disk. Calls run while reserved space is left; each of them has its entry, and the
+/// others do not run.
 #[test]
 fn a_full_disk_lets_no_call_run_whose_entry_is_required() {
     let home = Home::new();
@@ -513,14 +514,14 @@ fn a_full_disk_lets_no_call_run_whose_entry_is_required() {
     let told = output.stdout.matches("\"success\":true").count();
     assert!(ran < 25 && ran == told, "{ran} ran, {told} told: {output}");
     assert!(home.has("first") && home.has("last"));
-    // Refusals may have found the room for their entries.
+    // Refusals may have used the remaining space for their entries.
     assert_has(&output.stdout, &["policy_blocked", "intact: "]);
     let (_, number) = output.stdout.split_once("intact: ").unwrap();
     let number: usize = number.split(' ').next().unwrap().parse().unwrap();
     assert!((ran + 2..=32).contains(&number), "{number} for {ran}");
 }
 
-/// Proves OUT-51: what is printed is JSON, and spoils no output that a program reads.
+/// Proves OUT-51: entries on standard output are JSON and do not corrupt output that a program reads.
 #[test]
 fn printed_entries_spoil_no_output() {
     let config = "[tools.audit]\nstdout = true\nsqlite = false\n";
@@ -580,7 +581,7 @@ fn printed_entries_spoil_no_output() {
     assert!(is_entry(&printed[0]["entry"].to_string()));
     assert_eq!(events.last().unwrap()["type"], "finished");
 
-    // A reader who has gone, or a full disk, is a sink that fails.
+    // A closed pipe or a full disk is a failing sink.
     let home = Home::new();
     home.config("[tools.audit]\nstdout = true\nrequired = true\n");
     let call = bash("touch ran");
@@ -596,7 +597,7 @@ fn printed_entries_spoil_no_output() {
         .says(&["bash left no audit entry", "standard output"]);
 }
 
-/// Proves OUT-51: the user may turn the trail off; a project's file may only ask for more of it.
+/// Proves OUT-51: the user may disable the trail; a project file may only make it stricter.
 #[test]
 fn who_may_turn_it_off() {
     let home = Home::new();
@@ -639,7 +640,7 @@ fn who_may_turn_it_off() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// Proves OUT-51: no file tool reaches the log, wherever it is.
+/// Proves OUT-51: file tools cannot access the log, regardless of its location.
 #[test]
 fn the_log_is_out_of_reach_of_file_tools() {
     let home = Home::new();
@@ -665,7 +666,8 @@ fn the_log_is_out_of_reach_of_file_tools() {
         .prints(&["audit.jsonl: intact: 4 entries"]);
 }
 
-/// Proves OUT-52 for reading: what is asked for, in order, clean, also while others write.
+/// Proves OUT-52 for reading: entries match the query, are in order and sanitized, also during concurrent
+/// writes.
 #[test]
 fn tail_and_query() {
     let home = Home::new();
@@ -732,7 +734,7 @@ fn tail_and_query() {
     following.kill();
 }
 
-/// Proves OUT-50, OUT-52: a FIFO in the place of an audit file is an error and never waits for its other end.
+/// Proves OUT-50, OUT-52: a FIFO as an audit file is an error and never blocks.
 #[test]
 fn audit_file_that_is_a_fifo_is_an_error() {
     let head = "zeph.db-audit/database.head";

@@ -1,8 +1,8 @@
-//! A database that cannot be used: a clear error, and nothing is lost.
+//! Databases that cannot be used: the error is clear, and no data is lost.
 
 use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, session_ids};
 
-/// Every command that needs the database fails with exit 1 and these words, and asks no model.
+/// Every command that needs the database fails with exit code 1 and this text, and sends no request.
 #[track_caller]
 fn refused(home: &Home, server: &OpenAi, words: &[&str]) {
     let commands: [&[&str]; 4] = [
@@ -65,7 +65,7 @@ fn a_damaged_database_is_named_and_kept() {
     home.zeph(["-p", "remember this"]).code(0);
     let path = home.database();
     let mut bytes = std::fs::read(&path).unwrap();
-    // The first page, with the schema, stays readable up to its header.
+    // The header of the first page stays readable.
     for byte in bytes.iter_mut().skip(100) {
         *byte = 0x5a;
     }
@@ -107,7 +107,7 @@ fn a_place_that_cannot_be_written() {
         .code(1);
 }
 
-/// Whether this machine lets us mount a small disk of our own.
+/// Whether this machine allows a mount of a small disk.
 fn can_mount(home: &Home) -> bool {
     let probe = Zeph::through_bash(home, "unshare -rm bash -c 'mount -t tmpfs tmpfs /mnt' 2>&1");
     probe.run().code == Some(0)
@@ -143,8 +143,8 @@ fn a_read_only_disk_is_named() {
     assert_eq!(std::fs::read(home.database()).unwrap(), before);
 }
 
-/// Proves AGT-6, D-14, CLI-3: on a full disk the error is clear, and what was stored before is
-/// there when there is room again.
+/// Proves AGT-6, D-14, CLI-3: on a full disk the error is clear, and stored data is intact when space is
+/// available again.
 #[test]
 fn a_full_disk_loses_nothing() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
@@ -196,13 +196,13 @@ fn a_full_disk_loses_nothing() {
     assert_eq!(session_ids(&home.home().join("kept/zeph.db")).len(), 1);
 }
 
-/// Proves AGT-6, CLI-3: the same where files may not grow.
+/// Proves AGT-6, CLI-3: a file size limit loses no data either.
 #[test]
 fn a_limit_on_file_sizes_loses_nothing() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
     let home = Home::openai(&server);
     home.zeph(["-p", "the first words"]).code(0);
-    // `trap` because the signal would end the process before it can say anything.
+    // `trap`, because the signal would end the process before it can report the error.
     let limited = r#"trap "" XFSZ; ulimit -f 100; exec "$0" "$@""#;
     let long = "many words ".repeat(40_000);
     let run = Zeph::through_bash(&home, limited)

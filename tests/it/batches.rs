@@ -1,4 +1,4 @@
-//! Several calls in one answer: readers at once, mutations in order, results in call order.
+//! Several calls in one response: concurrent readers, mutations in order, results in call order.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn a_batch_with_a_mutation_runs_in_order() {
     assert_has(&results[3].1, &["two"]);
 }
 
-/// Proves EXE-12: results stand in call order, whichever reader ends first.
+/// Proves EXE-12: results are in call order, regardless of which reader ends first.
 #[test]
 fn readers_answer_in_call_order() {
     let home_files: Vec<_> = (0..12).map(|n| format!("{n}.txt")).collect();
@@ -37,7 +37,7 @@ fn readers_answer_in_call_order() {
     let server = OpenAi::replies([Reply::calls("r", &calls), Reply::text("ok")]);
     let home = Home::openai(&server);
     for (n, name) in home_files.iter().enumerate() {
-        // The first ones are the long ones.
+        // The first files are the long ones.
         let lines = if n < 4 { 1500 } else { 1 };
         home.write(name, &format!("file {n} begins\n").repeat(lines));
     }
@@ -48,7 +48,7 @@ fn readers_answer_in_call_order() {
     }
 }
 
-/// Proves EXE-12: the second reader begins before the first one has ended.
+/// Proves EXE-12: the second reader starts before the first one has ended.
 #[test]
 fn readers_run_at_the_same_time() {
     let calls: Vec<_> = (0..6)
@@ -82,7 +82,7 @@ fn readers_run_at_the_same_time() {
         .count();
     assert!(begun >= 2, "{types:?}");
 
-    // One at a time when so configured.
+    // Readers run one at a time if so configured.
     let server = OpenAi::replies([Reply::calls("g", &calls), Reply::text("ok")]);
     home.config(&crate::rig::openai_config(&server.url()));
     let args = ["-p", "go", "--output-format", "stream-json"];

@@ -1,4 +1,4 @@
-//! The shell's blocklist from outside: what is blocked does not run, however it is spelled.
+//! The shell blocklist through the binary: a blocked command does not run in any spelling.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, Zeph, assert_has, audit};
 
-/// A home whose `PATH` has a `sudo` that leaves the file `marker` behind.
+/// A home whose `PATH` has a `sudo` that creates the file `marker`.
 fn home_with_sudo() -> Home {
     let home = Home::new();
     let marker = home.path("marker").display().to_string();
@@ -61,12 +61,12 @@ fn what_is_blocked_does_not_run_even_with_yes() {
     }
     let entries = audit(&home.database());
     assert!(entries.iter().all(|entry| entry.result == "blocked"));
-    // The fake one would have left its mark.
+    // If the fake `sudo` had run, the marker would exist.
     bash(&home, "mark=1 ./bin/../bin/s*o x", &["--yes"]).run();
     assert!(home.has("marker"));
 }
 
-/// Proves SH-10, SH-11, SH-12: resolved values and literal parts of scripts block, also with `--yes`.
+/// Proves SH-10, SH-11, SH-12: resolved values and literal parts of scripts are blocked, also with `--yes`.
 #[test]
 fn a_resolved_value_that_is_blocked_does_not_run_with_yes() {
     let home = home_with_sudo();
@@ -97,7 +97,8 @@ fn a_resolved_value_that_is_blocked_does_not_run_with_yes() {
     assert!(!home.has("marker") && home.has("sub/kept"));
 }
 
-/// Proves SH-11: an unresolved operand requires confirmation in every mode, wherever the shell is.
+/// Proves SH-11: an unresolved operand requires confirmation in every mode, regardless of the shell's
+/// location.
 #[test]
 fn an_unresolved_operand_is_asked_about_in_mode_full() {
     let home = Home::new();
@@ -135,7 +136,7 @@ fn an_ordinary_compound_command_runs() {
     assert!(!home.has("marker"));
 }
 
-/// Proves SH-12, SH-12a: the shell cannot read another meaning than the one that was judged.
+/// Proves SH-12, SH-12a: the shell cannot interpret the text differently from the gate.
 #[test]
 fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
     let home = home_with_sudo();
@@ -165,7 +166,7 @@ fn text_that_bash_reads_in_its_own_way_runs_nothing_blocked() {
     }
 }
 
-/// Proves SH-12a: the shell runs the canonical text. The user sees it where it differs.
+/// Proves SH-12a: the shell runs the canonical text. The user sees it if it differs.
 #[test]
 fn canonical_text_runs_and_is_shown_where_it_differs() {
     let home = home_with_sudo();
@@ -187,7 +188,7 @@ fn canonical_text_runs_and_is_shown_where_it_differs() {
     assert!(!home.has("ran"));
 }
 
-/// Proves SH-12: no mode silences the question.
+/// Proves SH-12: no mode suppresses the question.
 #[test]
 fn what_cannot_be_known_asks_and_runs_when_agreed() {
     let home = Home::new();

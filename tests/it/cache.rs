@@ -1,17 +1,17 @@
-//! The result cache from outside: what is answered without a call, and what is not.
+//! The result cache through the binary: which calls it serves.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, Running, Terminal, assert_has, audit, results_of, wait_for};
 
-/// `zeph tools run` with its input open: a call at a time.
+/// A `zeph tools run` process with open input, which runs one call at a time.
 struct Script(Running);
 
 impl Script {
     fn start(home: &Home) -> Self {
         let run = home.zeph(["tools", "run", "--yes"]);
         let mut script = Self(run.open_stdin("").start());
-        // What was written before this is older than any clock's tick.
+        // Files written before this call are older than one clock tick.
         script.call("get_current_time", &json!({}));
         script
     }
@@ -23,7 +23,7 @@ impl Script {
         serde_json::from_str(&self.0.next_line().unwrap()).unwrap()
     }
 
-    /// The answer, which came of a call.
+    /// The result of a call that missed the cache.
     #[track_caller]
     fn is_new(&mut self, tool: &str, params: &Value) -> String {
         let form = self.call(tool, params);
@@ -31,7 +31,7 @@ impl Script {
         form["data"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The answer, which came from the cache.
+    /// The result of a call that hit the cache.
     #[track_caller]
     fn is_cached(&mut self, tool: &str, params: &Value) -> String {
         let form = self.call(tool, params);
@@ -55,8 +55,8 @@ fn path(path: &str) -> Value {
     json!({ "path": path })
 }
 
-/// Proves OUT-40, OUT-41: each cached tool answers twice the same, the second time without
-/// a call, and both are audited.
+/// Proves OUT-40, OUT-41: each cached tool returns equal results twice, the second time from the cache, and
+/// both are audited.
 #[test]
 fn a_script_is_answered_from_the_cache() {
     let home = Home::new();
@@ -73,10 +73,10 @@ fn a_script_is_answered_from_the_cache() {
         let first = script.is_new(tool, params);
         assert_eq!(script.is_cached(tool, params), first, "{tool}");
     }
-    // An alias, and another order, make no difference.
+    // Aliases and argument order do not matter.
     script.is_cached("read_file", &json!({ "file_path": "src/a.txt" }));
     script.is_cached("find_path", &json!({ "pattern": "**/*.txt", "path": "." }));
-    // Another call is another.
+    // Other arguments are another call.
     script.is_new("read", &json!({ "path": "src/a.txt", "offset": 2 }));
     script.ends();
     let entries = audit(&home.database());
@@ -87,8 +87,8 @@ fn a_script_is_answered_from_the_cache() {
     assert!(entries.iter().all(|entry| entry.result == "success"));
 }
 
-/// Proves OUT-41: every tool that changes files, and every command, puts an end to what rests on
-/// them, also when it fails.
+/// Proves OUT-41: each tool that changes files and each command invalidates results that depend on files,
+/// also on failure.
 #[test]
 fn a_change_is_seen_at_once() {
     let home = Home::new();
@@ -135,7 +135,7 @@ fn a_change_is_seen_at_once() {
     script.ends();
 }
 
-/// Proves OUT-41: what is not to be cached is not.
+/// Proves OUT-41: calls that are not cacheable always run.
 #[test]
 fn some_tools_are_never_answered_from_the_cache() {
     let home = Home::new();
@@ -166,8 +166,8 @@ fn some_tools_are_never_answered_from_the_cache() {
     script.ends();
 }
 
-/// Proves OUT-40, OUT-30: what was too long is answered under the reference that it is stored under, and
-/// goes when that is gone.
+/// Proves OUT-40, OUT-30: an overflowed result is cached under its reference, until the stored output is
+/// deleted.
 #[test]
 fn a_stored_output_is_answered_while_it_is_there() {
     let home = Home::new();
@@ -186,7 +186,7 @@ fn a_stored_output_is_answered_while_it_is_there() {
     script.ends();
 }
 
-/// Proves OUT-41: while a job runs, nothing that rests on files is answered.
+/// Proves OUT-41: while a job runs, no file-dependent result comes from the cache.
 #[test]
 fn a_job_may_change_files_at_any_time() {
     let home = Home::new();
@@ -209,7 +209,7 @@ fn a_job_may_change_files_at_any_time() {
     script.ends();
 }
 
-/// Proves OUT-40: every key of the section does what it says.
+/// Proves OUT-40: every key of the section has its documented effect.
 #[test]
 fn the_cache_is_configured() {
     let check = |config: &str, expect: bool| {
@@ -235,7 +235,7 @@ fn the_cache_is_configured() {
     script.is_new("read", &path("a.txt"));
     script.call("bash", &json!({ "command": "true" }));
     script.is_new("read", &path("a.txt"));
-    // The age that is told is less than the life, and the call is made again in time.
+    // The reported age is less than the lifetime, and the call runs again after it.
     let began = std::time::Instant::now();
     while began.elapsed().as_millis() < 1500 {
         let form = script.call("read", &path("a.txt"));
@@ -257,8 +257,8 @@ fn the_cache_is_configured() {
     assert!((3..=4).contains(&calls), "{reads:?}");
 }
 
-/// Proves OUT-40, OUT-41: the model and the person are told, an edit behind a hit is one of a file that was
-/// read, and a change between two turns is seen.
+/// Proves OUT-40, OUT-41: model and user see cache hits, a hit counts as a read for `edit`, and a change
+/// between two turns is seen.
 #[test]
 fn a_conversation_is_told_of_the_cache() {
     let read = |seed: &str| Reply::calls(seed, &[("read", path("a.txt"))]);
@@ -268,7 +268,7 @@ fn a_conversation_is_told_of_the_cache() {
         0 => read("a"),
         1 => read("b"),
         2 => {
-            // An editor beside us, which keeps size and time.
+            // An external editor that preserves size and modification time.
             let old = std::fs::metadata(&file).unwrap().modified().unwrap();
             std::fs::write(&file, "alpha 2\n").unwrap();
             let opened = std::fs::File::options().write(true).open(&file).unwrap();
@@ -307,7 +307,7 @@ fn a_conversation_is_told_of_the_cache() {
     assert_has(&output.stderr, &["from the cache"]);
 }
 
-/// Proves AGT-3: a call that is answered from the cache is the same call.
+/// Proves AGT-3: a cache hit counts as a repetition of the call.
 #[test]
 fn a_loop_of_cached_calls_is_a_doom_loop() {
     let server = OpenAi::start(|n, _| Reply::calls(&n.to_string(), &[("read", path("a.txt"))]));
@@ -319,7 +319,7 @@ fn a_loop_of_cached_calls_is_a_doom_loop() {
     assert_eq!(server.requests().len(), 3);
 }
 
-/// Proves OUT-40, OUT-41: `/clear`, `/undo` and `/reload` put an end to it, and `/status` counts.
+/// Proves OUT-40, OUT-41: `/clear`, `/undo` and `/reload` clear the cache, and `/status` counts hits.
 #[test]
 fn user_commands_invalidate_cache() {
     let read = r#"calls = [{ tool = "read", input = { path = "a.txt" } }]"#;
@@ -386,7 +386,7 @@ fn user_commands_invalidate_cache() {
     assert_eq!(reads, [false, true, false, true, false, true, false]);
 }
 
-/// Proves OUT-41: a new configuration ends what was answered under the old one.
+/// Proves OUT-41: a reload of the configuration clears the cache.
 #[test]
 fn a_reload_puts_an_end_to_it() {
     let home = Home::new();
@@ -400,7 +400,7 @@ fn a_reload_puts_an_end_to_it() {
     script.ends();
 }
 
-/// Proves OUT-41: diagnostics are answered until a file changes.
+/// Proves OUT-41: diagnostics are cached until a file changes.
 #[test]
 fn diagnostics_are_answered_until_a_file_changes() {
     let home = Home::new();
@@ -434,14 +434,14 @@ fn diagnostics_are_answered_until_a_file_changes() {
             forms[at]["raw_response"]["warnings"].as_u64().unwrap(),
         )
     };
-    // What changed just before it was looked at is not trusted: the first result may not be kept.
+    // A file that changed just before the call is not trusted, so the first result may not be cached.
     assert_eq!(told(0), (false, 1), "{forms:#?}");
     assert_eq!(told(2), (true, 1), "{forms:#?}");
     assert_eq!(told(5), (false, 0), "{forms:#?}");
     assert_eq!(told(6).1, 0, "{forms:#?}");
 }
 
-/// Proves OUT-41: every tool that is offered stands in one of the two sets.
+/// Proves OUT-41: each available tool is in one of the two sets.
 #[test]
 fn every_tool_is_cached_or_never_is() {
     let home = Home::new();

@@ -1,11 +1,11 @@
-//! Where what a call read comes from, as the audit trail keeps it.
+//! Claim sources: the origin of the data that a call read, as the audit trail records it.
 
 use serde_json::json;
 
 use crate::rig::{Home, OpenAi, Reply, audit};
 use crate::tools_call::call;
 
-/// Proves SH-50: the paths that a command names stand in its audit entry, whatever became of it.
+/// Proves SH-50: the audit entry records the paths that a command names, regardless of its outcome.
 #[test]
 fn the_paths_of_a_command() {
     let home = Home::new();
@@ -29,7 +29,7 @@ fn the_paths_of_a_command() {
     assert_eq!(audit(&home.database()).pop().unwrap().claim_source, None);
 }
 
-/// Proves SH-50: through a conversation; a call that a gate refused reached nothing.
+/// Proves SH-50: in a conversation; a call that a gate refused has no source.
 #[test]
 fn in_a_conversation() {
     let server = OpenAi::start(|n, _| match n % 2 {

@@ -1,4 +1,4 @@
-//! Room in a long conversation: results that are moved out, older messages that are summed up.
+//! Compaction: old results move out of the window, older messages are summarized.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::rig::{
 
 const NOTES: &str = "The user wants the moon; the port is 5433.";
 
-/// Whether older messages are to be summed up: what for, and that nothing may be called.
+/// Whether a request asks for a summary; it must expose no tools.
 fn sums_up(request: &Request) -> bool {
     let body = request.json();
     let system = body["messages"][0]["content"].as_str().unwrap_or_default();
@@ -28,12 +28,12 @@ fn system(request: &Request) -> String {
         .to_owned()
 }
 
-/// The size of a request in tokens, told as a server tells it.
+/// A reply that reports the size of the request in tokens.
 fn counted(reply: Reply, request: &Request) -> Reply {
     reply.usage(request.raw.len() / 4)
 }
 
-/// Answers `Fine.` to everything, and sums up.
+/// A server that responds `Fine.` to prompts and `NOTES` to summary requests.
 fn talkative() -> OpenAi {
     OpenAi::start(|_, request| {
         let text = if sums_up(request) { NOTES } else { "Fine." };
@@ -52,7 +52,7 @@ fn long(name: &str) -> String {
     format!("{name} {}", "lorem ends, so it ".repeat(300))
 }
 
-/// Says `prompt` in the last session.
+/// Sends `prompt` in the last session.
 fn say(home: &Home, prompt: &str) -> Value {
     let args = ["--yes", "--continue", "--output-format", "json"];
     home.zeph(args).stdin(prompt).run().json()
@@ -62,8 +62,8 @@ fn stored(home: &Home) -> Value {
     home.export(session_ids(&home.database()).last().unwrap())
 }
 
-/// Proves CTX-1, CTX-2, AGT-4: at the threshold older messages leave the window, and what they came to stays in
-/// the system prompt, for good and byte by byte.
+/// Proves CTX-1, CTX-2, AGT-4: at the threshold older messages leave the window. Their summary stays in the
+/// system prompt, byte for byte.
 #[test]
 fn a_long_conversation_is_summed_up() {
     let server = talkative();
@@ -99,7 +99,7 @@ fn a_long_conversation_is_summed_up() {
     );
     assert!(!sent[1]["content"].as_str().unwrap().starts_with("p0"));
 
-    // Nothing is gone from the store.
+    // The store still has all messages.
     let export = stored(&home);
     assert_eq!(export["messages"].as_array().unwrap().len(), 10);
     assert!(export["messages"][0].to_string().contains("p0 lorem"));
@@ -113,7 +113,7 @@ fn a_long_conversation_is_summed_up() {
         .code(0)
         .prints(&["── summary of", NOTES]);
 
-    // Another process sends the same again, and appends.
+    // Another process sends the same prefix and appends.
     say(&home, "and?");
     let next = server.last();
     assert_eq!(system(&next), prompt);
@@ -121,7 +121,7 @@ fn a_long_conversation_is_summed_up() {
     assert_eq!(now[..before.len()], before[..], "the prefix is the same");
     assert_eq!(next.json()["tools"], last.json()["tools"]);
 
-    // The next one is appended: what was known stays as it was.
+    // The next summary is appended, so the earlier one stays unchanged.
     for n in 5..9 {
         say(&home, &long(&format!("p{n}")));
     }
@@ -136,7 +136,7 @@ fn a_long_conversation_is_summed_up() {
     assert_has(&record, &["noted already", NOTES]);
 }
 
-/// A turn that writes a file of 2000 bytes in each of its first `rounds` answers.
+/// A server whose turn writes a file of 2000 bytes in each of its first `rounds` responses.
 fn writing(rounds: usize) -> OpenAi {
     let mut n = 0;
     OpenAi::start(move |_, request| {
@@ -154,7 +154,7 @@ fn writing(rounds: usize) -> OpenAi {
     })
 }
 
-/// Proves CTX-1, AGT-1, AGT-4: within a turn its prompt stays, and every call has its result.
+/// Proves CTX-1, AGT-1, AGT-4: during a turn its prompt stays, and every call has its result.
 #[test]
 fn a_long_turn_is_summed_up_as_it_goes() {
     let server = writing(20);
@@ -178,11 +178,11 @@ fn a_long_turn_is_summed_up_as_it_goes() {
     let stored = stored(&home);
     assert_eq!(stored["messages"].as_array().unwrap().len(), 42);
     assert_eq!(stored["summaries"].as_array().unwrap().len(), summed);
-    // The requests that summed up are counted.
+    // Summary requests are counted.
     assert_eq!(stored["spending"][0]["requests"], 21 + summed);
 }
 
-/// Proves CTX-3: old results make room first, and can be read again.
+/// Proves CTX-3: old results are moved out before messages are summarized, and can be read again.
 #[test]
 fn old_results_are_moved_out_before_anything_is_summed_up() {
     let server = OpenAi::start(|n, _| {
@@ -192,7 +192,8 @@ fn old_results_are_moved_out_before_anything_is_summed_up() {
             true => Reply::calls(&n.to_string(), &[bash]),
             false => Reply::text("Seen."),
         };
-        // Numbers have more tokens than bytes tell; a server that counts none leaves the estimate as it is.
+        // Numbers have more tokens than their bytes suggest. A server that counts none leaves the estimate
+        // unchanged.
         reply.usage(0)
     });
     let home = home(&server, "");
@@ -209,7 +210,7 @@ fn old_results_are_moved_out_before_anything_is_summed_up() {
         .collect();
     assert!(moved.len() >= 2, "{results:?}");
     assert_has(&results[8].1, &["8000", "8220"]);
-    // What was moved is where it says.
+    // The moved result is stored under its reference.
     let reference = moved[0].split("id=").nth(1).unwrap();
     let reference = reference.split(' ').next().unwrap();
     let session = session_ids(&home.database()).remove(0);
@@ -226,13 +227,13 @@ fn old_results_are_moved_out_before_anything_is_summed_up() {
         .code(0);
     let lines: Vec<&str> = read.stdout.lines().collect();
     assert!(lines.len() > 200, "{lines:?}");
-    // The whole of it is kept, and a later process sends the same.
+    // The whole result is stored, and a later process sends the same messages.
     assert!(stored(&home).to_string().contains("\\n1210\\n"));
     say(&home, "and?");
     assert_eq!(server.last().messages()[..last.len()], last[..]);
 }
 
-/// Proves CTX-1, CTX-2, CMD-1: `/compact` sums up what there is.
+/// Proves CTX-1, CTX-2, CMD-1: `/compact` summarizes the conversation.
 #[test]
 fn a_person_has_the_conversation_summed_up() {
     let server = talkative();
@@ -267,7 +268,7 @@ fn a_person_has_the_conversation_summed_up() {
         &status.stdout,
         &["2 compactions (2 manual), 4 messages summed up", "tokens"],
     );
-    // What is cleared is not known any more, and the store has it.
+    // `/clear` removes the summary from the prompt; the store keeps it.
     home.zeph(["--continue", "-p", "/clear"]).code(0);
     say(&home, "five");
     let sent = server.last().messages();
@@ -275,7 +276,7 @@ fn a_person_has_the_conversation_summed_up() {
     assert_eq!(stored(&home)["summaries"].as_array().unwrap().len(), 2);
 }
 
-/// Proves OUT-41: nothing is answered again that was read in the window from before.
+/// Proves OUT-41: after compaction, no result is served from the cache that the old window contained.
 #[test]
 fn what_was_read_before_is_read_again() {
     let read = |seed: &str| Reply::calls(seed, &[("read", json!({ "path": "a.txt" }))]);
@@ -324,7 +325,7 @@ fn at_a_terminal_too() {
     terminal.shows("1 compaction (1 manual)");
 }
 
-/// Proves CTX-1: whatever goes wrong, the originals stay, and nothing is tried again and again.
+/// Proves CTX-1: on any failure the original messages stay, and compaction is not retried endlessly.
 #[test]
 fn what_cannot_be_summed_up_stays() {
     let check = |reply: Reply, words: &[&str]| {
@@ -347,7 +348,7 @@ fn what_cannot_be_summed_up_stays() {
             home.export(&session)["messages"].as_array().unwrap().len(),
             9
         );
-        // The same by hand.
+        // `/compact` reports the failure too.
         let told = home.zeph(["--continue", "-p", "/compact"]).code(1);
         assert_has(&told.stderr, &["error: ", "not compacted"]);
         assert_has(&told.stderr, words);
@@ -359,7 +360,7 @@ fn what_cannot_be_summed_up_stays() {
     check(Reply::text(" \n"), &["gave no summary"]);
     let call = Reply::calls("x", &[("bash", json!({ "command": "touch ran" }))]);
     check(call, &["gave no summary"]);
-    // What is no shorter is of no use; by hand it is what was asked for.
+    // A summary that is not shorter is rejected, except after `/compact`.
     let server = OpenAi::start(|_, request| match sums_up(request) {
         true => Reply::text(&"all of it ".repeat(3000)),
         false => counted(Reply::text("Fine."), request),
@@ -375,7 +376,7 @@ fn what_cannot_be_summed_up_stays() {
     );
 }
 
-/// Proves CTX-1, LLM-11: the budget bounds it, and a kill in its midst leaves all as it was.
+/// Proves CTX-1, LLM-11: the budget limits compaction, and a kill during it leaves all messages unchanged.
 #[test]
 fn a_kill_and_a_budget_leave_the_originals() {
     let server = OpenAi::start(|_, request| match sums_up(request) {
@@ -412,7 +413,7 @@ fn a_kill_and_a_budget_leave_the_originals() {
     assert_eq!(stored(&home)["summaries"].as_array().unwrap().len(), 1);
 }
 
-/// A server whose model takes no more than `bytes` in a request.
+/// A server whose model accepts at most `bytes` in a request.
 fn small(bytes: usize) -> OpenAi {
     OpenAi::start(move |_, request| {
         if request.raw.len() > bytes {
@@ -423,7 +424,7 @@ fn small(bytes: usize) -> OpenAi {
     })
 }
 
-/// Proves LLM-5: what is too long for the model is compacted, and sent once more.
+/// Proves LLM-5: a request that is too long for the model is compacted and sent once more.
 #[test]
 fn a_context_overflow_is_compacted_and_tried_once_more() {
     let server = small(20_000);
@@ -445,7 +446,7 @@ fn a_context_overflow_is_compacted_and_tried_once_more() {
         "triggered"
     );
 
-    // What is too long all the same is told, after one more request.
+    // If the request is still too long, the error is reported after one more request.
     let object = say(&home, &"x ".repeat(12_000));
     assert_eq!(object["stop_reason"], "error");
     assert_has(
@@ -453,7 +454,7 @@ fn a_context_overflow_is_compacted_and_tried_once_more() {
         &["maximum context length"],
     );
 
-    // A long result is moved out, though it is the last.
+    // A long result is moved out, although it is the last.
     let server = OpenAi::start(|n, request| {
         if request.raw.len() > 24_000 {
             return Reply::error(400, "context_length_exceeded", "too long");
@@ -470,7 +471,7 @@ fn a_context_overflow_is_compacted_and_tried_once_more() {
     assert_has(&results[0].1, &["[moved out of the window: 5000 lines"]);
 }
 
-/// Proves LLM-5, AGT-4: without compaction an overflow is an error at once, and the budget stops at 80 %.
+/// Proves LLM-5, AGT-4: without compaction an overflow is an immediate error, and the budget stops at 80 %.
 #[test]
 fn it_can_be_switched_off() {
     let server = small(20_000);
@@ -492,13 +493,13 @@ fn it_can_be_switched_off() {
     assert_eq!(object["stop_reason"], "context_budget");
     assert_has(object["message"].as_str().unwrap(), &["over 80 %"]);
     assert!(!server.requests().iter().any(sums_up));
-    // By hand it works all the same.
+    // `/compact` still works.
     home.zeph(["--continue", "-p", "/compact"])
         .code(0)
         .prints(&["compacted: "]);
 }
 
-/// Proves CTX-1, CTX-2: where it is offered, the model has its conversation summed up.
+/// Proves CTX-1, CTX-2: if the tool is exposed, the model can compact its conversation.
 #[test]
 fn a_model_has_its_conversation_summed_up() {
     let server = OpenAi::start(|_, request| {
@@ -533,13 +534,13 @@ fn a_model_has_its_conversation_summed_up() {
     let off = "agent.compaction.enabled=false";
     home.zeph(["-p", "three", "--set", off]).code(0);
     assert!(!offered(&server.last()), "only where compaction is on");
-    // Beside a conversation there is nothing to sum up.
+    // Outside a conversation there are no messages to summarize.
     home.zeph(["tools", "call", "compress_context"])
         .code(1)
         .says(&["there is no conversation here"]);
 }
 
-/// Proves CTX-1: another provider may sum up; one that cannot is told of at the start.
+/// Proves CTX-1: another provider may summarize; the start reports an unsuitable one.
 #[test]
 fn another_provider_sums_up() {
     let (server, other) = (talkative(), talkative());
@@ -570,7 +571,7 @@ fn another_provider_sums_up() {
         .says(&["compress_provider", "NO_KEY"]);
 }
 
-/// Proves CTX-1, OUT-21: no secret's value gets into what is known.
+/// Proves CTX-1, OUT-21: the value of a secret does not enter the summary.
 #[test]
 fn a_summary_holds_no_secret() {
     let key = "AKIAQ4XH7KJ2MZP5TB3W";

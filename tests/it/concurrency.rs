@@ -1,11 +1,11 @@
-//! Several processes at once: one database, one session at a time.
+//! Concurrent processes: one database, and one agent per session.
 
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, session_ids};
 
-/// Proves AGT-6, EXE-21: nobody finds the database half made, and nobody's words are lost.
+/// Proves AGT-6, EXE-21: concurrent starts create one complete database and lose no message.
 #[test]
 fn many_begin_a_database_together() {
     let home = Home::new();
@@ -29,7 +29,7 @@ fn many_begin_a_database_together() {
     assert_eq!(audit(&home.database()).len(), 9);
 }
 
-/// Proves AGT-6: a session is worked on by one agent at a time, so that its history stays whole.
+/// Proves AGT-6: only one agent at a time uses a session, so that its history stays consistent.
 #[test]
 fn a_session_in_use_is_refused_until_it_is_free() {
     let server = OpenAi::start(|n, _| match n {
@@ -48,12 +48,12 @@ fn a_session_in_use_is_refused_until_it_is_free() {
     ] {
         home.zeph(args).code(1).says(&["in use", "another session"]);
     }
-    // A new one is nobody's.
+    // A new session is not in use.
     let second = home.zeph(["-p", "something else"]).start();
     server.wait_for_requests(3);
     second.signal(Signal::INT);
     second.wait().code(130);
-    // Killed, the first one holds nothing any more.
+    // After a kill, the first process holds no lock.
     first.kill();
     home.zeph(["--resume", &id, "-p", "my turn"])
         .code(0)
@@ -65,7 +65,7 @@ fn a_session_in_use_is_refused_until_it_is_free() {
     assert_eq!(said, ["begin", "Begun.", "think long", "my turn"]);
 }
 
-/// Proves AGT-1: agents that work side by side do not mix their conversations up.
+/// Proves AGT-1: concurrent agents do not mix their conversations.
 #[test]
 fn agents_work_side_by_side() {
     let server = OpenAi::start(|_, request| {
@@ -101,7 +101,7 @@ fn agents_work_side_by_side() {
     }
 }
 
-/// Proves CLI-2: a session that an agent works on is not removed under it.
+/// Proves CLI-2: a session in use is not removed.
 #[test]
 fn a_session_in_use_is_not_removed() {
     let server = OpenAi::start(|n, _| match n {

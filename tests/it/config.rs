@@ -1,8 +1,8 @@
-//! The configuration through the binary: what is wrong stops everything, what is right is in force.
+//! The configuration through the binary: a fault stops every command, a valid setting is in force.
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, openai_config};
 
-/// Nothing ran: no model was asked and no database was made.
+/// Asserts that nothing ran: no model was asked and no database was created.
 #[track_caller]
 fn nothing_ran(home: &Home, server: &OpenAi) {
     assert_eq!(server.requests().len(), 0);
@@ -40,7 +40,7 @@ fn what_is_wrong_stops_every_command_and_says_where() {
             assert!(!home.has("ran"));
         }
     };
-    // The provider takes the first seven lines.
+    // The provider configuration takes the first seven lines.
     check(
         "[agent]\nmax_tool_iteration = 3",
         &[
@@ -50,7 +50,7 @@ fn what_is_wrong_stops_every_command_and_says_where() {
             "`max_tool_iterations`",
         ],
     );
-    // An old and a current name of one setting contradict each other.
+    // The old and the current name of a setting contradict each other.
     check(
         "[agent]\nmax_tool_retries = 3\n[tools.retry]\nmax_attempts = 4",
         &[
@@ -80,7 +80,7 @@ fn what_is_wrong_stops_every_command_and_says_where() {
     check("[llm]\ndefault = \"lokal\"", &["lokal", "local"]);
 }
 
-/// Proves CFG-2: all that is wrong is told at once.
+/// Proves CFG-2: all faults are reported together.
 #[test]
 fn all_faults_are_told_at_once() {
     let home = Home::new();
@@ -128,7 +128,7 @@ fn a_key_in_the_environment_is_enough() {
     run(&["-p", "hi", "--model", "gpt-mine"]);
     assert_eq!(server.last().json()["model"], "gpt-mine");
 
-    // A configured provider whose key is not there says which variable it wants.
+    // If the key of a configured provider is missing, the error names the variable.
     home.config(&openai_config(&server.url()).replace("TEST_KEY", "MISSING_KEY"));
     home.zeph(["-p", "hi"])
         .code(1)
@@ -173,7 +173,7 @@ fn flags_beat_environment_beats_project_beats_user_beats_defaults() {
     assert_has(&shown(&flag, Some("43")), &["timeout = 44", "--set"]);
 }
 
-/// Proves CFG-1: what is shown is what is in force.
+/// Proves CFG-1: the shown value is in force.
 #[test]
 fn a_setting_is_in_force() {
     let home = Home::new();
@@ -425,7 +425,7 @@ fn old_configuration_is_in_force_with_one_notice() {
     ])
     .code(0)
     .prints(&["[redacted:pattern_1]"]);
-    // So has an old variable.
+    // An old variable has an effect too.
     let shown = home
         .zeph(["config", "show", "--origin"])
         .env("ZEPH_AGENT_MAX_TOOL_RETRIES", "2")
@@ -466,7 +466,7 @@ fn old_filter_switch_disables_its_rules() {
         .says(&["[tools.filters.rules] `cargo-tset` has no effect"]);
 }
 
-/// Proves D-37: without tools none is offered, and every call is refused.
+/// Proves D-37: with tools disabled, no tool is exposed and every call is refused.
 #[test]
 fn disabled_tools_are_not_offered_and_do_not_run() {
     let server = OpenAi::replies([
@@ -501,7 +501,7 @@ fn disabled_tools_are_not_offered_and_do_not_run() {
         .says(&["tools.enabled"]);
 }
 
-/// Proves CFG-1: a project does not choose who receives the conversation.
+/// Proves CFG-1: a project does not choose the recipient of the conversation.
 #[test]
 fn project_never_chooses_a_recipient() {
     let server = OpenAi::replies([]);
@@ -542,7 +542,7 @@ fn project_never_chooses_a_recipient() {
     }
 }
 
-/// Proves D-27: a command pattern with a construct of other globs is reported at every start.
+/// Proves D-27: a command pattern with syntax of other globs is reported at every start.
 #[test]
 fn literal_brackets_in_a_command_pattern_are_reported() {
     let home = Home::new();

@@ -1,5 +1,5 @@
-//! `kill -9` at many points of a conversation: `--continue` goes on, nothing runs twice, and
-//! what was done is on record.
+//! `kill -9` at many points of a conversation: `--continue` resumes it, no call runs twice, and completed
+//! calls are recorded.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,8 @@ use crate::rig::{
     session_ids,
 };
 
-/// Answers by how far the conversation is: three rounds of calls with side effects, then words.
-/// Each call leaves a line of its own in `done.txt`.
+/// A server that responds by the progress of the conversation: three rounds of calls with side effects, then
+/// text. Each call appends a line of its own to `done.txt`.
 fn working() -> OpenAi {
     OpenAi::start(|_, request| round_of(request))
 }
@@ -52,8 +52,8 @@ fn start(home: &Home) -> Running {
         .start()
 }
 
-/// After a kill: goes on with another server, and checks all that has to hold. Yields the results
-/// that say "interrupted".
+/// Resumes after a kill with another server and checks all invariants. Returns the number of results that say
+/// "interrupted".
 #[track_caller]
 fn goes_on(home: &Home) -> usize {
     home.wait_until_alone();
@@ -67,7 +67,7 @@ fn goes_on(home: &Home) -> usize {
     let unique: HashSet<_> = before.iter().collect();
     assert_eq!(unique.len(), before.len(), "nothing ran twice: {before:?}");
 
-    // What is sent is whole: `results_of` checks that each call has one result.
+    // The history is complete: `results_of` checks that each call has one result.
     let messages = server.last().messages();
     assert_eq!(messages.last().unwrap()["content"], "go on");
     let results = results_of(&messages);
@@ -88,7 +88,7 @@ fn goes_on(home: &Home) -> usize {
             );
         }
     }
-    // What took effect was asked for in the stored history: history first, then act.
+    // Each executed call is in the stored history, because the history is written first.
     let asked = serde_json::to_string(&messages).unwrap();
     for line in &before {
         assert!(
@@ -133,7 +133,7 @@ fn a_kill_while_a_request_is_open_loses_nothing() {
     }
 }
 
-/// Kills after the n-th line of output, for every n that there is.
+/// Kills after the n-th line of output, for each of these numbers.
 fn kill_after_lines(numbers: impl Iterator<Item = usize>) {
     for number in numbers {
         let server = working();
@@ -167,7 +167,7 @@ fn a_kill_at_any_event_loses_nothing_late() {
     kill_after_lines(18..27);
 }
 
-/// Proves AGT-6: the same session survives one kill after another.
+/// Proves AGT-6: a session survives repeated kills.
 #[test]
 fn a_session_survives_kill_after_kill() {
     let server = OpenAi::start(|_, request| {
@@ -200,7 +200,7 @@ fn a_session_survives_kill_after_kill() {
     assert_eq!(session_ids(&home.database()).len(), 1);
 }
 
-/// Proves D-18: the stored history is whole after `--continue`, with the interrupted result in it.
+/// Proves D-18: the stored history is complete after `--continue` and contains the interrupted result.
 #[test]
 fn an_interrupted_call_says_so_in_the_store() {
     let seconds = crate::rig::unique_seconds();
@@ -226,7 +226,8 @@ fn an_interrupted_call_says_so_in_the_store() {
     );
 }
 
-/// Proves EXE-21, D-14: what a script's reader was told is on record, whenever it is killed.
+/// Proves EXE-21, D-14: each result that a script printed is in the trail, regardless of when the process is
+/// killed.
 #[test]
 fn a_killed_script_has_audited_all_that_it_told() {
     let line = |n: usize| {
@@ -256,14 +257,14 @@ fn a_killed_script_has_audited_all_that_it_told() {
                 entries.iter().all(|entry| entry.result == "success"),
                 "{entries:?}"
             );
-            // One more may have run whose entry was not written yet.
+            // One further call may have run before its entry was written.
             let done = lines(&home).len();
             assert!(
                 (entries.len()..=entries.len() + 1).contains(&done),
                 "{done} done"
             );
         }
-        // What was left is fit for use.
+        // The data folder is still usable.
         home.zeph(["tools", "call", "list_tasks"]).code(0);
     }
 }

@@ -1,4 +1,4 @@
-//! `kill -9` at random points of a conversation of twenty calls that is compacted on its way. Few rounds in the suite;
+//! `kill -9` at random points of a conversation of twenty calls with compaction. The suite runs few rounds;
 //! `cargo xtask crash` runs many.
 
 use std::collections::HashMap;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, Request, openai_config, results_of};
 
-/// Answers with calls: two each.
+/// The number of responses with calls. Each has two.
 const ANSWERS: u32 = 10;
-/// Rounds where it is not said.
+/// The default number of rounds.
 const ROUNDS: u32 = 3;
 
-/// The numbers of the answers whose calls a request holds.
+/// The numbers of the responses whose calls a request contains.
 fn answers(request: &Request) -> impl Iterator<Item = u32> {
     let messages = request.messages();
     let calls = messages
@@ -22,8 +22,8 @@ fn answers(request: &Request) -> impl Iterator<Item = u32> {
     calls.filter_map(|id| id.strip_prefix("call_")?.split('_').next()?.parse().ok())
 }
 
-/// A model that gets on by one answer each time it is asked, whatever became of the last one: a line of its own in
-/// `done.txt`, and a file with more than a few words, so that room has to be made.
+/// A server that advances by one response per request, regardless of the last results. Each response appends
+/// a line to `done.txt` and writes a file that is large enough to trigger compaction.
 fn model() -> OpenAi {
     OpenAi::start(|_, request| {
         if request.is_reformat() {
@@ -46,11 +46,11 @@ fn config(home: &Home, server: &OpenAi) {
     home.config(&format!("{agent}{}", openai_config(&server.url())));
 }
 
-/// The numbers of a generator that begins with `seed` (xorshift64*).
+/// A xorshift64* generator whose state starts with the seed.
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// The next number from 0 to 1.
     fn part(&mut self) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -60,7 +60,7 @@ impl Random {
     }
 }
 
-/// The conversation, if anything was said.
+/// The conversation, if it has messages.
 fn export(home: &Home) -> Option<Value> {
     let sessions = home.zeph(["sessions", "list", "--json"]).code(0).json();
     Some(home.export(sessions[0]["id"].as_str()?))
@@ -77,7 +77,7 @@ fn stored(home: &Home) -> Vec<Value> {
         .collect()
 }
 
-/// The results of a stored history, by call: each call has one at most.
+/// The results of a stored history by call id. Each call has at most one.
 fn results(messages: &[Value]) -> HashMap<String, String> {
     let mut results = HashMap::new();
     for part in messages.iter().flat_map(|it| it[1].as_array().unwrap()) {
@@ -91,7 +91,8 @@ fn results(messages: &[Value]) -> HashMap<String, String> {
     results
 }
 
-/// Kills a conversation after `wait`, goes on, and checks all that has to hold. What the kill hit.
+/// Kills a conversation after `wait`, resumes it and checks all invariants. Returns the phase that the kill
+/// hit.
 fn round(wait: Duration) -> &'static str {
     let server = model();
     let home = Home::new();
@@ -105,7 +106,7 @@ fn round(wait: Duration) -> &'static str {
     let before = stored(&home);
     let done = results(&before);
 
-    // A text that was shown whole, and all calls but those of the last answer, were stored.
+    // Text that was shown completely and all calls except those of the last response are stored.
     let ended = printed
         .lines()
         .filter(|line| line.contains("\"tool_finished\""));
@@ -172,7 +173,7 @@ fn a_kill_at_any_time_loses_nothing() {
     let seed: u64 = number("ZEPH_CRASH_SEED").unwrap_or_else(|| now.unwrap().subsec_nanos().into());
     let mut random = Random(seed | 1);
 
-    // How long it takes when nobody kills it.
+    // The duration without a kill.
     let server = model();
     let home = Home::new();
     config(&home, &server);

@@ -1,11 +1,11 @@
-//! The death of the agent takes its commands along.
+//! Process cleanup: commands end when the agent dies.
 
 use serde_json::json;
 
 use crate::rig::{Home, OpenAi, Reply, is_running, unique_seconds, wait_for};
 
-/// Runs `command` as a call of the model, kills the agent when `begun` is there, and waits for
-/// the end of all whose command line holds `seconds`.
+/// Runs `command` as a call of the model, kills the agent when `begun` exists, and waits until all processes
+/// with `seconds` in their command line have ended.
 #[track_caller]
 fn no_orphan(command: &str, seconds: &str) {
     let call = json!({ "command": command });
@@ -35,7 +35,7 @@ fn no_orphan_survives_the_death_of_the_agent() {
     no_orphan(&format!("(sleep {s} & sleep {s}) & touch begun; wait"), &s);
 }
 
-/// Proves SH-3, SH-3a: nor does what was left behind, or has left its process group.
+/// Proves SH-3, SH-3a: background processes and processes in other process groups end too.
 #[test]
 fn no_background_process_survives_the_death_of_the_agent() {
     let s = unique_seconds();
@@ -54,7 +54,7 @@ fn no_background_process_survives_the_death_of_the_agent() {
     );
 }
 
-/// Proves SH-3a: nor the end of the session.
+/// Proves SH-3a: background processes end with the session.
 #[test]
 fn a_background_process_ends_with_the_session() {
     let seconds = unique_seconds();
@@ -72,8 +72,8 @@ fn a_background_process_ends_with_the_session() {
     });
 }
 
-/// Proves SH-3: a command that stops the process which runs it is ended in its time, the next one
-/// runs, and nothing is left.
+/// Proves SH-3: a command that stops its supervisor is ended at its timeout, the next one runs, and no
+/// process remains.
 #[test]
 fn a_command_that_stops_its_supervisor_stops_nothing_else() {
     let seconds = unique_seconds();
@@ -93,7 +93,7 @@ fn a_command_that_stops_its_supervisor_stops_nothing_else() {
     assert!(!is_running(&seconds));
 }
 
-/// Proves SH-3: nor does it survive the agent's death then.
+/// Proves SH-3: a stopped supervisor ends when the agent dies.
 #[test]
 fn a_stopped_supervisor_ends_with_the_agent() {
     let s = unique_seconds();

@@ -1,4 +1,4 @@
-//! `zeph demo`: real tools on a real project, nothing left behind, and no pretending.
+//! `zeph demo`: real tools on a real project, and no remaining files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn demo(home: &Home, args: &[&str]) -> Zeph {
         })
 }
 
-/// The demo with a shell script as cargo. It has a version like the real one.
+/// The demo with a shell script as `cargo`, which prints a version like the real one.
 fn demo_with_cargo(home: &Home, script: &str) -> Zeph {
     let version = "if [ \"$1\" = --version ]; then echo cargo 1.0; exit 0; fi";
     demo_with_program(home, &format!("{version}\n{script}"))
@@ -41,7 +41,7 @@ fn demo_with_program(home: &Home, script: &str) -> Zeph {
         .env("PATH", &format!("{}:/usr/bin:/bin", programs.display()))
 }
 
-/// All below a directory, with the files' contents.
+/// All files below a directory, with their contents.
 fn tree(directory: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_owned()];
@@ -68,12 +68,12 @@ fn assert_nothing_left(home: &Home) {
     }
 }
 
-/// Proves LLM-9 for the demo: it says that the model is scripted. Proves CLI-3 for it: without a
-/// terminal there is neither colour nor control character.
+/// Proves LLM-9 for the demo: it says that the model is scripted. Proves CLI-3 for it: without a terminal the
+/// output has no colours and no control characters.
 #[test]
 fn a_failing_test_is_mended_and_nothing_is_left_behind() {
     let home = Home::new();
-    // Were any of this read, the demo would end with a configuration error, or not edit.
+    // If the demo read any of these files, it would end with a configuration error or not edit.
     home.config("this is no TOML [");
     let before = tree(&home.home());
     let output = demo(&home, &[])
@@ -177,7 +177,7 @@ fn a_cargo_that_does_not_test_fails_the_demo() {
     assert_nothing_left(&home);
 }
 
-/// The script is content with this cargo; the demo's own look is not.
+/// The scripted model accepts this cargo, the demo's own check does not.
 #[test]
 fn the_verdict_is_that_of_the_last_run() {
     let home = Home::new();
@@ -196,7 +196,7 @@ fn the_verdict_is_that_of_the_last_run() {
     assert_nothing_left(&home);
 }
 
-/// Proves CLI-3 for the demo: 130 when it is interrupted.
+/// Proves CLI-3 for the demo: an interruption ends it with exit code 130.
 #[test]
 fn an_interrupted_demo_removes_its_folder() {
     for signal in [Signal::INT, Signal::TERM] {
@@ -241,7 +241,7 @@ fn flags_that_mean_nothing_are_refused() {
     assert_nothing_left(&home);
 }
 
-/// Proves PERM-5 for the demo: a mode holds there too.
+/// Proves PERM-5 for the demo: the permission mode applies.
 #[test]
 fn a_mode_holds_in_the_demo_too() {
     let home = Home::new();

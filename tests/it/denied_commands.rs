@@ -1,18 +1,18 @@
-//! What `deny_read` denies does not leave through a command either: by name, by pattern, through
-//! links, through programs that find it by themselves.
+//! `deny_read` for commands: denied files cannot be read by name, by pattern, through links, or by programs
+//! that search for them.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, Zeph, assert_has, audit};
 use crate::tools_call::call;
 
-/// What stands in every denied file, and must not be seen.
+/// The content of every denied file, which must not appear in output.
 const MARKER: &str = "marker-5e2f";
-/// A user namespace in which no mount namespace can be made, for a run behind `bash -c`.
+/// A `bash -c` prefix: a user namespace without mount namespaces.
 const NO_MOUNTS: &str = "exec unshare --user --map-root-user bash -c \
      'echo 0 > /proc/sys/user/max_mnt_namespaces && exec \"$0\" \"$@\"' \"$0\" \"$@\"";
 
-/// A run without the right to mount, behind `bash -c`: what a user without root has.
+/// A `bash -c` prefix: no right to mount, like a user without root.
 const NO_ADMIN: &str = "exec setpriv --bounding-set=-sys_admin \"$0\" \"$@\"";
 
 /// A project with denied files in it and in the home directory.
@@ -44,7 +44,7 @@ fn world() -> Home {
 const RULES: &str =
     "[tools.file]\ndeny_read = [\"**/.env\", \"**/*.pem\", \"**/secrets\", \"~/.ssh/**\"]\n";
 
-/// Commands that name what is denied.
+/// Commands that name denied files.
 const NAMED: &[&str] = &[
     "cat .env",
     "cat ./sub/../.env",
@@ -73,7 +73,7 @@ const NAMED: &[&str] = &[
     "cd sub && cat .env",
 ];
 
-/// Commands that find it by themselves.
+/// Commands that find denied files without naming them.
 const FOUND: &[&str] = &[
     "grep -r marker .",
     "rg --hidden --no-ignore marker .",
@@ -94,7 +94,7 @@ const FOUND: &[&str] = &[
 #[track_caller]
 fn no_marker(home: &Home, form: &Value, command: &str) {
     let text = form.to_string();
-    // The word itself may be in the command.
+    // The command itself may contain the word.
     assert!(
         !text.contains(&format!("{MARKER} in")),
         "{command}: {form:#}"
@@ -127,7 +127,7 @@ fn is_refused(home: &Home, form: &Value, command: &str) {
     assert_eq!(entry.result, "blocked", "{command}");
 }
 
-/// What doctor says of the rules about reading.
+/// The line of `zeph doctor` about the read rules.
 fn reading_line(checks: &Value) -> String {
     let checks = checks.as_array().unwrap();
     let found = checks.iter().find(|check| check["name"] == "reading");
@@ -135,7 +135,7 @@ fn reading_line(checks: &Value) -> String {
     format!("{}: {}", found["verdict"], found["detail"])
 }
 
-/// Whether this machine hides what is denied.
+/// Whether this machine can hide denied files.
 fn hides(home: &Home) -> bool {
     let line = reading_line(&home.zeph(["doctor", "--json"]).run().json());
     let hides = line.starts_with("\"ok\"");
@@ -165,7 +165,7 @@ fn a_command_that_names_what_is_denied_does_not_run() {
     assert_eq!(form["data"], "open\nopen", "{form:#}");
 }
 
-/// Proves SH-20a, FILE-4: the kernel hides it from those that find it by themselves.
+/// Proves SH-20a, FILE-4: the kernel hides denied files from commands that do not name them.
 #[test]
 fn what_is_denied_is_hidden_from_commands() {
     let home = world();
@@ -180,13 +180,13 @@ fn what_is_denied_is_hidden_from_commands() {
         let kept = std::fs::read_to_string(home.project().join(file)).unwrap();
         assert_eq!(kept, format!("{MARKER} in {file}\n"));
     }
-    // What is not denied is there, and so is the rest of the machine.
+    // Allowed files and the rest of the system are visible.
     let fine = "cat s*/notes; echo x > /dev/null && cat /dev/null; echo y > new && cat new";
     let form = call(&home, "bash", &json!({ "command": fine }));
     assert_eq!(form["data"], "open\ny", "{form:#}");
 }
 
-/// Proves SH-20a: it is hidden from commands of those who may not mount, by a user namespace.
+/// Proves SH-20a: without the right to mount, a user namespace hides denied files.
 #[test]
 fn deny_read_is_hidden_without_mount_privilege() {
     let home = world();
@@ -206,7 +206,7 @@ fn deny_read_is_hidden_without_mount_privilege() {
     }
 }
 
-/// Proves SH-21: a failure by what is hidden says which rule it was.
+/// Proves SH-21: if a command fails because a file is hidden, the error names the rule.
 #[test]
 fn the_model_is_told_which_rule_hid_it() {
     let home = world();
@@ -225,7 +225,7 @@ fn the_model_is_told_which_rule_hid_it() {
     }
 }
 
-/// Proves SH-20a: `required` runs under the mask as well, and a question is asked before nothing.
+/// Proves SH-20a: mode `required` also hides denied files.
 #[test]
 fn other_entry_points_enforce_deny_read() {
     let home = world();
@@ -237,7 +237,7 @@ fn other_entry_points_enforce_deny_read() {
     is_refused(&home, &form, "required");
     let form = call(&home, "bash", &json!({ "command": "cat $N sub/notes" }));
     assert_eq!(form["data"], "open", "{form:#}");
-    // A conversation: the model is told, the file is not.
+    // In a conversation the model reads the refusal, not the file.
     let home = world();
     home.scenario(
         "[[steps]]\ncalls = [{ tool = \"bash\", input = { command = \"cat .env\" } }]\n\
@@ -253,7 +253,8 @@ fn other_entry_points_enforce_deny_read() {
     assert!(!output.stdout.contains(MARKER), "{output}");
 }
 
-/// Proves SH-20a: where the sandbox is off the parser stands alone, refuses more, and doctor says so.
+/// Proves SH-20a: with the sandbox off only the parser applies. It refuses more, and `zeph doctor` reports
+/// this.
 #[test]
 fn without_the_sandbox_what_is_named_is_refused() {
     let home = world();
@@ -272,8 +273,8 @@ fn without_the_sandbox_what_is_named_is_refused() {
     );
 }
 
-/// Proves SH-20a: where the kernel makes no mount namespace, `best-effort` warns and leaves it to the
-/// parser, `required` refuses.
+/// Proves SH-20a: if the kernel creates no mount namespace, `best-effort` warns and relies on the parser, and
+/// `required` refuses.
 #[test]
 fn without_mounts_it_is_refused_or_said() {
     let home = world();
@@ -308,7 +309,7 @@ fn without_mounts_it_is_refused_or_said() {
     assert_has(&line, &["failed", "no command runs"]);
 }
 
-/// Proves FILE-4: of the files that commands name, those of `allow_read` alone.
+/// Proves FILE-4: commands may name only files that `allow_read` lists.
 #[test]
 fn allow_read_binds_commands_that_name_a_file() {
     let home = world();

@@ -1,4 +1,4 @@
-//! `diagnostics`: what cargo says of a project, as data.
+//! The `diagnostics` tool: the findings of cargo as structured data.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn project(home: &Home, main: &str) {
     home.write("src/main.rs", main);
 }
 
-/// Proves EXE-30: errors first, with place and code; capped, and the cap is said.
+/// Proves EXE-30: errors come first, with location and code; the list is limited and says so.
 #[test]
 fn a_project_is_checked() {
     let home = home();
@@ -53,7 +53,7 @@ fn a_project_is_checked() {
     }
 }
 
-/// Proves EXE-31: no cargo is a warning, no project an error, and nothing panics.
+/// Proves EXE-31: a missing cargo is a warning, a missing project is an error, and nothing panics.
 #[test]
 fn without_cargo_or_project_it_says_so() {
     let home = home();
@@ -77,7 +77,8 @@ fn without_cargo_or_project_it_says_so() {
     );
 }
 
-/// Proves EXE-31: the shell's time holds, and checking runs the project's code, so it is asked about.
+/// Proves EXE-31: the shell timeout applies, and the call needs approval because a check runs code of the
+/// project.
 #[test]
 fn the_rules_of_the_shell_hold() {
     let home = home();

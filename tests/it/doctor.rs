@@ -1,4 +1,4 @@
-//! `zeph doctor`: exit 1 when a check fails, and words that help.
+//! `zeph doctor`: exit code 1 if a check fails, with text that helps.
 
 use crate::rig::{Home, OpenAi, assert_has, openai_config};
 
@@ -24,7 +24,7 @@ fn all_is_well() {
             &server.url(),
         ],
     );
-    // It says what this machine enforces, or lacks.
+    // It reports the enforcement that this machine supports.
     let sandbox = output.stdout.lines().find(|line| line.contains("sandbox "));
     assert!(
         sandbox.is_some_and(|line| line.contains("Landlock")),
@@ -79,7 +79,7 @@ fn what_fails_is_exit_1() {
     );
 }
 
-/// Proves CFG-5: it works where nothing else does.
+/// Proves CFG-5: it works without a shell and without a home directory.
 #[test]
 fn without_a_shell_and_without_a_home() {
     let server = OpenAi::replies([]);

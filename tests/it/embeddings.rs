@@ -1,4 +1,4 @@
-//! Vectors of texts: who makes them, what is asked, and that each description is asked once.
+//! Embeddings: their provider, the requested texts, and one request per description.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +9,14 @@ use crate::rig::{Home, OpenAi, Reply, Request, Terminal, assert_has, execute, op
 const FILTER: &str =
     "[agent.tool_filter]\nenabled = true\ntop_k = 2\nmin_description_words = 0\nalways_on = []\n";
 
-/// Words that mean something, each with its own place in a vector.
+/// Keywords with a meaning. Each row is one dimension of an embedding.
 const MEANINGS: [&[&str]; 3] = [
     &["regex", "pattern", "needle"],
     &["delete", "deletes", "remove", "rubbish"],
     &["task"],
 ];
 
-/// The vector of a text: how often it says something, by meaning, and a third beside it.
+/// The embedding of a text: the number of keywords per meaning, and a constant one third.
 fn vector(text: &str) -> Vec<f32> {
     let text = text.to_lowercase();
     let count = |words: &[&str]| -> f32 {
@@ -32,7 +32,7 @@ fn is_embedding(request: &Request) -> bool {
     !request.path.contains("chat")
 }
 
-/// The answer to a request for vectors.
+/// The response to an embedding request.
 fn vectors(request: &Request) -> Reply {
     let inputs = request.json()["input"].as_array().unwrap().clone();
     let vectors = inputs.iter().map(|text| vector(text.as_str().unwrap()));
@@ -41,14 +41,14 @@ fn vectors(request: &Request) -> Reply {
     } else {
         let item = |(at, vector)| json!({ "index": at, "embedding": vector });
         let data: Vec<Value> = vectors.enumerate().map(item).collect();
-        // In no order.
+        // Not in the order of the inputs.
         let data: Vec<Value> = data.into_iter().rev().collect();
         json!({ "data": data, "usage": { "prompt_tokens": 7, "total_tokens": 7 } })
     };
     Reply::raw(200, "application/json", body.to_string())
 }
 
-/// A server that makes vectors and answers all else with words.
+/// A server that computes embeddings and responds to all other requests with text.
 fn server() -> OpenAi {
     OpenAi::start(|_, request| match is_embedding(request) {
         true => vectors(request),
@@ -60,7 +60,7 @@ fn config(url: &str) -> String {
     openai_config(url).replacen("model = ", "embedding_model = \"vec-1\"\nmodel = ", 1)
 }
 
-/// The texts of every request for vectors.
+/// The texts of each embedding request.
 fn asked(server: &OpenAi) -> Vec<Vec<String>> {
     let requests = server.requests();
     let requests = requests.iter().filter(|request| is_embedding(request));
@@ -80,8 +80,8 @@ fn offered(server: &OpenAi) -> Vec<String> {
         .collect()
 }
 
-/// Proves SCH-2, SCH-4: what is near is offered; a description is asked for once, over sessions, as
-/// long as the model is the same; and the vectors that are kept are those that came, to the last bit.
+/// Proves SCH-2, SCH-4: similar tools are exposed. A description is embedded once per model, across sessions.
+/// Stored embeddings equal the received ones bit for bit.
 #[test]
 fn a_description_is_asked_for_once() {
     let server = server();
@@ -97,19 +97,19 @@ fn a_description_is_asked_for_once() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.contains(&"grep".to_owned()), "{found:?}");
     let count = asked(&server).len();
-    // Another session knows them all.
+    // Another session reuses all embeddings.
     home.zeph(["-p", "throw the rubbish away"]).code(0);
     assert_eq!(asked(&server)[count..], [["throw the rubbish away"]]);
     let found = offered(&server);
     assert!(found.contains(&"delete_path".to_owned()), "{found:?}");
     kept_as_they_came(&home, descriptions);
-    // Another model knows none.
+    // Another model reuses none.
     let other = config(&server.url()).replace("vec-1", "vec-2");
     home.config(&format!("{FILTER}{other}"));
     let count = asked(&server).len();
     home.zeph(["-p", "find the needle"]).code(0);
     assert_eq!(asked(&server)[count..].concat(), first);
-    // A text that changed is asked for again: TAFC changes none.
+    // A changed text would be embedded again; TAFC changes none.
     home.more_config("[tools.tafc]\nenabled = true\ncomplexity_threshold = 0.0\n");
     let count = asked(&server).len();
     home.zeph(["-p", "find the needle"]).code(0);
@@ -134,8 +134,8 @@ fn kept_as_they_came(home: &Home, descriptions: &[String]) {
     assert_eq!(kept, expect);
 }
 
-/// Proves LLM-2, SCH-5: another provider makes the vectors, and `/status` and `zeph doctor` say so. The key
-/// of the one does not go to the other.
+/// Proves LLM-2, SCH-5: another provider computes the embeddings, as `/status` and `zeph doctor` report. It
+/// does not receive the key of the first.
 #[test]
 fn another_provider_makes_the_vectors() {
     let (chat, ollama) = (server(), server());
@@ -163,7 +163,7 @@ fn another_provider_makes_the_vectors() {
     terminal.type_keys("/cost\r");
     terminal.shows("near (nomic): 1 request, 7 tokens in");
     terminal.prompts("");
-    // In the same session only what was said is asked for.
+    // In the same session only the new prompt is embedded.
     terminal.type_keys("throw the rubbish away\r");
     terminal.until("the second answer", |text| {
         text.matches("as you wish").count() == 2
@@ -182,8 +182,8 @@ fn another_provider_makes_the_vectors() {
     );
 }
 
-/// Proves SCH-5: where vectors fail, words are compared, which is said once; the turn goes on, and no more
-/// are asked for until the window is cleared.
+/// Proves SCH-5: if embeddings fail, keyword matching is used and one warning is printed. The turn continues,
+/// and no embedding is requested until `/clear`.
 #[test]
 fn a_failure_costs_no_turn() {
     let broken = Arc::new(Mutex::new(true));
@@ -197,7 +197,7 @@ fn a_failure_costs_no_turn() {
     let keyless = config(&server.url()).replace("api_key_env = \"TEST_KEY\"\n", "");
     home.config(&format!("{FILTER}{keyless}"));
     let mut terminal = Terminal::start(&home, &[]);
-    // `at` is the number of the turn's last request.
+    // `at` is the number of the last request of the turn.
     let turn = |terminal: &mut Terminal, words: &str, at: usize| {
         terminal.prompts("");
         terminal.type_keys(&format!("{words}\r"));
@@ -221,7 +221,7 @@ fn a_failure_costs_no_turn() {
     turn(&mut terminal, "find the needle", 4);
     assert!(offered(&server).contains(&"grep".to_owned()));
     terminal.leaves();
-    // In one shot: one warning, and the answer.
+    // In one-shot mode: one warning and the response.
     *broken.lock().unwrap() = true;
     home.config(&format!(
         "{FILTER}{}",
@@ -244,8 +244,7 @@ fn a_failure_costs_no_turn() {
     );
 }
 
-/// Proves SCH-4: another model behind the same name makes longer vectors, and all are made anew. What is damaged in
-/// the database costs a request and nothing else.
+/// Proves SCH-4: if stored embeddings have another length, all are computed again in one request.
 #[test]
 fn vectors_that_do_not_fit_are_made_anew() {
     let server = server();
@@ -266,8 +265,8 @@ fn vectors_that_do_not_fit_are_made_anew() {
     assert!(offered(&server).contains(&"grep".to_owned()));
 }
 
-/// Proves SCH-5: a name that nobody has stops the start, also where nothing is compared; a
-/// project's file sends the user's words nowhere.
+/// Proves SCH-5: an unknown provider name stops the start, even if no embedding is needed. A project file
+/// cannot send the user's text to another recipient.
 #[test]
 fn who_makes_them_is_the_users_to_say() {
     let server = server();
@@ -320,8 +319,8 @@ fn who_makes_them_is_the_users_to_say() {
     assert_eq!(stolen.requests().len() + server.requests().len(), 0);
 }
 
-/// Proves NAT-1: facts are found by what they mean and not by words alone, each is asked for once, and what is far
-/// away is not found.
+/// Proves NAT-1: facts are found by meaning, not only by keywords. Each is embedded once, and distant facts
+/// are not found.
 #[test]
 fn facts_are_found_by_what_they_mean() {
     let calls = |n: usize| match n {
@@ -359,7 +358,7 @@ fn facts_are_found_by_what_they_mean() {
     assert_eq!(asked[0].len(), 3, "{asked:?}");
     assert_eq!(asked[1], ["which regex?"]);
     assert_eq!(asked.len(), 2);
-    // Beside a conversation there is nobody to ask: words alone.
+    // Outside a conversation only keywords are compared.
     let query = json!({ "query": "which regex?" }).to_string();
     let found = home
         .zeph(["tools", "call", "memory_search", &query])
@@ -368,8 +367,8 @@ fn facts_are_found_by_what_they_mean() {
     assert_has(&found, &["No saved fact"]);
 }
 
-/// Proves NAT-1: calls that no model makes find facts by what they mean too, with the provider that
-/// `embed_provider` names; without it, or where it cannot be had, by their words.
+/// Proves NAT-1: calls without a model find facts by meaning too, with the provider of `embed_provider`.
+/// Without it, or if it fails, keywords are compared.
 #[test]
 fn a_call_without_a_model_finds_by_meaning() {
     let server = server();
@@ -389,7 +388,7 @@ fn a_call_without_a_model_finds_by_meaning() {
     let found = search().code(0);
     assert_has(&found.stdout, &["rubbish is for Monday"]);
     assert!(!found.stdout.contains("a task"), "{}", found.stdout);
-    // Without a key, words, and a word about it.
+    // Without a key, keywords are compared and a warning is printed.
     let found = search().env("TEST_KEY", "").code(0);
     assert_has(&found.stdout, &[none]);
     assert_has(
@@ -398,8 +397,8 @@ fn a_call_without_a_model_finds_by_meaning() {
     );
 }
 
-/// Proves NAT-1: the oldest of thousands of facts is found by what it means. Vectors are made of a thousand facts that have
-/// none in a search, of each once, and what is removed is not found.
+/// Proves NAT-1: the oldest of 1501 facts is found by meaning. One search computes at most a thousand missing
+/// embeddings, each once. A removed fact is not found.
 #[test]
 fn the_oldest_fact_is_found_by_what_it_means() {
     let server = server();
@@ -414,7 +413,7 @@ fn the_oldest_fact_is_found_by_what_it_means() {
     call("memory_save", json!({ "content": "rubbish is for Monday" }));
     assert_has(&search(), &["rubbish is for Monday"]);
     assert_eq!(asked(&server).concat().len(), 2);
-    // Once more as the first of many, in a database that knows nothing of vectors yet.
+    // The fact is now the oldest of many, in a database without embeddings.
     execute(&home.database(), "DELETE FROM memory_model");
     execute(
         &home.database(),

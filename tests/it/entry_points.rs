@@ -1,11 +1,10 @@
-//! Each way to reach a tool has the same gates before it: a denied call does not run, and leaves
-//! an audit entry.
+//! Gates at each entry point: a denied call does not run and leaves an audit entry.
 
 use serde_json::json;
 
 use crate::rig::{Home, OpenAi, Reply, Zeph, audit};
 
-/// Runs an entry point that tries to touch `ran` in plan mode.
+/// Runs an entry point that tries to touch `ran` in mode `plan`.
 #[track_caller]
 fn is_denied(home: &Home, run: Zeph, category: &str) {
     run.run();
@@ -20,7 +19,7 @@ fn is_denied(home: &Home, run: Zeph, category: &str) {
     );
     assert_eq!(entry.error_category.as_deref(), Some(category), "{entry:?}");
     assert_eq!(entry.call["command"], "touch ran", "{entry:?}");
-    // A turn in mode `plan` plans.
+    // A turn in mode `plan` has the phase `planner`.
     let phases = ["executor", "planner"];
     assert!(phases.contains(&entry.phase.as_str()), "{entry:?}");
     assert_eq!(entry.caller_id, None, "{entry:?}");
@@ -100,7 +99,8 @@ fn tools_run_has_the_gates() {
     is_denied(&home, home.zeph(args).stdin(line), "policy_blocked");
 }
 
-/// A script may put another's text into `-p`: what looks like a person's own command is for the model.
+/// In `-p`, text that looks like a slash command is a prompt for the model, because a script may insert
+/// foreign text.
 #[test]
 fn no_prompt_of_one_turn_is_a_command() {
     let server = OpenAi::replies([Reply::text("no")]);
@@ -110,7 +110,7 @@ fn no_prompt_of_one_turn_is_a_command() {
     assert!(server.last().json().to_string().contains("!touch ran"));
 }
 
-/// Proves PERM-8, SH-20: full mode without an OS sandbox has to be asked for twice.
+/// Proves PERM-8, SH-20: mode `full` without an OS sandbox needs a second flag.
 #[test]
 fn full_mode_needs_a_sandbox_or_its_second_flag() {
     let home = Home::new();

@@ -1,10 +1,10 @@
-//! A failure has two texts: what the model reads, and what a person does.
+//! Error texts: each failure has one for the model and one for the user.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, results_of};
 
-/// Proves ERR-4, ERR-3: the block is the model's; the person's words go to the log, when it is asked for.
+/// Proves ERR-4, ERR-3: the model reads the block; the user's text is logged if requested.
 #[test]
 fn the_log_holds_what_a_person_needs() {
     let home = Home::new();
@@ -26,7 +26,7 @@ fn the_log_holds_what_a_person_needs() {
     assert!(!output.stderr.contains("a call failed"), "{output}");
 }
 
-/// Proves ERR-5: `[tools] result_format = "json"` gives the model the machine form of each result.
+/// Proves ERR-5: `[tools] result_format = "json"` gives the model the JSON result.
 #[test]
 fn a_model_may_read_the_machine_form() {
     let server = OpenAi::start(|n, _| match n {

@@ -4,10 +4,10 @@ use rustix::process::Signal;
 
 use crate::rig::{Home, is_running, wait_for};
 
-/// A date that there is not.
+/// An invalid date.
 const NO_DATE: &str = "2026-13-45";
 
-/// Proves CLI-3: a mistake in the command line or in its input ends with 2, and names the mistake.
+/// Proves CLI-3: a mistake in the command line or its input ends with exit code 2 and is named.
 #[test]
 fn wrong_usage_ends_with_2() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"\n");
@@ -70,7 +70,7 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
-/// Proves CLI-3: something that is not there, and something that fails, end with 1.
+/// Proves CLI-3: missing items and failures end with exit code 1.
 #[test]
 fn failures_end_with_1() {
     let home = Home::scripted("[[steps]]\nfault = \"server\"\n");
@@ -93,7 +93,7 @@ fn failures_end_with_1() {
     }
 }
 
-/// Proves CLI-3: a gate that refuses ends with 3.
+/// Proves CLI-3: a gate refusal ends with exit code 3.
 #[test]
 fn refusals_end_with_3() {
     let home = Home::new();
@@ -121,7 +121,7 @@ fn refusals_end_with_3() {
     }
 }
 
-/// Proves CLI-3: an interruption ends every command with 130, whatever it waits for.
+/// Proves CLI-3: an interruption ends every command with exit code 130.
 #[test]
 fn interruptions_end_with_130() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -162,7 +162,7 @@ fn interruptions_end_with_130() {
     }
 }
 
-/// Proves CLI-3: a reader that closes the pipe is not a failure, and nothing is printed.
+/// Proves CLI-3: a closed pipe is not a failure, and nothing is printed.
 #[test]
 fn a_closed_pipe_is_silent_in_every_command() {
     let home = Home::scripted("[[steps]]\nrepeat = 9\ntext = \"ok\"\n");

@@ -1,4 +1,4 @@
-//! A server that fails: what is tried again, what is said, what is kept.
+//! Failing servers: retries, messages and stored text.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, results_
 
 const QUICK: &str = "[llm.retry]\nmax_attempts = 2\nread_timeout_secs = 1\n";
 
-/// One request that fails for good: exit 1 and these words, after so many requests.
+/// Asserts that a request fails with exit code 1 and this text, after this number of requests.
 #[track_caller]
 fn fails(reply: &Reply, words: &[&str], requests: usize) {
     let reply = reply.clone();
@@ -34,7 +34,7 @@ fn a_server_that_is_not_there() {
     export.prints(&["1 message "]);
 }
 
-/// Proves LLM-5: what cannot get better is not tried again, and says how to mend it.
+/// Proves LLM-5: permanent errors are not retried, and the message says how to fix them.
 #[test]
 fn refusals_are_final_and_say_how_to_mend_them() {
     fails(
@@ -77,7 +77,7 @@ fn garbage_is_named() {
     );
 }
 
-/// Proves LLM-5: server errors are tried again, and the user sees it.
+/// Proves LLM-5: server errors are retried, and the user sees it.
 #[test]
 fn server_errors_are_tried_again() {
     let server = OpenAi::replies([
@@ -112,7 +112,7 @@ fn retry_after_is_obeyed_within_the_budget() {
     fails(&long, &["3600 s", "try again in 3600 s, at "], 1);
 }
 
-/// Proves LLM-4: before anything was shown, the request is sent again as it was.
+/// Proves LLM-4: if no text was shown, the request is sent again unchanged.
 #[test]
 fn a_stream_that_stops_before_text_starts_over() {
     let server = OpenAi::replies([
@@ -124,7 +124,7 @@ fn a_stream_that_stops_before_text_starts_over() {
     assert_eq!(server.requests()[0].raw, server.requests()[1].raw);
 }
 
-/// Proves LLM-4: after text was shown it goes on, and says so.
+/// Proves LLM-4: if text was shown, the turn resumes with a notice.
 #[test]
 fn a_stream_that_stops_after_text_goes_on_with_a_notice() {
     let server = OpenAi::replies([
@@ -155,7 +155,7 @@ fn a_stream_that_stops_after_text_goes_on_with_a_notice() {
     );
 }
 
-/// Proves LLM-4: a stream that breaks off in a call never yields that call.
+/// Proves LLM-4: an incomplete call of a stream never runs.
 #[test]
 fn half_a_call_does_not_run() {
     let touch = json!({ "command": "touch ran; touch also-ran" });
@@ -182,7 +182,7 @@ fn a_server_that_falls_silent_is_given_up() {
     assert_has(&output.stdout, &["Some words"]);
     assert_has(&output.stderr, &["read_timeout_secs"]);
 
-    // What was shown is kept, and marked.
+    // The shown text is stored with a mark.
     let server = OpenAi::replies([Reply::text("ok")]);
     home.config(&openai_config(&server.url()));
     home.zeph(["--continue", "-p", "go on"]).code(0);
@@ -193,7 +193,7 @@ fn a_server_that_falls_silent_is_given_up() {
     );
 }
 
-/// Proves LLM-4: an answer that comes byte by byte is the same answer.
+/// Proves LLM-4: a response that arrives byte by byte is read correctly.
 #[test]
 fn a_trickle_is_read_like_a_flood() {
     let call = Reply::answer(
@@ -216,7 +216,7 @@ fn a_trickle_is_read_like_a_flood() {
     assert_eq!(results_of(&messages)[0].1, "ä\"ö");
 }
 
-/// Proves AGT-6: an error in the middle of a turn leaves a conversation that can go on.
+/// Proves AGT-6: after an error during a turn, the conversation can continue.
 #[test]
 fn a_turn_that_failed_can_go_on() {
     let server = OpenAi::replies([

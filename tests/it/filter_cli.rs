@@ -1,4 +1,4 @@
-//! `zeph filter …`: the filters without the agent.
+//! `zeph filter …`: the output filters without the agent.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -55,7 +55,7 @@ fn what_comes_on_standard_input_is_filtered_by_the_users_rules() {
     let filtered = run("tools.filters.enabled=true");
     assert_eq!(filtered, "done\n[50 of 51 lines omitted]\n");
     assert_eq!(run("tools.filters.enabled=false"), printed());
-    // A file of another name.
+    // A rule file with another name.
     fs::rename(
         home.config_file().with_file_name("filters.toml"),
         home.home().join("mine.toml"),
@@ -65,7 +65,7 @@ fn what_comes_on_standard_input_is_filtered_by_the_users_rules() {
     assert_eq!(run("tools.filters.filters_path=~/mine.toml"), filtered);
 }
 
-/// Proves OUT-3: a name is enough to disable a built-in rule.
+/// Proves OUT-3: a rule with only a name disables the built-in rule.
 #[test]
 fn rule_is_disabled_by_name() {
     let home = Home::new();
@@ -106,7 +106,7 @@ fn docs_state_number_of_rules() {
     assert_has(&docs, &[&format!("the {count} built-in rules")]);
 }
 
-/// Proves OUT-4: a big directory does not hide the others.
+/// Proves OUT-4: a large directory does not hide the others.
 #[test]
 fn tree_keeps_every_top_level_entry() {
     let home = Home::new();
@@ -126,7 +126,7 @@ fn tree_keeps_every_top_level_entry() {
     );
 }
 
-/// Proves OUT-3: the rest of the file loads.
+/// Proves OUT-3: the other rules of the file load.
 #[test]
 fn a_rule_that_cannot_be_used_is_told_and_skipped() {
     let home = Home::new();
@@ -165,7 +165,7 @@ fn a_rule_that_cannot_be_used_is_told_and_skipped() {
             &[reason],
         );
     }
-    // The whole file is too large.
+    // A file that is too large as a whole.
     rules(&home, &format!("{RULES}\n#{}", "x".repeat(1024 * 1024)));
     let output = home.zeph(args).stdin(printed()).code(0);
     assert_eq!(output.stdout, printed());
@@ -193,7 +193,7 @@ fn a_command_is_run_and_its_exit_code_is_ours() {
         "out\nerr\n[50 of 52 lines omitted; all of it: raw.log]\n"
     );
     assert_eq!(home.read("raw.log").lines().count(), 52);
-    // A name is found for it, and told.
+    // `--tee` without a path chooses a file name and prints it.
     let printed = run(&["--tee"]);
     let path = printed.split("all of it: ").nth(1).unwrap();
     let path = path.trim_end().trim_end_matches(']');
@@ -202,7 +202,7 @@ fn a_command_is_run_and_its_exit_code_is_ours() {
         .code(137);
     home.zeph(["filter", "run", "--", "no-such-program"])
         .code(127);
-    // What it is given on standard input is the command's.
+    // The command reads standard input.
     let output = home
         .zeph(["filter", "run", "--", "tr", "a-z", "A-Z"])
         .stdin("hello")
@@ -329,7 +329,7 @@ fn what_was_saved_is_summed_by_rule() {
     assert_has(&output.stdout, &["acme", "2/0/1", "total"]);
 }
 
-/// Proves OUT-8: the counters are logged every twenty outputs and at the end, at debug level alone.
+/// Proves OUT-8: counters are logged after every twenty outputs and at the end, only at debug level.
 #[test]
 fn the_counters_are_logged_now_and_then() {
     let home = Home::new();
@@ -340,7 +340,7 @@ fn the_counters_are_logged_now_and_then() {
         "#!/bin/sh\nfor i in $(seq 50); do echo \"   Compiling part-$i\"; done; echo done",
     );
     fs::set_permissions(home.path("acme"), Permissions::from_mode(0o755)).unwrap();
-    // Not the same command twice: that would count as one that did not say enough.
+    // Distinct commands, because a repetition counts as insufficient output.
     let calls: String = (0..25)
         .map(|n| json!({ "tool": "bash", "params": { "command": format!("./acme build {n}") } }))
         .map(|call| format!("{call}\n"))

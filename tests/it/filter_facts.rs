@@ -1,4 +1,4 @@
-//! Facts in long output survive the filters of the built binary.
+//! Facts in long output, which survive the filters.
 
 use crate::rig::{Home, assert_has};
 
@@ -31,7 +31,8 @@ const FACTS: &[&str] = &[
     "MyProblem: it went wrong",
 ];
 
-/// Proves OUT-7, OUT-7a: in an output of thousands of lines, with a rule or without one, each kind of fact survives.
+/// Proves OUT-7, OUT-7a: each kind of fact survives in an output of thousands of lines, with and without a
+/// rule.
 #[test]
 fn facts_in_long_output_survive() {
     let home = Home::new();
@@ -66,7 +67,7 @@ fn facts_in_long_output_survive() {
     }
 }
 
-/// Proves OUT-7a: of thousands of warnings of one form the first ones and the count are shown.
+/// Proves OUT-7a: of thousands of similar warnings, the first ones and the count are shown.
 #[test]
 fn warnings_of_one_form_are_counted() {
     let home = Home::new();
@@ -77,7 +78,7 @@ fn warnings_of_one_form_are_counted() {
     }
     printed += "Killed\n";
     printed += &"everything works as it should\n".repeat(2000);
-    // The rule of make groups nothing: head and tail stay within the threshold.
+    // The rule of make groups nothing, so head and tail stay within the threshold.
     for (command, max) in [("./ledger", 5000), ("make", 50_000)] {
         let args = ["filter", "--command", command, "--exit-code", "0"];
         let text = home.zeph(args).stdin(printed.clone()).code(0).stdout;

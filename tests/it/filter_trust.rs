@@ -1,4 +1,4 @@
-//! The filter rules that a project brings: not used until a person has seen and trusted them.
+//! Filter rules of a project, which are used only after the user has trusted them.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,7 +12,7 @@ const UNTRUSTED: &str = "are not used: they are not trusted; `zeph filter trust`
 const CHANGED: &str = "are not used: they changed since they were trusted; `zeph filter trust`";
 const FILTERED: &str = "done\n[50 of 51 lines omitted]\n";
 
-/// A rule of this name for this command, that leaves out the lines with `pattern`.
+/// A rule with this name for this command that omits lines with `pattern`.
 fn rule(name: &str, command: &str, pattern: &str) -> String {
     format!(
         "[[rules]]\nname = {name:?}\nmatch = {{ prefix = {command:?} }}\n\
@@ -20,7 +20,7 @@ fn rule(name: &str, command: &str, pattern: &str) -> String {
     )
 }
 
-/// A project that brings these rules, and an `./acme` that prints 51 lines.
+/// A project with these rules and an `./acme` that prints 51 lines.
 fn bringing(rules: &str) -> Home {
     let home = Home::new();
     home.config("");
@@ -45,7 +45,7 @@ fn trust(home: &Home) {
     home.zeph(["filter", "trust", "--yes"]).code(0);
 }
 
-/// What is read of `./acme build`, and what is said of it.
+/// The filtered output of `./acme build`, and the messages about it.
 fn read(home: &Home) -> (String, String) {
     let output = home
         .zeph(["filter", "run", "--", "./acme", "build"])
@@ -59,7 +59,7 @@ fn pins(home: &Home) -> Vec<std::path::PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// What the bash tool yields for `./acme build`, in its machine form.
+/// The JSON result of the bash tool for `./acme build`, and the printed messages.
 fn call(home: &Home) -> (Value, String) {
     let params = json!({ "command": "./acme build" }).to_string();
     let output = home
@@ -68,7 +68,7 @@ fn call(home: &Home) -> (Value, String) {
     (output.json(), output.stderr)
 }
 
-/// Proves OUT-12: from every entry point, and said once.
+/// Proves OUT-12: at each entry point, with one message.
 #[test]
 fn what_is_not_trusted_is_not_used_and_that_is_said() {
     let home = bringing(&acme());
@@ -99,13 +99,13 @@ fn what_is_not_trusted_is_not_used_and_that_is_said() {
     terminal.prompts("");
     assert_has(&terminal.text(), &["are not trusted"]);
     terminal.leaves();
-    // Where nothing is filtered, there is nothing to say.
+    // With filters disabled, no message is printed.
     let off = ["--set", "tools.filters.enabled=false", "filter", "explain"];
     let output = home.zeph(off).arg("acme").code(0);
     assert_eq!(output.stderr, "");
 }
 
-/// Proves OUT-12: from every entry point.
+/// Proves OUT-12: at each entry point.
 #[test]
 fn what_is_trusted_is_used() {
     let home = bringing(&acme());
@@ -144,7 +144,7 @@ fn what_is_trusted_is_used() {
         .prints(&["short"]);
     let again = home.zeph(["filter", "trust"]).code(0);
     assert_has(&again.stdout, &["are trusted already"]);
-    // From a directory below it too, but not beyond a repository.
+    // Rules also apply in a subdirectory, but not across a repository boundary.
     home.write("below/x", "");
     let explain = |cwd: &str| {
         let args = ["filter", "explain", "acme build"];
@@ -155,7 +155,7 @@ fn what_is_trusted_is_used() {
     assert_has(&explain("below"), &["no rule for this command"]);
 }
 
-/// Proves OUT-12: the pin is the content's; what changed is shown against what was trusted.
+/// Proves OUT-12: the pin is that of the content; a change is shown as a difference to the trusted text.
 #[test]
 fn any_change_takes_trust_away() {
     let home = bringing(&acme());
@@ -190,7 +190,7 @@ fn any_change_takes_trust_away() {
         &["stdin is not a terminal", "--yes", "are not trusted"],
     );
     assert_has(&read(&home).1, &[CHANGED]);
-    // A single byte is a change; the trusted text comes back trusted.
+    // A single byte is a change; the earlier text is still trusted.
     home.write(FILE, &format!("{}\n", acme()));
     assert_has(&read(&home).1, &[CHANGED]);
     home.write(FILE, &acme());
@@ -201,7 +201,7 @@ fn any_change_takes_trust_away() {
     assert_eq!(pins(&home), pin, "one pin a project");
 }
 
-/// Proves OUT-12: nobody is asked for, nothing is pinned.
+/// Proves OUT-12: without a user to ask, nothing is pinned.
 #[test]
 fn without_a_terminal_and_without_yes_nothing_is_trusted() {
     let home = bringing(&acme());
@@ -210,14 +210,14 @@ fn without_a_terminal_and_without_yes_nothing_is_trusted() {
     assert_has(&output.stderr, &["stdin is not a terminal", "--yes"]);
     assert_eq!(pins(&home).len(), 0);
     assert_has(&read(&home).1, &[UNTRUSTED]);
-    // Where there is nothing to trust, that is said.
+    // A missing file is reported.
     fs::remove_file(home.path(FILE)).unwrap();
     home.zeph(["filter", "trust", "--yes"])
         .code(1)
         .says(&["no .zeph/filters.toml in"]);
 }
 
-/// Proves OUT-12: a person is asked, and only yes is yes.
+/// Proves OUT-12: the user is asked, and only `yes` confirms.
 #[test]
 fn a_person_is_asked() {
     let home = bringing(&acme());
@@ -257,7 +257,7 @@ fn trust_is_listed_and_taken_back() {
     assert_has(&revoke(), &["are not trusted any more", &project]);
     assert_has(&read(&home).1, &[UNTRUSTED]);
     assert_has(&revoke(), &["no filter rules of this project were trusted"]);
-    // Also when the file is gone.
+    // Also if the file no longer exists.
     trust(&home);
     fs::remove_dir_all(home.path(".zeph")).unwrap();
     assert!(list().starts_with("gone "));
@@ -265,7 +265,7 @@ fn trust_is_listed_and_taken_back() {
     assert_eq!(pins(&home).len(), 0);
 }
 
-/// Proves OUT-12: the text is trusted for this project, not for another.
+/// Proves OUT-12: the text is trusted for this project only.
 #[test]
 fn another_project_with_the_same_rules_is_not_trusted() {
     let home = bringing(&acme());
@@ -276,7 +276,7 @@ fn another_project_with_the_same_rules_is_not_trusted() {
     let explain = || home.zeph(["filter", "explain", "acme build"]);
     assert_has(&explain().cwd(other).code(0).stderr, &[UNTRUSTED]);
     assert_eq!(explain().code(0).stderr, "");
-    // A link to the project is the project.
+    // A link to the project is the same project.
     let link = home.root().join("link");
     symlink(home.project(), &link).unwrap();
     assert_eq!(explain().cwd(link).code(0).stderr, "");
@@ -297,7 +297,7 @@ fn a_projects_rules_stand_between_the_built_in_ones_and_the_users() {
         let form = home.zeph(args).code(0).json();
         form["rule"].as_str().unwrap_or_default().to_owned()
     };
-    // In place of a built-in rule, and before the others.
+    // It replaces a built-in rule and precedes the others.
     let explained = home.zeph(["filter", "explain", "cargo test"]).code(0);
     assert_has(
         &explained.stdout,
@@ -319,12 +319,12 @@ fn a_projects_rules_stand_between_the_built_in_ones_and_the_users() {
     assert_eq!(used("mine"), "mine");
 }
 
-/// Proves OUT-7a, OUT-12, OUT-20, OUT-21: a project's rule costs size, never a fact, and no secret.
+/// Proves OUT-7a, OUT-12, OUT-20, OUT-21: a project rule cannot drop a fact or reveal a secret.
 #[test]
 fn a_trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
     let home = bringing(&rule("all", "acme", "."));
     trust(&home);
-    // In two pieces, so that the text of this test holds no secret.
+    // In two parts, so that the source of this test contains no secret.
     let token = format!("ghp_{}", "q7Rk2mVx9LpTz4WcN8sYb3HdJf6GaE1uXo5i");
     program(
         &home,
@@ -358,12 +358,12 @@ fn a_trusted_rule_weakens_neither_the_fact_guard_nor_the_secret_scan() {
     );
     for text in [output.stdout, told] {
         assert!(!text.contains(&token), "{text}");
-        // The scan saw what the rule dropped.
+        // The secret scan covers the lines that the rule drops.
         assert_has(&text.to_lowercase(), &["secret"]);
     }
 }
 
-/// Proves OUT-12: rules, and nothing else, are in a project's file.
+/// Proves OUT-12: a project file contains only rules.
 #[test]
 fn a_projects_file_carries_no_other_keys() {
     let home = bringing(&acme());
@@ -384,13 +384,13 @@ fn a_projects_file_carries_no_other_keys() {
             .says(&["no rule in", key]);
     }
     assert_eq!(pins(&home).len(), 0);
-    // No keys at all are no harm.
+    // A file without keys is harmless.
     home.write(FILE, "# nothing yet");
     home.zeph(["filter", "trust", "--yes"])
         .code(0)
         .prints(&["no rule for"]);
     assert_eq!(read(&home).1, "");
-    // In a rule: that rule is not used, which is shown before and told after.
+    // A rule with unknown keys is not used, as reported before and after the trust.
     for more in [
         "guard = false",
         "redact = false",
@@ -406,11 +406,11 @@ fn a_projects_file_carries_no_other_keys() {
     }
 }
 
-/// Proves CFG-3, OUT-12: no other way leads past trust.
+/// Proves CFG-3, OUT-12: no setting bypasses trust.
 #[test]
 fn the_configuration_does_not_lead_past_trust() {
     let home = bringing(&acme());
-    // The rest of the line is the command that is explained.
+    // The remaining arguments are the command to explain.
     let explain = |flags: &[&str]| {
         let args = [flags, &["filter", "explain", "acme build"]].concat();
         home.zeph(args)
@@ -428,7 +428,7 @@ fn the_configuration_does_not_lead_past_trust() {
         assert_has(&output.stdout, &["no rule for this command"]);
         assert_has(&output.stderr, &[UNTRUSTED]);
     };
-    // The file beside the configuration is the project's when the configuration is.
+    // A rule file next to a project configuration belongs to the project.
     unused(&["--config", ".zeph/config.toml"]);
     unused(&["--set", &format!("tools.filters.filters_path={FILE}")]);
     fs::hard_link(home.path(FILE), home.path("same.toml")).unwrap();
@@ -439,7 +439,7 @@ fn the_configuration_does_not_lead_past_trust() {
     assert_has(&other.stdout, &["rule: acme"]);
 }
 
-/// Proves OUT-3, OUT-12: of a project's file no more is taken than of the user's, and less.
+/// Proves OUT-3, OUT-12: a project file has at least the restrictions of the user's file.
 #[test]
 fn a_file_that_is_no_file_of_rules_is_refused() {
     let home = bringing(&acme());
@@ -480,7 +480,7 @@ fn a_file_that_is_no_file_of_rules_is_refused() {
     symlink(home.home(), home.path(".zeph")).unwrap();
     let (_, said) = read(&home);
     assert_has(&said, &["a link that leads out of the project"]);
-    // One inside the project is none of that.
+    // A link to a directory inside the project is accepted.
     fs::remove_file(home.path(".zeph")).unwrap();
     home.write("tools/filters.toml", &acme());
     symlink("tools", home.path(".zeph")).unwrap();
@@ -490,7 +490,7 @@ fn a_file_that_is_no_file_of_rules_is_refused() {
     assert_has(&read(&home).1, &[CHANGED]);
 }
 
-/// Proves OUT-12: what is shown is what is there.
+/// Proves OUT-12: the shown text is the content of the file, with control characters escaped.
 #[test]
 fn nothing_hides_in_what_is_shown() {
     let text = format!("# \x1b]0;title\x07\x1b[8m\u{202e}\n{}", acme());
@@ -498,7 +498,7 @@ fn nothing_hides_in_what_is_shown() {
     let shown = |home: &Home| home.zeph(["filter", "trust"]).code(3).stdout;
     assert_has(&shown(&home), &["\\u{202e}"]);
     trust(&home);
-    // In names, in what is said of a file that is no TOML, and in a difference.
+    // In names, in errors about invalid TOML, and in a difference.
     let name = "a\u{200b}\\u001b[31mb\\nc";
     home.write(FILE, &acme().replace("\"acme\"", &format!("\"{name}\"")));
     let output = shown(&home);
@@ -544,7 +544,7 @@ fn a_damaged_pin_trusts_nothing() {
     let shown = home.zeph(["filter", "trust", "--yes"]).code(0);
     assert_has(&shown.stdout, &["cannot be read", "    name = \"acme\"\n"]);
     assert_eq!(read(&home).0, FILTERED);
-    // What cannot be kept is not trusted.
+    // If the pin cannot be stored, the rules are not trusted.
     fs::remove_file(&pin).unwrap();
     fs::remove_dir(pin.parent().unwrap()).unwrap();
     fs::write(pin.parent().unwrap(), "").unwrap();
@@ -553,7 +553,7 @@ fn a_damaged_pin_trusts_nothing() {
         .says(&["cannot be kept"]);
 }
 
-/// Proves OUT-12: what the model does trusts nothing, also where the data folder is within reach.
+/// Proves OUT-12: calls of the model cannot trust rules, even if the data folder is writable.
 #[test]
 fn tools_do_not_trust() {
     let home = bringing(&acme());
@@ -570,7 +570,7 @@ fn tools_do_not_trust() {
     let form = home.zeph(args).cwd(home.root().to_owned()).run().json();
     assert_eq!(form["error_category"], "policy_blocked", "{form:#}");
     assert_eq!(read(&home).0, FILTERED);
-    // A command of the model that trusts: the kernel keeps it from the data folder.
+    // A command of the model that trusts: the sandbox protects the data folder.
     let checks = home.zeph(["doctor", "--json"]).run().json();
     let checks = checks.as_array().unwrap();
     let sandbox = checks
@@ -597,7 +597,7 @@ fn tools_do_not_trust() {
     assert_has(&read(&home).1, &[CHANGED]);
 }
 
-/// Proves OUT-3, OUT-12: `zeph doctor` says which rules hold, and which do not and why.
+/// Proves OUT-3, OUT-12: `zeph doctor` lists active rules, and inactive ones with the reason.
 #[test]
 fn the_doctor_tells_of_rules() {
     let home = bringing(&acme());

@@ -1,11 +1,11 @@
-//! What the model reads of a command's output: sanitized, filtered by its rule, and the rest one
-//! reference away.
+//! The output filter pipeline: command output is sanitized and filtered by its rule, and the raw text stays
+//! available by reference.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, count, execute};
 
-/// What `cargo test` prints of so many tests of which one fails.
+/// The output of `cargo test` for this number of passing tests and one failing test.
 fn cargo_test(passing: usize) -> String {
     let mut text = String::from("   Compiling shop v0.1.0 (/home/user/shop)\n");
     text.push_str("    Finished `test` profile [unoptimized] target(s) in 1.00s\n");
@@ -36,7 +36,7 @@ fn project(text: &str, code: i32) -> Home {
     home
 }
 
-/// How that `cargo` is called.
+/// The command line that runs this `cargo`.
 const CARGO: &str = "chmod +x bin/cargo; export PATH=\"$PWD/bin:$PATH\"; cargo test 2>&1";
 
 fn call(home: &Home, tool: &str, params: &Value) -> Value {
@@ -73,7 +73,7 @@ fn the_model_reads_what_a_terminal_would_show() {
     check(r"printf 'bo\bold\n'", "bold");
     check(r"printf '\377a\000b\n'", "\u{fffd}ab");
     check(r"printf '\033]0;t\007'", "(no output)");
-    // The machine form is what was printed.
+    // The JSON result has the raw output.
     let form = bash(&home, r"printf '\033[1mx\033[0m\n'");
     assert_eq!(form["raw_response"]["stdout"], "\u{1b}[1mx\u{1b}[0m\n");
     assert_eq!(count(&home.database(), "tool_overflow"), 0);
@@ -125,7 +125,7 @@ fn a_rule_leaves_out_noise_and_the_raw_text_is_one_reference_away() {
     assert!(filter["lines_after"].as_u64().unwrap() < 40);
     assert_eq!(form["raw_response"]["exit_code"], 101);
     assert_eq!(form["raw_response"]["stdout"], printed);
-    // The lines that the notice names are there.
+    // The lines that the notice names are stored.
     let id = reference(text);
     let lines = text.split("lines=").nth(1).unwrap();
     let (first, last) = lines.split(']').next().unwrap().split_once('-').unwrap();
@@ -135,7 +135,7 @@ fn a_rule_leaves_out_noise_and_the_raw_text_is_one_reference_away() {
     assert_has(data(&read), &["case_17 ...", "case_299 ..."]);
     let whole = home.zeph(["overflow", "get", &id]).code(0);
     assert_eq!(whole.stdout, printed);
-    // Equal input, equal bytes.
+    // Equal input results in equal bytes.
     let again = bash(&home, CARGO);
     assert_eq!(
         data(&again).replace(&reference(data(&again)), ""),
@@ -215,7 +215,7 @@ fn every_printed_line_is_counted() {
     check("yes word | head -n 500000", "(499980 more lines)");
 }
 
-/// Proves OUT-3: rules of the user, the master switch.
+/// Proves OUT-3: rules of the user and the master switch.
 #[test]
 fn the_users_rules_hold_and_the_switch_turns_all_off() {
     let home = project(&cargo_test(300), 101);
@@ -258,7 +258,7 @@ fn a_store_that_fails_does_not_fail_a_filtered_call() {
     );
 }
 
-/// Proves OUT-1: whatever ended the command.
+/// Proves OUT-1: regardless of the cause of the end.
 #[test]
 fn what_a_command_printed_before_it_was_stopped_is_read() {
     let home = Home::new();
@@ -270,7 +270,7 @@ fn what_a_command_printed_before_it_was_stopped_is_read() {
     assert!(data(&form).contains("red") && !data(&form).contains('\u{1b}'));
 }
 
-/// Proves OUT-1, OUT-11: floods of escapes and lines without end.
+/// Proves OUT-1, OUT-11: floods of escapes, and endless lines.
 #[test]
 fn floods_are_read_soon_and_short() {
     let home = Home::new();

@@ -103,7 +103,7 @@ fn every_command_is_known_to_these_tests() {
             let name = line.split_whitespace().next().unwrap();
             let whole = format!("{command} {name}");
             let known = name == "help" || COMMANDS.contains(&whole.trim());
-            // A long description goes on in the next line, deeper in.
+            // A long description continues in the next line with deeper indentation.
             assert!(
                 known || line.starts_with("   "),
                 "{whole} has no snapshot of its help"
@@ -133,7 +133,7 @@ fn version_completions_and_manual() {
     );
 }
 
-/// Proves CLI-2: the script for bash is a script.
+/// Proves CLI-2: bash can parse its completion script.
 #[test]
 fn bash_reads_its_completions() {
     let home = Home::new();

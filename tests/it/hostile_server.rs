@@ -1,4 +1,4 @@
-//! Servers that answer with absurd figures, broken escapes or endless text: the session survives.
+//! Hostile servers with absurd figures, invalid escapes or endless text, which the session survives.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn counted(text: &str, usage: &str) -> Reply {
     Reply::raw(200, "text/event-stream", body)
 }
 
-/// Proves LLM-11, AGT-4: a turn with such a usage is answered, and so are the next ones.
+/// Proves LLM-11, AGT-4: a turn with such a usage ends normally, and so do the next ones.
 #[test]
 fn absurd_usage_does_not_end_the_session() {
     for usage in [
@@ -45,7 +45,8 @@ fn absurd_usage_does_not_end_the_session() {
     }
 }
 
-/// Proves LLM-4: a lone surrogate in text or arguments becomes U+FFFD; the call runs and the session goes on.
+/// Proves LLM-4: a lone surrogate in text or arguments becomes U+FFFD; the call runs and the session
+/// continues.
 #[test]
 fn lone_surrogates_do_not_end_the_session() {
     let server = OpenAi::start(|at, _| match at {
@@ -72,7 +73,7 @@ fn lone_surrogates_do_not_end_the_session() {
     assert!(request.to_string().contains("half \u{FFFD} here"));
 }
 
-/// Proves LLM-5, AGT-6: a response without end is refused in bounded memory, and the session goes on.
+/// Proves LLM-5, AGT-6: an endless response is refused in bounded memory, and the session continues.
 #[test]
 fn endless_response_is_refused_and_the_session_goes_on() {
     const MIB: usize = 1 << 20;
@@ -95,7 +96,7 @@ fn endless_response_is_refused_and_the_session_goes_on() {
         });
         let home = Home::openai(&server);
         home.more_config("[llm.retry]\nmax_attempts = 1\n");
-        // 500,000 KiB of address space are enough, whatever the server sends.
+        // 500,000 KiB of address space are enough for any response.
         let limited = "ulimit -v 500000; exec \"$0\" \"$@\"";
         let run = Zeph::through_bash(&home, limited).args(["-p", "hi"]);
         let output = run.run();

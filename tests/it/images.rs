@@ -1,11 +1,11 @@
-//! `read` of images: what a model that sees gets, what any other is told.
+//! `read` of images: models with image input receive them, other models read a description.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, openai_config, results_of};
 use crate::tools_call::call;
 
-/// A PNG of 800×600 with `more` bytes in it, and so 59 bytes larger.
+/// A PNG of 800×600 with `more` bytes of data, and 59 bytes in addition.
 fn png(more: usize) -> Vec<u8> {
     let chunk = |kind: &[u8; 4], data: &[u8]| {
         let length = u32::try_from(data.len()).unwrap().to_be_bytes();
@@ -20,7 +20,7 @@ fn png(more: usize) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n", &chunks.concat()[..]].concat()
 }
 
-/// One of one pixel, and what it is in base64.
+/// The base64 text of `gif`, an image of one pixel.
 const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 
 fn gif() -> Vec<u8> {
@@ -29,7 +29,7 @@ fn gif() -> Vec<u8> {
     bytes
 }
 
-/// A server that says it takes images, whose model reads `paths` in one batch.
+/// A server with image input whose model reads `paths` in one batch.
 fn looking_at(paths: &'static [&'static str]) -> (OpenAi, Home) {
     let server = OpenAi::start(move |n, _| match n {
         0 => {
@@ -52,8 +52,8 @@ fn messages(server: &OpenAi) -> Vec<Value> {
     server.last().json()["messages"].as_array().unwrap().clone()
 }
 
-/// Proves FILE-11, LLM-6: images go out after the results of their batch, are stored, and are sent
-/// again when the conversation goes on. The type is that of the content, whatever the name.
+/// Proves FILE-11, LLM-6: images are sent after the results of their batch, are stored, and are sent again in
+/// later turns. The content determines the type, not the name.
 #[test]
 fn a_model_that_takes_images_gets_them() {
     let (server, home) = looking_at(&["shot.txt", "dot.gif"]);
@@ -83,7 +83,7 @@ fn a_model_that_takes_images_gets_them() {
     let entry = &audit(&home.database())[0];
     assert_eq!(entry.result, "success");
 
-    // Another model of the session, which takes none.
+    // Another model of the session without image input.
     home.config(&openai_config(&server.url()));
     home.zeph(["--continue", "-p", "and you?"]).code(0);
     let blind = server.last();
@@ -92,7 +92,7 @@ fn a_model_that_takes_images_gets_them() {
     assert_eq!(text.matches("does not accept images").count(), 2, "{text}");
 }
 
-/// Proves FILE-11: where images are not taken, too large or damaged, the result says so.
+/// Proves FILE-11: if an image is not accepted, too large or damaged, the result says so.
 #[test]
 fn what_cannot_be_shown_is_refused() {
     let (server, home) = looking_at(&["shot.txt", "large.png", "cut.png"]);
@@ -120,7 +120,7 @@ fn what_cannot_be_shown_is_refused() {
     );
 }
 
-/// Proves FILE-11: the default for a server that is not OpenAI.
+/// Proves FILE-11: by default, a server other than OpenAI receives no images.
 #[test]
 fn a_model_that_takes_none_is_told_type_and_size() {
     let (server, home) = looking_at(&["shot.txt"]);
@@ -136,7 +136,7 @@ fn a_model_that_takes_none_is_told_type_and_size() {
     assert_eq!(audit(&home.database())[0].result, "error");
 }
 
-/// Proves FILE-11: the person's own call shows what it is, and floods nothing.
+/// Proves FILE-11: a call of the user shows the properties of the image, without its data.
 #[test]
 fn a_person_is_told_what_it_is() {
     let home = Home::new();
@@ -156,7 +156,7 @@ fn a_person_is_told_what_it_is() {
     assert_has(form["data"].as_str().unwrap(), &["1\t<svg"]);
 }
 
-/// Proves LLM-9, FILE-11: a scenario takes images when it says so.
+/// Proves LLM-9, FILE-11: a scenario accepts images if it says so.
 #[test]
 fn a_scenario_may_take_images() {
     for (images, told) in [(true, "PNG image, 800×600"), (false, "takes no images")] {

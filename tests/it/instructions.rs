@@ -1,10 +1,10 @@
-//! What a project says to agents: `ZEPH.md`, `AGENTS.md`, `CLAUDE.md`.
+//! Instruction files of a project: `ZEPH.md`, `AGENTS.md`, `CLAUDE.md`.
 
 use std::os::unix::fs::symlink;
 
 use crate::rig::{Home, OpenAi, Reply, assert_has};
 
-/// What the model reads first, in a directory of the project, and what the person is told.
+/// The system prompt in a directory of the project, and the messages for the user.
 fn system(home: &Home, server: &OpenAi, directory: &str) -> (String, String) {
     let output = home.zeph(["-p", "hi"]).cwd(home.path(directory)).code(0);
     let messages = server.last().messages();
@@ -14,7 +14,7 @@ fn system(home: &Home, server: &OpenAi, directory: &str) -> (String, String) {
     )
 }
 
-/// Proves CTX-4: from the root down, every name, once.
+/// Proves CTX-4: files with each name are read once, from the root down.
 #[test]
 fn instructions_are_read_from_the_root_down() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));
@@ -35,12 +35,12 @@ fn instructions_are_read_from_the_root_down() {
     assert!(!stderr.contains("instructions"), "{stderr}");
     let (root, _) = system(&home, &server, "");
     assert!(!root.contains("spaces"), "{root}");
-    // The same words in each request.
+    // Each request has the same text.
     let (again, _) = system(&home, &server, "sub/deep");
     assert_eq!(again, deep);
 }
 
-/// Proves CTX-4: what leads out, is no text or is too long is told and does no harm.
+/// Proves CTX-4: a link that points outside, invalid UTF-8 and a long file are reported and are harmless.
 #[test]
 fn what_is_no_instruction_is_not_read() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));
@@ -63,7 +63,8 @@ fn what_is_no_instruction_is_not_read() {
     );
 }
 
-/// Proves CTX-4: `/status` names them; those above the home directory and its own are not the project's.
+/// Proves CTX-4: `/status` lists the files. Files in the home directory or above do not belong to the
+/// project.
 #[test]
 fn the_home_directory_is_no_project() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));
@@ -86,7 +87,7 @@ fn instructions_linked_to_a_denied_file_are_not_read() {
             home.write(".git/HEAD", "ref: refs/heads/main\n");
             home.write(denied, "PASSWORD=hunter2-instructions\n");
             home.write("sub/plain.txt", "");
-            // By one link, and by a link to a link.
+            // A direct link, and a link to a link.
             symlink(home.path(denied), home.path("hop")).unwrap();
             symlink(home.path("hop"), home.path(name)).unwrap();
             let (text, stderr) = system(&home, &server, "sub");
@@ -99,7 +100,7 @@ fn instructions_linked_to_a_denied_file_are_not_read() {
     }
 }
 
-/// Proves CTX-4, FILE-4: a rule that denies the instruction file itself holds too.
+/// Proves CTX-4, FILE-4: a rule that denies the instruction file itself applies too.
 #[test]
 fn instructions_denied_by_name_are_not_read() {
     let server = OpenAi::start(|_, _| Reply::text("hello"));

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the turn ends, its processes too, and the session goes on.
+//! Interruption by signals: the turn and its processes end, and the session can continue.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -60,7 +60,7 @@ fn an_interrupt_ends_the_command_and_keeps_the_session() {
     }
 }
 
-/// Proves AGT-5: twice leaves at once, whatever the command does about it.
+/// Proves AGT-5: a second signal ends the program immediately, even if the command ignores it.
 #[test]
 fn a_second_interrupt_leaves() {
     let seconds = unique_seconds();
@@ -87,7 +87,7 @@ fn a_second_interrupt_leaves() {
     );
 }
 
-/// Proves AGT-5: what the model had said is kept, and marked as interrupted.
+/// Proves AGT-5: the partial response is stored with the mark "interrupted".
 #[test]
 fn an_interrupted_answer_is_kept() {
     let server = OpenAi::replies([
@@ -111,7 +111,7 @@ fn an_interrupted_answer_is_kept() {
     assert_has(kept, &["A long story begins", "interrupted by the user"]);
 }
 
-/// Proves AGT-5: before the model says a word, too.
+/// Proves AGT-5: also before the first text of the response.
 #[test]
 fn an_unanswered_request_can_be_interrupted() {
     let server = OpenAi::start(|n, _| {
@@ -133,7 +133,7 @@ fn an_unanswered_request_can_be_interrupted() {
     assert_eq!(said[1]["content"], "hello?");
 }
 
-/// Proves EXE-13, EXE-21: `zeph tools call` ends its command too.
+/// Proves EXE-13, EXE-21: `zeph tools call` ends its command.
 #[test]
 fn tools_call_can_be_interrupted() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -165,7 +165,7 @@ fn tools_call_can_be_interrupted() {
     }
 }
 
-/// Proves EXE-13, CLI-3: nothing of a script runs after it.
+/// Proves EXE-13, CLI-3: after an interruption no further line of a script runs.
 #[test]
 fn tools_run_can_be_interrupted() {
     let seconds = unique_seconds();
@@ -184,8 +184,7 @@ fn tools_run_can_be_interrupted() {
     assert!(!home.has("second"));
 }
 
-/// Proves CLI-2a, CLI-3: each line is answered when it comes, and waiting for the next one can be
-/// interrupted.
+/// Proves CLI-2a, CLI-3: each line runs when it arrives, and waiting for the next one can be interrupted.
 #[test]
 fn a_script_that_waits_for_its_next_line_can_be_interrupted() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Background jobs from outside: through `zeph tools run`, and in a conversation.
+//! Background jobs through `zeph tools run` and in a conversation.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::rig::{
     Home, OpenAi, Reply, Zeph, assert_has, audit, is_running, results_of, unique_seconds, wait_for,
 };
 
-/// A command that says something, waits for the file `go`, and then ends.
+/// A command that prints, waits for the file `go`, prints again and ends.
 const WAITS: &str = "echo early; until [ -e go ]; do sleep 0.02; done; echo late; echo bad >&2";
 
 fn line(tool: &str, params: &Value) -> String {
@@ -23,7 +23,7 @@ fn of_job(tool: &str, id: &str) -> String {
     line(tool, &json!({ "job_id": id }))
 }
 
-/// Runs these lines with `--yes`; what came of each.
+/// Runs these lines with `--yes` and returns their results.
 #[track_caller]
 fn script(home: &Home, lines: &[String]) -> Vec<Value> {
     let run = home.zeph(["tools", "run", "--yes"]).stdin(lines.join("\n"));
@@ -36,8 +36,8 @@ fn data(form: &Value) -> &str {
     form["data"].as_str().unwrap()
 }
 
-/// Proves SH-40, SH-5: the id comes at once, new output once, and the envelope with the end, which
-/// the audit entry has too.
+/// Proves SH-40, SH-5: the id is returned immediately, new output once, and the envelope at the end, as in
+/// the audit entry.
 #[test]
 fn a_job_lives_between_calls_and_is_told_of() {
     let home = Home::new();
@@ -107,7 +107,8 @@ fn a_job_lives_between_calls_and_is_told_of() {
     assert_eq!(entries[0].call["background"], true);
 }
 
-/// Proves SH-3a, SH-40: what a command leaves behind is a job, from its further output to its end.
+/// Proves SH-3a, SH-40: processes that a command leaves running become a job, with their later output and
+/// end.
 #[test]
 fn what_a_command_leaves_behind_is_a_job() {
     let home = Home::new();
@@ -151,7 +152,7 @@ fn what_a_command_leaves_behind_is_a_job() {
     assert!(!is_running(&seconds));
 }
 
-/// Proves SH-40: SIGTERM, two seconds, SIGKILL, for all processes; and the last output.
+/// Proves SH-40: SIGTERM, two seconds, SIGKILL for all processes; the last output is returned.
 #[test]
 fn a_kill_ends_the_whole_tree() {
     let home = Home::new();
@@ -189,7 +190,7 @@ fn a_kill_ends_the_whole_tree() {
     );
 }
 
-/// Proves SH-40: sixteen run, and no more; what is ended makes room.
+/// Proves SH-40: at most sixteen jobs run; an ended job frees its slot.
 #[test]
 fn the_number_of_jobs_is_bounded() {
     let home = Home::new();
@@ -218,7 +219,7 @@ fn the_number_of_jobs_is_bounded() {
     });
 }
 
-/// Proves SH-40: of ended jobs the last ones are kept, and what commands leave behind is bounded.
+/// Proves SH-40: the last ended jobs stay listed, and the number of remaining processes is limited.
 #[test]
 fn the_list_is_bounded() {
     let home = Home::new();
@@ -246,7 +247,7 @@ fn the_list_is_bounded() {
     assert_eq!(jobs.len(), 32);
 }
 
-/// Proves SH-40: an unknown id is told with those that are known.
+/// Proves SH-40: the error for an unknown id lists the known ids.
 #[test]
 fn an_unknown_job_is_an_error_that_helps() {
     let home = Home::new();
@@ -267,7 +268,7 @@ fn an_unknown_job_is_an_error_that_helps() {
     assert_eq!(forms[4]["error_category"], "invalid_parameters");
 }
 
-/// Proves SH-40, SH-3: a job has no time limit unless the call names one, which bounds all of it.
+/// Proves SH-40, SH-3: a job has no time limit unless the call sets one, which applies to the whole job.
 #[test]
 fn a_limit_bounds_a_job() {
     let home = Home::new();
@@ -306,7 +307,7 @@ fn a_limit_bounds_a_job() {
     assert!(!is_running(&limited) && !is_running(&left));
 }
 
-/// Proves SH-40, SH-6: what is told of the end is what the foreground would have told.
+/// Proves SH-40, SH-6: the result of an ended job equals that of the same command in the foreground.
 #[test]
 fn a_failed_job_is_classified_as_in_the_foreground() {
     let home = Home::new();
@@ -336,11 +337,11 @@ fn a_failed_job_is_classified_as_in_the_foreground() {
     check("cat missing-file");
     check("printf 'a\\377b\\n'; kill -9 $$");
     check("seq 1 3000");
-    // Outside the sandbox, where this machine enforces it.
+    // A path outside the sandbox, if this machine enforces it.
     check("echo x > ../outside-the-project.txt");
 }
 
-/// Proves SH-1, SH-2, SH-10: directory, environment, blocklist and mode hold for jobs as well.
+/// Proves SH-1, SH-2, SH-10: directory, environment, blocklist and mode apply to jobs.
 #[test]
 fn a_job_has_the_same_gates() {
     let home = Home::new();
@@ -369,7 +370,7 @@ fn a_job_has_the_same_gates() {
     assert!(entries[2..].iter().all(|entry| entry.result == "blocked"));
 }
 
-/// Runs an entry point whose call in the background must not run.
+/// Runs an entry point with a background call that must not run.
 #[track_caller]
 fn is_refused(home: &Home, run: Zeph, category: &str) {
     run.run();
@@ -380,7 +381,7 @@ fn is_refused(home: &Home, run: Zeph, category: &str) {
     assert!(!home.has("ran"), "it ran");
 }
 
-/// Proves SH-10, SH-40, PERM-2: from each entry point, on the normal and on the confirmed path.
+/// Proves SH-10, SH-40, PERM-2: at each entry point, on the normal and on the confirmed path.
 #[test]
 fn a_denied_command_does_not_run_in_the_background() {
     let blocked = json!({ "command": "touch ran; sudo true", "background": true });
@@ -409,7 +410,7 @@ fn a_denied_command_does_not_run_in_the_background() {
     check(&asks, &["--yes", "--mode", "plan"], "policy_blocked");
 }
 
-/// Proves SH-40, PERM-5: looking at jobs and ending them is never asked about.
+/// Proves SH-40, PERM-5: listing and ending jobs never needs approval.
 #[test]
 fn the_tools_for_jobs_need_no_question() {
     for mode in ["plan", "ask"] {
@@ -428,8 +429,8 @@ fn the_tools_for_jobs_need_no_question() {
     }
 }
 
-/// Proves SH-40, AGT-3: a conversation starts a job, looks, and ends it; the person is told of what
-/// ends with the session.
+/// Proves SH-40, AGT-3: a conversation starts a job, reads its output and ends it; the user is notified of
+/// jobs that end with the session.
 #[test]
 fn a_conversation_has_jobs() {
     let (killed, left) = (unique_seconds(), unique_seconds());
@@ -471,7 +472,7 @@ fn a_conversation_has_jobs() {
     assert_eq!(told, expect.map(|(tool, code)| (tool.to_owned(), code)));
 }
 
-/// A JSON object as an inline table.
+/// A JSON object as an inline TOML table.
 fn toml_of(object: &Value) -> String {
     let fields: Vec<_> = object.as_object().unwrap().iter().collect();
     let fields: Vec<_> = fields
@@ -481,7 +482,7 @@ fn toml_of(object: &Value) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-/// Proves SH-40, AGT-3: waiting for a silent job is no doom loop.
+/// Proves SH-40, AGT-3: waiting for a silent job does not count as a doom loop.
 #[test]
 fn waiting_for_a_job_does_not_end_the_turn() {
     let job =
@@ -499,7 +500,7 @@ fn waiting_for_a_job_does_not_end_the_turn() {
     ]);
     let home = Home::openai(&server);
     let output = home.zeph(["--yes", "-p", "go"]).code(0).prints(&["done"]);
-    // The person is told when a job ends by itself.
+    // The user is notified when a job ends on its own.
     output.says(&["job-1 ended", "exit code 0"]);
     let results = results_of(&server.last().messages());
     assert_has(&results[1].1, &["still runs", "nothing new"]);
@@ -510,7 +511,7 @@ fn waiting_for_a_job_does_not_end_the_turn() {
     assert_has(&results[5].1, &["over", "[exit code: 0]"]);
 }
 
-/// Proves SH-40: in a single call a job ends with the process, which says so.
+/// Proves SH-40: with `zeph tools call` a job ends with the process, which reports it.
 #[test]
 fn a_job_of_a_single_call_ends_with_it() {
     let home = Home::new();
@@ -525,7 +526,7 @@ fn a_job_of_a_single_call_ends_with_it() {
     assert_eq!(quiet.stderr, "");
 }
 
-/// Proves SH-40, SH-3: no job survives the agent, however that ends.
+/// Proves SH-40, SH-3: no job survives the end of the agent.
 #[test]
 fn no_job_survives_the_death_of_the_agent() {
     let started = |seconds: &str| json!({ "command": format!("trap '' TERM; setsid sleep {seconds} & touch begun; sleep {seconds}"), "background": true });
@@ -549,7 +550,7 @@ fn no_job_survives_the_death_of_the_agent() {
     }
 }
 
-/// Proves SH-40, SH-4: memory stays small whatever a job prints, and the calls go on meanwhile.
+/// Proves SH-40, SH-4: memory stays bounded for any amount of job output, and calls continue meanwhile.
 #[test]
 fn a_job_that_floods_takes_no_memory() {
     let home = Home::new();
@@ -591,8 +592,8 @@ fn a_job_that_floods_takes_no_memory() {
     running.kill();
 }
 
-/// Proves SH-40, SH-4: nothing of what a job prints is lost or told twice, however much it is
-/// between two questions.
+/// Proves SH-40, SH-4: all output of a job is returned exactly once, regardless of the amount between two
+/// calls.
 #[test]
 fn all_that_a_job_prints_is_handed_over_once() {
     let home = Home::new();

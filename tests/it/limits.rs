@@ -1,10 +1,10 @@
-//! Where the loop stops: rounds, calls of one answer, the doom loop, the context.
+//! Limits of the loop: rounds, calls per response, the doom loop, the context.
 
 use serde_json::json;
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
 
-/// A model that asks for another file each time, as long as it may call tools.
+/// A model that reads another file each time, as long as it may call tools.
 fn tireless() -> OpenAi {
     OpenAi::start(|n, request| {
         if request.json()["tool_choice"] == "none" {
@@ -43,7 +43,7 @@ fn iteration_cap_sends_final_request_without_tools() {
     );
     results_of(&requests[10].messages());
 
-    // The user is told.
+    // The user sees the reason.
     let server = tireless();
     let home = Home::openai(&server);
     let output = home.zeph(["--yes", "-p", "go"]).code(4);
@@ -74,7 +74,7 @@ fn the_cap_is_set_by_file_environment_and_flag() {
     check(file, Some("3"), Some("1"), 1);
 }
 
-/// Proves AGT-2: a model that calls in spite of `none` gets results that say no.
+/// Proves AGT-2: a model that calls despite `none` gets refusals as results.
 #[test]
 fn calls_after_the_cap_do_not_run() {
     let server = OpenAi::start(|n, _| {
@@ -88,7 +88,7 @@ fn calls_after_the_cap_do_not_run() {
     assert!(home.has("ran0") && home.has("ran1") && !home.has("ran2"));
     assert_eq!(audit(&home.database()).last().unwrap().result, "blocked");
 
-    // What is stored can be gone on with.
+    // The stored conversation can be resumed.
     home.zeph([
         "--yes",
         "--continue",
@@ -130,7 +130,7 @@ fn the_sixteenth_call_of_an_answer_does_not_run() {
 /// Proves AGT-3.
 #[test]
 fn three_equal_iterations_are_a_doom_loop() {
-    // Ids and the time that is printed differ each time; nothing else does.
+    // Only the ids and the printed time differ.
     let server = OpenAi::start(|n, _| {
         let call = ("bash", json!({ "command": "date +%H:%M:%S.%N; echo same" }));
         Reply::calls(&n.to_string(), &[call])
@@ -148,7 +148,7 @@ fn three_equal_iterations_are_a_doom_loop() {
     results_of(&server.last().messages());
 }
 
-/// Proves AGT-3: whatever way a time is written in, and where the output is so long that it is stored.
+/// Proves AGT-3: regardless of time formats, and if the output is stored because of its length.
 #[test]
 fn times_and_references_do_not_hide_a_doom_loop() {
     let check = |command: &'static str| {
@@ -168,7 +168,7 @@ fn times_and_references_do_not_hide_a_doom_loop() {
     check("seq 1 60000");
 }
 
-/// Proves AGT-3: work that makes progress is no doom loop.
+/// Proves AGT-3: calls with changing results are not a doom loop.
 #[test]
 fn results_that_change_are_no_doom_loop() {
     let server = OpenAi::start(|n, _| match n {
@@ -204,15 +204,15 @@ fn the_context_budget_stops_before_a_request() {
     );
     let count = server.requests().len();
     assert!((2..=6).contains(&count), "{count} requests");
-    // A conversation that is over asks no model.
+    // A conversation over the budget sends no request.
     home.zeph(["--continue", "-p", "more"])
         .code(4)
         .says(&["/clear"]);
     assert_eq!(server.requests().len(), count);
 }
 
-/// Proves AGT-4: what the provider counted is what the conversation takes, however far off the estimate was, also
-/// where another process goes on.
+/// Proves AGT-4: the token count of the provider replaces the estimate, also when another process continues
+/// the conversation.
 #[test]
 fn the_context_budget_goes_by_what_the_provider_counts() {
     let server = OpenAi::start(|n, _| {
@@ -235,7 +235,7 @@ fn the_context_budget_goes_by_what_the_provider_counts() {
     assert_eq!(turn(4), (json!("context_budget"), 2));
 }
 
-/// Proves CFG-1, AGT-4: a budget of the user's holds as said; a project's only lowers the window's.
+/// Proves CFG-1, AGT-4: the user's budget applies unchanged; a project's budget can only lower it.
 #[test]
 fn a_project_raises_no_context_budget() {
     let long = "word ".repeat(120_000);

