@@ -1,4 +1,4 @@
-//! Answers of the Messages API.
+//! Responses of the Messages API.
 #![no_main]
 
 mod answer;

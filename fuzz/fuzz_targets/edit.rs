@@ -1,4 +1,4 @@
-//! The edit engine: nothing outside of what it reports changes, and an exact edit can be taken back.
+//! The edit engine: nothing outside the reported lines changes, and an exact edit can be reversed.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -8,7 +8,7 @@ use zeph_tools::file::fuzzing::{Edited, edit};
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
     content: &'a [u8],
-    /// Where in the content the old text is taken from, so that it is found more often.
+    /// A range of the content that becomes the old text, so that it is found more often.
     taken: Option<(u16, u8)>,
     old: &'a str,
     new: &'a str,
@@ -28,7 +28,7 @@ fuzz_target!(|input: Input<'_>| {
     };
     assert!(!edited.lines.is_empty());
     if content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff") {
-        // The rest is said in units of bytes.
+        // The remaining checks need text.
         return;
     }
     outside_is_kept(content, &edited);
@@ -41,7 +41,7 @@ fuzz_target!(|input: Input<'_>| {
     }
 });
 
-/// Lines before the first and behind the last that is reported are the same bytes.
+/// The lines before and after the reported lines are unchanged.
 fn outside_is_kept(content: &[u8], edited: &Edited) {
     let (first, last) = (edited.lines[0].0, edited.lines[edited.lines.len() - 1].1);
     assert!(first >= 1 && first <= last);
@@ -69,7 +69,7 @@ fn places(content: &[u8], text: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// Without carriage returns.
+/// The text without carriage returns.
 fn with_lf(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|byte| *byte != b'\r').collect()
 }
@@ -87,7 +87,7 @@ fn exactly_once(content: &[u8], old: &str, new: &str, edited: &Edited) {
     assert!(edited.bytes.starts_with(before) && edited.bytes.ends_with(after));
     let inserted = &edited.bytes[at..edited.bytes.len() - after.len()];
     assert!(inserted == new.as_bytes() || with_lf(inserted) == with_lf(new.as_bytes()));
-    // Back again, where the new text is as unique as the old one was.
+    // The reverse edit, if the new text is as unique as the old one was.
     if !content.contains(&b'\r') && !new.contains('\r') && !new.is_empty() {
         if let Some(back) = edit(&edited.bytes, new, old, false) {
             if back.exact {
@@ -117,7 +117,7 @@ fn everywhere(content: &[u8], old: &str, new: &str, edited: &Edited) {
     assert!(expect == edited.bytes || with_lf(&expect) == with_lf(&edited.bytes));
 }
 
-/// What is neither white space nor, if those are ignored, a typographic sign.
+/// The text without white space and, if ignored, without typographic signs.
 fn solid(text: &[u8], typography: bool) -> Vec<u8> {
     let mut solid = Vec::new();
     for chunk in text.utf8_chunks() {
@@ -139,7 +139,7 @@ fn solid(text: &[u8], typography: bool) -> Vec<u8> {
     solid
 }
 
-/// But for what was ignored, one occurrence of the old text became the new text.
+/// Except for ignored characters, one occurrence of the old text became the new text.
 fn alike(content: &[u8], old: &str, new: &str, edited: &Edited) {
     let solid = |text: &[u8]| solid(text, edited.typography);
     let (was, is) = (solid(content), solid(&edited.bytes));

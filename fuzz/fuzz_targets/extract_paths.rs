@@ -1,4 +1,4 @@
-//! Paths in a text: each once, with a slash, no URL among them.
+//! Paths in a text: each once, with a slash, and without URLs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
             "{path:?}"
         );
     }
-    // A path in quotes is found, whatever is said around it.
+    // A quoted path is found, regardless of the text around it.
     if !text.contains(['"', '\'', '`', '\\', '\n', '\0']) {
         let around = format!("{text} \"/etc/a b\" x");
         assert!(

@@ -1,4 +1,4 @@
-//! Pages of strangers: rendered within their limits, or refused.
+//! Untrusted pages, which are rendered within their limits or refused.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use zeph_tools::web::fuzzing::page;
 struct Input<'a> {
     most: u16,
     select: &'a str,
-    /// How often the page is repeated: what is costly shows when there is much of it.
+    /// The number of repetitions of the page, because costly parts are noticeable in large pages.
     times: u8,
     text: &'a str,
 }
@@ -34,7 +34,7 @@ fuzz_target!(|input: Input<'_>| {
     let Some((markdown, plain, _)) = page else {
         return;
     };
-    // One piece may stand over the end: an address, a text in one node.
+    // One piece may extend past the limit: an address, or a text node.
     let room = most + 2 * text.len() + 4096;
     assert!(
         markdown.len() <= room,

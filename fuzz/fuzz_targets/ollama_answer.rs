@@ -1,4 +1,4 @@
-//! Answers of Ollama's chat.
+//! Responses of the chat API of Ollama.
 #![no_main]
 
 mod answer;

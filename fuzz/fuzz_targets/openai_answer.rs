@@ -1,4 +1,4 @@
-//! Answers of Chat Completions.
+//! Responses of Chat Completions.
 #![no_main]
 
 mod answer;

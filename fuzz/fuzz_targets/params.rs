@@ -1,4 +1,4 @@
-//! Arguments of models: what passes fits, and what was mended needs no mending.
+//! Arguments of models: accepted arguments match the schema, and repaired ones need no further repair.
 #![no_main]
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Rules of reading: what is denied stays so, with all that is in it, whatever is allowed.
+//! Read rules: a denied path and all paths below it stay denied, regardless of allow rules.
 #![no_main]
 
 use std::path::Path;
@@ -21,7 +21,7 @@ fuzz_target!(|input: Input| {
     }
     let home = Path::new("/home/alice");
     let path = format!("/{}", input.path);
-    // Rules are held against real paths.
+    // Rules are matched against real paths.
     if path
         .split('/')
         .skip(1)
@@ -52,7 +52,7 @@ fuzz_target!(|input: Input| {
             "below a denied directory: {below:?}"
         );
     }
-    // A path that is a rule is denied, if no sign in it has a meaning.
+    // A path equal to a rule is denied, if the rule has no special characters.
     let literal = path.to_string_lossy();
     let plain = literal
         .bytes()

@@ -1,4 +1,4 @@
-//! Answers of the Responses API.
+//! Responses of the Responses API.
 #![no_main]
 
 mod answer;

@@ -1,4 +1,4 @@
-//! The terminal model: what is left has no controls, is clean, and does not depend on the pieces.
+//! The terminal model: its output has no control characters, is stable, and does not depend on the chunks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

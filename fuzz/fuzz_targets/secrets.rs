@@ -1,4 +1,4 @@
-//! Redaction: any text is taken, however it is cut; and redacted text stays unchanged.
+//! Redaction: any text in any chunks is accepted, and redacted text is stable.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -22,12 +22,12 @@ fn in_pieces(text: &str, length: usize) -> String {
 
 fuzz_target!(|input: (u8, &str)| {
     let (length, text) = input;
-    // Longer lines with escapes are handed out in parts.
+    // Longer lines with escape sequences are emitted in parts.
     if text.len() > 2048 {
         return;
     }
     let redacted = SECRETS.redact(text).text;
-    // What a backspace removes may have been handed out.
+    // Text that a backspace removes may have been emitted before.
     if !text.contains('\u{8}') {
         let pieces = in_pieces(text, usize::from(length).max(1));
         assert_eq!(pieces, redacted, "cut into pieces of {length}: {text:?}");

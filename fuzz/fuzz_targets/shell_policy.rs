@@ -1,4 +1,4 @@
-//! The blocklist: any text is decided soon, a mention is no hit, a wrapping hides nothing.
+//! The blocklist: any text is decided in bounded time, a mention is not a hit, and a wrapper hides nothing.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
     let Verdict::Block { what } = &verdict else {
         return;
     };
-    // A shell takes such a text for an option.
+    // A shell would parse such a text as an option.
     if text.starts_with(['-', '+']) {
         return;
     }

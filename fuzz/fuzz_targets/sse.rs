@@ -1,4 +1,4 @@
-//! Server-sent events: however a stream is cut, its events are the same.
+//! Server-sent events: the events do not depend on the chunks of the stream.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,4 +1,4 @@
-//! The frames between agent and supervisor: however they are cut, the messages are the same.
+//! Frames between agent and supervisor: the messages do not depend on the chunks of the stream.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -9,7 +9,7 @@ use zeph_tools::shell::supervisor::fuzzing::messages;
 struct Input<'a> {
     replies: bool,
     size: u8,
-    /// Whether the bytes are put behind a length that fits.
+    /// Whether the bytes follow a matching length.
     framed: bool,
     bytes: &'a [u8],
 }
@@ -27,7 +27,7 @@ fuzz_target!(|input: Input<'_>| {
         messages(bytes.chunks(size), input.replies),
         "in pieces"
     );
-    // What was understood is written so that it is understood the same way.
+    // Parsed messages can be written and parsed again without change.
     let written = whole.0.concat();
     assert_eq!(messages([&written[..]], input.replies), (whole.0, false));
 });

@@ -1,10 +1,10 @@
-//! Calls in the text of an answer: each is a block at its place, and none is where a text is only shown.
+//! Calls in the text of a response: each is a block at its position, and quoted text contains none.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use zeph_llm::fuzzing::text_calls;
 
-/// The text with something before each of its lines.
+/// The text with a prefix before each line.
 fn shielded(text: &str, before: &str) -> String {
     let lines = text.split_inclusive('\n');
     let lines: String = lines.map(|line| format!("{before}{line}")).collect();
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
         assert!(input.is_object() || input.is_array() || !input.is_null());
         end = span.end;
     }
-    // A thought ends wherever its tag stands.
+    // The closing tag ends a thought at any position.
     if text.contains("</think") {
         return;
     }

@@ -1,4 +1,4 @@
-//! URLs of strangers: what is let through leads by HTTPS to the public Internet.
+//! Untrusted URLs: an accepted URL uses HTTPS and a host on the public Internet.
 #![no_main]
 
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ fuzz_target!(|input: Input<'_>| {
             }
             let bare = name.parse::<IpAddr>();
             assert!(bare.is_err(), "{url}: an address that was taken for a name");
-            // Denied itself, it is refused.
+            // A URL is refused if its own domain is denied.
             assert!(
                 allowed_url(&url, &[], &[name.to_owned()]).is_none(),
                 "{url}"

@@ -166,8 +166,8 @@ fn the_judge_sees_the_call_as_data_and_nothing_else() {
     );
 }
 
-/// Proves PERM-20: `fail_open` decides if there is no verdict. By default the call is refused, and the user
-/// sees the reason.
+/// Proves PERM-20: without a verdict, `fail_open` decides. By default the call is refused, and the user sees
+/// the reason.
 #[test]
 fn no_verdict_is_decided_by_fail_open() {
     type Judge = fn() -> Reply;

@@ -99,7 +99,7 @@ fn a_newer_database_is_refused() {
 fn a_place_that_cannot_be_written() {
     let server = OpenAi::replies([]);
     let home = Home::openai(&server);
-    // A file stands where the folder should be: that stops the superuser too.
+    // A file replaces the folder, so that even root gets an error.
     std::fs::write(home.data().join("zeph"), "").unwrap();
     refused(&home, &server, &["zeph.db", "[memory] path"]);
     home.zeph(["doctor"])

@@ -26,7 +26,7 @@ fn a_batch_with_a_mutation_runs_in_order() {
     assert_has(&results[3].1, &["two"]);
 }
 
-/// Proves EXE-12: results are in call order, regardless of which reader ends first.
+/// Proves EXE-12: results are in call order, regardless of the order in which readers end.
 #[test]
 fn readers_answer_in_call_order() {
     let home_files: Vec<_> = (0..12).map(|n| format!("{n}.txt")).collect();

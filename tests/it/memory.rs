@@ -224,7 +224,7 @@ fn earlier_conversations_are_searched() {
     assert_eq!(one.1.lines().count(), 1, "{}", one.1);
     assert_has(&file.1, &["No saved fact and no earlier conversation"]);
     assert_has(&own.1, &["No saved fact and no earlier conversation"]);
-    // A removed session is no longer found.
+    // The search does not find a removed session.
     home.zeph(["sessions", "rm", &first]).code(0);
     let params = json!({ "query": "gateway port" });
     let found = call(&home, "later", "memory_search", &params, 0);

@@ -1,4 +1,4 @@
-//! `zeph -p`: prompts from everywhere, the answer on standard output, sessions that go on.
+//! `zeph -p`: sources of the prompt, the response on standard output, and resumed sessions.
 
 use serde_json::json;
 
@@ -73,12 +73,12 @@ fn prompts_come_from_where_they_are_said_to() {
     check(&["run"], "piped in", "piped in");
     check(&["run", "-"], "piped in", "piped in");
     check(&["run", "say", "this", "-"], "both", "say this\n\nboth");
-    // What is piped in is another's text: what looks like a command in it is none.
+    // Piped input may be foreign text, so a slash or shell command in it is not executed.
     check(&[], "/clear", "/clear");
     check(&["run"], "!touch ran", "!touch ran");
 }
 
-/// Proves D-25: `-p TEXT` never waits for a pipe that stays open.
+/// Proves D-25: `-p TEXT` does not wait for an open pipe.
 #[test]
 fn an_open_pipe_never_hangs() {
     let home = Home::scripted(HELLO);
@@ -238,7 +238,7 @@ fn provider_and_model_are_chosen_by_flags() {
     );
 }
 
-/// Proves CMD-1: slash commands work here too, and ask no model.
+/// Proves CMD-1: slash commands work and send no request.
 #[test]
 fn slash_commands_ask_no_model() {
     let server = OpenAi::replies([]);
@@ -286,7 +286,7 @@ fn plan_mode_changes_nothing() {
     assert!(!home.has("a.txt") && !home.has("b.txt"));
 }
 
-/// Proves CMD-1: the model forgets, the store keeps.
+/// Proves CMD-1: the model forgets the conversation, the store retains it.
 #[test]
 fn clear_starts_the_conversation_over() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));

@@ -1,4 +1,4 @@
-//! How a turn ends: exit codes, closed pipes, colour.
+//! Outcomes of a turn: exit codes, closed pipes, colour.
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit};
 
@@ -43,7 +43,7 @@ fn a_refusal_is_3_only_when_the_turn_ends_on_it() {
     );
     assert!(!home.has("ran"));
 
-    // The model has nothing more to say.
+    // The model has no further text.
     let silent = format!("{refused}\n[[steps]]\ntext = \" \"\n");
     let home = Home::scripted(&silent);
     let object = home
@@ -55,7 +55,7 @@ fn a_refusal_is_3_only_when_the_turn_ends_on_it() {
     assert_eq!(audit(&home.database())[0].result, "blocked");
 }
 
-/// Proves CLI-3: the work goes on when nobody reads any more.
+/// Proves CLI-3: the turn continues if the reader closes the pipe.
 #[test]
 fn a_closed_pipe_is_quiet_and_the_turn_goes_on() {
     for format in ["text", "json", "stream-json"] {
@@ -94,7 +94,7 @@ fn nothing_is_coloured_without_a_terminal_or_with_no_color() {
     }
 }
 
-/// Proves CLI-3: what could not be printed is no success.
+/// Proves CLI-3: output that could not be written is a failure.
 #[test]
 fn a_full_disk_behind_standard_output_is_a_failure() {
     let check = |args: &[&str]| {

@@ -95,7 +95,7 @@ fn stream_json_prints_one_event_a_line_by_the_schema() {
     );
 }
 
-/// Proves CLI-2b: whatever happens, there is one object, and `error` has a message.
+/// Proves CLI-2b: each outcome prints one object, and `error` has a message.
 #[test]
 fn failures_are_objects_too() {
     let fault = "[[steps]]\nfault = \"server\"\n";

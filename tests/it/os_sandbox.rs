@@ -1,12 +1,12 @@
-//! The sandbox of the operating system around commands, from every way in. Where the kernel lacks
-//! it these tests say so and check nothing.
+//! The operating system sandbox around commands, at each entry point. If the kernel does not support it,
+//! these tests print a message and check nothing.
 
 use serde_json::json;
 
 use crate::rig::{Home, assert_has};
 use crate::tools_call::call;
 
-/// What `zeph doctor` says of the sandbox.
+/// The line of `zeph doctor` about the sandbox.
 fn sandbox_line(home: &Home) -> String {
     let checks = home.zeph(["doctor", "--json"]).run().json();
     let checks = checks.as_array().unwrap();
@@ -24,7 +24,7 @@ fn enforced() -> bool {
     enforced
 }
 
-/// A command that writes beside the project, and one that writes in it.
+/// A command that writes outside the project, and one that writes in it.
 fn tries(home: &Home) -> (String, String) {
     let outside = home.home().join("written");
     (
@@ -61,7 +61,7 @@ fn a_command_writes_in_the_project_and_nowhere_else() {
     assert!(home.has("inside"));
 }
 
-/// Proves SH-20, SH-21: the model is told, and the conversation goes on.
+/// Proves SH-20, SH-21: the model reads the reason, and the conversation continues.
 #[test]
 fn the_model_is_told() {
     if !enforced() {
@@ -87,7 +87,7 @@ fn the_model_is_told() {
     assert!(!wrote_outside(&home), "{output}");
 }
 
-/// Proves SH-20: the user widens it and switches it off; a project does neither.
+/// Proves SH-20: the user extends the sandbox or disables it; a project does neither.
 #[test]
 fn the_configuration_decides() {
     if !enforced() {
@@ -134,7 +134,7 @@ fn the_configuration_decides() {
     );
 }
 
-/// Proves SH-14, SH-20: what the blocklist does not see, a script, has no network either.
+/// Proves SH-14, SH-20: a script has no network, although the blocklist cannot inspect it.
 #[test]
 fn without_the_network_a_script_has_none() {
     if !enforced() {

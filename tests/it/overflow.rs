@@ -1,4 +1,4 @@
-//! Output that is too long for the model: stored whole, referenced, read back.
+//! Overflow: output that is too long for the model is stored, referenced and read back.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
         lines,
         "123456\t123456\n123457\t123457\n123458\t123458\n(76542 more lines; continue with offset=123459)"
     );
-    // As a notice names them.
+    // With the line range of a notice.
     let named = read(&home, "mine", &json!({"id": id, "lines": "123456-123458"}));
     assert_eq!(named, lines);
     for wrong in ["x", "0-3", "9-3", "3-x"] {
@@ -79,7 +79,7 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
     );
     let expect: Vec<_> = (199_900..=199_910).map(|n| format!("{n}\t{n}")).collect();
     assert_eq!(lines, expect.join("\n"));
-    // The UUID alone will do, and nothing is asked in any mode. What is read is bounded.
+    // The UUID alone suffices, and no mode needs approval. The returned text is bounded.
     let params = json!({"id": id.trim_start_matches("overflow:")}).to_string();
     let args = [
         "tools",
@@ -94,7 +94,7 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
     assert!(output.stdout.chars().count() <= 50_001);
     assert_has(&output.stdout, &["more lines; continue with offset="]);
 
-    // For another session it is as if it had never been.
+    // Another session gets the same error as for an unknown reference.
     let other = call(&home, "other", "read_overflow", &json!({ "id": id })).code(1);
     let never = "overflow:00000000-0000-4000-8000-000000000000";
     let unknown = call(&home, "other", "read_overflow", &json!({ "id": never })).code(1);
@@ -110,7 +110,7 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
     let wrong = call(&home, "mine", "read_overflow", &json!({"id": "' OR 1=1"})).code(1);
     assert_eq!(wrong.json()["error_category"], "invalid_parameters");
 
-    // A person gets all of it, byte by byte.
+    // The user can print all of it, byte for byte.
     let whole = home.zeph(["overflow", "get", &id]).code(0);
     assert!(whole.stdout == numbers(200_000));
     assert_eq!(whole.stderr, "");
@@ -132,8 +132,8 @@ fn two_hundred_thousand_lines_are_read_back_line_by_line() {
     assert_eq!(list.stdout, "nothing is stored\n");
 }
 
-/// Proves OUT-30: whichever tool yields it. A call without `--session` has one of its own, which
-/// its machine form names.
+/// Proves OUT-30: for output of each tool. A call without `--session` creates one and names it in the JSON
+/// result.
 #[test]
 fn what_any_tool_yields_is_stored() {
     let home = Home::new();
@@ -160,7 +160,7 @@ fn what_any_tool_yields_is_stored() {
         );
         assert_has(&lines, &["1000\t", "a line of some length"]);
     }
-    // In words, the hint stands on standard error.
+    // In text mode the hint is on standard error.
     let output = home
         .zeph(["tools", "call", "read", r#"{"path": "long.txt"}"#])
         .code(0);
@@ -245,7 +245,7 @@ fn a_store_that_fails_costs_the_middle_and_not_the_call() {
     assert_has(data(&form), &["could not be stored and are lost"]);
 }
 
-/// Proves OUT-34: on a full disk the call has its result, and its entry.
+/// Proves OUT-34: on a full disk the call still has its result and its entry.
 #[test]
 fn a_full_disk_costs_the_middle_and_not_the_call() {
     let home = Home::new();
@@ -312,8 +312,8 @@ fn it_is_removed_when_it_is_old_and_with_its_session() {
     assert!(blocks > 0);
 }
 
-/// Proves OUT-30, OUT-32, OUT-33: a model finds what it was told of, and only the short text is
-/// sent and kept in the history.
+/// Proves OUT-30, OUT-32, OUT-33: the model finds the referenced output; only the short text is sent and
+/// stored in the history.
 #[test]
 fn a_model_reads_on_where_its_output_was_cut() {
     let server = OpenAi::start(|n, request| {
@@ -341,10 +341,10 @@ fn a_model_reads_on_where_its_output_was_cut() {
     assert_has(&export, &["left out; all of it is stored as overflow:"]);
 }
 
-/// Proves SH-4: however much a command prints, memory is bounded.
+/// Proves SH-4: memory is bounded for any amount of output.
 #[test]
 fn a_flood_of_output_does_not_move_memory() {
-    // What does not compress is the worst.
+    // Incompressible output is the worst case.
     let command = "base64 /dev/urandom | head -c 100000000";
     let (quiet, before) = highest("true");
     let (loud, after) = highest(command);
@@ -357,14 +357,14 @@ fn a_flood_of_output_does_not_move_memory() {
     assert!(grown < 64 * 1024, "{grown} KiB over {before} KiB");
 }
 
-/// The result of a command, and the most memory that the process had, in KiB.
+/// The result of a command, and the peak memory of the process in KiB.
 fn highest(command: &str) -> (Value, u64) {
     let home = Home::new();
     let params = json!({ "command": command }).to_string();
     let args = ["tools", "call", "bash", &params, "--json", "--yes"];
     let running = home.zeph(args).start();
     let mut peak = 0;
-    // A process that has ended has a status without memory.
+    // The status of an ended process has no memory fields.
     loop {
         let status = running.status();
         let Some(line) = status.lines().find(|line| line.starts_with("VmHWM:")) else {
@@ -376,7 +376,7 @@ fn highest(command: &str) -> (Value, u64) {
     (running.wait().json(), peak)
 }
 
-/// Proves D-37: with the setting, a model summarizes long output; its failure costs the summary alone.
+/// Proves D-37: with the setting, a model summarizes long output; if it fails, only the summary is missing.
 #[test]
 fn model_summarizes_long_output_next_to_its_reference() {
     for (setting, fails) in [

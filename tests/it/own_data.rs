@@ -1,11 +1,11 @@
-//! Zeph's own data: no command reads conversations or copies of files, whatever names them.
+//! The data directory: no command can read conversations or file backups from it.
 
 use serde_json::json;
 
 use crate::rig::{Home, assert_has};
 use crate::tools_call::call;
 
-/// The first bytes of a database; the copies in it are compressed.
+/// The first bytes of a database. The backups in it are compressed.
 const MAGIC: &str = "SQLite format 3";
 
 /// A home with a denied file whose copy is in the undo journal.
@@ -48,7 +48,7 @@ fn command_that_names_the_data_directory_is_refused() {
     assert!(!home.has("copy") && !home.has("here"));
 }
 
-/// Proves SH-20a, FILE-4: a program that finds the data directory by itself cannot open its files.
+/// Proves SH-20a, FILE-4: a program that discovers the data directory cannot open its files.
 #[test]
 fn program_that_finds_the_data_directory_reads_nothing() {
     for config in ["", "[tools.file]\ndeny_read = [\"**/.env\"]\n"] {
@@ -75,7 +75,7 @@ fn program_that_finds_the_data_directory_reads_nothing() {
     }
 }
 
-/// Proves SH-20a: also below a directory that commands may write, no command opens a file of the data directory.
+/// Proves SH-20a: no command opens a file of the data directory, even below a writable directory.
 #[test]
 fn data_below_a_writable_directory_is_unreadable() {
     let home = with_deleted_secret();
@@ -102,7 +102,7 @@ fn data_below_a_writable_directory_is_unreadable() {
     assert!(home.has("seen"), "{}", output.stdout);
 }
 
-/// Proves D-44: the founding sample leaves version control working, and its files hidden from others.
+/// Proves D-44: the deny rules of the founding sample hide the files but leave version control usable.
 #[test]
 fn founding_deny_rules_leave_git_working() {
     let home = Home::new();

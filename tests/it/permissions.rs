@@ -1,5 +1,5 @@
-//! `[tools.permissions]` from outside: what a rule denies does not run, whatever it is called and
-//! wherever the call comes from.
+//! `[tools.permissions]` through the binary: a denied call does not run under any name or from any entry
+//! point.
 
 use std::os::unix::fs::symlink;
 
@@ -32,7 +32,7 @@ fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
         .json()
 }
 
-/// What becomes of a call where nobody can be asked.
+/// The decision about a call if no user can be asked.
 #[track_caller]
 fn effect(home: &Home, tool: &str, params: &Value, more: &[&str]) -> &'static str {
     let form = form(home, tool, params, more);
@@ -43,12 +43,12 @@ fn effect(home: &Home, tool: &str, params: &Value, more: &[&str]) -> &'static st
             assert!(!why.contains("blocklist"), "{params}: {why}");
             "deny"
         }
-        // A command that fails has run.
+        // A command that failed has run.
         _ => "allow",
     }
 }
 
-/// Proves PERM-1, PERM-3: what stands around a command, and how it is spelled, changes nothing.
+/// Proves PERM-1, PERM-3: the context and the spelling of a command do not change the decision.
 #[test]
 fn commands() {
     let home = home(&[
@@ -114,7 +114,7 @@ fn commands() {
     }
 }
 
-/// Proves PERM-1: every path, as it is called and where it lies.
+/// Proves PERM-1: each path is matched as written and as resolved.
 #[test]
 fn paths() {
     let home = home(&[
@@ -169,7 +169,7 @@ fn paths() {
     }
 }
 
-/// Proves PERM-1 for URLs, and for arguments of what is about nothing else.
+/// Proves PERM-1 for URLs, and for arguments of tools without another target.
 #[test]
 fn urls_and_arguments() {
     let home = home(&[
@@ -187,7 +187,7 @@ fn urls_and_arguments() {
         let params = json!({ "url": url });
         assert_eq!(effect(&home, "fetch", &params, &[]), expect, "{url}");
     }
-    // The address is refused behind the question, by the tool itself.
+    // The tool itself refuses the address after the permission check.
     let local = form(
         &home,
         "fetch",
@@ -239,7 +239,7 @@ fn modes_and_rules() {
     assert_eq!(home.read("secrets/key"), "secret\n");
 }
 
-/// Proves PERM-2: the refusal names what would allow the call, and that does.
+/// Proves PERM-2: the refusal names the rule that would allow the call, and this rule does.
 #[test]
 fn the_refusal_tells_the_very_rule() {
     let home = home(&[("bash", "ask", "printf *"), ("bash", "allow", "echo *")]);
@@ -266,9 +266,9 @@ fn the_refusal_tells_the_very_rule() {
     home.more_config(&rules.join("\n"));
     run(command, &[]).code(0);
     assert_eq!(home.read("out"), "b*");
-    // The neighbour is asked about as before.
+    // Similar calls still need approval.
     run("printf x", &[]).code(3);
-    // What cannot be known no rule allows.
+    // No rule allows a command that cannot be resolved.
     let told = run("X=1; $X", &[]).code(3).stderr;
     assert!(
         told.contains("--yes") && !told.contains("[[tools."),
@@ -284,7 +284,7 @@ fn the_refusal_tells_the_very_rule() {
     assert_has(matched, &["tools.permissions.bash[", &file, "allow"]);
 }
 
-/// Proves PERM-4: what rules can only deny is not offered, and does not run when it is called.
+/// Proves PERM-4: a tool that rules always deny is not exposed, and does not run.
 #[test]
 fn hidden_tools() {
     let server = OpenAi::replies([
@@ -334,7 +334,7 @@ fn hidden_tools() {
     );
 }
 
-/// Proves PERM-1, PERM-2, PERM-3: the same rules for a model, a script and a person.
+/// Proves PERM-1, PERM-2, PERM-3: the same rules apply to a model, a script and the user.
 #[test]
 fn every_entry_point_has_the_rules() {
     let rules = [("bash", "deny", "touch *"), ("bash", "allow", "echo *")];
@@ -383,7 +383,7 @@ fn every_entry_point_has_the_rules() {
     }
 }
 
-/// Proves PERM-6: a rule that cannot hold stops the start, with file and line.
+/// Proves PERM-6: an invalid rule stops the start, with file and line.
 #[test]
 fn faults_stop_the_start() {
     let home = Home::new();
@@ -481,7 +481,7 @@ fn older_lists_become_rules() {
         asked["error_message"].as_str().unwrap(),
         &["confirm_patterns[0]", "`*echo b*`"],
     );
-    // What nothing matches: by nature, as without lists.
+    // Without a match, the effect class decides, as without lists.
     let rest = run("echo a", &[]);
     assert_eq!(rest["error_category"], "confirmation_required");
     assert_eq!(
@@ -492,7 +492,7 @@ fn older_lists_become_rules() {
         effect(&home, "write", &json!({ "path": "b", "content": "" }), &[]),
         "ask"
     );
-    // A rule of its own is asked first; the blocklist no rule silences.
+    // An explicit rule precedes the lists; no rule overrides the blocklist.
     home.more_config("");
     let old = std::fs::read_to_string(home.config_file()).unwrap();
     home.config(&format!("{}{old}", config(&[("bash", "allow", "*")])));
@@ -504,7 +504,7 @@ fn older_lists_become_rules() {
     assert_has(blocked["error_message"].as_str().unwrap(), &["blocklist"]);
 }
 
-/// Proves PERM-1, CFG-1: a project's rules stand in front, and only tighten.
+/// Proves PERM-1, CFG-1: a project's rules come first, and only tighten.
 #[test]
 fn a_projects_rules_only_tighten() {
     let home = home(&[
@@ -516,7 +516,7 @@ fn a_projects_rules_only_tighten() {
     let bash = |command: &str| effect(&home, "bash", &json!({ "command": command }), &[]);
     assert_eq!((bash("echo hi"), bash("touch x")), ("allow", "deny"));
     project(&[("bash", "ask", "*"), ("write", "deny", "secrets/**")]);
-    // Its question does not make a denial weaker.
+    // An `ask` rule of the project does not weaken a denial.
     assert_eq!((bash("echo hi"), bash("touch x")), ("ask", "deny"));
     let write = |path: &str| effect(&home, "write", &json!({ "path": path, "content": "" }), &[]);
     assert_eq!((write("secrets/x"), write("b")), ("deny", "allow"));
@@ -532,7 +532,7 @@ fn a_projects_rules_only_tighten() {
     );
     let hit = entries.iter().rfind(|entry| entry.tool == "bash").unwrap();
     let matched = hit.policy_match.as_deref().unwrap();
-    // The user's own rule keeps its own line.
+    // The user's own rule is reported with its own line.
     assert_has(
         matched,
         &[&format!("{}:5", home.config_file().display()), "touch *"],
@@ -546,7 +546,7 @@ fn a_projects_rules_only_tighten() {
     assert_eq!(home.zeph(["tools", "list"]).run().code, Some(2));
 }
 
-/// Proves SH-10: what the blocklist refuses is refused before any rule and any question.
+/// Proves SH-10: the blocklist precedes all rules and questions.
 #[test]
 fn the_blocklist_comes_before_rules_and_questions() {
     let home = home(&[("bash", "allow", "*"), ("write", "allow", "**")]);
@@ -579,7 +579,7 @@ fn the_blocklist_comes_before_rules_and_questions() {
     );
 }
 
-/// Proves PERM-6 for what changes while a session runs: a rule that cannot hold changes nothing.
+/// Proves PERM-6 for changes during a session: an invalid rule changes nothing.
 #[test]
 fn a_broken_rule_is_not_taken_over() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
@@ -608,8 +608,8 @@ fn a_broken_rule_is_not_taken_over() {
     home.zeph(["tools", "list"]).code(2);
 }
 
-/// Proves PERM-3, PERM-8: what cannot be known is asked in every mode, and a denial that may be
-/// meant is not run unasked.
+/// Proves PERM-3, PERM-8: an unresolvable command needs approval in every mode, and a possible denial
+/// prevents an unattended run.
 #[test]
 fn what_may_be_denied_is_not_run_unasked() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "*")]);
@@ -622,8 +622,8 @@ fn what_may_be_denied_is_not_run_unasked() {
     }
 }
 
-/// Proves PERM-2, PERM-7a: at a terminal what was agreed to runs, what a person types is not asked
-/// about, and deny rules stand before both.
+/// Proves PERM-2, PERM-7a: at a terminal, approved calls run, typed commands need no approval, and deny rules
+/// precede both.
 #[test]
 fn the_interactive_session_has_the_rules() {
     let server = OpenAi::start(|n, _| match n {
@@ -667,7 +667,7 @@ fn the_interactive_session_has_the_rules() {
     );
 }
 
-/// Proves PERM-1: rules that change while a session runs hold after a restart, and that is said.
+/// Proves PERM-1: rule changes during a session apply after a restart, as a message says.
 #[test]
 fn a_changed_rule_needs_a_restart() {
     let home = home(&[("bash", "deny", "touch *"), ("bash", "allow", "echo *")]);
@@ -677,7 +677,7 @@ fn a_changed_rule_needs_a_restart() {
             json!({ "tool": "bash", "params": { "command": command } })
         )
     };
-    // The script itself changes the rules: the model could as well, were it not for the sandbox.
+    // The script itself changes the rules. The sandbox prevents this for the model.
     let loosened = config(&[("bash", "allow", "*")]);
     home.write("new.toml", &loosened);
     let file = home.config_file().display().to_string();

@@ -1,4 +1,4 @@
-//! One turn at the edges of the process: what is piped in, where the answer goes, what comes early.
+//! Standard streams of one turn: piped input, output failures, early signals.
 
 use rustix::process::Signal;
 use sqlx::ConnectOptions as _;
@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, wait_for};
 
-/// Proves PERM-2, CLI-1: what is piped in is another's text, and no command of the person's.
+/// Proves PERM-2, CLI-1: piped input is foreign text, and never a command of the user.
 #[test]
 fn a_piped_prompt_is_never_a_command() {
     let check = |args: &[&str], stdin: &str, expect: &str| {
@@ -35,7 +35,7 @@ fn a_last_dash_of_run_appends_standard_input() {
     assert_eq!(messages.last().unwrap()["content"], "review this\n\na diff");
 }
 
-/// Proves CLI-3: an answer that was lost is a failure that says where it is kept.
+/// Proves CLI-3: a response that cannot be written is a failure, and the message says where it is stored.
 #[test]
 fn an_answer_that_cannot_be_written_is_a_failure() {
     let home = Home::scripted("[[steps]]\ntext = \"the answer\"");
@@ -46,7 +46,7 @@ fn an_answer_that_cannot_be_written_is_a_failure() {
     assert_has(&home.export(session).to_string(), &["the answer"]);
 }
 
-/// An answer of nothing is said to be one.
+/// An empty response is reported.
 #[test]
 fn an_empty_answer_is_told() {
     let server = OpenAi::replies([Reply::text("")]);
@@ -55,7 +55,7 @@ fn an_empty_answer_is_told() {
     home.zeph(["-p", "hi"]).code(0).says(&words);
 }
 
-/// Proves CLI-3: a limit of file sizes is an error that is told, never a silent death.
+/// Proves CLI-3: a file size limit is a reported error, not a silent end.
 #[test]
 fn a_limit_of_file_sizes_is_told() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"");
@@ -65,7 +65,7 @@ fn a_limit_of_file_sizes_is_told() {
     assert_has(&output.stderr, &["error: ", "database"]);
 }
 
-/// Proves CLI-2b, CLI-3: an interrupt while the database is not there yet ends the turn as any other.
+/// Proves CLI-2b, CLI-3: an interruption before the database exists ends the turn normally.
 #[test]
 fn an_interrupt_before_the_first_request_is_130() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"");
@@ -93,7 +93,7 @@ fn an_interrupt_before_the_first_request_is_130() {
     assert_eq!(output.json()["stop_reason"], "cancelled", "{output}");
 }
 
-/// Proves CFG-5: the server that the environment names is looked for too.
+/// Proves CFG-5: the server of the environment variable is checked too.
 #[test]
 fn doctor_looks_for_the_server_of_the_environment() {
     let gone = OpenAi::replies([]).url();

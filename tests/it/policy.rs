@@ -1,10 +1,10 @@
-//! `[tools.policy]`, `[tools.authorization]` and `zeph policy` from outside.
+//! `[tools.policy]`, `[tools.authorization]` and `zeph policy` through the binary.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
 
-/// What holds for all that is tried here: reads and commands, but for what is secret.
+/// The rules of these tests, which allow reads and commands except for secret files.
 const RULES: &str = "[tools.policy]
 enabled = true
 [[tools.policy.rules]]
@@ -48,8 +48,8 @@ fn form(home: &Home, tool: &str, params: &Value, more: &[&str]) -> Value {
     .json()
 }
 
-/// Proves PERM-10, PERM-11, PERM-12: what is denied runs in no mode, whoever agrees; the person and the
-/// trail are told the rule, the caller is not.
+/// Proves PERM-10, PERM-11, PERM-12: denied calls run in no mode, even if approved. The user and the trail
+/// see the rule, the caller does not.
 #[test]
 fn what_is_denied_runs_in_no_mode() {
     let home = home(RULES);
@@ -185,7 +185,7 @@ fn every_entry_point_has_the_policy() {
     assert_eq!(blocked, [true, true, false], "{forms:?}");
 }
 
-/// Proves PERM-12: what cannot hold stops the start, with file and line; nothing runs.
+/// Proves PERM-12: an invalid rule stops the start, with file and line; nothing runs.
 #[test]
 fn what_cannot_hold_stops_the_start() {
     let check = |rule: &str, line: usize, words: &[&str]| {
@@ -244,7 +244,7 @@ fn what_cannot_hold_stops_the_start() {
     );
 }
 
-/// Proves PERM-11: a project adds what denies, in front; nothing else.
+/// Proves PERM-11: a project can only prepend rules that deny.
 #[test]
 fn a_project_only_tightens() {
     let home = home(RULES);
@@ -264,7 +264,7 @@ fn a_project_only_tightens() {
         &matched,
         &["deny by tools.policy.rules[0]", ".zeph/config.toml:2"],
     );
-    // The user's own rules keep their places.
+    // The user's own rules are reported with their own location.
     let hidden = home
         .zeph(["policy", "explain", "read", "secrets/key", "--json"])
         .code(0)
@@ -289,7 +289,7 @@ fn a_project_only_tightens() {
     }
 }
 
-/// Proves PERM-11: a change while a session runs is named, and holds after a restart.
+/// Proves PERM-11: a change during a session is reported, and applies after a restart.
 #[test]
 fn a_change_waits() {
     let home = home(RULES);
@@ -315,8 +315,8 @@ fn a_change_waits() {
     );
 }
 
-/// Proves PERM-13: what a call is made of, the rule for each part with its place, what would allow it;
-/// nothing runs and nothing is written.
+/// Proves PERM-13: `explain` prints the parts of a call, the rule for each with its location, and a rule that
+/// would allow it. It runs and writes nothing.
 #[test]
 fn explain() {
     let home = Home::new();
@@ -383,7 +383,7 @@ fn explain() {
     let data = home.data().join("zeph");
     assert!(!data.exists(), "{} was made", data.display());
 
-    // What it says would allow a call does.
+    // The suggested rule does allow the call.
     home.config("[tools.policy]\nenabled = true\n");
     home.write("src/a", "text\n");
     let read = home
@@ -404,8 +404,7 @@ fn explain() {
     );
 }
 
-/// Proves PERM-13: what is explained is what becomes of a call, with what was agreed to for good and
-/// the gates that decide by no rule.
+/// Proves PERM-13: the explanation equals the enforcement, with permanent approvals and gates without rules.
 #[test]
 fn policy_explain_matches_enforcement() {
     const RULES: &str = "[tools.file]\ndeny_read = [\"**/*.key\"]\n\
@@ -515,7 +514,7 @@ fn policy_explain_matches_enforcement() {
         "allow",
     );
 
-    // Gates that count are named, with what cannot be known.
+    // Stateful gates are named, with the facts that cannot be known.
     let home = Home::new();
     home.config("[tools]\nmax_tool_calls_per_session = 7\n[tools.utility]\nenabled = true\n");
     let told = home.zeph(["policy", "explain", "read", "a"]).code(0).stdout;
@@ -581,7 +580,7 @@ fn replay() {
         &[],
     );
     form(&home, "bash", &json!({ "command": "echo hi" }), &[]);
-    // No rule decided these: they never came to one.
+    // No rule decided these calls, because earlier gates did.
     form(&home, "bash", &json!({ "command": "sudo ls" }), &[]);
     form(&home, "read", &json!({ "paht": "src/a" }), &[]);
     form(&home, "no_such_tool", &json!({}), &[]);

@@ -1,4 +1,4 @@
-//! Conversations over every API, and who is asked when nothing, or more than one thing, says so.
+//! Conversations over every API, and the choice of the provider without an explicit one.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn home(api: Api, server: &OpenAi) -> Home {
     home
 }
 
-/// Proves LLM-1, LLM-3, LLM-7, LLM-10: a text, a call that runs, its result, an answer.
+/// Proves LLM-1, LLM-3, LLM-7, LLM-10: text, a call that runs, its result, a response.
 #[test]
 fn a_tool_conversation_over_every_api() {
     for api in APIS {
@@ -33,7 +33,7 @@ fn a_tool_conversation_over_every_api() {
         let mut usage = json!({
             "input_tokens": 2000, "output_tokens": 40, "cached_tokens": cached, "cache_write_tokens": 0,
         });
-        // What another server costs nobody knows.
+        // The price of another server is unknown.
         if api == Api::Ollama {
             usage["cost_usd"] = json!(0.0);
         }
@@ -53,8 +53,8 @@ fn a_tool_conversation_over_every_api() {
     }
 }
 
-/// What an API wants back of the model's reasoning goes back, also in another process, and to no
-/// other API. Proves LLM-1, LLM-3.
+/// Reasoning is sent back to the API that it came from, also by another process, and to no other API.
+/// Proves LLM-1, LLM-3.
 #[test]
 fn reasoning_goes_back_where_it_came_from() {
     for api in APIS {
@@ -91,9 +91,8 @@ fn reasoning_goes_back_where_it_came_from() {
     }
 }
 
-/// Proves LLM-6: in twenty turns, each of a process of its own, every request begins with the bytes of
-/// the one before, up to what stands behind the messages; on the Messages API but for the breakpoints
-/// that move on.
+/// Proves LLM-6: in twenty turns with a process each, each request starts with the previous one up to the end
+/// of its messages. On the Messages API the cache breakpoints are ignored.
 #[test]
 fn twenty_turns_share_their_prefix() {
     for api in APIS {
@@ -148,8 +147,8 @@ fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Proves LLM-5: over every API the key is neither printed nor logged nor stored nor told to the
-/// model, not even one that a server sends back.
+/// Proves LLM-5: over every API the key is neither printed, logged nor stored, nor sent to the model, even if
+/// a server echoes it.
 #[test]
 fn the_key_stays_out_of_everything() {
     for api in APIS {
@@ -201,7 +200,7 @@ fn the_key_stays_out_of_everything() {
     }
 }
 
-/// Proves LLM-2: without configuration the key of Anthropic comes first, then that of OpenAI.
+/// Proves LLM-2: without configuration the key of Anthropic has priority over that of OpenAI.
 #[test]
 fn the_order_without_configuration() {
     let claude = OpenAi::start(|_, _| Api::Claude.text("I am Claude."));
@@ -238,7 +237,7 @@ fn the_order_without_configuration() {
     assert_eq!((claude.requests().len(), openai.requests().len()), (2, 1));
 }
 
-/// A server like Ollama, with models and what each of them can do.
+/// A server like Ollama, with these models and their capabilities.
 fn ollama(models: Value, can: impl Fn(&str) -> Value + Send + 'static) -> OpenAi {
     OpenAi::start(move |_, request| {
         let document = |value: Value| Reply::raw(200, "application/json", value.to_string());
@@ -258,7 +257,7 @@ fn ollama(models: Value, can: impl Fn(&str) -> Value + Send + 'static) -> OpenAi
     })
 }
 
-/// Proves LLM-2: an Ollama that answers is the provider, with its first model that calls tools.
+/// Proves LLM-2: a local Ollama is the provider, with its first model that supports tools.
 #[test]
 fn an_ollama_on_this_machine() {
     let models =
@@ -282,11 +281,11 @@ fn an_ollama_on_this_machine() {
         &ask(&server, &["doctor"]),
         &["ollama (tools:8b)", &server.url()],
     );
-    // One that is named is taken, and known for what it is.
+    // A named model is used, with its capabilities.
     let named = ask(&server, &["-p", "hi", "--model", "plain"]);
     assert_eq!(named.trim(), "I am plain.");
     assert_eq!(server.last().json().get("tools"), None);
-    // A model without tools is better than none; one that does not chat is none.
+    // A model without tools is better than none; an embedding model is not considered.
     let server = ollama(
         json!([{"name": "embed"}, {"name": "plain"}]),
         |model| match model {
@@ -302,8 +301,8 @@ fn an_ollama_on_this_machine() {
         .says(&["no model to ask", "ollama pull"]);
 }
 
-/// Proves LLM-2: what answers on the port may be anything, or say nothing: that ends soon, and the
-/// ways to go on are named.
+/// Proves LLM-2: if another program listens on the port, or does not respond, this ends soon with a list of
+/// alternatives.
 #[test]
 fn what_is_no_ollama_is_none() {
     for reply in [
@@ -322,7 +321,7 @@ fn what_is_no_ollama_is_none() {
         assert!(began.elapsed() < std::time::Duration::from_secs(10));
         assert_eq!(server.requests().len(), 1);
     }
-    // A server on another machine is not asked, whatever its variable says.
+    // A server on another machine is not probed, regardless of its variable.
     let home = Home::new();
     home.zeph(["-p", "hi"])
         .env("OLLAMA_HOST", "203.0.113.1:11434")
@@ -330,7 +329,7 @@ fn what_is_no_ollama_is_none() {
         .says(&["no model to ask"]);
 }
 
-/// Proves LLM-7: a model that calls no tools is sent none; the hint stands in the error.
+/// Proves LLM-7: a model without tool calls receives no tools; the error has the hint.
 #[test]
 fn a_model_without_tools() {
     let server = OpenAi::start(|n, _| match n {
@@ -353,7 +352,7 @@ fn a_model_without_tools() {
     assert_eq!(server.last().json().get("tools"), None);
 }
 
-/// A configuration of providers `a` (asked), `b` and `c`, which stand in for it in this order.
+/// A configuration of provider `a` with its fallbacks `b` and `c` in this order.
 fn with_fallback(apis: [Api; 3], servers: [&OpenAi; 3]) -> String {
     let names = ["a", "b", "c"].iter();
     let each = names.zip(apis).zip(servers);
@@ -365,8 +364,8 @@ fn with_fallback(apis: [Api; 3], servers: [&OpenAi; 3]) -> String {
     )
 }
 
-/// Proves LLM-2: when one fails for good, the next is asked, over another API, in the middle of a
-/// conversation too; it is said, and stays so within the turn.
+/// Proves LLM-2: after a permanent failure the next provider is used, over another API and in a running
+/// conversation. A message says so, and the choice lasts for the turn.
 #[test]
 fn the_next_provider_is_asked() {
     let refused = OpenAi::start(|_, _| Api::Chat.error(401, "invalid_api_key", "no"));
@@ -405,8 +404,7 @@ fn the_next_provider_is_asked() {
     assert!(text.contains("hi"), "{text}");
 }
 
-/// Proves LLM-2: a request that is wrong is wrong everywhere, and an answer that was begun is not
-/// taken over by another model.
+/// Proves LLM-2: an invalid request has no fallback, and another model does not continue a partial response.
 #[test]
 fn some_failures_are_final() {
     for first in [
@@ -422,7 +420,7 @@ fn some_failures_are_final() {
     }
 }
 
-/// Proves LLM-2, CFG-5: a name that is no provider's is told; doctor looks at those that stand in.
+/// Proves LLM-2, CFG-5: an unknown provider name is reported; `zeph doctor` checks the fallbacks.
 #[test]
 fn fallbacks_are_checked() {
     let server = OpenAi::replies([]);
@@ -447,8 +445,8 @@ fn fallbacks_are_checked() {
     );
 }
 
-/// Proves LLM-2, CFG-5: one that stands in and has no key is passed over, which is told; the one
-/// that is asked needs its own.
+/// Proves LLM-2, CFG-5: a fallback without a key is skipped with a warning; the default provider needs its
+/// key.
 #[test]
 fn a_fallback_without_its_key_is_passed_over() {
     let busy = OpenAi::start(|_, _| Api::Chat.error(401, "invalid_api_key", "no"));
@@ -479,7 +477,7 @@ fn a_fallback_without_its_key_is_passed_over() {
             "ok    fallback",
         ],
     );
-    // With its key it is built again, and told of no more.
+    // With its key it is used again, without a warning.
     let output = home
         .zeph(["doctor"])
         .env("ANTHROPIC_API_KEY", "sk-a")
@@ -489,14 +487,14 @@ fn a_fallback_without_its_key_is_passed_over() {
     home.zeph(["-p", "go"])
         .code(1)
         .says(&["provider \"keyless\" cannot be asked", "ANTHROPIC_API_KEY"]);
-    // Other mistakes are told.
+    // Other faults are reported.
     home.config(&config("first").replace("model = \"m\"", "model = \"\""));
     home.zeph(["-p", "go"])
         .code(2)
         .says(&["keyless", "`model` is missing"]);
 }
 
-/// Proves CFG-5: the model that is configured has to be there.
+/// Proves CFG-5: the configured model must exist.
 #[test]
 fn doctor_looks_for_the_model_of_an_ollama() {
     let server = ollama(json!([{"name": "test-model:latest"}]), |_| json!([]));

@@ -1,4 +1,4 @@
-//! How many calls a session may make: what is counted, what is refused, and what counts anew.
+//! The call quota of a session: counted calls, refusals, and resets.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn echo(n: usize) -> (&'static str, Value) {
     )
 }
 
-/// How many calls ran.
+/// The number of calls that ran.
 fn ran(home: &Home) -> usize {
     match home.has("ran.txt") {
         true => home.read("ran.txt").lines().count(),
@@ -79,17 +79,17 @@ fn an_answer_that_passes_the_limit_is_blocked_whole_and_ends_the_turn() {
     let blocked = ("blocked".to_owned(), Some("policy_blocked".to_owned()));
     assert_eq!(outcomes[4..], [blocked.clone(), blocked]);
 
-    // One alone still fits.
+    // A single call still fits.
     home.zeph(["tools", "call", "list_tasks", "--session"])
         .args([session_ids(&home.database()).remove(0)])
         .code(0);
-    // In words for a person.
+    // The text for the user.
     let told = home.zeph(["--yes", "--continue", "-p", "again"]).code(4);
     told.says(&["5 of 5", "max_tool_calls_per_session"]);
     assert_eq!(ran(&home), 4);
 }
 
-/// Proves PERM-40, AGT-8: who stays within the limit notices nothing, and the last call runs.
+/// Proves PERM-40, AGT-8: calls within the limit are not affected, including the last one.
 #[test]
 fn what_fits_runs() {
     let server = OpenAi::replies([
@@ -107,8 +107,7 @@ fn what_fits_runs() {
     assert_eq!(ran(&home), 3);
 }
 
-/// Proves D-11, D-21: calls that do not run anyway, because there are too many or because they are
-/// none, are not counted.
+/// Proves D-11, D-21: calls that are rejected for other reasons are not counted.
 #[test]
 fn what_is_no_call_is_not_counted() {
     let mut calls: Vec<_> = (0..14).map(echo).collect();
@@ -132,8 +131,8 @@ fn what_is_no_call_is_not_counted() {
     home.zeph(one_more).code(3).prints(&["13 of 13"]);
 }
 
-/// Proves D-11: a call that is asked about goes through the gates twice and is counted once; one
-/// that the user refuses is counted too.
+/// Proves D-11: a call that needs approval is counted once, although the gates run twice; a call that the
+/// user refuses is counted too.
 #[test]
 fn a_question_costs_nothing() {
     let home = Home::scripted(
@@ -161,7 +160,7 @@ fn a_question_costs_nothing() {
     terminal.type_keys("/status\r");
     terminal.shows("3 of 3 calls of the session used");
     terminal.prompts("");
-    // The user's own are calls as well.
+    // Calls of the user count as well.
     terminal.type_keys("!echo 4 >> ran.txt\r");
     terminal.shows("quota_blocked: 3 of 3");
     terminal.prompts("");
@@ -176,8 +175,7 @@ fn a_question_costs_nothing() {
     assert_eq!(home.read("ran.txt"), "1\n3\n5\n");
 }
 
-/// Proves D-29: it goes on counting in every process that works in the session, and each session
-/// has its own.
+/// Proves D-29: the count continues in each process of the session, and each session has its own.
 #[test]
 fn quota_persists_across_processes() {
     let server = OpenAi::start(|n, request| {
@@ -206,12 +204,12 @@ fn quota_persists_across_processes() {
     );
     home.zeph(more).args(["another"]).code(0);
 
-    // What goes with a session goes with its count.
+    // Removing a session removes its count.
     home.zeph(["sessions", "rm", &session]).code(0);
     home.zeph(more).args([&session]).code(0);
 }
 
-/// Proves PERM-40: two processes never take the same call.
+/// Proves PERM-40: concurrent processes never use the same slot.
 #[test]
 fn processes_at_once_share_the_limit() {
     let home = Home::new();
@@ -249,7 +247,7 @@ fn a_script_is_told_which_calls_did_not_run() {
         forms[2]["data"].as_str().unwrap(),
         &["quota_blocked: 2 of 2 tool calls of this session are used\n"],
     );
-    // None at all is a limit too.
+    // A limit of 0 is valid.
     let none = ["tools", "call", "list_tasks", "--set"];
     home.zeph(none)
         .args(["tools.max_tool_calls_per_session=0"])
@@ -257,7 +255,7 @@ fn a_script_is_told_which_calls_did_not_run() {
         .prints(&["quota_blocked: 0 of 0"]);
 }
 
-/// Proves PERM-40, EXE-20: what cannot be counted does not run.
+/// Proves PERM-40, EXE-20: if counting fails, the call does not run.
 #[test]
 fn a_count_that_fails_refuses() {
     let home = Home::new();
@@ -269,7 +267,7 @@ fn a_count_that_fails_refuses() {
         .code(3)
         .prints(&["policy_blocked", "cannot be counted"]);
     assert_eq!(outcomes(&home)[1].0, "blocked");
-    // Nobody counts where there is no limit.
+    // Without a limit, nothing is counted.
     home.config("");
     home.zeph(call).code(0);
 }

@@ -1,10 +1,10 @@
-//! What a model is asked after a call that it made badly, and what is told of calls that may be made up.
+//! Reflection after a failed call, and warnings about calls that may be hallucinated.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit};
 
-/// The texts of a request that ask to reconsider.
+/// The reflection prompts of a request.
 fn reflections(messages: &[Value]) -> Vec<String> {
     let texts = messages.iter().filter(|it| it["role"] == "user");
     let texts = texts.filter_map(|it| it["content"].as_str());
@@ -12,7 +12,7 @@ fn reflections(messages: &[Value]) -> Vec<String> {
     found.map(str::to_owned).collect()
 }
 
-/// The reflections in the last request after a model asked for `calls`, one an answer.
+/// The reflections in the last request after a model made `calls`, one per response.
 fn after(calls: Vec<(&'static str, Value)>, more: &str) -> Vec<String> {
     let replies = calls.into_iter().zip(0..);
     let replies = replies.map(|(call, n)| Reply::calls(&n.to_string(), &[call]));
@@ -24,7 +24,7 @@ fn after(calls: Vec<(&'static str, Value)>, more: &str) -> Vec<String> {
     reflections(&server.last().messages())
 }
 
-/// Proves ERR-22: after arguments that were wrong, and after nothing else.
+/// Proves ERR-22: after invalid arguments only.
 #[test]
 fn a_model_reconsiders_what_it_did_badly() {
     let edit = || {
@@ -39,7 +39,7 @@ fn a_model_reconsiders_what_it_did_badly() {
     assert_has(&found[0], &["`edit`", "Reconsider"]);
     let unknown_field = ("read", json!({ "path": "a.txt", "colour": 1 }));
     assert_eq!(after(vec![unknown_field], "").len(), 1);
-    // What a gate refused, what is not there, what failed elsewhere, what worked.
+    // Refusals of gates, missing items, external failures and success.
     let check = |call: (&'static str, Value), more: &str| {
         let found = after(vec![call], more);
         assert_eq!(found, Vec::<String>::new());
@@ -55,7 +55,7 @@ fn a_model_reconsiders_what_it_did_badly() {
     check(read(), "");
 }
 
-/// Proves ERR-22: bounded in a turn, and switched off.
+/// Proves ERR-22: limited in each turn, and disabled by a setting.
 #[test]
 fn it_is_asked_so_often_and_no_more() {
     let bad = |n: u32| ("read", json!({ "path": "a.txt", "colour": n }));
@@ -68,7 +68,7 @@ fn it_is_asked_so_often_and_no_more() {
     check("[agent]\nmax_reflections = 9\n", 4);
 }
 
-/// What is told of a call of `read`, and what of it is in the audit trail.
+/// The notice about a call of `read`, and its audit entry.
 fn told(path: &str, more: &str, reasoning: bool) -> (String, Value) {
     let reasoning = if reasoning {
         "reasoning = \"Hm.\"\n"
@@ -87,7 +87,7 @@ fn told(path: &str, more: &str, reasoning: bool) -> (String, Value) {
     (output.stderr, audit(&home.database())[0].repairs.clone())
 }
 
-/// Proves AGT-7: a warning to the person and in the audit trail, never a refusal; off unless it is switched on.
+/// Proves AGT-7: a warning to the user and in the audit trail, never a refusal; disabled by default.
 #[test]
 fn a_call_that_may_be_made_up_is_told() {
     let on = "[agent]\nhallucination_detection = true\n";
@@ -111,7 +111,7 @@ fn a_call_that_may_be_made_up_is_told() {
     check("engine.rs", reasoning, true, true);
 }
 
-/// Proves AGT-7: what stands in the call alone; the call runs all the same.
+/// Proves AGT-7: an id that appears only in the call is reported; the call still runs.
 #[test]
 fn an_id_from_nowhere_is_told() {
     let command = json!({ "command": "echo 9e8d7c6b5a > made.txt" });
@@ -135,7 +135,7 @@ fn an_id_from_nowhere_is_told() {
     assert_eq!(audit(&home.database())[0].result, "success");
 }
 
-/// Proves EXE-10: each call site sets its phase, and the audit entry has it.
+/// Proves EXE-10: each call site sets its phase, and the audit entry contains it.
 #[test]
 fn calls_have_the_phase_of_their_call_site() {
     let read = |more: Value| {

@@ -1,4 +1,4 @@
-//! Arguments that do not fit are put right once, and what comes of it is a call like any other.
+//! Argument repair by one model request; the repaired call passes all gates.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, audit, results_of};
 
-/// A server whose model calls `tool` with `sent`, and which answers a request for arguments with
-/// `reformatted`.
+/// A server whose model calls `tool` with `sent`, and which responds to a repair request with `reformatted`.
 fn server(tool: &'static str, sent: Value, reformatted: Reply) -> OpenAi {
     OpenAi::start(move |n, request| match n {
         0 => Reply::calls("a", &[(tool, sent.clone())]),
@@ -17,7 +16,7 @@ fn server(tool: &'static str, sent: Value, reformatted: Reply) -> OpenAi {
     })
 }
 
-/// What the model read as the result of its one call.
+/// The only result that the model received.
 #[track_caller]
 fn result(server: &OpenAi) -> String {
     let mut results = results_of(&server.last().messages());
@@ -30,7 +29,7 @@ fn reformats(server: &OpenAi) -> usize {
     requests.iter().filter(|r| r.is_reformat()).count()
 }
 
-/// Proves ERR-21: what is asked, what comes of it, and who hears of it.
+/// Proves ERR-21: the repair request, its outcome, and the reports.
 #[test]
 fn arguments_are_put_right_by_one_request() {
     let answer = Reply::text("```json\n{\"path\": \"a.txt\"}\n```");
@@ -77,7 +76,7 @@ fn arguments_are_put_right_by_one_request() {
     assert_has(&last.to_string(), &["3000"]);
 }
 
-/// Proves ERR-21, ERR-6: otherwise the first failure is final, and nobody is asked again.
+/// Proves ERR-21, ERR-6: otherwise the first failure is final, and no other request is sent.
 #[test]
 fn the_first_failure_is_final() {
     let check = |answer: Reply| {
@@ -104,8 +103,8 @@ fn the_first_failure_is_final() {
     check(Reply::error(500, "server", "it broke"));
 }
 
-/// Proves ERR-21, EXE-20: every gate judges what was put right; it is asked for once, though a call
-/// that someone agrees to comes twice.
+/// Proves ERR-21, EXE-20: every gate checks the repaired arguments; an approved call is repaired once,
+/// although it passes the gates twice.
 #[test]
 fn what_was_put_right_passes_every_gate() {
     let sent = json!({ "comand": "echo ran > out.txt" });
@@ -138,7 +137,7 @@ fn what_was_put_right_passes_every_gate() {
     );
 }
 
-/// Proves ERR-21: another provider may be named; one that there is not stops the start.
+/// Proves ERR-21: another provider may be named; an unknown one stops the start.
 #[test]
 fn the_provider_can_be_named() {
     let helper = OpenAi::replies([Reply::text("{\"path\": \"a.txt\"}")]);
@@ -173,7 +172,7 @@ fn the_provider_can_be_named() {
     ]);
 }
 
-/// Proves ERR-21: where a person wrote the arguments, and without a model, nobody is asked.
+/// Proves ERR-21: without a model and for the user's own arguments, no repair is requested.
 #[test]
 fn a_persons_own_arguments_are_left_alone() {
     let server = OpenAi::replies([Reply::text("{\"path\": \"a.txt\"}")]);
@@ -183,7 +182,7 @@ fn a_persons_own_arguments_are_left_alone() {
     assert_eq!(server.requests().len(), 0);
 }
 
-/// Proves ERR-21, EXE-13: time is bounded, and none is a bound too.
+/// Proves ERR-21, EXE-13: the time is limited, and a limit of 0 disables the request.
 #[test]
 fn who_does_not_answer_is_not_waited_for() {
     for (budget, asked) in [(1, 1), (0, 0)] {
@@ -198,7 +197,7 @@ fn who_does_not_answer_is_not_waited_for() {
     }
 }
 
-/// Proves ERR-21, EXE-13: a cancel ends the request at once.
+/// Proves ERR-21, EXE-13: a cancellation ends the request immediately.
 #[test]
 fn a_cancel_ends_the_request() {
     let server = server("read", json!({}), Reply::hang());
@@ -211,7 +210,7 @@ fn a_cancel_ends_the_request() {
     assert_eq!(entry.result, "cancelled");
 }
 
-/// Proves ERR-21, LLM-9: a script answers a request for arguments, or reads as if there was none.
+/// Proves ERR-21, LLM-9: a scenario may respond to a repair request, or continue as if there was none.
 #[test]
 fn a_script_may_answer_or_not() {
     let wrong = "[[steps]]\ncalls = [{ tool = 'read', input = { fiel = 'a.txt' } }]\n";

@@ -1,4 +1,4 @@
-//! The configuration changes while a session runs: what holds at once, and what is refused.
+//! Configuration changes during a session: immediate effects and refusals.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ fn blocking(words: &str) -> String {
     format!("[tools.shell]\nblocked_commands = [{words:?}]\n")
 }
 
-/// `zeph tools run` with its input open: a call at a time.
+/// A `zeph tools run` process with open input, which runs one call at a time.
 struct Script(Running);
 
 impl Script {
@@ -38,7 +38,7 @@ impl Script {
         assert_has(message, &["the shell's blocklist refuses this command"]);
     }
 
-    /// Ends it; what it said on standard error.
+    /// Ends the process and returns its standard error.
     #[track_caller]
     fn ends(mut self) -> String {
         self.0.hush();
@@ -52,7 +52,7 @@ fn clear(terminal: &mut Terminal, words: &str) {
     terminal.until("an empty screen", |text| !text.contains(words));
 }
 
-/// Proves SH-13: between two turns of a session; `/reload` says what changed and what waits.
+/// Proves SH-13: between two turns; `/reload` lists applied and pending changes.
 #[test]
 fn an_interactive_session_follows_the_configuration() {
     let calls = r#"calls = [{ tool = "bash", input = { command = "echo ran" } }]"#;
@@ -149,7 +149,7 @@ fn a_running_turn_follows_the_configuration() {
     assert!(home.has("made0") && !home.has("made1"));
 }
 
-/// Proves SH-13: a script whose input stays open; what is wrong leaves what held before.
+/// Proves SH-13: in a script with open input; an invalid configuration leaves the earlier one in force.
 #[test]
 fn a_script_follows_the_configuration() {
     let home = Home::new();
@@ -171,7 +171,7 @@ fn a_script_follows_the_configuration() {
     home.config(&blocking("true"));
     script.runs("echo");
     script.is_blocked("true");
-    // A user's file that vanishes loosens nothing by itself.
+    // A missing user file does not loosen the rules.
     std::fs::remove_file(home.config_file()).unwrap();
     script.is_blocked("true");
     home.config("");
@@ -191,8 +191,7 @@ fn a_script_follows_the_configuration() {
     assert_eq!(refused, 5, "each is told once:\n{said}");
 }
 
-/// Proves SH-13, CFG-1: a project's file tightens at once; nothing that the model can write to
-/// loosens.
+/// Proves SH-13, CFG-1: a project file tightens immediately; a file that the model can write never loosens.
 #[test]
 fn a_projects_file_only_tightens() {
     let home = Home::new();
@@ -203,7 +202,7 @@ fn a_projects_file_only_tightens() {
     script.is_blocked("echo");
     home.write(project, "[tools.shell]\nblocked_commands = []\n");
     script.is_blocked("echo");
-    // A change of the user's file does not bring it along.
+    // A change of the user file does not apply the project file.
     home.config(&blocking("true"));
     script.is_blocked("echo");
     std::fs::remove_dir_all(home.path(".zeph")).unwrap();
@@ -227,7 +226,7 @@ fn a_projects_file_only_tightens() {
     );
 }
 
-/// Proves SH-13: a configuration that lies where the tools write is treated as a project's.
+/// Proves SH-13: a configuration file that tools can write is treated like that of a project.
 #[test]
 fn a_configuration_within_reach_only_tightens() {
     let home = Home::new();
@@ -244,7 +243,7 @@ fn a_configuration_within_reach_only_tightens() {
     assert_has(&script.ends(), &["own.toml loosens the blocklist"]);
 }
 
-/// Proves SH-13: a configuration that came through a pipe is not read again, and stays.
+/// Proves SH-13: a configuration from a pipe is not read again, and stays in force.
 #[test]
 fn a_configuration_from_a_pipe_stays() {
     let home = Home::new();

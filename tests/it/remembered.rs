@@ -1,5 +1,4 @@
-//! What a person agrees to for more than one call: through a real terminal, and the file that keeps
-//! it.
+//! Approvals for more than one call, through a real terminal, and the file that stores them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ fn kept(home: &Home) -> Value {
     serde_json::from_str(&std::fs::read_to_string(policies(home)).unwrap()).unwrap()
 }
 
-/// A scenario in which each input is answered by one of these commands, and then by `done N`.
+/// A scenario that responds to each input with one of these commands, then with `done N`.
 fn commands(commands: &[&str]) -> String {
     let step = |(at, command): (usize, &&str)| {
         format!(
@@ -27,7 +26,7 @@ fn commands(commands: &[&str]) -> String {
     commands.iter().enumerate().map(step).collect()
 }
 
-/// Says something, and waits for the question.
+/// Sends a prompt and waits for the question.
 #[track_caller]
 fn asked(terminal: &mut Terminal, say: &str) {
     terminal.prompts("");
@@ -38,7 +37,7 @@ fn asked(terminal: &mut Terminal, say: &str) {
     terminal.shows("[1] once");
 }
 
-/// Runs a slash command, and waits for words of its answer.
+/// Runs a slash command and waits for its output.
 #[track_caller]
 fn command(terminal: &mut Terminal, command: &str, answer: &str) {
     terminal.prompts("");
@@ -51,8 +50,8 @@ fn leave(terminal: Terminal) {
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
-/// Proves PERM-7, CMD-1: each of the five answers; what holds for the session is not asked again
-/// until it is taken back or the conversation starts over.
+/// Proves PERM-7, CMD-1: each of the five answers; approvals for the session last until they are revoked or
+/// the conversation starts over.
 #[test]
 fn the_five_answers() {
     let home = Home::scripted(&commands(&[
@@ -122,8 +121,8 @@ fn the_five_answers() {
     assert_eq!(approved, expect);
 }
 
-/// Proves PERM-7: what is agreed to for good is in a file of mode 0600, is not asked about in the
-/// next run, in its project alone, and is asked about again when it was taken back.
+/// Proves PERM-7: permanent approvals are in a file of mode 0600, and apply to later runs in their project
+/// until they are revoked.
 #[test]
 fn always_holds_until_it_is_taken_back() {
     let home = Home::scripted(&commands(&["touch a", "touch a"]));
@@ -217,8 +216,8 @@ fn always_holds_until_it_is_taken_back() {
     assert_eq!(kept(&home)["rules"], serde_json::json!([]));
 }
 
-/// Proves PERM-7, PERM-7a: the rule can be edited; one that covers less than the call is refused,
-/// and what is kept is what was shown last.
+/// Proves PERM-7, PERM-7a: the rule can be edited; a rule that covers less than the call is refused, and the
+/// last shown rule is stored.
 #[test]
 fn a_rule_is_edited_before_it_is_kept() {
     let home = Home::scripted(&commands(&["touch a b > c"]));
@@ -254,7 +253,8 @@ fn a_rule_is_edited_before_it_is_kept() {
     call("touch x", 3);
 }
 
-/// Proves PERM-7: what runs something else is never kept, and for the session it is the very call.
+/// Proves PERM-7: wrappers and interpreters are never stored, and an approval for the session covers only the
+/// exact call.
 #[test]
 fn wrappers_and_interpreters_are_never_kept() {
     let home = Home::scripted(&commands(&[
@@ -285,8 +285,8 @@ fn wrappers_and_interpreters_are_never_kept() {
     leave(terminal);
 }
 
-/// Proves PERM-7, PERM-7a: a change is shown as a diff of the file as it is; when that changes before
-/// the answer, nothing is written.
+/// Proves PERM-7, PERM-7a: a change is shown as a diff of the current file; if the file changes before the
+/// decision, nothing is written.
 #[test]
 fn a_diff_that_is_stale_is_not_written() {
     let home = Home::scripted(
@@ -319,7 +319,7 @@ fn a_diff_that_is_stale_is_not_written() {
     leave(terminal);
 }
 
-/// Proves PERM-7, PERM-7a: what is not understood stops the start, with file and place, and stays as it is.
+/// Proves PERM-7, PERM-7a: an invalid file stops the start with its location, and stays unchanged.
 #[test]
 fn a_damaged_file_stops_the_start() {
     let home = Home::new();
@@ -352,7 +352,7 @@ fn a_damaged_file_stops_the_start() {
     check(rule, 0o600, &["policies.json", "rules[0]", "unclosed"]);
 }
 
-/// Proves PERM-7: the file is not the model's to write.
+/// Proves PERM-7: the model cannot write the file.
 #[test]
 fn file_tools_do_not_write_the_file() {
     let home = Home::new();

@@ -1,14 +1,14 @@
-//! Calls that fail are made again, within bounds, and everyone can see it.
+//! Retries of failed calls, which are limited and visible.
 
 use serde_json::json;
 
 use crate::rig::{Home, assert_has, audit};
 use crate::tools_call::call;
 
-/// A name that no resolver asks anybody for (RFC 6761, 6.4).
+/// A name that resolvers do not query (RFC 6761, 6.4).
 const NOWHERE: &str = "https://nothing.invalid/";
 
-/// Proves ERR-20: through the binary, for the person, the model and the trail.
+/// Proves ERR-20: through the binary, as seen by the user, the model and the trail.
 #[test]
 fn a_failure_of_the_network_is_retried_and_told() {
     let home = Home::new();
@@ -38,7 +38,7 @@ fn a_failure_of_the_network_is_retried_and_told() {
     assert_eq!(entries[0].error_category.as_deref(), Some("network_error"));
 }
 
-/// Proves ERR-20: the number of retries is what is configured, and none is one of the numbers.
+/// Proves ERR-20: the number of retries is configurable, including 0.
 #[test]
 fn the_bounds_are_configured() {
     let home = Home::new();
@@ -61,7 +61,7 @@ fn the_bounds_are_configured() {
     ));
 }
 
-/// Proves ERR-20, ERR-22: a command, a change and a failure that stays are made once.
+/// Proves ERR-20, ERR-22: commands, changes and permanent failures are not retried.
 #[test]
 fn what_may_have_happened_is_not_made_again() {
     let home = Home::new();
@@ -79,7 +79,7 @@ fn what_may_have_happened_is_not_made_again() {
     assert_eq!(attempts, [1, 1, 0]);
 }
 
-/// Proves D-11, ERR-20: the quota counts a call once, however often it was made.
+/// Proves D-11, ERR-20: the quota counts a call once, regardless of its retries.
 #[test]
 fn retries_are_free_of_the_quota() {
     let home = Home::new();

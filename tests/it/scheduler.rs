@@ -1,4 +1,4 @@
-//! Tasks that are due later: who runs them, how often, and what they may do.
+//! Scheduled tasks: their processes, the number of runs, and their permissions.
 
 use serde_json::{Value, json};
 
@@ -54,13 +54,13 @@ fn a_due_task_runs() {
     );
     let shown = home.zeph(["sessions", "show", &entries[0].session]).code(0);
     assert_has(&shown.stdout, &["Touch the file."]);
-    // Once.
+    // Only once.
     home.zeph(["scheduler", "run", "--once"]).code(0);
     assert_eq!(server.requests().len(), 2);
 }
 
-/// Proves NAT-3, PERM-2, PERM-31: what would be asked about is refused, whatever flag is given, unless the user
-/// configured that it runs; what is denied does not run then either.
+/// Proves NAT-3, PERM-2, PERM-31: a call that needs approval is refused with any flag, unless the user
+/// configured otherwise; a denied call does not run in either case.
 #[test]
 fn nobody_is_asked() {
     let run = |config: &str, args: &[&str]| {
@@ -95,7 +95,7 @@ fn nobody_is_asked() {
     assert_eq!(outcome(&format!("{skip}{list}"), &[]), (true, None));
     let beside = "[[tools.permissions.bash]]\npattern = \"make *\"\naction = \"allow\"\n";
     assert_eq!(outcome(&format!("{skip}{beside}{list}"), &[]), (true, None));
-    // What is told of it mends it: a setting, or a rule.
+    // The error names the fix: a setting or a rule.
     for config in ["", "[tools.shell]\nconfirm_patterns = [\"touch*\"]\n"] {
         let (.., told) = run(config, &["--yes"]);
         assert_has(
@@ -108,7 +108,7 @@ fn nobody_is_asked() {
     assert_has(&told, &["[[tools.permissions.bash]]", "allows it for good"]);
 }
 
-/// Proves NAT-3: a project's file does not let scheduled tasks do more.
+/// Proves NAT-3: a project file cannot extend the permissions of scheduled tasks.
 #[test]
 fn a_project_does_not_configure_it() {
     let home = Home::new();
@@ -117,7 +117,7 @@ fn a_project_does_not_configure_it() {
     assert_has(&refused.stderr, &["scheduler.skip_questions"]);
 }
 
-/// Proves NAT-3: two processes at once, one run.
+/// Proves NAT-3: two concurrent processes, one run.
 #[test]
 fn two_processes_run_a_task_once() {
     for _ in 0..3 {
@@ -133,7 +133,7 @@ fn two_processes_run_a_task_once() {
     }
 }
 
-/// Proves NAT-3: what was missed is told at the start and in the list, and not run late.
+/// Proves NAT-3: missed tasks are reported at the start and in the list, and not run late.
 #[test]
 fn what_was_missed_is_told() {
     let server = OpenAi::replies([]);
@@ -164,7 +164,7 @@ fn what_was_missed_is_told() {
         .prints(&["every hour", "last runs:", "was missed"]);
 }
 
-/// Proves NAT-3: a run whose process was killed is told, and not made again.
+/// Proves NAT-3: a run whose process was killed is reported and not repeated.
 #[test]
 fn a_killed_run_is_interrupted() {
     let server = OpenAi::replies([Reply::hang()]);
@@ -184,7 +184,7 @@ fn a_killed_run_is_interrupted() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Proves NAT-3: the tool keeps tasks where that is agreed to, and says what is wrong.
+/// Proves NAT-3: the tool stores tasks after approval, and reports invalid arguments.
 #[test]
 fn the_tool() {
     let home = Home::new();
@@ -242,7 +242,7 @@ fn tasks_belong_to_their_directory() {
     assert_has(&wrong.stderr, &["minute", "not within 0 to 59"]);
 }
 
-/// A server that takes `seconds` where it is told "Slowly.".
+/// A server that takes `seconds` to respond to "Slowly.".
 fn slow(seconds: u64) -> OpenAi {
     OpenAi::start(move |_, request| {
         if request.json().to_string().contains("Slowly.") {
@@ -262,7 +262,7 @@ fn states(home: &Home) -> Vec<String> {
     states
 }
 
-/// Proves NAT-3: what comes due while another task runs waits its turn, and is not missed.
+/// Proves NAT-3: a task that becomes due while another one runs waits, and is not missed.
 #[test]
 fn what_comes_due_meanwhile_waits() {
     let server = slow(4);
@@ -276,7 +276,7 @@ fn what_comes_due_meanwhile_waits() {
     assert_has(&output.stderr, &["task 3 begins: in 1 second (", "s late)"]);
 }
 
-/// Proves NAT-3: a run that is stopped ends what it began, and says what it did not begin.
+/// Proves NAT-3: a stopped scheduler ends the running task and reports the tasks that did not start.
 #[test]
 fn a_stopped_run_says_what_became_of_its_tasks() {
     let server = OpenAi::replies([Reply::hang()]);
@@ -295,8 +295,8 @@ fn a_stopped_run_says_what_became_of_its_tasks() {
     assert_eq!(states(&home), ["1 failed", "2 missed"]);
 }
 
-/// Proves NAT-3: an interactive session does what is due beside the conversation, says so, and with a scheduler in
-/// another process each time is run once.
+/// Proves NAT-3: an interactive session runs due tasks in parallel with the conversation, and reports them.
+/// With a scheduler in another process, each time is run once.
 #[test]
 fn tasks_run_beside_a_session() {
     let server = slow(0);
@@ -318,7 +318,7 @@ fn tasks_run_beside_a_session() {
     assert_eq!(server.requests().len(), 4);
     other.signal(rustix::process::Signal::TERM);
     other.wait();
-    // Nothing was typed away, and what is due now is this session's.
+    // The typed text is still there, and the next due task belongs to this session.
     terminal.prompts("half a line");
     add(&home, "now", "Look.");
     wait_for("the last end", || {
@@ -336,7 +336,7 @@ fn tasks_run_beside_a_session() {
     assert_eq!(server.requests().len(), 6);
 }
 
-/// Proves NAT-3: who leaves the session ends the task that runs beside it, and what it began.
+/// Proves NAT-3: leaving the session ends its running task and the processes of the task.
 #[test]
 fn leaving_a_session_ends_its_task() {
     let seconds = unique_seconds();
@@ -356,7 +356,7 @@ fn leaving_a_session_ends_its_task() {
     });
 }
 
-/// Proves NAT-3: the local times of a zone, also where its clock changes.
+/// Proves NAT-3: local times of a zone, including clock changes.
 #[test]
 fn zones() {
     let home = Home::new();
@@ -365,7 +365,7 @@ fn zones() {
         let added = home.zeph(["scheduler", "add", when, "x"]).env("TZ", zone);
         added.code(0).prints(&[expect]);
     };
-    // Skipped, and twice.
+    // A local time that is skipped, and one that occurs twice.
     check(
         "America/New_York",
         "2027-03-14 02:30",
@@ -398,7 +398,7 @@ fn zones() {
     wrong("0 0 0 1 1 *", &["says no time"]);
 }
 
-/// Proves NAT-3: where the clock was far ahead and is set right, tasks go on.
+/// Proves NAT-3: after the correction of a clock that was far ahead, tasks continue.
 #[test]
 fn a_clock_that_was_wrong() {
     let home = Home::new();
@@ -410,6 +410,6 @@ fn a_clock_that_was_wrong() {
         &home.database(),
         "UPDATE schedule SET next_at = next_at + 4 * 365 * 86400000",
     );
-    // It may be the next hour by now.
+    // The hour may have changed meanwhile.
     assert!([right, right + 3_600_000].contains(&next()));
 }

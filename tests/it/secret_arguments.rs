@@ -1,16 +1,16 @@
-//! Secrets in the arguments of calls, and in text of the model and of the user: no output, no log and no
-//! store holds the key of a provider, and patterns of secrets are shown only where a user decides.
+//! Secrets in call arguments and in text of the model and the user. No output, log or store contains the key
+//! of a provider, and patterns of secrets are shown only in questions to the user.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, KEY, OpenAi, Output, Reply, Terminal};
 
-/// A token as a code host makes them, put together here so that no file holds one.
+/// A token in the format of a code host, assembled here so that no file contains one.
 fn token() -> String {
     format!("gh{}{}", "p_", "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6")
 }
 
-/// The key as it is, and in other forms that a reader can turn back: encoded, escaped, split.
+/// The key as it is, and in reversible forms: encoded, escaped, split.
 fn forms() -> Vec<String> {
     let hex: String = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
     vec![
@@ -24,7 +24,7 @@ fn forms() -> Vec<String> {
     ]
 }
 
-/// Calls with the secrets in every place: arguments that run, that are refused, that do not fit.
+/// Calls with the secrets in each argument: calls that run, are refused, or are invalid.
 fn calls() -> Vec<(&'static str, Value)> {
     let token = token();
     let both = format!("{KEY} {token}");
@@ -83,7 +83,7 @@ fn calls() -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// The key in any form that a search finds, with line breaks as they are and as JSON has them.
+/// Asserts that the text contains no form of the key, with raw and JSON-escaped line breaks.
 #[track_caller]
 fn holds_no_key(what: &str, text: &str) {
     let joined: String = text
@@ -101,7 +101,7 @@ fn holds_no_key(what: &str, text: &str) {
     }
 }
 
-/// Neither the key nor the token.
+/// Asserts that the text contains neither the key nor the token.
 #[track_caller]
 fn holds_nothing(what: &str, text: &str) {
     holds_no_key(what, text);
@@ -182,7 +182,7 @@ fn output_holds_nothing(what: &str, output: &Output) {
     holds_nothing(&format!("{what}: standard error"), &output.stderr);
 }
 
-/// A server whose model makes all calls, one after the other, and says the key on the way.
+/// A server whose model makes all calls in sequence and writes the key in its text.
 fn server() -> OpenAi {
     let calls = calls();
     let mut next = 0;
@@ -228,7 +228,7 @@ fn one_turn_shows_no_secret_of_its_calls() {
                 "{what}: {output}"
             );
             for (n, request) in server.requests().iter().enumerate() {
-                // A request for arguments that fit quotes them, and nothing else.
+                // A repair request quotes only the arguments.
                 if request.is_reformat() {
                     continue;
                 }
@@ -287,8 +287,8 @@ fn calls_of_the_user_show_no_secret() {
     nothing_is_told(&home);
 }
 
-/// Proves OUT-21, D-22, PERM-7: the question shows what would run, without the key; an answer for good
-/// is not offered where it would keep a secret.
+/// Proves OUT-21, D-22, PERM-7: the question shows the command without the key; a permanent approval is not
+/// available if it would store a secret.
 #[test]
 fn a_question_shows_the_call_without_the_key() {
     let token = token();

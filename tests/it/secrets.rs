@@ -1,10 +1,10 @@
-//! Secrets: what no result, no store, no log and no display ever holds.
+//! Secret values, which no result, store, log or display may contain.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, KEY, OpenAi, Output, Reply, assert_has, audit, results_of};
 
-/// Values as services make them, put together here so that no file holds one.
+/// Values in the formats of services, assembled here so that no file contains one.
 struct Values {
     github: String,
     password: String,
@@ -35,7 +35,7 @@ impl Values {
         ]
     }
 
-    /// A file with all of them.
+    /// A file with all values.
     fn file(&self) -> String {
         let Self {
             github,
@@ -70,7 +70,7 @@ fn holds_none(what: &str, text: &str, values: &Values) {
     }
 }
 
-/// Everything that is kept on disk outside of the project, as text.
+/// All stored data outside of the project, as text.
 fn stored(home: &Home) -> String {
     let mut text = String::new();
     let mut directories = vec![home.data(), home.tmp()];
@@ -105,8 +105,8 @@ fn data(output: &Output) -> String {
     output.json()["data"].as_str().unwrap().to_owned()
 }
 
-/// Proves OUT-20, OUT-21, OUT-53: whatever prints them, no message, no store, no log, no display and
-/// no request ever holds the values; the model is told of their kinds.
+/// Proves OUT-20, OUT-21, OUT-53: no message, store, log, display or request contains the values, regardless
+/// of the tool. The model learns only their kinds.
 #[test]
 fn values_are_nowhere() {
     let values = Values::new();
@@ -210,8 +210,8 @@ fn values_are_nowhere() {
     holds_none("the audit trail", &entries, &values);
 }
 
-/// Proves OUT-21, OUT-53: the arguments reach the tool as they are; what is kept and told of them
-/// has no values.
+/// Proves OUT-21, OUT-53: the tool receives the unchanged arguments; stored and displayed arguments contain
+/// no values.
 #[test]
 fn arguments_are_redacted_in_the_audit_trail_alone() {
     let values = Values::new();
@@ -241,8 +241,8 @@ fn arguments_are_redacted_in_the_audit_trail_alone() {
     holds_none("the result", &output.stdout, &values);
 }
 
-/// Proves OUT-20, OUT-21, OUT-53: without redaction there is the warning; the audit trail and what
-/// the program says hold no value all the same.
+/// Proves OUT-20, OUT-21, OUT-53: without redaction there is a warning; the audit trail and the program's
+/// messages still contain no value.
 #[test]
 fn without_redaction_there_is_a_warning() {
     let values = Values::new();
@@ -266,7 +266,7 @@ fn without_redaction_there_is_a_warning() {
     .code(0);
     let entry = audit(&home.database()).pop().unwrap();
     assert_eq!(entry.call["command"], "true [redacted:github_token]");
-    // A project does not decide that.
+    // A project cannot disable redaction.
     home.config("");
     home.write(
         ".zeph/config.toml",
@@ -277,8 +277,8 @@ fn without_redaction_there_is_a_warning() {
         .says(&["tools.filters.security.redact"]);
 }
 
-/// Proves OUT-20, D-22: what is read is the file's text, or it could not be edited; there is a
-/// warning. Files that hold secrets are told of.
+/// Proves OUT-20, D-22: `read` returns the unchanged text, so that it can be edited, with a warning. Names of
+/// files with secrets cause a warning too.
 #[test]
 fn what_is_read_can_be_edited() {
     let values = Values::new();
@@ -317,7 +317,7 @@ fn what_is_read_can_be_edited() {
     assert!(!text.contains("warning"), "{text}");
 }
 
-/// Proves OUT-21: what stands in place of a value is never written over it.
+/// Proves OUT-21: a redaction mark cannot overwrite a value.
 #[test]
 fn a_mark_does_not_replace_a_value() {
     let values = Values::new();
@@ -357,7 +357,7 @@ fn a_mark_does_not_replace_a_value() {
     }
     assert_eq!(home.read("app.env"), before);
     assert!(!home.has("new.env"));
-    // Where the mark itself is the text, it is text.
+    // A mark that is the actual text of a file is treated as text.
     home.write("doc.md", &format!("shown as {mark}\n"));
     call(&home, "read", &json!({ "path": "doc.md" })).code(0);
     call(&home, "edit", &json!({ "path": "doc.md", "old_string": format!("as {mark}"), "new_string": format!("so: {mark}") })).code(0);
@@ -370,8 +370,8 @@ fn a_mark_does_not_replace_a_value() {
     assert_eq!(home.read("doc.md"), format!("{mark}\n"));
 }
 
-/// Proves OUT-20: patterns of the user's own hold; those that cannot be used are named, with the
-/// reason, and the rest holds.
+/// Proves OUT-20: the user's own patterns apply; an invalid pattern is reported with the reason and does not
+/// affect the others.
 #[test]
 fn patterns_of_the_users_own() {
     let home = Home::new();
@@ -393,7 +393,7 @@ fn patterns_of_the_users_own() {
             "\"long\" is skipped: its pattern has 513 characters",
         ],
     );
-    // A project adds, and takes none away.
+    // A project can add patterns, but not remove them.
     home.write(
         ".zeph/config.toml",
         "tools.filters.security.extra_patterns = [{ name = 'own', pattern = 'own-[0-9]+' }]\n",
@@ -406,7 +406,7 @@ fn patterns_of_the_users_own() {
     assert_has(&text, &["[redacted:acme] [redacted:own]"]);
 }
 
-/// Proves OUT-21: the key of a provider is kept out of errors, also of those that its server words.
+/// Proves OUT-21: errors do not contain the key of a provider, including errors of its server.
 #[test]
 fn a_servers_error_does_not_show_the_key() {
     let server = OpenAi::start(|_, _| {

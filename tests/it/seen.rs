@@ -1,10 +1,10 @@
-//! What a session has seen of files, over processes.
+//! The read guard for files, across processes.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, assert_has, results_of};
 
-/// One call of the session `s`, in a process of its own.
+/// One call of session `s`, in its own process.
 #[track_caller]
 fn call(home: &Home, tool: &str, params: Value) -> Value {
     let params = params.to_string();
@@ -39,7 +39,7 @@ fn edit(old: &str, new: &str) -> Value {
     json!({ "path": "a.txt", "old_string": old, "new_string": new })
 }
 
-/// Proves FILE-23: over processes, with the difference, and nobody else is bound by it.
+/// Proves FILE-23: across processes, with the difference; other sessions are not affected.
 #[test]
 fn a_session_changes_what_it_has_seen() {
     let home = Home::new();
@@ -54,7 +54,7 @@ fn a_session_changes_what_it_has_seen() {
     refused(&home, "write", write.clone(), &["not read"]);
     succeeds(&home, "read", json!({ "path": "a.txt", "limit": 1 }));
     succeeds(&home, "edit", edit("one", "1"));
-    // Another program.
+    // A change by another program.
     home.write("a.txt", "1\nzwei\n");
     refused(
         &home,
@@ -68,11 +68,11 @@ fn a_session_changes_what_it_has_seen() {
     succeeds(&home, "move_path", moved);
     let params = json!({ "path": "b/a.txt", "old_string": "2", "new_string": "two" });
     succeeds(&home, "edit", params);
-    // A new file of its own is known.
+    // The session knows files that it created.
     succeeds(&home, "write", write.clone());
     succeeds(&home, "write", write.clone());
 
-    // A person's own act is not bound, nor does it tell the session anything.
+    // Calls of the user are not restricted, and do not mark files as read for the session.
     let person = |params: Value| {
         let params = params.to_string();
         home.zeph(["tools", "call", "edit", &params, "--yes"])
@@ -84,7 +84,7 @@ fn a_session_changes_what_it_has_seen() {
     refused(&home, "write", write, &["not read"]);
 }
 
-/// Proves FILE-23: `zeph tools run` is bound, and it can be switched off; not by a project.
+/// Proves FILE-23: `zeph tools run` is restricted too. Only the user can disable the guard.
 #[test]
 fn a_script_is_bound_unless_the_user_says_otherwise() {
     let home = Home::new();
@@ -115,7 +115,7 @@ fn a_script_is_bound_unless_the_user_says_otherwise() {
         .says(&["tools.file.read_before_write", "looser"]);
 }
 
-/// Proves FILE-23: a conversation that is continued knows what it read, and after `/clear` no more.
+/// Proves FILE-23: a resumed conversation knows the files that it read, until `/clear`.
 #[test]
 fn a_conversation_remembers_until_it_is_cleared() {
     let server = OpenAi::start(|n, _| match n {
@@ -137,7 +137,7 @@ fn a_conversation_remembers_until_it_is_cleared() {
     assert_has(&results[0].1, &["category: invalid_parameters", "not read"]);
 }
 
-/// Proves FILE-23: what a model asked for before it could read the difference is not done.
+/// Proves FILE-23: a call is refused if the model made it before it could read the difference.
 #[test]
 fn a_difference_is_seen_from_the_next_answer_on() {
     let write = |content: &str| ("write", json!({ "path": "a.txt", "content": content }));
@@ -169,8 +169,8 @@ fn a_difference_is_seen_from_the_next_answer_on() {
     }
 }
 
-/// Proves FILE-23: calls of one session in several processes at once lose nothing, and take
-/// each other's changes for their own.
+/// Proves FILE-23: concurrent processes of one session lose no change, and treat each other's changes as
+/// their own.
 #[test]
 fn processes_of_one_session_know_of_each_other() {
     let home = Home::new();
@@ -190,7 +190,7 @@ fn processes_of_one_session_know_of_each_other() {
     assert_eq!(home.read("a.txt"), slots.replace("open", "done"));
 }
 
-/// Proves FILE-23a: through both tools, in the result that the model reads; nothing is blocked.
+/// Proves FILE-23a: for both tools, in the result for the model; nothing is blocked.
 #[test]
 fn syntax_errors_that_a_change_brings_are_told() {
     let home = Home::new();
@@ -207,7 +207,7 @@ fn syntax_errors_that_a_change_brings_are_told() {
     let broken = said("edit", edit("b(1);", "let c = b(1)"));
     assert_has(&broken, &["Syntax (Rust): 1 error: line 2: `;` is missing"]);
     assert_eq!(home.read("a.rs"), rust.replace("b(1);", "let c = b(1)"));
-    // What was wrong before is no news, nor is what was mended.
+    // Existing errors and corrected errors are not reported.
     let same = said("edit", edit("b(1)", "b(2)"));
     assert!(!same.contains("Syntax"), "{same}");
     let mended = said("edit", edit("b(2)", "b(2);"));

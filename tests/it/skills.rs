@@ -1,4 +1,4 @@
-//! Skills: what is offered of them, what they may do, and what a person has to agree to first.
+//! Skills: their exposure, their permissions, and the trust that they need.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
 
 const HEAD: &str = "name: notes\ndescription: Write notes.\n";
-/// A tool that makes a file.
+/// A tool that creates a file.
 const TOOL: &str = "tools:\n  - name: make_file\n    description: Makes a file.\n    command: touch -- {{file}}\n    parameters:\n      file: The file.\n";
 const ALLOW: &str = "[[tools.permissions.bash]]\npattern = \"*\"\naction = \"allow\"\n";
 
@@ -27,7 +27,7 @@ fn project(head: &str, body: &str) -> Home {
     home
 }
 
-/// A skill of the user's own.
+/// A skill of the user.
 fn own(home: &Home, name: &str, head: &str, body: &str) {
     let folder = home.home().join(".config/zeph/skills").join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -40,7 +40,7 @@ fn call(home: &Home, tool: &str, params: &Value) -> crate::rig::Output {
         .run()
 }
 
-/// Runs lines in one session: what each came to, as category and data.
+/// Runs calls in one session and returns the category and data of each.
 fn lines(home: &Home, calls: &[(&str, Value)]) -> Vec<(Option<String>, String)> {
     let script: Vec<String> = calls
         .iter()
@@ -55,7 +55,7 @@ fn lines(home: &Home, calls: &[(&str, Value)]) -> Vec<(Option<String>, String)> 
     forms.iter().map(form).collect()
 }
 
-/// Proves NAT-2, EXE-14: without skills nothing is offered or said of them.
+/// Proves NAT-2, EXE-14: without skills, nothing about them is exposed or printed.
 #[test]
 fn no_skill_costs_nothing() {
     let home = Home::new();
@@ -67,7 +67,7 @@ fn no_skill_costs_nothing() {
     home.zeph(["skills", "list"]).code(0).prints(&["no skills"]);
 }
 
-/// Proves NAT-2: both places, `load_skill` and `invoke_skill` without a model.
+/// Proves NAT-2: both folders, and `load_skill` and `invoke_skill` without a model.
 #[test]
 fn skills_of_the_project_and_of_the_user() {
     let home = project("", "Write them down.");
@@ -99,7 +99,7 @@ fn skills_of_the_project_and_of_the_user() {
     assert_has(&missing.stdout, &["did you mean notes?"]);
 }
 
-/// Proves NAT-2, PERM-30: while a skill runs, what it does not allow does not run, whoever asks.
+/// Proves NAT-2, PERM-30: while a skill runs, only its allowed tools run, for any caller.
 #[test]
 fn allowed_tools_hold_while_a_skill_runs() {
     let home = Home::new();
@@ -136,12 +136,12 @@ fn allowed_tools_hold_while_a_skill_runs() {
         Some("allowed-tools of the skill reads")
     );
     assert_eq!(denied.result, "blocked");
-    // Another session, and one without a skill.
+    // Another session without a skill.
     assert_eq!(lines(&home, &[touch])[0].0, None);
     assert!(home.has("ran"));
 }
 
-/// Proves NAT-2: what a skill allows holds to the end of the turn, in a conversation too.
+/// Proves NAT-2: the restriction lasts until the end of the turn, in a conversation too.
 #[test]
 fn a_skill_ends_with_the_turn() {
     let touch = |file: &str| {
@@ -175,8 +175,8 @@ fn a_skill_ends_with_the_turn() {
     );
 }
 
-/// Proves NAT-2, PERM-30: a project's skill is untrusted until a person trusts it; what was read of it is
-/// asked about, in the next turn too, and nothing but safe reads goes unasked.
+/// Proves NAT-2, PERM-30: a project's skill is untrusted until the user trusts it. After it was loaded, only
+/// safe reads run without approval, in later turns too.
 #[test]
 fn an_untrusted_skill_asks() {
     let touch = || Reply::calls("t", &[("bash", json!({ "command": "touch ran" }))]);
@@ -222,7 +222,7 @@ fn an_untrusted_skill_asks() {
             .collect::<Vec<_>>(),
         ["trusted", "untrusted", "untrusted"]
     );
-    // It is in the window still, in a process that comes after.
+    // A later process still has it in its window.
     home.zeph(["-p", "go on", "--continue"]).code(0);
     assert!(!home.has("ran"));
 
@@ -236,8 +236,8 @@ fn an_untrusted_skill_asks() {
     assert_has(&told, &["- notes: Write notes."]);
 }
 
-/// Proves NAT-2: tools that a skill declares are commands: rules, blocklist and questions are those of
-/// `bash`, and what a model fills in is one word.
+/// Proves NAT-2: a declared tool is a command: the rules, blocklist and approvals of `bash` apply, and each
+/// argument is one shell word.
 #[test]
 fn a_declared_tool_is_a_command() {
     let home = project(TOOL, "Make files.");
@@ -252,7 +252,7 @@ fn a_declared_tool_is_a_command() {
         ],
     );
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
-    // Trusted, the rules decide.
+    // For a trusted skill, the rules decide.
     assert_eq!(make("a").code, Some(3));
     home.config("[[tools.permissions.bash]]\npattern = \"touch *\"\naction = \"allow\"\n");
     for name in [
@@ -285,7 +285,7 @@ fn a_declared_tool_is_a_command() {
         .prints(&["touch", "deny"]);
 }
 
-/// Proves NAT-2, SH-10: the blocklist stands before what skills declare.
+/// Proves NAT-2, SH-10: the blocklist applies to declared tools.
 #[test]
 fn the_blocklist_stands_before_declared_tools() {
     let home = project(
@@ -299,8 +299,8 @@ fn the_blocklist_stands_before_declared_tools() {
     assert_has(&blocked.stdout, &["policy_blocked", "sudo"]);
 }
 
-/// Proves NAT-2, SH-2: a trusted skill's variables are there for its calls, and for no others; an
-/// untrusted one adds none.
+/// Proves NAT-2, SH-2: the variables of a trusted skill are set for its own calls only; an untrusted skill
+/// sets none.
 #[test]
 fn a_skill_adds_to_the_environment_of_its_calls() {
     let head = "env: {NOTE_STYLE: short}\ntools: [{name: style, description: D., command: \"echo style=$NOTE_STYLE\"}]\n";
@@ -323,8 +323,8 @@ fn a_skill_adds_to_the_environment_of_its_calls() {
     );
 }
 
-/// Proves NAT-2: trust is bound to what the folder holds, is kept in a file that nobody else reads, and
-/// can be taken back.
+/// Proves NAT-2: trust depends on the contents of the folder, is stored in a file that only the user can
+/// read, and can be revoked.
 #[test]
 fn trust_ends_with_a_change() {
     let home = project("", "One.");
@@ -368,7 +368,7 @@ fn trust_ends_with_a_change() {
         .code(0)
         .prints(&["not trusted any more"]);
     assert_eq!(standing(), ("untrusted".to_owned(), false));
-    // The same folder in another project is another skill.
+    // The same folder in another project is a different skill.
     home.zeph(["skills", "trust", "notes", "--yes"]).code(0);
     fs::create_dir_all(home.path("other")).unwrap();
     fs::rename(home.path(".zeph"), home.path("other/.zeph")).unwrap();
@@ -376,7 +376,7 @@ fn trust_ends_with_a_change() {
     assert_has(&list, &["untrusted project"]);
 }
 
-/// Proves NAT-2: no tool for files writes what is trusted.
+/// Proves NAT-2: file tools cannot write the trust store.
 #[test]
 fn file_tools_do_not_reach_the_pins() {
     let home = project("", "One.");
@@ -395,7 +395,7 @@ fn file_tools_do_not_reach_the_pins() {
     assert!(!path.exists());
 }
 
-/// Proves NAT-2: what is no skill is refused, named with its reason, and harms nothing else.
+/// Proves NAT-2: an invalid skill is refused and listed with the reason, without effect on other skills.
 #[test]
 fn hostile_skills_are_listed_with_the_reason() {
     let home = project("", "Fine.");

@@ -1,4 +1,4 @@
-//! Slash commands at a terminal: `/status` in one screen, and what wrong words come to.
+//! Slash commands at a terminal: `/status` on one screen, and errors of usage.
 
 use std::num::NonZeroU16;
 
@@ -21,8 +21,8 @@ pattern = "*"
 action = "allow"
 "#;
 
-/// Proves CMD-1, SCH-7, OUT-9: `/status` says on one screen of 80 by 24 how far the turn went, and what context, filters, cache,
-/// quota, gates, memory, jobs and scheduled tasks are at.
+/// Proves CMD-1, SCH-7, OUT-9: `/status` shows on one screen of 80 by 24 the progress of the turn and the
+/// state of context, filters, cache, quota, gates, memory, jobs and scheduled tasks.
 #[test]
 fn status_in_one_screen() {
     let seconds = unique_seconds();
@@ -59,7 +59,7 @@ fn status_in_one_screen() {
     terminal.type_keys("/status\r");
     terminal.shows("2 of 10 rounds");
     terminal.prompts("");
-    // From the command to the next prompt: it is all there, as no line of it has left.
+    // From the command to the next prompt: all of it is visible, because no line has scrolled out.
     let text = home.neutral(&terminal.text());
     let from = text
         .find("› /status")
@@ -84,8 +84,8 @@ fn status_in_one_screen() {
     });
 }
 
-/// Proves CMD-1: wrong words come to a sentence that says what would be right, before the first message, and change
-/// nothing.
+/// Proves CMD-1: invalid arguments result in a message with the correct usage, even before the first prompt,
+/// and change nothing.
 #[test]
 fn wrong_words() {
     let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");
@@ -125,7 +125,7 @@ fn wrong_words() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
-/// Proves CMD-1: a build without a client of MCP servers says so of each server, and starts no program.
+/// Proves CMD-1: a build without an MCP client reports each configured server, and starts no program.
 #[cfg(not(feature = "mcp"))]
 #[test]
 fn a_build_without_mcp_says_how_to_get_it() {
@@ -155,7 +155,7 @@ fn a_build_without_mcp_says_how_to_get_it() {
     assert!(!mark.exists());
 }
 
-/// Proves CMD-1: a session in which nothing was said is in no list but its own, and not in the way of others.
+/// Proves CMD-1: a session without messages is only in its own list, and does not affect others.
 #[test]
 fn an_empty_session_is_not_listed() {
     let home = Home::scripted("[[steps]]\ntext = \"Never said.\"\n");

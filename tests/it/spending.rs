@@ -1,4 +1,4 @@
-//! What a session costs: told by turn, by session and by model, and bounded.
+//! The cost of a session by turn, session and model, and its budgets.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::rig::{Home, OpenAi, Reply, session_ids};
 /// 0.0013.
 const PRICES: &str = "prices = { input = 2, output = 10.0, cached_input = 0.5 }";
 
-/// Where `server` is the provider, with what else its block says.
+/// A home with `server` as the provider, and additional lines of its block.
 fn home(server: &OpenAi, block: &str, more: &str) -> Home {
     let home = Home::openai(server);
     let config = home.config_file();
@@ -22,7 +22,7 @@ fn ask(home: &Home, args: &[&str], code: i32) -> Value {
     home.zeph(line.iter().chain(args)).code(code).json()
 }
 
-/// Asks for a call again and again.
+/// A server whose model makes calls endlessly.
 fn restless() -> OpenAi {
     OpenAi::start(|n, _| {
         let command = json!({ "command": format!("echo {n}") });
@@ -34,7 +34,7 @@ fn talkative() -> OpenAi {
     OpenAi::start(|_, _| Reply::text("Fine."))
 }
 
-/// Proves LLM-11: a turn and a session say what they cost; `--continue` goes on counting.
+/// Proves LLM-11: a turn and a session report their cost; `--continue` adds to it.
 #[test]
 fn what_was_spent_is_told() {
     let server = talkative();
@@ -62,7 +62,7 @@ fn what_was_spent_is_told() {
     assert_eq!(server.requests().len(), 2, "/cost asks nobody");
 }
 
-/// Proves LLM-11: a model whose price is not known has none, and cannot be asked where money is bounded.
+/// Proves LLM-11: a model without a known price has no cost, and is not used if a cost budget is set.
 #[test]
 fn a_price_that_is_not_known_is_none() {
     let server = talkative();
@@ -84,7 +84,7 @@ fn a_price_that_is_not_known_is_none() {
     ]);
     assert_eq!(server.requests().len(), 1, "nothing was asked");
 
-    // What was spent before counts: nobody knows how much that was.
+    // Earlier spending counts towards the budget, and its cost is unknown.
     let text = std::fs::read_to_string(open.config_file()).unwrap();
     open.config(&format!("[agent]\nmax_cost_usd = 1.5\n{text}{PRICES}\n"));
     let object = ask(&open, &["--continue"], 4);
@@ -93,7 +93,7 @@ fn a_price_that_is_not_known_is_none() {
     assert_eq!(ask(&open, &[], 0)["stop_reason"], "done");
 }
 
-/// Proves LLM-11, CLI-3: a budget of money ends the turn before the next request, also of what follows.
+/// Proves LLM-11, CLI-3: a cost budget ends the turn before the next request, also in later turns.
 #[test]
 fn a_budget_of_money_ends_a_turn() {
     let server = restless();
@@ -112,7 +112,7 @@ fn a_budget_of_money_ends_a_turn() {
     home.zeph(["--continue", "-p", "/cost"])
         .code(0)
         .prints(&[budget]);
-    // A project may lower it, and not raise it.
+    // A project may lower it, but not raise it.
     home.write(".zeph/config.toml", "agent.max_cost_usd = 1.0\n");
     let raised = home.zeph(["-p", "go"]).run().stderr;
     assert!(raised.contains("agent.max_cost_usd"), "{raised}");
@@ -132,7 +132,7 @@ fn a_budget_of_tokens_ends_a_turn() {
     assert_eq!(object["message"], told);
 }
 
-/// Proves LLM-11: a judge is counted at its own model's price, and what is replayed costs nothing.
+/// Proves LLM-11: a judge has the price of its own model, and scripted responses cost nothing.
 #[test]
 fn what_is_asked_beside_the_conversation_has_its_own_price() {
     let judge = OpenAi::start(|_, _| Reply::text("ALLOW"));

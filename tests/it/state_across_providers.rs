@@ -1,4 +1,4 @@
-//! What the agent keeps in mind, over every API: tasks, facts, skills, a choice of tools, a summary.
+//! Agent state over every API: tasks, facts, skills, tool calls, a summary.
 
 use serde_json::json;
 
@@ -8,7 +8,8 @@ const FILTER: &str = "[agent.tool_filter]\nenabled = true\ntop_k = 8\nmin_descri
      always_on = [\"add_task\", \"memory_save\", \"memory_search\", \"load_skill\"]\n";
 const NOTES: &str = "The lock is amber; the door is to the north.";
 
-/// Proves AGT-1, CTX-1, NAT-1, NAT-2, NAT-4, SCH-3: one conversation in three processes, whatever the wire format.
+/// Proves AGT-1, CTX-1, NAT-1, NAT-2, NAT-4, SCH-3: one conversation in three processes, for each wire
+/// format.
 #[test]
 fn one_conversation_over_every_api() {
     for api in APIS {
@@ -62,7 +63,7 @@ fn one_conversation_over_every_api() {
             assert!(text.contains(word), "{api:?} {at}: {text}");
         }
         let body = |at: usize| String::from_utf8_lossy(&requests[at].raw).into_owned();
-        // What was summed up is known by its summary alone, and the summary calls no tools.
+        // Summarized messages are sent only as the summary, and the summary request exposes no tools.
         assert!(
             body(5).contains(NOTES) && !body(5).contains("Open the door"),
             "{api:?}"

@@ -1,10 +1,10 @@
-//! `/model` and `/resume`: a conversation goes on with another model, or another one goes on.
+//! `/model` and `/resume`: another model for a conversation, or another conversation.
 
 use serde_json::Value;
 
 use crate::rig::{Home, OpenAi, Reply, Request, Terminal};
 
-/// A provider that needs no key.
+/// A provider without a key.
 fn provider(name: &str, model: &str, server: &OpenAi) -> String {
     format!(
         "[[llm.providers]]\nname = \"{name}\"\ntype = \"openai\"\nmodel = \"{model}\"\nbase_url = \"{}\"\n",
@@ -12,7 +12,7 @@ fn provider(name: &str, model: &str, server: &OpenAi) -> String {
     )
 }
 
-/// What the user and the model said, as a request has it.
+/// The text of the user and the model in a request.
 fn said(request: &Request) -> String {
     let messages = request.json()["messages"].clone();
     let messages = messages.as_array().unwrap().iter();
@@ -29,8 +29,8 @@ fn type_line(terminal: &mut Terminal, line: &str) {
     terminal.type_keys(&format!("{line}\r"));
 }
 
-/// Proves CMD-1 for `/model`: the conversation goes on with what was said, at another provider or with
-/// another model of it; what cannot be asked changes nothing.
+/// Proves CMD-1 for `/model`: the conversation continues with its messages at another provider or model; an
+/// unusable provider changes nothing.
 #[test]
 fn the_conversation_goes_on_with_another_model() {
     let first = OpenAi::replies([Reply::text("From the first."), Reply::text("First again.")]);
@@ -73,8 +73,8 @@ fn the_conversation_goes_on_with_another_model() {
     );
 }
 
-/// Proves CMD-1 for `/resume`, by the beginning of an id; one that is not there, or that another process
-/// has, changes nothing. A session in which nothing was said is not kept.
+/// Proves CMD-1 for `/resume` with the start of an id. An unknown session, or one that another process uses,
+/// changes nothing. A session without messages is not stored.
 #[test]
 fn another_session_goes_on() {
     let server = OpenAi::start(|n, _| Reply::text(&format!("answer {n}")));
@@ -114,7 +114,7 @@ fn another_session_goes_on() {
     assert_eq!(id(&home), [old]);
 }
 
-/// Proves CMD-1, CLI-3: one turn has nothing to switch.
+/// Proves CMD-1, CLI-3: a one-shot turn names the options that switch.
 #[test]
 fn one_turn_says_which_options_switch() {
     let server = OpenAi::replies([]);

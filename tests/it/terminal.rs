@@ -1,14 +1,14 @@
-//! The interactive session, through a real terminal.
+//! The interactive session through a real terminal.
 
 use rustix::process::Signal;
 
 use crate::rig::{Home, Terminal, is_running, wait_for};
 
-/// What is said of a cancelled turn.
+/// The message after a cancelled turn.
 const CANCELLED: &str = "cancelled; the partial response is kept";
 
-/// Proves CLI-4, AGT-5a: text streams rendered, a key answers at once, the turn's cost is told,
-/// and Ctrl-D leaves with the terminal as it was.
+/// Proves CLI-4, AGT-5a: text is streamed and rendered, a single key is a decision, the cost of the turn is
+/// shown, and Ctrl-D restores the terminal.
 #[test]
 fn a_conversation() {
     let home = Home::scripted(
@@ -52,8 +52,8 @@ fn a_conversation() {
     );
 }
 
-/// Proves AGT-5: Ctrl-C once cancels the turn and keeps the session, in a request, in a question
-/// and in a command; nothing of the command is left running.
+/// Proves AGT-5: one Ctrl-C cancels the turn and keeps the session, during a request, a question or a
+/// command; no process of the command remains.
 #[test]
 fn ctrl_c_cancels_the_turn() {
     let home = Home::scripted(
@@ -105,8 +105,8 @@ fn ctrl_c_cancels_the_turn() {
     assert_eq!(terminal.ends().0.code(), Some(0));
 }
 
-/// Proves AGT-5, CLI-3: a signal in the middle of a command leaves with 130 and leaves nothing
-/// running.
+/// Proves AGT-5, CLI-3: a signal during a command ends the program with exit code 130, and no process
+/// remains.
 #[test]
 fn leaving_in_a_turn_leaves_nothing_running() {
     let home = Home::scripted(
@@ -129,8 +129,7 @@ fn leaving_in_a_turn_leaves_nothing_running() {
     });
 }
 
-/// Proves AGT-5: a second Ctrl-C leaves while the first still waits for a command that does not
-/// end.
+/// Proves AGT-5: a second Ctrl-C ends the program while the first waits for a command that does not end.
 #[test]
 fn a_second_ctrl_c_leaves() {
     let home = Home::scripted(
@@ -154,8 +153,8 @@ fn a_second_ctrl_c_leaves() {
     });
 }
 
-/// Proves AGT-5 for the prompt: Ctrl-C clears a line, twice at an empty one leaves; SIGHUP leaves
-/// with the terminal restored.
+/// Proves AGT-5 for the prompt: Ctrl-C clears a line, and twice on an empty line ends the session; SIGHUP
+/// ends it with the terminal restored.
 #[test]
 fn leaving_at_the_prompt() {
     let home = Home::scripted("[[steps]]\ntext = \"unused\"\n");
@@ -177,7 +176,7 @@ fn leaving_at_the_prompt() {
     assert_eq!(terminal.ends().0.code(), Some(130));
 }
 
-/// Proves AGT-5, CLI-3: twice leaves, also when the turn has ended before the second Ctrl-C comes.
+/// Proves AGT-5, CLI-3: a second Ctrl-C ends the session, also if the turn has ended before.
 #[test]
 fn ctrl_c_twice_at_once_leaves() {
     let home = Home::scripted("[[steps]]\ntext = \"too late\"\ndelay_ms = 600000\n");
@@ -238,8 +237,8 @@ fn line_editing_and_reasons() {
     assert_eq!(terminal.leaves().0.code(), Some(0));
 }
 
-/// Proves PERM-2, AGT-5a, AGT-5 for one turn at a terminal: a key answers, and Ctrl-C in the
-/// question ends with 130, the terminal as it was, and nothing done.
+/// Proves PERM-2, AGT-5a, AGT-5 for one turn at a terminal: a key is a decision, and Ctrl-C in the question
+/// ends with exit code 130, a restored terminal and no changes.
 #[test]
 fn one_turn_asks_at_the_terminal() {
     let home = Home::scripted(
@@ -264,7 +263,7 @@ fn one_turn_asks_at_the_terminal() {
     assert_eq!(home.read("made"), "made\n");
 }
 
-/// What a command once printed does not steer the terminal when its session is looked at.
+/// Stored command output cannot control the terminal when its session is shown.
 #[test]
 fn a_stored_session_is_shown_without_escape_sequences() {
     let home = Home::scripted(
@@ -285,7 +284,7 @@ fn a_stored_session_is_shown_without_escape_sequences() {
     assert!(raw.contains("red") && !raw.contains('\x1b'), "{raw:?}");
 }
 
-/// Proves SH-34: a command that the user typed is no transaction.
+/// Proves SH-34: a command that the user typed is not a transaction.
 #[test]
 fn a_typed_command_is_not_rolled_back() {
     let home = Home::scripted("[[steps]]\ntext = \"Hello.\"\n");

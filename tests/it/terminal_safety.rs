@@ -1,14 +1,14 @@
-//! The terminal is safe: text of others neither steers it nor answers for the user, a plain terminal
-//! gets no escape sequences, and the terminal is as it was on every way out.
+//! Terminal safety: foreign text neither controls the terminal nor answers for the user, a plain terminal
+//! gets no escape sequences, and each end restores the terminal.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, Terminal, is_running, wait_for};
 
-/// The rest of a question.
+/// The last line of a question.
 const KEYS: &str = "[1] once";
-/// The note on input that answers nothing.
+/// The note on input that is ignored.
 const IGNORED: &str = "a question takes one key";
 
 /// A home whose model asks for one command.
@@ -19,8 +19,8 @@ fn asking(command: &str) -> Home {
     ))
 }
 
-/// Proves PERM-7, PERM-7a: a key is an answer only when it is alone. Text that is typed or pasted at a
-/// question answers nothing, and the question stays open.
+/// Proves PERM-7, PERM-7a: a key is a decision only if it arrives alone. Text that is typed or pasted at a
+/// question is ignored, and the question stays open.
 #[test]
 fn only_a_single_key_answers_a_question() {
     let home = Home::scripted(
@@ -59,14 +59,14 @@ fn only_a_single_key_answers_a_question() {
         (terminal.raw().matches(IGNORED).count() > ignored).then_some(())
     });
     assert!(!home.has("made"));
-    // Typed text ends with a pause.
+    // A pause ends typed text.
     std::thread::park_timeout(std::time::Duration::from_millis(1200));
     terminal.type_keys("n");
     terminal.shows("The end.");
     assert!(!home.has("made"));
 }
 
-/// Proves PERM-7a, AGT-5a: single keys still answer at once, also with Enter after them.
+/// Proves PERM-7a, AGT-5a: a single key is a decision immediately, also with Enter after it.
 #[test]
 fn a_single_key_answers() {
     for (keys, made) in [
@@ -89,8 +89,8 @@ fn a_single_key_answers() {
     }
 }
 
-/// Proves AGT-5, CLI-3: a signal in a question ends the program, with the terminal as it was and
-/// nothing run, in every entry point that asks.
+/// Proves AGT-5, CLI-3: a signal during a question ends the program, restores the terminal and runs nothing,
+/// at each entry point that asks.
 #[test]
 fn a_signal_in_a_question_restores_the_terminal() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
@@ -120,7 +120,7 @@ fn a_signal_in_a_question_restores_the_terminal() {
     }
 }
 
-/// Proves AGT-5, CLI-3: two signals at once leave with the terminal as it was, too.
+/// Proves AGT-5, CLI-3: two concurrent signals restore the terminal too.
 #[test]
 fn two_signals_at_once_restore_the_terminal() {
     for entry in [
@@ -159,20 +159,20 @@ fn a_signal_elsewhere_restores_the_terminal() {
     }
 }
 
-/// A terminal that understands no escape sequences.
+/// Environments of a terminal without escape sequences.
 const DUMB: [&[(&str, Option<&str>)]; 3] = [
     &[("TERM", Some("dumb"))],
     &[("TERM", None)],
     &[("TERM", Some("")), ("NO_COLOR", Some("1"))],
 ];
 
-/// Waits until a plain terminal echoes keys: then the program reads lines.
+/// Waits until a plain terminal echoes keys, because the program then reads lines.
 fn reads_lines(terminal: &Terminal) {
     wait_for("the prompt", || (!terminal.echoes_nothing()).then_some(()));
 }
 
-/// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence: at the prompt, in a question, in what
-/// streams, in errors and logs. Its lines are edited by the terminal itself.
+/// Proves CLI-3, CLI-4: a plain terminal gets no escape sequence at the prompt, in questions, streamed text,
+/// errors and logs. The terminal itself edits its lines.
 #[test]
 fn a_plain_terminal_gets_no_escape_sequence() {
     for env in DUMB {
@@ -230,7 +230,7 @@ fn a_plain_terminal_gets_no_escape_sequence() {
     }
 }
 
-/// Proves CLI-3: `NO_COLOR` leaves no colour, and the line editor works.
+/// Proves CLI-3: `NO_COLOR` disables colour, and the line editor works.
 #[test]
 fn no_color_leaves_no_colour() {
     let home = asking("touch made");
@@ -257,14 +257,14 @@ fn no_color_leaves_no_colour() {
     }
 }
 
-/// Text that steers, reorders or hides.
+/// Text that controls the terminal, reorders or hides.
 fn hostile() -> String {
     let steers = "\u{1b}]0;title\u{7}\u{1b}[31m\u{9b}2J\r\u{8}";
     let hides = "\u{202e}\u{202a}\u{202c}\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}\u{200b}\u{2060}\u{feff}\u{ad}\u{3164}\u{e0041}\u{2028}\u{2029}\u{fff9}";
     format!("a{steers}b{hides}c\u{fe0f}d\u{200d}e")
 }
 
-/// Whether a terminal got a character that reorders or hides, or one that it obeys.
+/// Asserts that a terminal received no control, reordering or hiding characters.
 #[track_caller]
 fn is_harmless(what: &str, raw: &str) {
     let steered = ["\u{1b}]0;title", "\u{9b}", "\u{8}"];
@@ -279,8 +279,8 @@ fn is_harmless(what: &str, raw: &str) {
     assert!(found.is_empty(), "{what}: {found:?} in {raw:?}");
 }
 
-/// Proves CLI-4, PERM-7: text of the model, output of commands, titles, notices and errors reach the
-/// terminal without characters that reorder or hide; a question shows each of them.
+/// Proves CLI-4, PERM-7: text of the model, command output, titles, notices and errors reach the terminal
+/// without characters that reorder or hide; a question shows them escaped.
 #[test]
 fn nothing_hostile_reaches_the_terminal() {
     let hostile = hostile();
@@ -400,7 +400,7 @@ fn emoji_stay_readable() {
     assert!(raw.contains(text), "{raw:?}");
 }
 
-/// Proves AGT-5, CLI-3: a command of the user ends with its processes when the terminal goes away.
+/// Proves AGT-5, CLI-3: if the terminal hangs up, the processes of a user command end.
 #[test]
 fn a_hangup_leaves_no_process() {
     let home = asking("echo started; sleep 7219");

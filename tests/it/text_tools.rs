@@ -1,4 +1,4 @@
-//! Tools for models that call none: what their answers say in blocks, through the same gates.
+//! Text tools: calls in blocks of the response, for models without tool calls, through the same gates.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::rig::{
     APIS, Api, Home, OpenAi, Reply, Request, Terminal, assert_has, audit, results_of, session_ids,
 };
 
-/// A home whose provider replays these texts, and calls no tools.
+/// A home whose provider replays these texts and supports no tool calls.
 fn scripted(texts: &[&str]) -> Home {
     let home = Home::new();
     play(&home, texts);
@@ -24,7 +24,7 @@ fn play(home: &Home, texts: &[&str]) {
     ));
 }
 
-/// The same behind an Ollama.
+/// A home with an Ollama provider that supports no tool calls.
 fn ollama(server: &OpenAi, more: &str) -> Home {
     let home = Home::new();
     home.config(&format!("{more}\n{}", config(Api::Ollama, server)));
@@ -35,7 +35,7 @@ fn config(api: Api, server: &OpenAi) -> String {
     format!("{}tool_use = false\n", api.config("local", &server.url()))
 }
 
-/// What a request says, as role and text.
+/// The role and text of each message of a request.
 fn said(request: &Request) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let messages = request.messages();
@@ -45,8 +45,8 @@ fn said(request: &Request) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// Proves LLM-8, LLM-7, D-3: fences of commands and of JSON run in their order; results go back as
-/// words of the user; nothing of the request is about native tools.
+/// Proves LLM-8, LLM-7, D-3: blocks of commands and of JSON run in order; results are sent as user messages;
+/// the request has no native tools.
 #[test]
 fn blocks_run_and_their_results_go_back() {
     let answer = "I look.\n\n```bash\necho from-the-tool-$((40 + 2)) > a; cat a\n```\n\nAnd read:\n\
@@ -85,7 +85,7 @@ fn blocks_run_and_their_results_go_back() {
     assert_eq!(ran, ["bash", "read"]);
 }
 
-/// Proves LLM-8, D-24: what is only shown does not run.
+/// Proves LLM-8, D-24: blocks that are only examples do not run.
 #[test]
 fn decoys_do_not_run() {
     let decoys = [
@@ -108,7 +108,7 @@ fn decoys_do_not_run() {
     }
 }
 
-/// Proves LLM-8: JSON that should have been a call is answered by what is wrong with it, once.
+/// Proves LLM-8: for an invalid JSON call, the model reads the error, once.
 #[test]
 fn malformed_json_gives_a_feedback_block() {
     for answer in [
@@ -148,7 +148,7 @@ fn malformed_json_gives_a_feedback_block() {
     }
 }
 
-/// Proves LLM-8, EXE-20, PERM-2: the gates stand before calls in a text, in every entry point.
+/// Proves LLM-8, EXE-20, PERM-2: at each entry point the gates apply to calls in a text.
 #[test]
 fn the_gates_hold() {
     let texts = ["```bash\ntouch ran\n```", "Refused."];
@@ -184,8 +184,8 @@ fn the_gates_hold() {
     check(&home, "policy_blocked");
 }
 
-/// Proves LLM-8, LLM-6: a conversation goes on in another process, and each request begins with the
-/// bytes of the one before, over every API that can be told to use no tools.
+/// Proves LLM-8, LLM-6: a conversation continues in another process, and each request starts with the
+/// previous one, over every API that supports requests without tools.
 #[test]
 fn a_conversation_goes_on() {
     for api in APIS {
@@ -210,7 +210,7 @@ fn a_conversation_goes_on() {
             })
             .collect();
         for pair in bodies.windows(2) {
-            // Without tools nothing stands behind the messages.
+            // Without tools, the messages are the end of the request.
             let prefix = pair[0].strip_suffix("]}").unwrap();
             assert!(
                 pair[1].starts_with(prefix),
@@ -233,8 +233,7 @@ fn a_conversation_goes_on() {
     }
 }
 
-/// Proves LLM-8: what began by native calls goes on by text, and the other way round; every
-/// call has its one result in both.
+/// Proves LLM-8: a session switches between native calls and text calls; in both, each call has one result.
 #[test]
 fn a_session_moves_between_native_calls_and_text() {
     let native = OpenAi::start(|n, _| match n {
@@ -284,7 +283,7 @@ fn a_session_moves_between_native_calls_and_text() {
     assert_eq!(session_ids(&home.database()).len(), 1);
 }
 
-/// Proves LLM-8: where no calls may be made, blocks are text.
+/// Proves LLM-8: if calls are not allowed, blocks are text.
 #[test]
 fn the_last_words_of_a_turn_call_nothing() {
     let home = scripted(&["```bash\necho a\n```", "```bash\ntouch ran\n```"]);
@@ -294,7 +293,7 @@ fn the_last_words_of_a_turn_call_nothing() {
     assert_eq!(audit(&home.database()).len(), 1);
 }
 
-/// A scenario for a provider without tools says its calls in its texts.
+/// A scenario for a provider without tools has its calls in its texts.
 #[test]
 fn a_scenario_with_native_calls_needs_a_provider_with_tools() {
     let home = scripted(&["x"]);

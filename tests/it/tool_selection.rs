@@ -1,4 +1,4 @@
-//! What a model is offered: fields to think in, the schema filter, tools that need others first.
+//! Tool selection: fields for reasoning, the schema filter, and dependencies between tools.
 
 use serde_json::{Value, json};
 
@@ -13,8 +13,8 @@ fn offered(request: &Request) -> Vec<String> {
     tools.as_array().unwrap().iter().map(name).collect()
 }
 
-/// Proves EXE-14, SH-40: what works on jobs is offered once there is one, behind what was offered before, and
-/// there again where the session goes on.
+/// Proves EXE-14, SH-40: tools for jobs are exposed after the first job starts, at the end of the list, and
+/// stay there when the session is resumed.
 #[test]
 fn tools_for_jobs_come_with_the_first_job() {
     let server = OpenAi::start(|n, _| match n {
@@ -89,7 +89,7 @@ fn what_was_thought_in_a_call_is_kept_nowhere() {
                 format!("{{\"_tafc_think\": \"{REASONS}\", \"path\": "),
             )],
         ),
-        // It is asked once for arguments that are JSON.
+        // The server repairs the arguments once.
         Reply::text(&format!(
             "{{\"_tafc_think\": \"{REASONS}\", \"path\": \"b.txt\"}}"
         )),
@@ -124,7 +124,7 @@ fn what_was_thought_in_a_call_is_kept_nowhere() {
     assert_has(&results[2].1, &["The task list is empty"]);
     let results = results_of(&server.last().messages());
     assert_has(&results[3].1, &["and there"]);
-    // The skipped call left no entry: there was none.
+    // The skipped call has no audit entry.
     let mut tools: Vec<String> = audit(&home.database())
         .into_iter()
         .map(|entry| entry.tool)
@@ -156,7 +156,7 @@ fn only_complex_tools_of_native_callers_are_asked_to_think() {
         assert_eq!(thinking.collect::<Vec<_>>(), expect, "{config}");
     };
     check("", &[]);
-    // The default threshold of 0.6: arguments that have to agree with each other, or many options.
+    // Tools above the default threshold of 0.6, with dependent arguments or many options.
     let complex = [
         "bash",
         "copy_path",
@@ -188,8 +188,8 @@ fn only_complex_tools_of_native_callers_are_asked_to_think() {
 
 const FILTER: &str = "[agent.tool_filter]\nenabled = true\ntop_k = 2\nmin_description_words = 0\nalways_on = [\"add_task\"]\n";
 
-/// Proves SCH-1, SCH-2, SCH-5, SCH-6, SCH-7: what is near is offered, and stays in its place until the
-/// window is cleared.
+/// Proves SCH-1, SCH-2, SCH-5, SCH-6, SCH-7: similar tools are exposed, and stay in their place until
+/// `/clear`.
 #[test]
 fn the_model_is_offered_what_is_near_to_what_was_said() {
     let server = OpenAi::start(|at, _| Reply::text(&format!("answer-{at}")));
@@ -226,8 +226,8 @@ fn the_model_is_offered_what_is_near_to_what_was_said() {
     terminal.leaves();
 }
 
-/// Proves SCH-6: what was offered stays, also where another process goes on with the session, until older messages
-/// are summed up.
+/// Proves SCH-6: exposed tools stay, also when another process resumes the session, until older messages are
+/// summarized.
 #[test]
 fn what_was_offered_is_kept_with_the_session() {
     let server = OpenAi::start(|at, _| Reply::text(&format!("answer-{at}")));
@@ -256,7 +256,7 @@ fn what_was_offered_is_kept_with_the_session() {
     assert_eq!(turn(&["--continue"], search), first);
 }
 
-/// Proves SCH-3: what the model calls although it was not offered is offered from then on.
+/// Proves SCH-3: a hidden tool that the model calls is exposed from then on.
 #[test]
 fn what_was_called_is_offered() {
     let server = OpenAi::replies([
@@ -273,7 +273,7 @@ fn what_was_called_is_offered() {
     assert_eq!(after, [before, vec!["list_tasks".to_owned()]].concat());
 }
 
-/// Proves SCH-3: nothing to compare with filters nothing.
+/// Proves SCH-3: a prompt without known words filters nothing.
 #[test]
 fn what_has_no_words_filters_nothing() {
     let count = |config: &str, words: &str| {
@@ -289,8 +289,8 @@ fn what_has_no_words_filters_nothing() {
     assert!(count(on, "read a file") < all);
 }
 
-/// Proves SCH-3, SCH-6: where there is nothing to compare and tools were offered before, these stay and no others come, but
-/// for what is named or called; also when the session goes on elsewhere, and when what was offered begins anew.
+/// Proves SCH-3, SCH-6: for a prompt without known words, the exposed tools stay. Only named or called tools
+/// are added, also in a resumed session; a compaction resets the list.
 #[test]
 fn going_on_offers_what_was_offered() {
     let server = OpenAi::start(|at, request| {
@@ -316,7 +316,7 @@ fn going_on_offers_what_was_offered() {
     assert_eq!(named[3], "copy_path");
     let called = turn(&["--continue"], "?!");
     assert_eq!(called, [&named[..], &["list_tasks".to_owned()]].concat());
-    // In one process, over `/compact`.
+    // In one process, with `/compact` in between.
     let mut terminal = Terminal::start(&home, &[]);
     for (words, answer) in [
         (search, "answer-5"),
@@ -333,7 +333,7 @@ fn going_on_offers_what_was_offered() {
 
 const RULES: &str = "[tools.dependencies]\nenabled = true\n[tools.dependencies.rules.delete_path]\nrequires = [\"read\", \"list_directory\"]\n";
 
-/// Proves DEP-1, DEP-5: hidden until all has succeeded, and refused before that.
+/// Proves DEP-1, DEP-5: the tool is hidden and refused until all required tools have succeeded.
 #[test]
 fn a_tool_is_hidden_until_what_it_requires_succeeded() {
     let server = OpenAi::replies([
@@ -371,7 +371,7 @@ fn a_tool_is_hidden_until_what_it_requires_succeeded() {
     assert_eq!(blocked[0].tool, "delete_path");
 }
 
-/// Proves DEP-5: it holds over processes and without a model, until the session is cleared.
+/// Proves DEP-5: it applies across processes and without a model, until `/clear`.
 #[test]
 fn what_succeeded_is_kept_with_the_session() {
     let home = Home::new();
@@ -398,7 +398,7 @@ fn what_succeeded_is_kept_with_the_session() {
     call("list_directory", json!({ "path": "." }), 0);
     call("delete_path", json!({ "path": "a.txt" }), 0);
     assert!(!home.has("a.txt"));
-    // Another session begins with nothing.
+    // Another session starts without successes.
     let other = [
         "tools",
         "call",
@@ -412,8 +412,8 @@ fn what_succeeded_is_kept_with_the_session() {
     assert!(home.has("b.txt"));
 }
 
-/// Proves DEP-3: what is always on, or named by the user, is not held back; and rules that would leave
-/// nothing do not hold.
+/// Proves DEP-3: tools that are always on or named by the user are not hidden; rules that would hide all
+/// tools are ignored.
 #[test]
 fn what_is_named_or_always_on_may_be_called() {
     let check = |config: &str, words: &str, expect: bool| {
@@ -450,7 +450,8 @@ fn what_is_named_or_always_on_may_be_called() {
     check(&all, "tidy up", true);
 }
 
-/// Proves DEP-3a: the offer stays the same, and the call is refused with what is unmet.
+/// Proves DEP-3a: in mode `explain` the tool list stays the same, and the refusal names the unmet
+/// requirements.
 #[test]
 fn a_gate_can_explain_and_hide_nothing() {
     let server = OpenAi::replies([
@@ -469,7 +470,7 @@ fn a_gate_can_explain_and_hide_nothing() {
     assert!(home.has("a.txt"));
 }
 
-/// Proves DEP-2: cycles and unknown names are told at start, with their members.
+/// Proves DEP-2: cycles and unknown names are reported at the start, with their members.
 #[test]
 fn wrong_rules_are_told_at_start() {
     let home = Home::new();

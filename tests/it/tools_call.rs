@@ -1,10 +1,10 @@
-//! `zeph tools list`, `show` and `call`: the tools without a model, through the whole stack.
+//! `zeph tools list`, `show` and `call`: tools without a model, through all gates.
 
 use serde_json::{Value, json};
 
 use crate::rig::{Home, assert_has, audit, session_ids};
 
-/// The machine form of a call with `--yes`.
+/// The JSON result of a call with `--yes`.
 #[track_caller]
 pub(crate) fn call(home: &Home, tool: &str, params: &Value) -> Value {
     home.zeph([
@@ -151,7 +151,7 @@ fn each_failure_has_its_types_and_exit_code() {
     );
     assert_eq!(failed.json()["raw_response"]["exit_code"], 127, "{failed}");
 
-    // Arguments that are no JSON at all.
+    // Arguments that are not JSON.
     let form = home
         .zeph(["tools", "call", "read", "path=x", "--json"])
         .code(2)
@@ -206,7 +206,7 @@ fn without_yes_a_question_is_a_refusal_that_is_audited() {
     assert_eq!(entries.last().unwrap().approved_by, "user");
 }
 
-/// Proves PERM-8, CLI-2a: `--yes` answers questions; it lifts no denial.
+/// Proves PERM-8, CLI-2a: `--yes` approves, but lifts no denial.
 #[test]
 fn yes_does_not_lift_what_is_denied() {
     let home = Home::new();
@@ -326,7 +326,7 @@ fn show_tells_the_nature_of_a_tool() {
         .says(&["raed", "read"]);
 }
 
-/// Proves CLI-3: a reader that goes early is no error.
+/// Proves CLI-3: a closed pipe is not an error.
 #[test]
 fn a_broken_pipe_is_quiet() {
     let home = Home::new();
@@ -342,14 +342,14 @@ fn a_broken_pipe_is_quiet() {
             "{args:?}: {output}"
         );
     }
-    // Even then a call says by its exit code what came of it.
+    // The exit code of a call still reports its outcome.
     home.zeph(["tools", "call", "bash", r#"{"command": "touch ran"}"#])
         .deaf()
         .code(3);
     assert!(!home.has("ran"));
 }
 
-/// Proves CLI-2a, SH-6: a command that ran was refused by no gate, whatever its exit means.
+/// Proves CLI-2a, SH-6: a command that ran was not refused by a gate, regardless of its exit code.
 #[test]
 fn a_command_that_could_not_be_executed_is_no_refusal_by_a_gate() {
     let home = Home::new();
@@ -362,7 +362,7 @@ fn a_command_that_could_not_be_executed_is_no_refusal_by_a_gate() {
     assert_eq!(form["raw_response"]["exit_code"], 126);
 }
 
-/// Proves ERR-5: what exists, and is not what it should be, is not missing.
+/// Proves ERR-5: an existing path of the wrong kind is not reported as missing.
 #[test]
 fn a_working_directory_that_is_a_file_is_not_missing() {
     let home = Home::new();
@@ -376,8 +376,8 @@ fn a_working_directory_that_is_a_file_is_not_missing() {
     check("none", "not_found");
 }
 
-/// Proves FILE-4, FILE-26, FILE-27: the rules of reading hold in the built program, a
-/// project's rules are added to the user's, and a glob that cannot be used stops the start.
+/// Proves FILE-4, FILE-26, FILE-27: the read rules apply in the binary, a project's rules are added to the
+/// user's, and an invalid glob stops the start.
 #[test]
 fn read_rules_hold_and_are_checked() {
     let home = Home::new();

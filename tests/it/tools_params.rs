@@ -1,4 +1,4 @@
-//! What comes of arguments that do not fit: mended, or refused with words that help.
+//! Invalid arguments, which are repaired or refused with a helpful message.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn what_does_not_fit_is_refused_and_the_field_named() {
     check("read", json!([1]), mismatch, &["object", "array"]);
 }
 
-/// Proves EXE-8a: what is unambiguous is mended, and noted in display and audit.
+/// Proves EXE-8a: unambiguous faults are repaired, and noted in display and audit.
 #[test]
 fn repairs_unambiguous_arguments_and_reports_them() {
     let home = Home::new();
@@ -117,7 +117,7 @@ fn hidden_names_of_tools_work() {
     assert_eq!(tools, ["find_path", "find_path", "find_path", "read"]);
 }
 
-/// Proves EXE-9.
+/// Proves EXE-9: an unknown tool is reported with similar names.
 #[test]
 fn an_unknown_tool_is_told_with_near_names() {
     let home = Home::new();

@@ -50,7 +50,7 @@ fn a_script_runs_in_order_in_one_session() {
     assert_eq!(audited, ["write", "edit", "bash", "nothing", "list_tasks"]);
 }
 
-/// Proves CLI-2a: a line that cannot be understood ends the script; those before it ran.
+/// Proves CLI-2a: an invalid line ends the script; the lines before it ran.
 #[test]
 fn a_bad_line_ends_the_script() {
     let home = Home::new();
@@ -81,7 +81,7 @@ fn a_bad_line_ends_the_script() {
         .says(&["missing.jsonl", "cannot be read"]);
 }
 
-/// Proves CLI-2a: output comes line by line, so that a program can answer it.
+/// Proves CLI-2a: output appears line by line, so that a program can react to it.
 #[test]
 fn a_script_from_a_file_stops_nowhere() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Transactions: a failed command of the model is taken back, from every way in.
+//! Transactions: failed commands of the model are rolled back at each entry point.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,8 @@ use crate::tools_call::call;
 
 const ON: &str = "[tools.shell]\ntransactional = true\nauto_rollback = true\n";
 
-/// A home whose model runs `command` and must then see `told`; with `settings` of `[tools.shell]`.
+/// A home whose model runs `command` and then expects these texts in the result, with `settings` of
+/// `[tools.shell]`.
 fn home(settings: &str, command: &str, told: &[&str]) -> Home {
     let input = Value::from(command);
     let told: Vec<String> = told.iter().map(|text| (*text).to_owned()).collect();
@@ -28,7 +29,7 @@ fn home(settings: &str, command: &str, told: &[&str]) -> Home {
     home
 }
 
-/// The events of the conversation, which must end well; and the audit's last word on `bash`.
+/// The events of a conversation that must succeed, and the last audited result of `bash`.
 #[track_caller]
 fn converse(home: &Home) -> (Vec<Value>, String) {
     let output = home
@@ -60,7 +61,7 @@ fn is_untouched(home: &Home) {
     assert_eq!(names, ["notes", "src"]);
 }
 
-/// Proves SH-31, SH-32, SH-33: the model, the audit trail and the stream are told.
+/// Proves SH-31, SH-32, SH-33: the model, the audit trail and the stream report it.
 #[test]
 fn a_failed_command_is_taken_back() {
     let home = home(
@@ -83,8 +84,7 @@ fn a_failed_command_is_taken_back() {
     assert!(snapshots(&home).is_empty());
 }
 
-/// Proves SH-33: the person at the terminal is told as well, and a failure that is classified
-/// stays one.
+/// Proves SH-33: the terminal reports the rollback too, and a classified failure keeps its class.
 #[test]
 fn a_classified_failure_is_taken_back_too() {
     let home = home(
@@ -103,7 +103,7 @@ fn a_classified_failure_is_taken_back_too() {
     assert_eq!(entry.error_category.as_deref(), Some("permanent_failure"));
 }
 
-/// Proves SH-30, SH-33: success, other exit codes and the switches keep what was done.
+/// Proves SH-30, SH-33: success, other exit codes and disabled settings leave the changes in place.
 #[test]
 fn what_is_not_to_be_taken_back_stays() {
     let check = |settings: &str, command: &str, told: &[&str], expect: &str| {
@@ -149,7 +149,7 @@ fn the_exit_code_alone_decides() {
     assert_eq!(result, "rollback");
 }
 
-/// While the session lasts, files can be fetched from the last snapshot.
+/// During the session, files can be restored from the last snapshot.
 #[test]
 fn the_last_snapshot_can_be_used() {
     let settings = "[tools.shell]\ntransactional = true\n";
@@ -172,7 +172,7 @@ fn the_last_snapshot_can_be_used() {
     assert!(snapshots(&home).is_empty());
 }
 
-/// Proves SH-34: what the user types or scripts is not taken back.
+/// Proves SH-34: calls that the user types or scripts are not rolled back.
 #[test]
 fn the_users_own_calls_are_no_transactions() {
     let home = home(
@@ -198,7 +198,7 @@ fn the_users_own_calls_are_no_transactions() {
     assert_eq!(results, ["success", "success"]);
 }
 
-/// Proves SH-30, SH-32: over the cap, the command runs with a warning, or not at all.
+/// Proves SH-30, SH-32: over the size limit, the command runs with a warning, or not at all.
 #[test]
 fn without_a_snapshot_a_command_runs_only_if_it_may() {
     let cap = format!("{ON}max_snapshot_bytes = 10\n");
@@ -226,7 +226,7 @@ fn without_a_snapshot_a_command_runs_only_if_it_may() {
     is_untouched(&refused);
     assert_eq!(result, "error");
 
-    // What does not write needs none.
+    // A command that writes nothing needs no snapshot.
     let reads = home(&required, "cat notes; exit 1", &["old", "[exit code: 1]"]);
     converse(&reads);
 }
@@ -257,7 +257,7 @@ fn a_background_job_is_no_transaction() {
     );
 }
 
-/// Proves SH-32: a snapshot that cannot be kept anywhere is like one that is too large.
+/// Proves SH-32: a snapshot that cannot be stored is treated like one that is too large.
 #[test]
 fn a_snapshot_that_fails_is_told() {
     let home = home(
@@ -271,7 +271,7 @@ fn a_snapshot_that_fails_is_told() {
     is_untouched(&home);
 }
 
-/// Proves SH-33: what could not be restored is named, and the snapshot is kept.
+/// Proves SH-33: paths that could not be restored are named, and the snapshot is retained.
 #[test]
 fn a_partial_rollback_is_an_error_and_keeps_the_snapshot() {
     let home = home(
@@ -297,14 +297,14 @@ fn a_partial_rollback_is_an_error_and_keeps_the_snapshot() {
     let finished = events.iter().find(|event| event["type"] == "tool_finished");
     let display = finished.unwrap()["display"].as_str().unwrap();
     assert_has(display, &[&files.display().to_string()]);
-    // All else is restored, and no later start removes what was kept.
+    // Everything else is restored, and no later start removes the retained snapshot.
     fs::remove_dir_all(home.path("d")).unwrap();
     is_untouched(&home);
     home.zeph(["-p", "go", "--yes"]).code(0);
     assert!(files.exists());
 }
 
-/// Proves SH-32: what a killed agent leaves behind goes with the next snapshot.
+/// Proves SH-32: the next snapshot removes the one of a killed agent.
 #[test]
 fn a_killed_agents_snapshot_goes_later() {
     let seconds = unique_seconds();
@@ -334,7 +334,7 @@ fn a_killed_agents_snapshot_goes_later() {
     assert!(snapshots(&home).is_empty());
 }
 
-/// Proves SH-30: a project tightens and never loosens; what is no glob is an error at the start.
+/// Proves SH-30: a project tightens and never loosens; an invalid glob is an error at the start.
 #[test]
 fn the_configuration_is_checked() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! The public type names that the crates promise.
+//! Public type names that the crates guarantee.
 
 use zeph_core::{AgentBuilder, LoopbackEvent, NativeExecutor, SkillExecutor};
 use zeph_llm::OllamaProvider;

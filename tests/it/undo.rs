@@ -1,4 +1,4 @@
-//! Undo: in a conversation, from the command line, after a kill.
+//! Undo in a conversation, from the command line, and after a kill.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, OpenAi, Reply, Zeph, assert_has, audit, session_ids};
 
-/// Every path below `dir` with its mode, and what tells its content.
+/// Every path below `dir` with its mode and its file content or link target.
 fn tree(dir: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![dir.to_owned()];
@@ -39,7 +39,7 @@ fn call(home: &Home, tool: &str, params: &Value) -> Zeph {
         .args(["--set", "tools.file.read_before_write=false"])
 }
 
-/// Two answers with calls; what they do, and their words.
+/// A server with two responses that have calls, and their texts.
 fn two_answers() -> OpenAi {
     let edit = |old, new| json!({ "path": "a.txt", "old_string": old, "new_string": new });
     OpenAi::replies([
@@ -68,7 +68,7 @@ fn two_answers() -> OpenAi {
     ])
 }
 
-/// Proves FILE-28, CMD-1 for `/undo`: each answer of a model is one batch; the model learns of the undo.
+/// Proves FILE-28, CMD-1 for `/undo`: each response is one batch, and the model is notified of the undo.
 #[test]
 fn a_conversation_is_taken_back_answer_by_answer() {
     let server = two_answers();
@@ -80,7 +80,7 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     let after = tree(&home.project());
     assert_eq!(home.read("a.txt"), "three\n");
 
-    // In the conversation, as a person types it; other words are not passed over.
+    // `/undo` in the conversation; unknown arguments are not ignored.
     let unknown = home.zeph(["--continue", "-p", "/undo list"]).code(1);
     assert_eq!(unknown.stdout, "");
     assert_has(
@@ -101,7 +101,7 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     let told = serde_json::to_string(&told[told.len() - 2]).unwrap();
     assert_has(&told, &["the user took back", "brought back old"]);
 
-    // And in a process of its own, which tells the model too.
+    // `zeph undo` in its own process, which notifies the model too.
     let undone = home.zeph(["undo"]).code(0);
     assert_eq!(
         undone.stdout,
@@ -131,7 +131,8 @@ fn a_conversation_is_taken_back_answer_by_answer() {
     );
 }
 
-/// Proves FILE-28: a change since is refused, named, and nothing is changed; not even the rest.
+/// Proves FILE-28: if a file has changed since, undo is refused, names the file and changes nothing,
+/// including other files.
 #[test]
 fn a_change_since_is_refused() {
     let server = two_answers();
@@ -162,7 +163,7 @@ fn a_change_since_is_refused() {
     assert_has(&refused.stderr, &["error: ", "a.txt: it was changed since"]);
     assert_eq!(tree(&home.project()), mine);
 
-    // What was mended can be undone; a touch is no change.
+    // After the conflicts are resolved, undo works; a new modification time is not a change.
     home.write("a.txt", "three\n");
     std::fs::remove_dir_all(home.path("old")).unwrap();
     home.zeph(["undo"]).code(0);
@@ -170,8 +171,8 @@ fn a_change_since_is_refused() {
     assert_eq!(home.read("old/f"), "f\n");
 }
 
-/// Proves FILE-28, CLI-2 for `zeph undo`: calls of a person are a batch each; `--list` shows them
-/// and undoes nothing, `--forget` leaves one.
+/// Proves FILE-28, CLI-2 for `zeph undo`: each call of the user is a batch; `--list` shows them and undoes
+/// nothing, `--forget` skips one.
 #[test]
 fn calls_of_a_person_are_undone_one_by_one() {
     let home = Home::new();
@@ -206,7 +207,7 @@ fn calls_of_a_person_are_undone_one_by_one() {
     assert!(home.has("d/e") && !home.has("a.txt"));
     home.zeph(["undo", "--session", "other"]).code(1);
 
-    // It goes with its session.
+    // It is removed with its session.
     call(
         &home,
         "write",
@@ -218,8 +219,8 @@ fn calls_of_a_person_are_undone_one_by_one() {
     assert!(home.has("b.txt"));
 }
 
-/// Proves FILE-28: a tree comes back with modes, links and empty directories; the record survives
-/// in the database alone.
+/// Proves FILE-28: a tree is restored with modes, links and empty directories; the database alone holds the
+/// record.
 #[test]
 fn a_tree_comes_back_as_it_was() {
     let home = Home::new();
@@ -253,7 +254,7 @@ fn a_tree_comes_back_as_it_was() {
     assert_eq!(tree(&home.project()), before);
 }
 
-/// Proves FILE-28: the bound drops the oldest batches; what is larger runs, and is said.
+/// Proves FILE-28: the size limit drops the oldest batches; a larger change runs, with a message.
 #[test]
 fn the_journal_has_a_bound() {
     let home = Home::new();
@@ -276,12 +277,12 @@ fn the_journal_has_a_bound() {
     let refused = home.zeph(["undo"]).code(3);
     assert_has(&refused.stderr, &["write a: not recorded: dropped"]);
     assert_eq!(home.read("a"), "new\n");
-    // A repository has no say in it.
+    // A project cannot change the limit.
     home.write(".zeph/config.toml", "[tools.undo]\nmax_bytes = 0\n");
     home.zeph(["undo"]).code(2);
 }
 
-/// Proves FILE-28: what `deny_read` hides can be deleted and comes back, and is shown nowhere.
+/// Proves FILE-28: a file that `deny_read` hides can be deleted and restored, and is never shown.
 #[test]
 fn a_denied_file_comes_back_unseen() {
     let home = Home::new();
@@ -304,8 +305,7 @@ fn a_denied_file_comes_back_unseen() {
     assert!(!refused.to_string().contains("hidden-value"), "{refused}");
 }
 
-/// Proves FILE-28: a record whose change was not made, as after a kill right behind the record, is
-/// passed over.
+/// Proves FILE-28: a record without its change, as after a kill directly after the record, is skipped.
 #[test]
 fn a_change_that_was_not_made_is_passed_over() {
     let home = Home::new();
@@ -320,7 +320,7 @@ fn a_change_that_was_not_made_is_passed_over() {
     home.zeph(["undo"]).code(1);
 }
 
-/// Proves FILE-28: whenever the process is killed, undo leaves the old content.
+/// Proves FILE-28: regardless of when the process is killed, undo restores the old content.
 #[test]
 fn a_kill_at_any_moment_leaves_something_that_can_be_undone() {
     let home = Home::new();

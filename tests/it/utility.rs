@@ -1,4 +1,4 @@
-//! Calls that are of no use: which are skipped, which never are, and what is said of them.
+//! The utility gate: skipped calls, exempt calls, and the messages about them.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn bash(command: &str) -> (&'static str, Value) {
     ("bash", json!({ "command": command }))
 }
 
-/// Has the model make these calls, one an answer; what it reads of each.
+/// Runs these calls of the model, one per response, and returns their results.
 fn run(config: &str, calls: &[(&'static str, Value)]) -> (Home, Vec<String>) {
     let mut replies: Vec<_> = calls
         .iter()
@@ -36,7 +36,8 @@ fn is_skipped(text: &str) -> bool {
     text.contains("skipped, for its utility is")
 }
 
-/// Proves PERM-42: what was given twice is not given again; the result says why, with the numbers.
+/// Proves PERM-42: a result that was returned twice is not returned again; the refusal has the reason and the
+/// numbers.
 #[test]
 fn the_same_call_again_and_again_is_skipped() {
     let calls = [
@@ -80,7 +81,7 @@ fn nothing_is_skipped_by_default() {
     assert!(!texts.iter().any(|text| is_skipped(text)), "{texts:#?}");
 }
 
-/// Proves PERM-42: after a change a look is worth making.
+/// Proves PERM-42: after a change, another read is useful.
 #[test]
 fn a_change_makes_it_worth_a_look() {
     let calls = [
@@ -101,7 +102,7 @@ fn a_change_makes_it_worth_a_look() {
     );
 }
 
-/// Proves PERM-42: so is one after `/undo`, which is no call.
+/// Proves PERM-42: also after `/undo`, which is not a call.
 #[test]
 fn an_undo_makes_it_worth_a_look() {
     let home = Home::scripted(
@@ -138,8 +139,8 @@ fn an_undo_makes_it_worth_a_look() {
     terminal.leaves();
 }
 
-/// Proves PERM-42: what changes something is never skipped on its score, nor what is exempt; all
-/// else is, below a threshold that nothing reaches.
+/// Proves PERM-42: changes and exempt tools are never skipped by their score. All other calls are, below a
+/// threshold that no score reaches.
 #[test]
 fn side_effects_and_exempt_tools_are_spared() {
     let config = format!("{ON}threshold = 1.0\nexempt_tools = [\"grep\"]\n");
@@ -164,7 +165,7 @@ fn side_effects_and_exempt_tools_are_spared() {
     assert!(!texts[5].contains("the same output"), "{}", texts[5]);
 }
 
-/// Proves PERM-42: what the user asks for runs.
+/// Proves PERM-42: calls of the user run.
 #[test]
 fn the_users_own_calls_run() {
     let home = Home::new();
@@ -181,8 +182,8 @@ fn the_users_own_calls_run() {
         .code(0);
 }
 
-/// Proves PERM-42, CFG-1: a threshold that no score can reach or miss, or that is no number, ends the start, and a project cannot
-/// switch the gate off.
+/// Proves PERM-42, CFG-1: a threshold that is out of range or not a number stops the start, and a project
+/// cannot disable the gate.
 #[test]
 fn settings_are_checked_at_the_start() {
     let home = Home::new();

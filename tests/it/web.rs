@@ -1,4 +1,4 @@
-//! `fetch` and `web_scrape` through the binary: what they refuse, they refuse before any socket.
+//! `fetch` and `web_scrape` through the binary: refusals before any socket is opened.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::rig::{Home, assert_has, audit};
 use crate::tools_call::call;
 
-/// A listener that nobody may knock at.
+/// A listener that must receive no connection.
 struct Trap(TcpListener);
 
 impl Trap {
@@ -39,7 +39,7 @@ fn refused(home: &Home, tool: &str, url: &str, expect: &str) {
     assert!(message.contains(expect), "{url}: {message}");
 }
 
-/// Proves WEB-3, WEB-4, WEB-8, and WEB-9 for what is refused.
+/// Proves WEB-3, WEB-4, WEB-8, and WEB-9 for refused requests.
 #[test]
 fn what_is_not_public_is_refused_before_any_socket() {
     let home = Home::new();
@@ -77,7 +77,7 @@ fn what_is_not_public_is_refused_before_any_socket() {
     let entries = audit(&home.database());
     assert_eq!(entries.len(), 14);
     assert!(entries.iter().all(|entry| entry.result == "blocked"));
-    // The host is known also where nothing was asked.
+    // The host is recorded, although no request was sent.
     for entry in &entries {
         let source = entry.claim_source.as_deref().unwrap_or_default();
         assert!(source.starts_with("web:"), "{entry:?}");
@@ -86,7 +86,7 @@ fn what_is_not_public_is_refused_before_any_socket() {
     assert_eq!(entries[6].claim_source.as_deref(), Some("web:example.org"));
 }
 
-/// Proves WEB-5, WEB-8: no variable of the environment and no key opens a way.
+/// Proves WEB-5, WEB-8: no environment variable or setting weakens the rules.
 #[test]
 fn neither_the_environment_nor_the_configuration_opens_a_way() {
     let home = Home::new();
@@ -110,7 +110,7 @@ fn neither_the_environment_nor_the_configuration_opens_a_way() {
     trap.was_left_alone();
 }
 
-/// Proves WEB-1, WEB-9: both tools are offered, and the lists of domains are read.
+/// Proves WEB-1, WEB-9: both tools are exposed, and the lists of domains are read.
 #[test]
 fn the_tools_and_their_configuration_are_wired() {
     let home = Home::new();
@@ -126,7 +126,7 @@ fn the_tools_and_their_configuration_are_wired() {
     let catalog = home.zeph(["tools", "list", "--catalog"]).code(0).stdout;
     assert_has(&catalog, &["- fetch(", "- web_scrape("]);
 
-    // Without --yes both are asked about, so nothing runs where nobody can be asked.
+    // Without `--yes` both need approval, so they do not run unattended.
     let params = json!({ "url": "https://example.org/" }).to_string();
     let form = home
         .zeph(["tools", "call", "fetch", &params, "--json"])

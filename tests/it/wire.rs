@@ -1,10 +1,10 @@
-//! The requests on the wire: their bytes, their size, their key.
+//! Requests on the wire: their bytes, their size, their key.
 
 use serde_json::json;
 
 use crate::rig::{Home, KEY, OpenAi, Reply, assert_has, openai_config};
 
-/// Proves EXE-7: the request that every conversation begins with.
+/// Proves EXE-7: the first request of every conversation.
 #[test]
 fn the_first_request() {
     let server = OpenAi::replies([Reply::text("ok")]);
@@ -37,8 +37,8 @@ fn the_first_request_is_small() {
     assert!(tools <= 6 * 1024, "{tools} bytes of definitions");
 }
 
-/// Proves EXE-7: `zeph tools list --json` prints the definitions of the first request, and `--catalog` the catalog of
-/// the system prompt, whatever the configuration is.
+/// Proves EXE-7: `zeph tools list --json` prints the definitions of the first request, and `--catalog` the
+/// catalog of its system prompt, for any configuration.
 #[test]
 fn listed_tools_are_those_of_the_first_request() {
     let check = |more: &str| {
@@ -104,7 +104,7 @@ fn descriptions_say_when_to_use_a_tool() {
     }
 }
 
-/// Proves LLM-6: each request begins with the bytes of the one before, in other processes too.
+/// Proves LLM-6: each request starts with the bytes of the previous one, in other processes too.
 #[test]
 fn consecutive_requests_share_their_prefix() {
     let server = OpenAi::start(|n, _| match n {
@@ -128,7 +128,7 @@ fn consecutive_requests_share_their_prefix() {
     for pair in requests.windows(2) {
         let (old, new) = (&pair[0].raw, &pair[1].raw);
         let shared = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-        // What follows the messages may differ.
+        // The text after the messages may differ.
         let tail = "],\"tool_choice\":\"auto\"}".len();
         assert!(
             shared >= old.len() - tail,
@@ -139,8 +139,7 @@ fn consecutive_requests_share_their_prefix() {
     }
 }
 
-/// Proves LLM-5: a key is neither printed nor logged nor stored, not even one that a server
-/// sends back.
+/// Proves LLM-5: a key is neither printed, logged nor stored, even if a server echoes it.
 #[test]
 fn the_key_stays_out_of_everything() {
     let server = OpenAi::start(|n, _| match n {

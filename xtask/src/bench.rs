@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: what the built binary takes, beside what the machine itself takes.
+//! `cargo xtask bench`: measurements of the built binary, compared with baselines of the machine.
 //!
-//! A server on loopback plays the model and answers from a script, so that every millisecond
-//! between its answer and the next request is Zeph's own. Each figure stands beside a baseline of
-//! the same run, because a busy machine slows both. docs/performance.md explains the figures.
+//! A server on loopback acts as the model and sends scripted responses, so that the time between a response
+//! and the next request is Zeph's own. Each figure has a baseline of the same run, because a busy machine
+//! slows both. docs/performance.md explains the figures.
 
 mod baseline;
 mod calls;
@@ -25,27 +25,27 @@ use model::Answer;
 use report::{Figure, Unit, median};
 use subject::{Home, Run};
 
-/// Starts of the program that prints its version, and of the baseline.
+/// The number of program starts that print the version, and of baseline starts.
 const STARTS: usize = 50;
-/// Starts of conversations, with a new database and with one that is there.
+/// The number of conversation starts, both with a new and with an existing database.
 const CONVERSATIONS: usize = 20;
-/// Turns of one kind in a row.
+/// The number of consecutive turns of one kind.
 const TURNS: usize = 100;
-/// Turns of the long conversation.
+/// The number of turns of the long conversation.
 const LONG: usize = 200;
-/// Lines of an excerpt. So many of them are about as much as a window of 128 000 tokens holds;
-/// so many whole files are far more than any.
+/// The number of lines of an excerpt. The excerpts of a long conversation about fill a window of 128 000
+/// tokens; whole files exceed any window.
 const EXCERPT: usize = 25;
-/// How many turns at each end of it are compared.
+/// The number of turns that are compared at each end of the conversation.
 const END: usize = 20;
-/// How often that is repeated: beginning and end are apart in time, and so is what disturbs them.
+/// The number of repetitions. The two ends are apart in time, so a disturbance may affect only one of them.
 const REPEATS: usize = 5;
-/// Files that are read in turn: the same call thrice in a row would end the conversation.
+/// The number of files that are read in turn: three identical calls in a row would end the conversation.
 const FILES: usize = 10;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The micro-benchmarks.
+/// Runs the micro-benchmarks.
 fn micro(project: &Project) -> xshell::Result<()> {
     project
         .cargo("bench -p zeph-llm --features fuzzing --bench stream --bench request")
@@ -87,7 +87,7 @@ pub(crate) fn run(project: &Project, flags: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// The binary that is measured, built if it was not named.
+/// The measured binary, which is built if it was not named.
 fn binary(project: &Project, flags: &Bench) -> Result<PathBuf> {
     if let Some(binary) = &flags.binary {
         return std::path::absolute(binary).context("--binary");
@@ -101,7 +101,7 @@ fn binary(project: &Project, flags: &Bench) -> Result<PathBuf> {
     project.release_binary()
 }
 
-/// From process start to the version, and to the first request.
+/// Measures the time from process start to the version, and to the first request.
 fn start(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let home = Home::new()?;
     let (mut plain, mut version) = (Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ fn start(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the tool definitions in a request.
+/// The size of the tool definitions in a request, in bytes.
 fn definitions(body: &[u8]) -> Result<usize> {
     let request: Value = serde_json::from_slice(body).context("the first request")?;
     let tools = request["tools"].as_array();
@@ -152,7 +152,7 @@ fn definitions(body: &[u8]) -> Result<usize> {
     Ok(serde_json::to_string(tools)?.len())
 }
 
-/// Turns with calls: their time, and the memory of conversations.
+/// Measures turns with calls: their time, and the memory of conversations.
 fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let home = Home::new()?;
     let files = files(&home.project())?;
@@ -202,8 +202,8 @@ fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
             .beside("bash -c true", plain),
     );
 
-    // A request is written from the whole history, so its time grows with it. What a window can
-    // hold must not be felt; far more than that is told.
+    // Each request contains the whole history, so its time grows. Within a window this must not be
+    // noticeable; larger conversations are only reported.
     let long_ones = [
         ("excerpts", Some(EXCERPT), Some(1.5)),
         ("whole files", None, None),
@@ -217,7 +217,7 @@ fn conversations(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     Ok(())
 }
 
-/// What conversations of many reads do to their turns, their memory and their connection.
+/// Reports the turns, memory and connections of long conversations.
 fn long_conversations(runs: &[Run], what: &str, target: Option<f64>, figures: &mut Vec<Figure>) {
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for run in runs {
@@ -251,10 +251,10 @@ fn long_conversations(runs: &[Run], what: &str, target: Option<f64>, figures: &m
     }
 }
 
-/// A file of the project: where it is, and how a call names it.
+/// A file of the project: its path, and its name in calls.
 type ProjectFile = (PathBuf, String);
 
-/// Ordinary sources of 5 to 20 kB.
+/// Creates sources of 5 to 20 kB.
 fn files(project: &Path) -> Result<Vec<ProjectFile>> {
     std::fs::create_dir_all(project.join("src"))?;
     (0..FILES)
@@ -275,7 +275,7 @@ fn files(project: &Path) -> Result<Vec<ProjectFile>> {
         .collect()
 }
 
-/// A read of a file, or of some lines of it.
+/// A call that reads a file, or some of its lines.
 fn read(nth: usize, files: &[ProjectFile], limit: Option<usize>) -> Answer {
     let (_, name) = &files[nth % files.len()];
     let arguments = match limit {
@@ -285,12 +285,12 @@ fn read(nth: usize, files: &[ProjectFile], limit: Option<usize>) -> Answer {
     Answer::call(nth, "read", &arguments)
 }
 
-/// A command that does nothing; its number makes it another one each time.
+/// A command without effect, which is made unique by its number.
 fn command(nth: usize) -> Answer {
     Answer::call(nth, "bash", &json!({ "command": format!("true {nth}") }))
 }
 
-/// Fifteen reads, five commands, and the last answer held.
+/// Fifteen reads and five commands. The last response is held.
 fn ordinary(files: &[ProjectFile]) -> Vec<Answer> {
     let mut script: Vec<Answer> = (0..20)
         .map(|nth| {
@@ -307,7 +307,7 @@ fn ordinary(files: &[ProjectFile]) -> Vec<Answer> {
     script
 }
 
-/// So many reads, then a text.
+/// This number of reads, then a text.
 fn reads(files: &[ProjectFile], limit: Option<usize>, turns: usize) -> Vec<Answer> {
     let mut script: Vec<Answer> = (0..turns).map(|nth| read(nth, files, limit)).collect();
     script.push(Answer::text("done"));
@@ -320,7 +320,7 @@ fn commands(turns: usize) -> Vec<Answer> {
     script
 }
 
-/// Reads with the first and the last answer held, for the memory at both ends.
+/// Reads with the first and the last response held, to measure the memory at both ends.
 fn long(files: &[ProjectFile], limit: Option<usize>) -> Vec<Answer> {
     let mut script = reads(files, limit, LONG);
     let last = script.len() - 1;

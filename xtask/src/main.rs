@@ -1,4 +1,4 @@
-//! Maintenance of the workspace: `cargo xtask --help` lists what there is.
+//! Maintenance of the workspace; `cargo xtask --help` lists the commands.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,

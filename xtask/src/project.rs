@@ -1,4 +1,4 @@
-//! Where the workspace is, what is in it, and how cargo is called there.
+//! The workspace: its location, its files, and cargo commands in it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use xshell::{Cmd, Shell, cmd};
 
-/// What holds no source of ours (`.git` is a file in a linked work tree); nor does a directory with a
-/// `CACHEDIR.TAG`.
+/// Entries without own sources. `.git` is a file in a linked work tree. Directories with a `CACHEDIR.TAG` are
+/// skipped too.
 const SKIPPED: &[&str] = &[".git", "target", ".zeph", "corpus", "artifacts"];
 
-/// The checkout and a shell that stands in its root.
+/// The checkout and a shell in its root.
 pub(crate) struct Project {
     pub(crate) root: PathBuf,
     pub(crate) sh: Shell,
@@ -19,13 +19,13 @@ pub(crate) struct Project {
 
 /// A text file of the checkout.
 pub(crate) struct TextFile {
-    /// Relative to the root, with `/` between the parts.
+    /// The path relative to the root, with `/` as the separator.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl Project {
-    /// The workspace this program was built from.
+    /// The workspace that this program was built from.
     pub(crate) fn locate() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
@@ -40,8 +40,8 @@ impl Project {
         Ok(Self { root, sh, metadata })
     }
 
-    /// `cargo …` in the root, without the variables that `cargo run` set for this program: build
-    /// scripts watch some of them and would run anew.
+    /// `cargo …` in the root, without the variables that `cargo run` set for this program. Some build scripts
+    /// track these variables and would run again.
     pub(crate) fn cargo<'a>(&'a self, args: &str) -> Cmd<'a> {
         clean(self.sh.cmd("cargo")).args(args.split_whitespace())
     }
@@ -51,7 +51,7 @@ impl Project {
         self.metadata["packages"].as_array().into_iter().flatten()
     }
 
-    /// Where cargo builds.
+    /// The target directory of cargo.
     pub(crate) fn target_dir(&self) -> Result<PathBuf> {
         let dir = self.metadata["target_directory"].as_str();
         Ok(PathBuf::from(
@@ -59,13 +59,13 @@ impl Project {
         ))
     }
 
-    /// The release binary, whether it is built or not.
+    /// The path of the release binary, which may not be built.
     pub(crate) fn release_binary(&self) -> Result<PathBuf> {
         let name = format!("zeph{}", std::env::consts::EXE_SUFFIX);
         Ok(self.target_dir()?.join("release").join(name))
     }
 
-    /// A program of the crate `package`, built into the target folder if it is not there.
+    /// A program of the crate `package`, which is built into the target folder if it is missing.
     pub(crate) fn tool(&self, package: &str, program: &str) -> Result<PathBuf> {
         let dir = self.target_dir()?.join("tools");
         let path = dir
@@ -109,7 +109,7 @@ impl Project {
         Ok(files)
     }
 
-    /// `path` below the root, with `/` between the parts.
+    /// `path` relative to the root, with `/` as the separator.
     pub(crate) fn relative(&self, path: &Path) -> Result<String> {
         let below = path
             .strip_prefix(&self.root)
@@ -119,7 +119,10 @@ impl Project {
     }
 }
 
-/// Prints `findings`; an error when there is one.
+/// Prints `findings`.
+///
+/// # Errors
+/// There is a finding.
 pub(crate) fn verdict(what: &str, findings: &[String]) -> Result<()> {
     for finding in findings {
         println!("{finding}");

@@ -1,5 +1,5 @@
-//! `cargo xtask release-check`: every crate packages with the files it needs, and the release
-//! binary has not outgrown its limit.
+//! `cargo xtask release-check`: every crate packages with its required files, and the release binary is
+//! within its size limit.
 
 use anyhow::{Context, Result, ensure};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// What is missing from the files of a package, or does not belong to them.
+/// The missing and the unexpected files of a package.
 fn package_findings(package: &str, files: &[&str]) -> Vec<String> {
     let mut findings = Vec::new();
     for needed in ["Cargo.toml", "README.md"] {

@@ -1,4 +1,4 @@
-//! `cargo xtask specs`: what `specs/` claims, a test proves, and what a test cites, `specs/` claims.
+//! `cargo xtask specs`: each claim in `specs/` has a test, and each cited requirement has a claim.
 //!
 //! `specs/README.md` describes both forms. [`claims`] reads the claims, [`citations`] the tests.
 
@@ -63,7 +63,7 @@ fn is_id(word: &str) -> bool {
         && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Close enough to an ID that it was probably meant as one: capitals, perhaps a hyphen, a digit.
+/// Whether a word is similar enough to an ID to be a mistyped one: capitals, an optional hyphen, a digit.
 fn resembles_id(word: &str) -> bool {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
     let number = rest.trim_start_matches(['-', '_', '.']);
@@ -72,7 +72,7 @@ fn resembles_id(word: &str) -> bool {
 
 type Table<'a> = BTreeMap<&'a str, Vec<String>>;
 
-/// The tests of each claimed ID, and what does not match up.
+/// The tests of each claimed ID, and the mismatches.
 fn compare<'a>(claims: &'a [Claim], citations: &[Citation]) -> (Table<'a>, Vec<String>) {
     let mut table = Table::new();
     let mut findings = Vec::new();

@@ -9,7 +9,7 @@ pub(crate) fn run(project: &Project, filter: Option<&str>) -> Result<()> {
     doc_tests(project, filter)
 }
 
-/// cargo-nextest when it is installed, else `cargo test`.
+/// Runs cargo-nextest if it is installed, else `cargo test`.
 pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
     let nextest = project.cargo("nextest --version");
     let nextest = nextest.quiet().ignore_stderr().read().is_ok();
@@ -21,7 +21,7 @@ pub(crate) fn tests(project: &Project, filter: Option<&str>) -> Result<()> {
     Ok(project.cargo(args).args(filter).run()?)
 }
 
-/// The examples in the documentation of the library crates.
+/// Runs the examples in the documentation of the library crates.
 pub(crate) fn doc_tests(project: &Project, filter: Option<&str>) -> Result<()> {
     Ok(project.cargo("test --doc --workspace").args(filter).run()?)
 }

@@ -1,5 +1,4 @@
-//! `cargo xtask tidy`: the house rules that the compiler does not know. `cargo test -p xtask`
-//! checks them too.
+//! `cargo xtask tidy`: project rules that the compiler does not check. `cargo test -p xtask` checks them too.
 
 mod edges;
 mod manifests;
@@ -12,7 +11,7 @@ use anyhow::Result;
 
 use crate::project::{Project, verdict};
 
-/// Checks the rules. `lowers_counts` first writes the counts of denied terms that have fallen.
+/// Checks the rules. `lowers_counts` first writes the lower counts of denied terms.
 pub(crate) fn run(project: &Project, lowers_counts: bool) -> Result<()> {
     if lowers_counts {
         vocabulary::lower_counts(project, &project.text_files()?)?;
@@ -24,7 +23,7 @@ pub(crate) fn run(project: &Project, lowers_counts: bool) -> Result<()> {
     verdict("tidy", &report.findings)
 }
 
-/// What breaks a rule, and what is about to.
+/// Violations of the rules, and warnings.
 #[derive(Default)]
 struct Report {
     findings: Vec<String>,

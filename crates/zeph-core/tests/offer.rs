@@ -1,7 +1,7 @@
-//! What sixty tools cost over a conversation of twenty turns, with the schema filter and without.
+//! Cost of sixty tools in a conversation of twenty turns, with and without the schema filter.
 //!
-//! A provider that answers at once keeps what it is sent, in the order in which prompt caches read a request:
-//! tools, system prompt, messages.
+//! A provider without latency records its requests in the order in which prompt caches read them: tools,
+//! system prompt, messages.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -25,7 +25,7 @@ use zeph_tools::{
     ToolDef, ToolError, ToolExecutor, TrustLevel,
 };
 
-/// What a user says, turn by turn.
+/// The prompts of the user, one for each turn.
 const TURNS: [&str; 20] = [
     "what files are in the src directory?",
     "read the file Cargo.toml",
@@ -62,7 +62,7 @@ impl Channel for Silent {
     }
 }
 
-/// Keeps the tools and the rest of each request.
+/// Records the tools and the rest of each request.
 #[derive(Debug, Default)]
 struct Recorder(Mutex<Vec<(String, String)>>);
 
@@ -101,10 +101,10 @@ impl LlmProvider for Recorder {
     }
 }
 
-/// The tools of the schema filter's own measurement, none of which runs.
+/// The sixty tools of the measurement of the schema filter, which do nothing.
 struct Sixty(Vec<ToolDef>);
 
-/// No parameters: they are replaced.
+/// Empty parameters, which are replaced.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
@@ -151,15 +151,15 @@ impl ToolExecutor for Sixty {
     }
 }
 
-/// What a conversation of twenty turns sends.
+/// The traffic of a conversation of twenty turns.
 struct Sent {
-    /// Bytes of definitions, of all requests.
+    /// The bytes of tool definitions in all requests.
     tools: usize,
-    /// Bytes of all requests.
+    /// The bytes of all requests.
     all: usize,
-    /// Bytes that are the same as in the request before, from its beginning.
+    /// The bytes of prefixes that equal the previous request.
     cached: usize,
-    /// Requests whose tools are not those of the request before.
+    /// The number of requests with other tools than the previous one.
     changes: usize,
 }
 
@@ -236,9 +236,8 @@ async fn converse(tool_filter: ToolFilterConfig) -> Sent {
     sent
 }
 
-/// Proves SCH-6: what was offered stays in its place, so that a request whose tools are the same is read from the
-/// cache as a whole, and one that offers more shares what was offered before. The figures stand in
-/// `docs/tools-offered.md`.
+/// Proves SCH-6: exposed tools stay in their place. A request with the same tools is read from the cache as a
+/// whole, and a request with more tools shares the prefix. The figures are in `docs/tools-offered.md`.
 #[tokio::test]
 async fn the_offer_of_sixty_tools_is_small_and_keeps_the_cache() {
     let all = converse(ToolFilterConfig::default()).await;
@@ -264,7 +263,7 @@ async fn the_offer_of_sixty_tools_is_small_and_keeps_the_cache() {
         all.tools
     );
     assert!(filtered.changes < 12, "{}", filtered.changes);
-    // What is not read from a cache, definitions included.
+    // The bytes that are not read from a cache, including definitions.
     let new = |sent: &Sent| sent.all - sent.cached;
     println!(
         "not cached: all {} B, filtered {} B",

@@ -1,9 +1,8 @@
-//! How long the request of a long conversation takes to be built, and how much memory:
-//! `cargo bench -p zeph-llm --bench request`.
+//! Time and memory to build the request of a long conversation: `cargo bench -p zeph-llm --bench request`.
 //!
-//! The history has a million tokens (4 MB of text in 4,000 messages). `anew` builds the body as the first
-//! request of a process does, `continued` as each one after it. Nothing is sent: the connection is
-//! refused. Targets: 200 ms; memory of one copy of the history.
+//! The history has a million tokens (4 MB of text in 4,000 messages). `anew` builds the body like the first
+//! request of a process, `continued` like each later one. Nothing is sent, because the connection is refused.
+//! Targets: 200 ms; memory of one copy of the history.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::TcpListener;
@@ -20,16 +19,16 @@ use zeph_llm::{
 #[global_allocator]
 static ALLOCATIONS: AllocProfiler = AllocProfiler::system();
 
-/// Rounds of the conversation, of four messages each.
+/// The number of rounds of the conversation, with four messages each.
 const ROUNDS: usize = 1000;
-/// A line of source code, with what JSON has to escape.
+/// A line of source code with characters that JSON escapes.
 const LINE: &str = "    println!(\"{name}:\\t{}\", values.join(\", \"));\n";
 
 fn main() {
     divan::main();
 }
 
-/// An API, and whether tools are called by text.
+/// An API, and whether it uses text tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Api {
     Chat,
@@ -47,7 +46,7 @@ const APIS: [Api; 5] = [
     Api::OllamaByText,
 ];
 
-/// What a conversation of a million tokens consists of, at four bytes each.
+/// The messages of a conversation of a million tokens, at four bytes each.
 fn history() -> Vec<Message> {
     let text = |text: &str| MessagePart::Text {
         text: text.to_owned(),
@@ -97,7 +96,7 @@ fn provider(api: Api) -> Arc<dyn LlmProvider> {
         Api::Claude => ProviderKind::Claude,
         Api::Ollama | Api::OllamaByText => ProviderKind::Ollama,
     };
-    // A port where nobody listens.
+    // A closed port.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let config = ProviderConfig {
         model: "bench".to_owned(),
@@ -137,7 +136,7 @@ impl Asked {
                 parameters: Arc::new(schema),
             }],
         };
-        // The client is made by the first request.
+        // The first request creates the client.
         asked.build(&asked.messages[..1], None);
         asked
     }

@@ -1,8 +1,8 @@
-//! How fast streamed answers are read: `cargo bench -p zeph-llm --bench stream`.
+//! Throughput of reading streamed responses: `cargo bench -p zeph-llm --bench stream`.
 //!
-//! `framing` cuts bytes into events or lines. `decoding` is the whole way of an answer of each API, from
-//! a socket on loopback through HTTP, events and JSON to the complete text; `long` the same for one of
-//! eight times the length. Targets: 500 and 150 MB/s.
+//! `framing` splits bytes into events or lines. `decoding` reads a response of each API from a socket on
+//! loopback through HTTP, events and JSON to the complete text; `long` does so for a response of eight times
+//! the length. Targets: 500 and 150 MB/s.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,9 +14,9 @@ use zeph_llm::fuzzing::split_lines;
 use zeph_llm::sse::{SseDecoder, SseError};
 use zeph_llm::{Message, OpenaiApi, ProviderConfig, ProviderKind, RetryConfig, build_provider};
 
-/// Events of one answer; 2 to 5 MB.
+/// The number of events of a response, which has 2 to 5 MB.
 const EVENTS: usize = 16_000;
-/// What one read of a socket brings at most, about.
+/// The approximate maximum size of a socket read.
 const PIECE: usize = 16 * 1024;
 /// The text of each event.
 const WORDS: &str = "a few words, ";
@@ -36,7 +36,7 @@ enum Api {
 
 const APIS: [Api; 4] = [Api::Chat, Api::Claude, Api::Responses, Api::Ollama];
 
-/// An answer as servers stream it: many events with a few words each.
+/// A streamed response: many events with a few words each.
 fn answer(api: Api, events: usize) -> Vec<u8> {
     let (first, each, last) = match api {
         Api::Chat => {
@@ -178,7 +178,7 @@ fn read(bencher: Bencher<'_, '_>, api: Api, events: usize) {
         ..ProviderConfig::new("bench", kind)
     };
     let server = std::thread::spawn(move || {
-        // One connection, kept for all requests; it ends when the client goes.
+        // One connection serves all requests; the thread ends when the client closes it.
         let (stream, _) = listener.accept().unwrap();
         let kind = match api {
             Api::Ollama => "application/x-ndjson",

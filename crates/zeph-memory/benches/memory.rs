@@ -1,9 +1,9 @@
-//! How fast facts are found among 100,000, and whether they are the right ones:
-//! `cargo bench -p zeph-memory --bench memory [-- FILE]`.
+//! Search time and recall for 100,000 facts: `cargo bench -p zeph-memory --bench memory [-- FILE]`.
 //!
-//! 50 ms is the target, also for a word that every fact has, and for the slowest. Beside the time by the clock stands that of
-//! the processor, which other programs touch less. FILE has vectors of a real model (384 numbers of 32 bits each, the lowest byte
-//! first): the last 300 are searched for among the others. Without it, vectors are random, around 2,000 centres.
+//! The target is 50 ms, also for a word that every fact has, and for the slowest search. Both wall time and
+//! processor time are printed; other programs affect the latter less. FILE contains embeddings of a real
+//! model (384 little-endian floats of 32 bits each): the last 300 are searched for among the others. Without
+//! it, embeddings are random, around 2,000 centres.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::print_stdout, reason = "what a bench is for")]
 
@@ -16,9 +16,9 @@ use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use zeph_memory::{Store, Synchronous};
 
-/// Facts that are kept.
+/// The number of stored facts.
 const FACTS: usize = 100_000;
-/// How often each search is timed.
+/// The number of measurements of each search.
 const SAMPLES: usize = 40;
 const MODEL: &str = "provider/model";
 
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// A store with facts: each has a common word, a word of a thousand and one of its own.
+/// A store with facts. Each fact has a common word, one of a thousand words, and a unique word.
 fn filled() -> (Runtime, TempDir, Store) {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn filled() -> (Runtime, TempDir, Store) {
     (runtime, folder, store)
 }
 
-/// Gives the facts the first `facts` vectors, and searches for each of the last 300.
+/// Stores the first `facts` embeddings, and searches for each of the last 300.
 fn nearness(runtime: &Runtime, store: &Store, name: &str, vectors: &[Vec<f32>], facts: usize) {
     let model = format!("{MODEL} {name}");
     let filling = Instant::now();
@@ -90,7 +90,7 @@ fn nearness(runtime: &Runtime, store: &Store, name: &str, vectors: &[Vec<f32>], 
             let pairs = gap.memories.iter().zip(these);
             given.extend(pairs.map(|(fact, it)| (fact.id.clone(), it.as_slice())));
             store.fill_vector_gap(&model, &gap, these).await.unwrap();
-            // As the search does that had them made.
+            // Like a search that had them computed.
             store.near_memories(&model, &these[0], 1).await.unwrap();
         }
     });
@@ -139,7 +139,7 @@ fn nearness(runtime: &Runtime, store: &Store, name: &str, vectors: &[Vec<f32>], 
     println!("{name}: recall@10 {:.4}", hits as f64 / 3000.0);
 }
 
-/// Vectors around centres, as texts about the same thing have them: cosines of 0.6 to 0.8 to each other.
+/// Embeddings around centres, like those of texts on the same subject, with cosines of 0.6 to 0.8.
 fn clustered(length: usize, count: usize) -> Vec<Vec<f32>> {
     let mut bits = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {

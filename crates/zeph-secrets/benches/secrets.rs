@@ -1,6 +1,6 @@
-//! How fast texts are searched for secrets: `cargo bench -p zeph-tools --bench secrets`.
+//! Throughput of the secret scan: `cargo bench -p zeph-tools --bench secrets`.
 //!
-//! What commands print passes this byte by byte: 700 MB/s is the target for text without hits.
+//! All command output passes the scan: the target is 700 MB/s for text without hits.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
@@ -10,9 +10,9 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use zeph_secrets::{SecurityPatterns, StreamRedactor};
 
-/// Lines of a text.
+/// The number of lines of a text.
 const LINES: usize = 100_000;
-/// What a pipe holds.
+/// The capacity of a pipe.
 const PIECE: usize = 64 * 1024;
 
 fn main() {

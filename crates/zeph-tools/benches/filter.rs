@@ -1,9 +1,8 @@
-//! How fast output is filtered: `cargo bench -p zeph-tools --bench filter`.
+//! Throughput of output filters: `cargo bench -p zeph-tools --bench filter`.
 //!
-//! `rules` filters the fixtures of each built-in rule, repeated to some megabytes, as a command would
-//! print them; `end_to_end` also looks for secrets in them; `small` has 50 kB of each. `no_rule` has text that
-//! no rule is for; `sanitize` what a progress bar prints, and coloured text. Targets: 150 MB/s for any rule,
-//! 500 MB/s where there is none, 5 ms for 50 kB.
+//! `rules` filters the fixtures of each built-in rule, repeated to some megabytes. `end_to_end` also scans
+//! for secrets; `small` has 50 kB of each. `no_rule` has text without a matching rule; `sanitize` has a
+//! progress bar and coloured text. Targets: 150 MB/s for any rule, 500 MB/s without one, 5 ms for 50 kB.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fmt::Write as _;
@@ -15,11 +14,11 @@ use divan::{Bencher, black_box};
 use zeph_tools::filter::FilterPipeline;
 use zeph_tools::secrets::{SecurityPatterns, StreamRedactor};
 
-/// Bytes of an output.
+/// The size of an output in bytes.
 const BYTES: usize = 8 * 1024 * 1024;
-/// What one read of a pipe brings at most.
+/// The maximum size of a pipe read.
 const PIECE: usize = 64 * 1024;
-/// The characters that are read.
+/// The maximum number of characters for the model.
 const MAX_CHARS: usize = 50_000;
 
 fn main() {
@@ -39,7 +38,8 @@ fn names() -> Vec<String> {
     names
 }
 
-/// The command of a rule's first fixture, and the outputs of all of them, again and again, some `bytes` long.
+/// The command of a rule's first fixture, and the repeated outputs of all its fixtures with about `bytes`
+/// bytes.
 fn printed(rule: &str, bytes: usize) -> (String, String) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/filter/rules")
@@ -63,7 +63,7 @@ fn printed(rule: &str, bytes: usize) -> (String, String) {
     (command, text)
 }
 
-/// The pieces in which a text comes.
+/// The chunks in which a text arrives.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -112,7 +112,7 @@ fn end_to_end(bencher: Bencher<'_, '_>, rule: &str) {
         });
 }
 
-/// The sources of this crate, again and again.
+/// The repeated sources of this crate.
 fn real() -> String {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     let mut paths = Vec::new();
@@ -136,7 +136,7 @@ fn real() -> String {
     once.repeat(BYTES / once.len() + 1)
 }
 
-/// Twelve words of the sources a line, in an order that does not repeat.
+/// Lines of twelve words from the sources, in an order that does not repeat.
 fn words() -> String {
     let real = real();
     let mut words: Vec<&str> = real
@@ -157,7 +157,7 @@ fn words() -> String {
     text
 }
 
-/// Five to eight letters.
+/// A name of five to eight letters.
 fn name(hash: u64) -> String {
     let length = 5 + (hash >> 60) % 4;
     let letters = (0..length).map(|place| b'a' + (hash >> (5 * place + 8)) as u8 % 26);
@@ -187,7 +187,7 @@ fn no_rule(bencher: Bencher<'_, '_>, kind: &str) {
                 hash % 977,
                 hash % 65_537
             ),
-            // Each has a path of its own.
+            // Each request has a unique path.
             "requests" => writeln!(
                 text,
                 "2026-11-02T10:{:02}:{:02}.{:03}Z INFO http::server: request id={hash:016x} method=GET path=/api/v1/{}/{} status=200 took={}ms",

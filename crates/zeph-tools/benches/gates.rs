@@ -1,8 +1,8 @@
-//! How long it takes to decide about a call: `cargo bench -p zeph-tools --bench gates`.
+//! Time to decide about a call: `cargo bench -p zeph-tools --bench gates`.
 //!
-//! With 200 rules of permissions and 200 of a policy all gates together are to take less than 100 µs for
-//! a command of ten parts: `stack_of_layers::gated` less `bare`. What asks a model, the database or the disk
-//! is not in it.
+//! With 200 permission rules and 200 policy rules, all gates together must take less than 100 µs for a
+//! command of ten parts: `stack_of_layers::gated` minus `bare`. Gates that need a model, the database or the
+//! disk are not included.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use zeph_tools::{
     ToolExecutor, ToolOutput, TrustLevel,
 };
 
-/// Rules of each tool, and of the policy.
+/// The number of rules of each tool, and of the policy.
 const RULES: usize = 200;
 /// A command of ten parts.
 const TEN: &str = "cd crates && for f in a b c; do grep -n 'x y' some/src/lib.rs | head -5; done; git log --oneline \
@@ -45,7 +45,7 @@ fn origin(key: &str) -> RuleOrigin {
     }
 }
 
-/// Rules for each tool, of which the last one matches everything.
+/// Rules for each tool. The last one matches everything.
 fn rules(defs: &[ToolDef], places: &PathResolver) -> RuleSet {
     let mut tools = BTreeMap::new();
     for def in defs {
@@ -81,7 +81,7 @@ fn rules(defs: &[ToolDef], places: &PathResolver) -> RuleSet {
     RuleSet::new(tools)
 }
 
-/// A policy of which no rule is about the calls: paths, expressions, other tools, a third each.
+/// A policy without a matching rule: one third each has paths, expressions and other tools.
 fn policy(places: &PathResolver) -> PolicyEnforcer {
     let one = |text: &str| OneOrMore(vec![text.to_owned()]);
     let rules = (0..RULES).map(|n| {
@@ -123,7 +123,7 @@ fn policy(places: &PathResolver) -> PolicyEnforcer {
     policy.unwrap().unwrap()
 }
 
-/// A directory with a project in it, and the tools.
+/// A directory with a project, and the tools.
 struct World {
     dir: tempfile::TempDir,
     defs: Vec<ToolDef>,
@@ -164,7 +164,7 @@ impl World {
             parts.permissions.rules = Arc::new(rules(&self.defs, &self.places));
             parts.limits = CallLimits {
                 anomalies: Some(Arc::new(AnomalyDetector::new(Default::default()))),
-                // So that none is left out, however often it is made.
+                // A threshold that skips no call, regardless of repetitions.
                 utility: Some(Arc::new(UtilityScorer::new(UtilityConfig {
                     threshold: -1.0,
                     ..UtilityConfig::default()
@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// Owns tools, and does nothing.
+/// An executor whose tools do nothing.
 struct Idle(Vec<ToolDef>);
 
 impl ToolExecutor for Idle {
@@ -208,7 +208,7 @@ impl ToolExecutor for Idle {
     }
 }
 
-/// The calls that are looked at.
+/// The measured calls.
 const CALLS: [&str; 4] = ["read", "edit", "bash", "bash of ten parts"];
 
 fn call(name: &str) -> ToolCall {
@@ -245,20 +245,20 @@ mod stack_of_layers {
         });
     }
 
-    /// Without rules, a blocklist and a policy.
+    /// A call without rules, blocklist and policy.
     #[divan::bench(args = CALLS)]
     fn bare(bencher: Bencher<'_, '_>, name: &str) {
         run(bencher, &call(name), false);
     }
 
-    /// With them.
+    /// A call with all gates.
     #[divan::bench(args = CALLS)]
     fn gated(bencher: Bencher<'_, '_>, name: &str) {
         run(bencher, &call(name), true);
     }
 
-    /// A command of so many times ten parts, which goes to another directory once: it must not grow faster
-    /// than they do.
+    /// A command of ten times this number of parts that changes the directory once. The time must not grow
+    /// faster than the command.
     #[divan::bench(args = [1, 10, 100])]
     fn long_commands(bencher: Bencher<'_, '_>, times: usize) {
         let (change, work) = TEN.split_once(" && ").unwrap();
@@ -268,7 +268,7 @@ mod stack_of_layers {
         run(bencher, &call, true);
     }
 
-    /// A word of so many kilobytes.
+    /// A word of this number of kilobytes.
     #[divan::bench(args = [1, 10, 100])]
     fn long_words(bencher: Bencher<'_, '_>, kilobytes: usize) {
         let word = "secret token9= ".repeat(kilobytes * 1024 / 15);
@@ -277,7 +277,7 @@ mod stack_of_layers {
     }
 }
 
-/// What a call is about: the parsing alone.
+/// The parsing of a call's parts and targets.
 #[divan::bench(args = CALLS)]
 fn subject(bencher: Bencher<'_, '_>, name: &str) {
     let world = World::new();
@@ -286,7 +286,7 @@ fn subject(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench_local(|| black_box(subject_of(black_box(&call), def, &world.places).paths.len()));
 }
 
-/// The rules of permissions alone, with what a call is about.
+/// The permission rules, with the parsing of the call.
 #[divan::bench(args = CALLS)]
 fn permissions(bencher: Bencher<'_, '_>, name: &str) {
     let world = World::new();
@@ -301,7 +301,7 @@ fn permissions(bencher: Bencher<'_, '_>, name: &str) {
     });
 }
 
-/// The policy alone, with what a call is about.
+/// The policy, with the parsing of the call.
 #[divan::bench(args = CALLS)]
 fn policies(bencher: Bencher<'_, '_>, name: &str) {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Answers of servers: however they are cut, the answer and what is shown of it are the same.
+//! Responses of servers: the response and the shown text do not depend on the chunks of the stream.
 
 use arbitrary::Arbitrary;
 use zeph_llm::fuzzing::{Api, read_answer};
@@ -10,7 +10,7 @@ pub struct Input<'a> {
     bytes: &'a [u8],
 }
 
-/// The answer without the ids that are made up, and the text that was shown.
+/// The response without generated ids, and the text that was shown.
 fn read<'a>(
     api: Api,
     pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -46,7 +46,7 @@ fn without_ids(answer: &ChatResponse) -> String {
     text
 }
 
-/// Reads the bytes at once, one by one, and in the given pieces.
+/// Reads the bytes in one piece, byte by byte, and in the given pieces.
 pub fn check(api: Api, input: &Input<'_>) {
     let whole = read(api, [input.bytes]);
     assert_eq!(whole, read(api, input.bytes.chunks(1)), "byte by byte");

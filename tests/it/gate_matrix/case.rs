@@ -1,5 +1,4 @@
-//! What a row of the table says: a gate, what it decides, how it is made to, and what has to be
-//! seen of it.
+//! Rows of the gate table: a gate, its decision, the setup that causes it, and the expected observations.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, Reply};
 
-/// A way to a tool.
+/// An entry point to the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Entry {
-    /// A conversation at a terminal; the model calls.
+    /// A model calls in a conversation at a terminal.
     Terminal,
-    /// The same; the person types `!command`.
+    /// The user types `!command` in a conversation at a terminal.
     Typed,
     /// `zeph -p`.
     Text,
@@ -51,19 +50,19 @@ impl Entry {
         )
     }
 
-    /// Whether it is another one with another form of output. What a form tells is looked at in the
-    /// first row of each outcome.
+    /// Whether it differs from another entry point only in the output format. Each outcome is checked in
+    /// these formats in its first row only.
     pub(super) fn is_form(self) -> bool {
         matches!(self, Self::Json | Self::Stream | Self::ToolsCallJson)
     }
 
-    /// Whether each call is a process of its own.
+    /// Whether each call is its own process.
     pub(super) fn is_one_call(self) -> bool {
         matches!(self, Self::ToolsCall | Self::ToolsCallJson)
     }
 }
 
-/// The entry points where a person makes the calls.
+/// The entry points at which the user makes the calls.
 pub(super) const OWN: [Entry; 4] = [
     Entry::Typed,
     Entry::ToolsCall,
@@ -71,10 +70,10 @@ pub(super) const OWN: [Entry; 4] = [
     Entry::ToolsRun,
 ];
 
-/// Those where each call is a process of its own.
+/// The entry points with a process for each call.
 pub(super) const ONE_CALL: [Entry; 2] = [Entry::ToolsCall, Entry::ToolsCallJson];
 
-/// What a gate decides.
+/// A decision of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     Allowed,
@@ -88,7 +87,7 @@ impl Outcome {
     pub(super) const ALL: [Self; 4] = [Self::Allowed, Self::Denied, Self::Asked, Self::Fault];
 }
 
-/// What is said to a question: where nobody can be asked, nothing or `--yes`.
+/// The reply to a question; if unattended, no reply or `--yes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Say {
     No,
@@ -98,10 +97,10 @@ pub(super) enum Say {
 /// A call: tool and arguments.
 pub(super) type Call = (&'static str, Value);
 
-/// What stands in the files that calls read.
+/// The content of the files that calls read.
 pub(super) const MARK: &str = "mark-7c1e";
 
-/// The call that leaves a file `ran`.
+/// The call that creates the file `ran`.
 pub(super) fn touch() -> Call {
     bash("touch ran")
 }
@@ -118,30 +117,30 @@ pub(super) fn write() -> Call {
     ("write", json!({ "path": "ran", "content": "x" }))
 }
 
-/// What has to be seen of a call at an entry point.
+/// The expected observations of a call at an entry point.
 #[derive(Debug, Clone)]
 pub(super) struct Expect {
-    /// Whether the call did what it does.
+    /// Whether the call had its effect.
     pub(super) ran: bool,
-    /// `result` of the audit entry; `None` where there is no entry.
+    /// `result` of the audit entry; `None` without an entry.
     pub(super) result: Option<&'static str>,
     /// The category of the failure.
     pub(super) category: Option<&'static str>,
     /// `approved_by` of the audit entry.
     pub(super) approved_by: Option<&'static str>,
-    /// What `adversarial_policy_decision` begins with.
+    /// The start of `adversarial_policy_decision`.
     pub(super) judged: Option<&'static str>,
-    /// What stands in `policy_match`.
+    /// The text that `policy_match` contains.
     pub(super) matched: Option<&'static str>,
-    /// Words that the model reads.
+    /// Texts that the model must read.
     pub(super) model: Vec<&'static str>,
-    /// Words that it does not read.
+    /// Texts that the model must not read.
     pub(super) hidden: Vec<&'static str>,
-    /// Words that the person reads.
+    /// Texts that the user must read.
     pub(super) person: Vec<&'static str>,
-    /// What the program ends with when a turn is one shot.
+    /// The exit code of a one-shot turn.
     pub(super) turn_code: i32,
-    /// The start is refused, with this code: nothing is called at all.
+    /// The exit code of a refused start, in which no call is made.
     pub(super) no_start: Option<i32>,
 }
 
@@ -162,28 +161,28 @@ impl Expect {
         }
     }
 
-    /// It runs.
+    /// The call runs.
     pub(super) fn runs() -> Self {
         Self::of(true, "success", None)
     }
 
-    /// It does not run, and a gate is why.
+    /// A gate refuses the call.
     pub(super) fn blocked() -> Self {
         Self::of(false, "blocked", Some("policy_blocked"))
     }
 
-    /// It does not run, as nobody can be asked.
+    /// The call does not run, because no user can be asked.
     pub(super) fn unasked() -> Self {
         let category = Some("confirmation_required");
         Self::of(false, "blocked", category).tells_model(&["Nobody can be asked here"])
     }
 
-    /// It is no call, or fails.
+    /// The call is invalid, or fails.
     pub(super) fn fails(category: &'static str) -> Self {
         Self::of(false, "error", Some(category))
     }
 
-    /// Nothing starts.
+    /// The start is refused.
     pub(super) fn no_start(words: &[&'static str]) -> Self {
         Self {
             result: None,
@@ -244,33 +243,33 @@ impl Expect {
 /// Changes something about a home.
 pub(super) type Change = fn(&Home);
 
-/// A row.
+/// A row of the table.
 pub(super) struct Case {
-    /// The gate's name in the stack.
+    /// The name of the gate in the stack.
     pub(super) gate: &'static str,
     pub(super) outcome: Outcome,
-    /// What makes it decide so.
+    /// The cause of the decision.
     pub(super) what: &'static str,
-    /// The user's configuration, beside the provider.
+    /// The user's configuration, without the provider.
     pub(super) config: &'static str,
     /// Arguments of every run.
     pub(super) args: &'static [&'static str],
-    /// What is made before the start.
+    /// The preparation before the start.
     pub(super) prepare: Option<Change>,
-    /// Calls before the one that is looked at, in the same session.
+    /// Calls before the tested call, in the same session.
     pub(super) before: Vec<Call>,
-    /// What happens between those and it.
+    /// A change between those calls and the tested call.
     pub(super) meanwhile: Option<Change>,
     pub(super) call: Call,
-    /// What is said when it asks; `None` where it must not ask.
+    /// The reply to the question; `None` if there must be no question.
     pub(super) say: Option<Say>,
-    /// What a judge answers.
+    /// The response of the judge.
     pub(super) judge: Option<fn() -> Reply>,
-    /// What a model answers that is asked for arguments that fit.
+    /// The response of the model to a repair request.
     pub(super) reformat: Option<fn() -> Reply>,
     expect: Option<Expect>,
     exceptions: BTreeMap<Entry, Expect>,
-    /// Where it cannot be, and why.
+    /// Entry points at which the row is impossible, with the reason.
     pub(super) skipped: BTreeMap<Entry, &'static str>,
 }
 
@@ -326,7 +325,7 @@ impl Case {
         Self { call, ..self }
     }
 
-    /// It asks, and is told so.
+    /// Expects a question and sets the reply.
     pub(super) fn say(self, say: Say) -> Self {
         Self {
             say: Some(say),
@@ -348,7 +347,7 @@ impl Case {
         }
     }
 
-    /// What has to be seen where nothing else is said.
+    /// Sets the default expectation.
     pub(super) fn expect(self, expect: Expect) -> Self {
         Self {
             expect: Some(expect),
@@ -356,21 +355,21 @@ impl Case {
         }
     }
 
-    /// What has to be seen at these entry points instead.
+    /// Sets another expectation at these entry points.
     pub(super) fn at(mut self, entries: &[Entry], expect: &Expect) -> Self {
         let here = entries.iter().map(|entry| (*entry, expect.clone()));
         self.exceptions.extend(here);
         self
     }
 
-    /// It cannot be there.
+    /// Marks the row as impossible at these entry points.
     pub(super) fn not_at(mut self, entries: &[Entry], why: &'static str) -> Self {
         self.skipped
             .extend(entries.iter().map(|entry| (*entry, why)));
         self
     }
 
-    /// Why it cannot be at an entry point, if so.
+    /// The reason if the row is impossible at an entry point.
     pub(super) fn why_not(&self, entry: Entry) -> Option<&'static str> {
         if entry == Entry::Typed && (self.call.0 != "bash" || !self.call.1.is_object()) {
             return Some("a person types commands alone");
@@ -378,7 +377,7 @@ impl Case {
         self.skipped.get(&entry).copied()
     }
 
-    /// What has to be seen at an entry point.
+    /// The expectation at an entry point.
     pub(super) fn expected(&self, entry: Entry) -> &Expect {
         let expect = self.exceptions.get(&entry).or(self.expect.as_ref());
         expect.unwrap_or_else(|| panic!("{} / {} says nothing of {entry:?}", self.gate, self.what))

@@ -1,4 +1,4 @@
-//! A call through an entry point of the built binary, and what is seen of it.
+//! Calls through an entry point of the built binary, and their observations.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use super::case::{Call, Case, Entry, MARK, Say};
 use crate::rig::{Audit, Home, OpenAi, Reply, Request, Terminal, audit};
 
-/// What the model says when it calls nothing more.
+/// The response of the model after its last call.
 const END: &str = "That is all.";
-/// The session of calls that are a process each.
+/// The session of entry points with a process for each call.
 const SESSION: &str = "matrix";
 
-/// What was seen of a call.
+/// The observations of a call.
 pub(super) struct Seen {
     /// The entries of the trail since the home was prepared.
     pub(super) entries: Vec<Audit>,
-    /// What the model reads, where one does.
+    /// The text that the model reads, if there is a model.
     pub(super) model: Option<String>,
-    /// What the person reads, on one line.
+    /// The text that the user reads, on one line.
     pub(super) person: String,
-    /// The category of the failure that a program reads, where one does: `Some(None)` is none.
+    /// The category of the failure in the JSON result, if there is one. `Some(None)` is success.
     pub(super) category: Option<Option<String>>,
     pub(super) code: Option<i32>,
-    /// Whether the file is there that the call makes.
+    /// Whether the file of the call exists.
     pub(super) file: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn run(case: &Case, entry: Entry) -> Seen {
     seen
 }
 
-/// What the last result of a request says.
+/// The text of the last result in a request.
 fn read_last(request: &Request) -> Option<String> {
     let messages = request.messages();
     let mut results = messages
@@ -77,7 +77,7 @@ fn entries(home: &Home) -> Vec<Audit> {
     }
 }
 
-/// The model that makes the calls one after the other, the judge, and who puts arguments right.
+/// A server for the model that makes the calls in sequence, the judge, and the argument repair.
 fn server(case: &Case, entry: Entry, home: &Arc<Home>) -> OpenAi {
     let (judge, reformat, meanwhile) = (case.judge, case.reformat, case.meanwhile);
     let (before, call, home) = (case.before.clone(), case.call.clone(), Arc::clone(home));
@@ -113,7 +113,7 @@ fn server(case: &Case, entry: Entry, home: &Arc<Home>) -> OpenAi {
     })
 }
 
-/// An answer with a call. Arguments that are a text are sent as that.
+/// A response with a call. A string is sent as the raw arguments.
 fn reply(made: usize, (tool, params): &Call) -> Reply {
     let raw = match params {
         Value::String(text) => text.clone(),
@@ -122,7 +122,7 @@ fn reply(made: usize, (tool, params): &Call) -> Reply {
     Reply::raw_calls(&made.to_string(), &[(*tool, raw)])
 }
 
-/// The arguments of a run.
+/// The command line arguments of a run.
 fn args(case: &Case, entry: Entry) -> Vec<&'static str> {
     let is_asked = entry == Entry::Terminal;
     let agreed = case.say == Some(Say::Yes) && !is_asked;
@@ -273,7 +273,7 @@ fn tools_run(case: &Case, home: &Home) -> Seen {
     seen
 }
 
-/// Words as they follow each other, wherever lines break.
+/// The text with all white space replaced by single spaces.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,4 @@
-//! Rows of the gates that stand further in: anomaly, permission, utility, and what the executors
-//! refuse themselves.
+//! Rows of the inner gates: anomaly, permission, utility, and refusals of the executors.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -41,25 +40,25 @@ pub(super) fn anomaly() -> Vec<Case> {
     ]
 }
 
-/// Keeps these bytes as what was agreed to for good.
+/// Writes this text as the file of permanent approvals.
 fn keep(home: &Home, text: &str) {
     let file = home.home().join(".config/zeph/policies.json");
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Agrees for good to the call that is looked at.
+/// Approves the tested call permanently.
 fn agree(home: &Home) {
     let text = r#"{ "version": 1, "rules": [ { "tool": "bash", "pattern": "touch ran", "scope": "global", "added": "2026-01-02T03:04:05Z" } ] }"#;
     keep(home, text);
 }
 
-/// Its file becomes one that is none.
+/// Makes the file of approvals invalid.
 fn spoil(home: &Home) {
     keep(home, "{ \"version\": 1, \"rules\": [ {");
 }
 
-/// The two rows of something that asks.
+/// The two rows of a cause that asks.
 fn asks(what: [&'static str; 2], make: impl Fn(Case) -> Case) -> [Case; 2] {
     let [no, yes] = what;
     let case = |what| make(Case::new("permission", Outcome::Asked, what));
@@ -216,7 +215,7 @@ pub(super) fn utility() -> Vec<Case> {
     ]
 }
 
-/// What the executors refuse themselves, whatever the layers let through.
+/// Refusals of the executors themselves, regardless of the gates.
 pub(super) fn executors() -> Vec<Case> {
     let case = |outcome, what| Case::new("executors", outcome, what);
     let refused = |words| Expect::blocked().tells_model(words);

@@ -1,9 +1,9 @@
-//! Every gate, at every entry point, for everything that it may decide: what it denies, asks about
-//! or fails at does not run, and leaves its audit entry.
+//! Every gate, at every entry point, for each of its decisions. A call that a gate denies, asks about or
+//! fails at does not run, and leaves its audit entry.
 //!
-//! [`GATES`] is the table: the rows of a gate are in `outer` and `inner`, what a gate never decides
-//! stands there with the reason. A gate of the stack that the table does not know fails a test,
-//! and so does a command of the program that it does not.
+//! [`GATES`] is the table: the rows of a gate are in `outer` and `inner`, and outcomes that a gate never has
+//! are listed in it with the reason. A gate of the stack or a command of the program that is missing in the
+//! table fails a test.
 
 mod case;
 mod entry;
@@ -20,7 +20,7 @@ use entry::{Seen, run};
 
 use crate::rig::Home;
 
-/// A gate: its name in the stack, its rows, and what it never decides, with the reason.
+/// A gate: its name in the stack, its rows, and its impossible outcomes with the reason.
 struct Gate {
     name: &'static str,
     cases: fn() -> Vec<Case>,
@@ -111,7 +111,7 @@ const GATES: [Gate; 13] = [
     },
 ];
 
-/// The layers that decide about no call, and why they have no row.
+/// The layers that are not gates, with the reason.
 const NO_GATES: [(&str, &str); 5] = [
     ("filter", "looks on"),
     ("cache", "answers what the gates let through"),
@@ -120,7 +120,7 @@ const NO_GATES: [(&str, &str); 5] = [
     ("redact", "takes secrets out of what came of it"),
 ];
 
-/// The commands of the program that call no tool.
+/// The commands of the program that do not call tools.
 const NO_CALLS: [&str; 15] = [
     "mcp",
     "skills",
@@ -139,7 +139,7 @@ const NO_CALLS: [&str; 15] = [
     "help",
 ];
 
-/// Those that do. `run` is `-p` (`piped.rs`), `demo` a conversation of its own (`demo.rs`).
+/// The commands that call tools. `run` is `-p` (`piped.rs`), `demo` has its own conversation (`demo.rs`).
 const CALLS: [&str; 4] = ["run", "tools", "demo", "scheduler"];
 
 /// Runs every cell of a gate's rows.
@@ -182,7 +182,7 @@ fn holds(name: &str) {
     );
 }
 
-/// Whether what was seen is what has to be.
+/// Compares the observations with the expectation.
 fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), String> {
     let is = |what: &str, found: bool| match found {
         true => Ok(()),
@@ -234,7 +234,7 @@ fn check(case: &Case, entry: Entry, expect: &Expect, seen: &Seen) -> Result<(), 
         Entry::Text | Entry::Json | Entry::Stream | Entry::Scheduled => expect.turn_code,
         Entry::ToolsCall | Entry::ToolsCallJson => match expect.category {
             None => 0,
-            // Wrong usage of the command line.
+            // A usage error of the command line.
             Some("invalid_parameters") if !params.is_object() && entry == Entry::ToolsCall => 2,
             Some("policy_blocked" | "confirmation_required") => 3,
             Some(_) => 1,
@@ -284,8 +284,7 @@ fn has(text: &str, words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Proves EXE-20: what the table says of a gate is said of each that stands in the stack when all
-/// are switched on, and each may decide what rows or reasons stand there for.
+/// Proves EXE-20: the table has each gate of the full stack, and each outcome of a gate has rows or a reason.
 #[test]
 fn the_table_knows_every_gate() {
     let home = Home::new();
@@ -321,7 +320,7 @@ fn the_table_knows_every_gate() {
                 .count();
             assert_eq!(usize::from(rows > 0) + why, 1, "{}: {outcome:?}", gate.name);
         }
-        // Each entry point is reached with a gate in front that lets something through.
+        // At each entry point, a gate allows some call.
         let allowed = || cases.iter().filter(|case| case.outcome == Outcome::Allowed);
         for entry in Entry::ALL {
             let reached = allowed().any(|case| case.why_not(entry).is_none());
@@ -331,7 +330,7 @@ fn the_table_knows_every_gate() {
     }
 }
 
-/// Proves EXE-20: there is no way to a tool that the table leaves out.
+/// Proves EXE-20: the table has each command that reaches a tool.
 #[test]
 fn the_table_knows_every_command() {
     let help = Home::new().zeph(["--help"]).code(0).stdout;

@@ -1,12 +1,11 @@
-//! Rows of the gates that stand outside: audit, reputation, known, quota, blocklist, policy,
-//! adversarial.
+//! Rows of the outer gates: audit, reputation, known, quota, blocklist, policy, adversarial.
 
 use serde_json::{Value, json};
 
 use super::case::{Case, Entry, Expect, ONE_CALL, OWN, Outcome, Say, bash, read, touch};
 use crate::rig::{Home, Reply, execute};
 
-/// Commands are allowed, so that the gate in question alone decides.
+/// A configuration that allows commands, so that only the tested gate decides.
 macro_rules! allowing {
     ($config:literal) => {
         concat!(
@@ -17,10 +16,10 @@ macro_rules! allowing {
 }
 pub(super) use allowing;
 
-/// What a model is told of a denial by policy, and nothing more.
+/// The only text that the model receives about a policy denial.
 const DENIED: &str = "policy denied this call";
 
-/// Makes the database.
+/// Creates the database.
 fn open(home: &Home) {
     home.zeph(["tools", "list"]).code(0);
 }
@@ -264,7 +263,7 @@ pub(super) fn policy() -> Vec<Case> {
     ]
 }
 
-/// What a judge does that gives no verdict, with the word for it in the trail.
+/// A failure of a judge: its cause, its reply, and the texts in the trail.
 type Failure = (&'static str, fn() -> Reply, &'static str, &'static str);
 
 const FAILURES: [Failure; 4] = [

@@ -1,4 +1,4 @@
-//! Rows of the gate of skills.
+//! Rows of the skill gate.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::case::{Call, Case, Entry, Expect, ONE_CALL, Outcome, Say};
 use super::outer::allowing;
 use crate::rig::Home;
 
-/// The project's skill `notes`, of which `bash` may be used and `read` not, or the other way.
+/// Writes the project skill `notes` with these allowed tools.
 fn write(home: &Home, allowed: &str) {
     let head = format!(
         "name: notes\ndescription: D.\nallowed-tools: [{allowed}]\n\

@@ -1,11 +1,11 @@
-//! The tools of servers pass every gate that others pass.
+//! Gates for MCP tools, which apply as for other tools.
 
 use serde_json::json;
 
 use super::{Served, echo, says, tool};
 use crate::rig::{Home, OpenAi, Reply, Terminal, assert_has, audit};
 
-/// Of MCP-1: the tools of a server are offered to a model, asked about and called; each call has its entry.
+/// Part of MCP-1: the tools of a server are exposed to a model, approved and called; each call has its entry.
 #[test]
 fn a_model_calls_a_tool_of_a_server() {
     let server = OpenAi::replies([
@@ -35,7 +35,7 @@ fn a_model_calls_a_tool_of_a_server() {
     assert_eq!(entries[0].approved_by, "user");
 }
 
-/// Of MCP-1: without an answer nothing runs, whatever the server says of its tool.
+/// Part of MCP-1: without approval nothing runs, regardless of the hints of the server.
 #[test]
 fn it_asks_by_default() {
     let mut reads = tool("where");
@@ -50,7 +50,7 @@ fn it_asks_by_default() {
     let results: Vec<_> = results.map(|entry| (entry.tool, entry.result)).collect();
     assert_eq!(results.len(), 2, "{results:?}");
     assert!(results.iter().all(|(_, result)| result != "success"));
-    // Of a trusted server, it is believed.
+    // The hints of a trusted server are accepted.
     served.config("", "trust_level = \"trusted\"\n");
     served
         .home
@@ -63,7 +63,7 @@ fn it_asks_by_default() {
     assert_eq!(served.calls(), 1);
 }
 
-/// Of MCP-1: what rules, modes, the policy, the quota or the arguments refuse does not run.
+/// Part of MCP-1: a call that rules, modes, the policy, the quota or its arguments forbid does not run.
 #[test]
 fn what_a_gate_refuses_does_not_run() {
     let check = |more: &str, args: &[&str], params: &str, category: &str| {
@@ -101,7 +101,7 @@ fn what_a_gate_refuses_does_not_run() {
     check("", &[], "{}", "invalid_parameters");
     check("", &[], "{\"text\":\"a\",\"more\":1}", "invalid_parameters");
     check("", &[], "{\"text\":[1]}", "type_mismatch");
-    // And what a rule allows runs unasked.
+    // A call that a rule allows runs without approval.
     let served = Served::new(&[echo()]);
     served.home.more_config(&rule("allow"));
     served
@@ -111,7 +111,7 @@ fn what_a_gate_refuses_does_not_run() {
     assert_eq!(audit(&served.home.database())[0].approved_by, "policy");
 }
 
-/// Of MCP-1: a person is asked, and no means no.
+/// Part of MCP-1: the user is asked, and `no` refuses.
 #[test]
 fn a_person_is_asked() {
     let served = Served::new(&[echo()]);
@@ -135,7 +135,7 @@ fn a_person_is_asked() {
     assert_eq!(served.calls(), 0);
 }
 
-/// Of MCP-1: no result of a server is answered again.
+/// Part of MCP-1: results of a server are not cached.
 #[test]
 fn nothing_is_cached() {
     let mut reads = echo();
@@ -158,7 +158,7 @@ fn nothing_is_cached() {
     );
 }
 
-/// Proves MCP-2: secrets stay out of what a model reads, and long results overflow.
+/// Proves MCP-2: secrets are redacted in results for the model, and long results overflow.
 #[test]
 fn results_are_redacted_and_overflow() {
     let served = Served::new(&[echo(), tool("long")]);
@@ -181,8 +181,8 @@ fn results_are_redacted_and_overflow() {
     assert!(!long.stdout.contains("line 4500 of what is long"));
 }
 
-/// Of MCP-1: a server's program has the environment that commands have, works in the workspace, and sees
-/// what its table names.
+/// Part of MCP-1: a server process has the environment of commands and the variables of its table, and runs
+/// in the workspace.
 #[test]
 fn a_server_has_a_clean_environment() {
     let served = Served::new(&[tool("where")]);
@@ -208,7 +208,7 @@ fn a_server_has_a_clean_environment() {
         ],
     );
     assert!(!output.stdout.contains("OPENAI_API_KEY") && !output.stdout.contains("SOME_TOKEN"));
-    // It got the value, which nobody else reads.
+    // The server received the value, which is redacted in the output.
     assert_has(&output.stdout, &["\"own\": \"a [redacted:"]);
     let output = run("OTHER");
     assert_eq!(output.code, Some(1));
@@ -218,7 +218,7 @@ fn a_server_has_a_clean_environment() {
     );
 }
 
-/// Of MCP-1: a server is named in the user's own file, once, and rightly.
+/// Part of MCP-1: a server is configured in the user's file only, once, and with valid keys.
 #[test]
 fn the_configuration_is_checked() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Servers that are reached by HTTP.
+//! MCP servers over HTTP.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::rig::{Home, Output, assert_has};
 
 const TOKEN: &str = "tok-5f1d7c9e2b3a4d6f";
 
-/// A home with the server as `w`, its tool agreed to.
+/// A home with the server as `w` and its tool approved.
 fn home(web: &Web, more: &str) -> Home {
     let home = Home::new();
     home.config(&format!(
@@ -29,10 +29,10 @@ fn approve(home: &Home) {
         .code(0);
 }
 
-/// Of MCP-1: a server by HTTP, with headers whose values come from the environment and are said nowhere.
+/// Part of MCP-1: a server over HTTP, with headers from environment variables that are never shown.
 #[test]
 fn a_server_by_http() {
-    // It says back which header it got.
+    // The result contains the headers of the request.
     let web = Web::start(|asked: &Asked| {
         (asked.body["method"] == "tools/call").then(|| {
             let text = format!("{:?}", asked.headers);
@@ -76,7 +76,7 @@ fn a_server_by_http() {
     }
 }
 
-/// Of MCP-1: answers that come as events are read as others.
+/// Part of MCP-1: a response may be an event stream.
 #[test]
 fn answers_may_come_as_events() {
     let web = Web::start(|asked: &Asked| {
@@ -100,7 +100,7 @@ fn answers_may_come_as_events() {
     );
 }
 
-/// Proves MCP-2, ERR-30: statuses have the category of their code.
+/// Proves MCP-2, ERR-30: each HTTP status results in its error category.
 #[test]
 fn statuses_have_their_category() {
     let check = |status: u16, category: &str| {
@@ -125,7 +125,7 @@ fn statuses_have_their_category() {
     check(401, "policy_blocked");
 }
 
-/// Of MCP-1: a redirect to another server is refused, and the headers do not get there.
+/// Part of MCP-1: a redirect to another server is refused, and the headers are not sent there.
 #[test]
 fn redirects_to_elsewhere_are_refused() {
     let other = Web::start(|_| None);
@@ -147,7 +147,7 @@ fn redirects_to_elsewhere_are_refused() {
         &["w: restarting in", "redirects to another server"],
     );
     assert!(other.asked().is_empty());
-    // On the same server it is followed.
+    // A redirect to the same server is followed.
     let web = Web::start(|asked: &Asked| {
         let is_first = !asked.headers.iter().any(|(name, _)| name == "x-was-there");
         (is_first && asked.body["method"] == "never").then(|| said(200, &json!({})))
@@ -157,7 +157,7 @@ fn redirects_to_elsewhere_are_refused() {
     assert_eq!(call(&home).code, Some(0));
 }
 
-/// Of MCP-1: a server that wants a login says so, and is not asked again and again.
+/// Part of MCP-1: a server that requires a login is reported, and not retried endlessly.
 #[test]
 fn a_login_that_is_missing_is_told() {
     let web = Web::start(|_| {

@@ -1,4 +1,4 @@
-//! Servers that die, change, lie, say nothing or say too much: the agent goes on, and nothing of them stays.
+//! Servers that die, change, hang or flood, without damage to the session.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn hello(served: &Served, script: &mut crate::rig::Running) -> Option<String> {
     said.0
 }
 
-/// Asks for the listing again and again until it holds `words`, not faster than it is answered.
+/// Runs `/mcp` until the listing contains `words`, one command at a time.
 fn asking(terminal: &mut Terminal, words: &str) {
     let mut asked: Option<Instant> = None;
     wait_for(words, || {
@@ -32,12 +32,12 @@ fn asking(terminal: &mut Terminal, words: &str) {
     });
 }
 
-/// Proves MCP-2: a server that dies in a call fails that call, is started again, and serves again;
-/// meanwhile its tools fail with the category of a lost connection.
+/// Proves MCP-2: if a server dies during a call, the call fails and the server is restarted; meanwhile its
+/// tools fail with the category of a lost connection.
 #[test]
 fn a_dead_server_is_started_again() {
     let served = Served::new(&[echo(), tool("die")]);
-    // It is called more often than is reasonable, to see when it is back.
+    // The anomaly gate is off, because the calls repeat until the server is back.
     served
         .home
         .more_config("[tools.anomaly]\nenabled = false\n");
@@ -55,7 +55,7 @@ fn a_dead_server_is_started_again() {
             }
         }
     });
-    // Killed from outside.
+    // The server is killed by another process.
     let pid: i32 = std::fs::read_to_string(served.file("pid"))
         .unwrap()
         .parse()
@@ -70,7 +70,7 @@ fn a_dead_server_is_started_again() {
     served.home.wait_until_alone();
 }
 
-/// Of MCP-1: while a server is away its tools are not offered, and what it says after is told.
+/// Part of MCP-1: while a server is down its tools are not exposed, and its error output is reported.
 #[test]
 fn tools_of_a_dead_server_are_out() {
     let served = Served::new(&[echo(), tool("die")]);
@@ -82,7 +82,7 @@ fn tools_of_a_dead_server_are_out() {
     served.home.more_config(&openai_config(&server.url()));
     let mut terminal = Terminal::start(&served.home, &["--yes"]);
     terminal.prompts("");
-    // So that it does not come back.
+    // The restart fails too.
     std::fs::write(
         served.file("server.py"),
         "import sys\nsys.stderr.write('no\\x1b[2J way\\n')\nsys.exit(4)\n",
@@ -105,11 +105,11 @@ fn tools_of_a_dead_server_are_out() {
     assert!(!tools(2).contains("mcp_t_"), "{}", tools(2));
 }
 
-/// Of MCP-1: `tools/list_changed` is followed: what was agreed to before is offered in the next turn.
+/// Part of MCP-1: after `tools/list_changed`, tools that were approved before are exposed in the next turn.
 #[test]
 fn a_changed_list_is_followed() {
     let served = Served::new(&[echo(), tool("change"), tool("new")]);
-    // It is agreed to, and not there yet.
+    // The tool is approved, but not listed yet.
     served.tools(&[echo(), tool("change")]);
     let next = json!([tool("change"), tool("new")]).to_string();
     std::fs::write(served.file("next.json"), next).unwrap();
@@ -124,7 +124,7 @@ fn a_changed_list_is_followed() {
     terminal.type_keys("go\r");
     terminal.shows("Changed.");
     served.wait_for("tools/list", 2);
-    // The answer to that was taken in.
+    // The client has read the new list.
     asking(&mut terminal, "t: connected, 2 tools");
     terminal.prompts("");
     terminal.type_keys("again\r");
@@ -138,7 +138,7 @@ fn a_changed_list_is_followed() {
     assert!(!tools(2).contains("mcp_t_echo"), "{}", tools(2));
 }
 
-/// Of MCP-1: a server that does not answer, or is not there, delays a start no longer than is configured.
+/// Part of MCP-1: a missing or silent server delays the start at most by the configured time.
 #[test]
 fn a_slow_server_does_not_delay_the_start() {
     let check = |mode: &str, told: &str| {
@@ -163,7 +163,7 @@ fn a_slow_server_does_not_delay_the_start() {
     );
 }
 
-/// Of MCP-1: why a server does not come up is told, and its words do not reach the terminal by themselves.
+/// Part of MCP-1: the reason of a failed start is reported, and server output is sanitized for the terminal.
 #[test]
 fn a_server_that_fails_says_why() {
     let served = Served::in_mode(&[echo()], "exits", "");
@@ -185,7 +185,7 @@ fn a_server_that_fails_says_why() {
     served.home.wait_until_alone();
 }
 
-/// Of MCP-1: what a server sends beside its answers, and how much of it, does no harm.
+/// Part of MCP-1: unexpected or excessive output of a server is harmless.
 #[test]
 fn a_hostile_server_does_no_harm() {
     let names = ["garbage", "endless", "flood", "silent"];
@@ -211,7 +211,7 @@ fn a_hostile_server_does_no_harm() {
     served.home.wait_until_alone();
 }
 
-/// Of MCP-1: lists without end and of great length are cut, and it is said so.
+/// Part of MCP-1: long or endless lists are truncated with a message.
 #[test]
 fn long_lists_are_cut() {
     let check = |mode: &str, tools: usize| {
@@ -227,11 +227,11 @@ fn long_lists_are_cut() {
         assert!(longest.max() <= Some(2048));
     };
     check("many", 512);
-    // Twenty on the first page are one tool.
+    // Twenty entries on the first page are the same tool.
     check("pages", 64);
 }
 
-/// Of MCP-1: with the agent goes the server, and what it started, however the agent ends.
+/// Part of MCP-1: the server and its child processes end with the agent, regardless of how the agent ends.
 #[test]
 fn nothing_of_a_server_outlives_the_agent() {
     for how in [None, Some(Signal::TERM), Some(Signal::KILL)] {
@@ -257,7 +257,7 @@ fn nothing_of_a_server_outlives_the_agent() {
     }
 }
 
-/// Of MCP-1: servers are connected to at the same time, and the first of two with one id has it.
+/// Part of MCP-1: servers connect concurrently, and a duplicate tool id belongs to the first server.
 #[test]
 fn servers_live_side_by_side() {
     let served = Served::new(&[echo()]);

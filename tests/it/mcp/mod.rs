@@ -1,4 +1,4 @@
-//! MCP servers: their tools behind the gates, what a person agrees to, and what they may do wrong.
+//! MCP servers: their tools and the gates, the user's approval, and server faults.
 
 mod gates;
 mod http;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::rig::{Home, Output, Running, wait_for};
 
-/// The server, which Python runs.
+/// The test server, a Python script.
 const SERVER: &str = include_str!("server.py");
 
 /// A home with one server called `t`.
@@ -34,19 +34,19 @@ pub(super) fn echo() -> Value {
 }
 
 impl Served {
-    /// A server with these tools, agreed to.
+    /// A server with these tools, which are approved.
     pub(super) fn new(tools: &[Value]) -> Self {
         let served = Self::unapproved(tools);
         served.approve();
         served
     }
 
-    /// A server with these tools.
+    /// A server with these tools, which are not approved.
     pub(super) fn unapproved(tools: &[Value]) -> Self {
         Self::in_mode(tools, "", "")
     }
 
-    /// A server that does what `mode` says, with more keys in its table.
+    /// A server in this mode, with additional keys in its table.
     pub(super) fn in_mode(tools: &[Value], mode: &str, more: &str) -> Self {
         let served = Self { home: Home::new() };
         std::fs::create_dir(served.file("")).unwrap();
@@ -67,12 +67,12 @@ impl Served {
         ));
     }
 
-    /// A file of the server.
+    /// The path of a file of the server.
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.home.root().join("server").join(name)
     }
 
-    /// What it lists from now on.
+    /// Changes the list of tools.
     pub(super) fn tools(&self, tools: &[Value]) {
         std::fs::write(self.file("tools.json"), json!(tools).to_string()).unwrap();
     }
@@ -83,7 +83,7 @@ impl Served {
         std::fs::remove_file(self.file("log")).unwrap();
     }
 
-    /// Calls a tool of it, agreeing to the question.
+    /// Calls a tool of the server with approval.
     pub(super) fn call(&self, name: &str, params: &Value) -> Output {
         let id = format!("mcp_t_{name}");
         let params = params.to_string();
@@ -92,7 +92,7 @@ impl Served {
             .run()
     }
 
-    /// A script whose lines come one after the other.
+    /// A `zeph tools run` process that receives its lines over time.
     pub(super) fn script(&self) -> Running {
         self.home
             .zeph(["--yes", "tools", "run"])
@@ -100,13 +100,13 @@ impl Served {
             .start()
     }
 
-    /// The messages that came to it.
+    /// The messages that the server received.
     pub(super) fn log(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.file("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    /// How many calls came to it.
+    /// The number of calls that the server received.
     pub(super) fn calls(&self) -> usize {
         let log = self.log();
         log.iter()
@@ -114,7 +114,7 @@ impl Served {
             .count()
     }
 
-    /// Waits until so many messages came that begin so.
+    /// Waits for `count` messages with this prefix.
     #[track_caller]
     pub(super) fn wait_for(&self, begin: &str, count: usize) {
         wait_for(&format!("{count} times {begin}"), || {
@@ -125,7 +125,7 @@ impl Served {
     }
 }
 
-/// A line of a script, and what came of it: category and data.
+/// Sends a line to a script and returns the category and data of its result.
 #[track_caller]
 pub(super) fn says(script: &mut Running, tool: &str, params: &Value) -> (Option<String>, String) {
     script.say(&json!({ "tool": format!("mcp_t_{tool}"), "params": params }).to_string());

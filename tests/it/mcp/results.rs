@@ -1,4 +1,4 @@
-//! What calls yield: nothing is lost, and failures have their class.
+//! Results of MCP calls: all content is preserved, and failures have a category.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn rich(result: &Value) -> (Option<i32>, String) {
     (output.code, output.stdout)
 }
 
-/// Proves MCP-2: texts, images, links, resources and structured content are kept.
+/// Proves MCP-2: text, images, links, resources and structured content are preserved.
 #[test]
 fn nothing_of_a_result_is_lost() {
     let (code, said) = rich(&json!({
@@ -42,7 +42,7 @@ fn nothing_of_a_result_is_lost() {
             "\"id\": 7",
         ],
     );
-    // A part that the protocol's library does not know takes nothing with it.
+    // A part that the protocol library does not know does not affect the others.
     let (code, said) = rich(&json!({ "content": [
         { "type": "text", "text": "two" },
         { "type": "hologram", "beam": 9 },
@@ -53,7 +53,7 @@ fn nothing_of_a_result_is_lost() {
     assert_eq!((code, said.trim()), (Some(0), "[the tool yielded nothing]"));
 }
 
-/// Proves MCP-2: a model that takes images gets one.
+/// Proves MCP-2: a model with image input receives the image.
 #[test]
 fn a_model_gets_the_image() {
     let served = Served::new(&[tool("rich")]);

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::{Served, echo, tool};
 use crate::rig::{OpenAi, Reply, Terminal, assert_has, openai_config};
 
-/// Proves CMD-1, MCP-1a: the listing, what is out and why; a person agrees to what was shown, and it is offered.
+/// Proves CMD-1, MCP-1a: the listing with hidden tools and the reason; the user approves the shown tools, and
+/// they are exposed.
 #[test]
 fn a_person_agrees_in_a_conversation() {
     let hidden = json!({ "name": "sly", "description": "Does\u{202e} it.\u{200b}", "inputSchema": { "type": "object" } });
@@ -22,7 +23,7 @@ fn a_person_agrees_in_a_conversation() {
     terminal.prompts("");
     terminal.type_keys("go\r");
     terminal.shows("First.");
-    // Nothing was shown yet.
+    // Nothing has been shown yet.
     terminal.prompts("");
     terminal.type_keys("/mcp approve t yes\r");
     terminal.shows("error: /mcp approve t shows first what is to be agreed to");

@@ -1,4 +1,4 @@
-//! Trust on first use: what nobody agreed to is not offered, and what changed is agreed to again.
+//! Trust on first use: tools without approval are not exposed, and changed tools need a new approval.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn offered(served: &Served) -> String {
     served.home.zeph(["tools", "list"]).code(0).stdout
 }
 
-/// Proves MCP-1a: nothing is offered before a person agreed, and where nobody can be asked it is said how to.
+/// Proves MCP-1a: no tool is exposed before its approval; unattended, a message explains how to approve.
 #[test]
 fn unapproved_mcp_tools_are_hidden() {
     let served = Served::unapproved(&[echo(), tool("where")]);
@@ -25,7 +25,7 @@ fn unapproved_mcp_tools_are_hidden() {
     let called = served.call("echo", &json!({ "text": "a" }));
     assert_eq!(called.code, Some(1));
     assert_has(&called.stdout, &["tool_not_found"]);
-    // Nobody is there to agree.
+    // No user can be asked.
     let asked = served.home.zeph(["mcp", "approve", "t"]).code(3);
     assert_has(
         &asked.stdout,
@@ -59,8 +59,8 @@ fn unapproved_mcp_tools_are_hidden() {
     assert_eq!(served.calls(), 0);
 }
 
-/// Proves MCP-1a: a change of the description, the schema or a hint takes a tool out, shows a diff, and is agreed
-/// to anew; the others stay.
+/// Proves MCP-1a: if the description, the schema or a hint changes, the tool is hidden, a diff is shown, and
+/// a new approval is required; other tools stay.
 #[test]
 fn a_change_is_agreed_to_anew() {
     let change = |key: &str, value: Value, diff: &[&str]| {
@@ -111,7 +111,7 @@ fn a_change_is_agreed_to_anew() {
     );
 }
 
-/// Proves MCP-1a: a change during a session takes the tool out in that session.
+/// Proves MCP-1a: after a change during a session, the tool is hidden in this session.
 #[test]
 fn a_change_in_a_session_takes_a_tool_out() {
     let served = Served::new(&[echo(), tool("change")]);
@@ -123,7 +123,7 @@ fn a_change_in_a_session_takes_a_tool_out() {
     assert_eq!(says(&mut script, "echo", &json!({ "text": "a" })).0, None);
     assert_eq!(says(&mut script, "change", &json!({})).0, None);
     served.wait_for("tools/list", 2);
-    // The list is asked for before the answer was taken in.
+    // The server is asked for the list before the client has read the result.
     crate::rig::wait_for("the change", || {
         let (category, _) = says(&mut script, "echo", &json!({ "text": "b" }));
         category.map(|category| assert_eq!(category, "tool_not_found"))
@@ -136,7 +136,7 @@ fn a_change_in_a_session_takes_a_tool_out() {
     script.wait().code(0);
 }
 
-/// Proves MCP-1a: a damaged record of what was agreed to counts as none.
+/// Proves MCP-1a: a damaged approval record counts as no approval.
 #[test]
 fn what_cannot_be_read_trusts_nothing() {
     let served = Served::new(&[echo()]);
@@ -149,7 +149,7 @@ fn what_cannot_be_read_trusts_nothing() {
     assert!(!offered(&served).contains("mcp_"));
 }
 
-/// Proves MCP-1a: file tools do not write what was agreed to.
+/// Proves MCP-1a: file tools cannot write the approval record.
 #[test]
 fn the_record_is_not_for_file_tools() {
     let served = Served::new(&[echo()]);
@@ -167,7 +167,7 @@ fn the_record_is_not_for_file_tools() {
     assert!(!path.exists());
 }
 
-/// Proves MCP-1a: a person agrees on the terminal, to what was shown.
+/// Proves MCP-1a: the user approves the shown tools at the terminal.
 #[test]
 fn a_person_agrees_on_the_terminal() {
     let served = Served::unapproved(&[echo()]);
@@ -183,7 +183,7 @@ fn a_person_agrees_on_the_terminal() {
     assert_has(&offered(&served), &["mcp_t_echo"]);
 }
 
-/// Of MCP-1: with no server nothing is started, and it is said so.
+/// Part of MCP-1: without a server no process starts, and a message says so.
 #[test]
 fn without_servers_there_is_nothing() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! A server on loopback that speaks MCP by HTTP and keeps every request.
+//! An MCP server on loopback over HTTP, which records every request.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-/// A request as it came: method, headers in lower case, body.
+/// A received request: method, headers in lower case, body.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) method: String,
@@ -14,7 +14,7 @@ pub(super) struct Asked {
     pub(super) body: Value,
 }
 
-/// What it answers with: a status, headers, a body.
+/// A response: status, headers, body.
 pub(super) type Answer = (u16, Vec<(String, String)>, String);
 
 /// The server.
@@ -24,8 +24,8 @@ pub(super) struct Web {
 }
 
 impl Web {
-    /// A server that answers as `answer` says; what that leaves open is answered as by a server with the tool
-    /// `echo`.
+    /// A server that responds with the result of `answer`. If that is `None`, it responds like a server with
+    /// the tool `echo`.
     pub(super) fn start(answer: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -61,7 +61,7 @@ impl Web {
         self.asked.lock().unwrap().clone()
     }
 
-    /// How many calls came.
+    /// The number of received calls.
     pub(super) fn calls(&self) -> usize {
         let asked = self.asked();
         asked
@@ -71,7 +71,7 @@ impl Web {
     }
 }
 
-/// An answer in JSON.
+/// A response in JSON.
 pub(super) fn said(status: u16, body: &Value) -> Answer {
     let kind = ("content-type".to_owned(), "application/json".to_owned());
     (status, vec![kind], body.to_string())

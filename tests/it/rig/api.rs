@@ -1,5 +1,4 @@
-//! The APIs of models beside Chat Completions: how each one writes an answer, and what of a
-//! request is where.
+//! Wire formats of the model APIs other than Chat Completions: building responses and reading requests.
 
 use serde_json::{Value, json};
 
@@ -33,7 +32,7 @@ impl Api {
         )
     }
 
-    /// Where requests go.
+    /// The path of requests.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Chat => "/v1/chat/completions",
@@ -51,7 +50,7 @@ impl Api {
         }
     }
 
-    /// What stands behind the messages of a request with tools.
+    /// The text after the messages in a request with tools.
     pub(crate) fn tail(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses => "],\"tool_choice\":\"auto\"}",
@@ -60,7 +59,7 @@ impl Api {
         }
     }
 
-    /// The text of the newest result in a request, and the id or tool that it answers.
+    /// The text of the newest result in a request, and the id or tool of its call.
     pub(crate) fn last_result(self, request: &Request) -> Option<(String, String)> {
         let body = request.json();
         let elements = match self {
@@ -117,7 +116,7 @@ impl Api {
         Reply::raw(200, "text/event-stream", body)
     }
 
-    /// An error as the API writes it.
+    /// An error in the format of the API.
     pub(crate) fn error(self, status: u16, kind: &str, message: &str) -> Reply {
         let error = match self {
             Self::Chat | Self::Responses => return Reply::error(status, kind, message),
@@ -194,7 +193,7 @@ fn responses(text: &str, call: Option<(&str, &str, &Value)>) -> Vec<Value> {
     events
 }
 
-/// Calls have no ids here.
+/// This API has no call ids.
 fn ollama(text: &str, call: Option<(&str, &str, &Value)>) -> Vec<Value> {
     let mut lines = vec![
         json!({"message": {"role": "assistant", "content": "", "thinking": "Hm."}, "done": false}),

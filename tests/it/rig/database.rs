@@ -1,4 +1,4 @@
-//! The database, read only and without the program's own code.
+//! Access to the database without code of the program.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{ConnectOptions as _, Row as _};
 
-/// What a test looks at of an audit entry.
+/// The tested fields of an audit entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Audit {
     pub(crate) session: String,
@@ -28,7 +28,7 @@ pub(crate) struct Audit {
     pub(crate) policy_match: Option<String>,
 }
 
-/// The audit trail, the oldest entry first.
+/// The audit trail in order of time.
 #[track_caller]
 pub(crate) fn audit(database: &Path) -> Vec<Audit> {
     let rows = rows(database, "SELECT * FROM tool_audit ORDER BY id");
@@ -56,14 +56,14 @@ pub(crate) fn audit(database: &Path) -> Vec<Audit> {
         .collect()
 }
 
-/// The ids of all sessions, the oldest first.
+/// The ids of all sessions in order of creation.
 #[track_caller]
 pub(crate) fn session_ids(database: &Path) -> Vec<String> {
     let rows = rows(database, "SELECT id FROM session ORDER BY number");
     rows.iter().map(|row| row.get("id")).collect()
 }
 
-/// The rows of a table.
+/// The number of rows of a table.
 #[track_caller]
 pub(crate) fn count(database: &Path, table: &str) -> i64 {
     let sql = format!("SELECT count(*) FROM {table}");
@@ -76,7 +76,7 @@ pub(crate) fn cell(database: &Path, sql: &'static str) -> String {
     rows(database, sql)[0].get(0)
 }
 
-/// The vectors that are kept, by the digest of their text.
+/// The stored embeddings by the digest of their text.
 #[track_caller]
 pub(crate) fn vectors(database: &Path) -> Vec<(String, Vec<u8>)> {
     let sql = "SELECT text, vector FROM embedding ORDER BY text";
@@ -84,7 +84,7 @@ pub(crate) fn vectors(database: &Path) -> Vec<(String, Vec<u8>)> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Changes the database behind the program's back.
+/// Changes the database directly.
 #[track_caller]
 pub(crate) fn execute(database: &Path, sql: &'static str) {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -5,26 +5,26 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::wait_for;
 
-/// A process that no later one is taken for.
+/// A process id that is unique in spite of reuse, because it includes the start time.
 #[derive(Debug, PartialEq, Eq)]
 struct Process {
     pid: i32,
-    /// When it started, in ticks since the machine did.
+    /// The start time in ticks since boot.
     start: String,
 }
 
-/// Children of a run that are the binary themselves.
+/// Child processes of a run that execute the binary itself.
 #[derive(Debug)]
 pub(super) struct Family(Vec<Process>);
 
 impl Family {
-    /// Stops a run and lists its children; it has none when it has ended.
+    /// Stops a run and lists its children. An ended run has none.
     pub(super) fn of_stopped(pid: Pid) -> Self {
         let parent = pid.as_raw_nonzero().get();
         if kill_process(pid, Signal::STOP).is_err() {
             return Self(Vec::new());
         }
-        // Until then a thread may be about to start one more.
+        // Until all threads have stopped, one may start another child.
         wait_for("all threads to stop", || {
             let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
             let mut states = tasks.into_iter().flatten().flatten().map(|task| {
@@ -40,7 +40,7 @@ impl Family {
         Self(pids.filter_map(|pid| child_of(pid, parent)).collect())
     }
 
-    /// Waits until each has ended or become another program.
+    /// Waits until each process has ended or executes another program.
     #[track_caller]
     pub(super) fn wait_until_gone(&self) {
         wait_for("the end of supervisors", || {
@@ -57,7 +57,7 @@ impl Process {
     }
 }
 
-/// Fields of `/proc/PID/stat` behind the name, counted from 0 (proc(5)).
+/// Indexes of the fields after the name in `/proc/PID/stat` (proc(5)).
 const STATE: usize = 0;
 const PARENT: usize = 1;
 const START: usize = 19;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::{OpenAi, Zeph};
 
-/// Everything of one test: `home/`, `project/`, `data/`. Goes when dropped.
+/// The directories of one test: `home/`, `project/`, `data/`. Dropping it deletes them.
 pub(crate) struct Home {
     root: TempDir,
 }
@@ -26,22 +26,22 @@ impl Home {
         Self { root }
     }
 
-    /// One whose provider replays `scenario`.
+    /// A home whose provider replays `scenario`.
     pub(crate) fn scripted(scenario: &str) -> Self {
         let home = Self::new();
         home.scenario(scenario);
         home
     }
 
-    /// One whose provider is `server`, with the key `sk-test-0123456789abcdef` in the environment
-    /// variable `TEST_KEY`, and quick retries.
+    /// A home whose provider is `server`, with the key `sk-test-0123456789abcdef` in the environment variable
+    /// `TEST_KEY`, and quick retries.
     pub(crate) fn openai(server: &OpenAi) -> Self {
         let home = Self::new();
         home.config(&openai_config(&server.url()));
         home
     }
 
-    /// Makes `scenario` what the provider replays from now on.
+    /// Replaces the scenario that the provider replays.
     pub(crate) fn scenario(&self, scenario: &str) {
         let file = self.root.path().join("home/scenario.toml");
         std::fs::write(&file, scenario).unwrap();
@@ -102,7 +102,7 @@ impl Home {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A file of the project; fails when it is not there.
+    /// The text of a project file, which must exist.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> String {
         let path = self.path(name);
@@ -124,8 +124,8 @@ impl Home {
         self.zeph(["sessions", "export", session]).run().json()
     }
 
-    /// Waits until no process works in any directory of this home, nor was started with it: the
-    /// agent's supervisor and the commands end a little after the agent itself was killed.
+    /// Waits until no process runs in a directory of this home or was started with it. Supervisors and
+    /// commands end shortly after the agent is killed.
     #[track_caller]
     pub(crate) fn wait_until_alone(&self) {
         super::wait_for("the end of all processes", || {
@@ -149,7 +149,7 @@ impl Home {
         })
     }
 
-    /// The text with all that differs from run to run put into words.
+    /// The text with all parts that differ between runs replaced by placeholders.
     pub(crate) fn neutral(&self, text: &str) -> String {
         text.replace(&self.root.path().display().to_string(), "[root]")
             .replace(

@@ -1,5 +1,4 @@
-//! What the tests stand on: a home of its own, the built binary, a database to look into, a
-//! server that speaks Chat Completions.
+//! Test harness: a temporary home, the built binary, database access, and a Chat Completions server.
 
 mod api;
 mod database;
@@ -20,10 +19,10 @@ pub(crate) use reply::Reply;
 pub(crate) use server::{OpenAi, Request};
 pub(crate) use terminal::Terminal;
 
-/// The longest that anything a test waits for may take.
+/// The time limit of all waits.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Looks again and again until `found` yields something; fails after [`DEADLINE`].
+/// Polls until `found` returns a value; fails after [`DEADLINE`].
 pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -43,8 +42,9 @@ pub(crate) fn assert_has(text: &str, words: &[&str]) {
     }
 }
 
-/// The results of all calls in a request's messages or a stored history, checked on the way:
-/// every call has exactly one result, after it and before the next answer.
+/// The results of all calls in the messages of a request or a stored history.
+///
+/// Asserts that each call has exactly one result, after it and before the next response.
 #[track_caller]
 pub(crate) fn results_of(messages: &[serde_json::Value]) -> Vec<(String, String)> {
     let mut open: Vec<String> = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn results_of(messages: &[serde_json::Value]) -> Vec<(String, String)
     results
 }
 
-/// Whether a process runs whose command line holds `mark` (zombies do not count).
+/// Whether a process with `mark` in its command line runs. Zombies do not count.
 pub(crate) fn is_running(mark: &str) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return false;
@@ -86,7 +86,7 @@ pub(crate) fn is_running(mark: &str) -> bool {
     })
 }
 
-/// A number of seconds over a minute that no other `sleep` of any test has.
+/// A number of seconds over a minute that is unique among all `sleep` commands of the tests.
 pub(crate) fn unique_seconds() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let n = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

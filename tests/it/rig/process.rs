@@ -1,4 +1,4 @@
-//! The built binary as a child with a bare environment and a hard time limit.
+//! The built binary as a child process with a minimal environment and a time limit.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,32 +14,32 @@ use serde_json::Value;
 use super::Home;
 use super::family::Family;
 
-/// How long a run may take before it is killed and the test fails.
+/// The maximum duration of a run before it is killed and the test fails.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The provider's key; it must not turn up anywhere.
+/// The key of the provider, which must not appear in any output.
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
 
-/// What standard input is.
+/// The kind of standard input.
 enum Stdin {
     Null,
     Bytes(Vec<u8>),
-    /// A pipe whose other end stays open, and says nothing more after these bytes.
+    /// A pipe that stays open and contains only these bytes.
     Open(Vec<u8>),
 }
 
-/// A run to be.
+/// A run that has not started yet.
 pub(crate) struct Zeph {
     command: Command,
     stdin: Stdin,
     stdout: Stdout,
 }
 
-/// Where standard output goes.
+/// The kind of standard output.
 enum Stdout {
     Kept,
-    /// A pipe that nobody reads.
+    /// A pipe without a reader.
     Closed,
-    /// A disk that is always full.
+    /// A full disk.
     Full,
 }
 
@@ -55,7 +55,7 @@ impl Zeph {
         }
     }
 
-    /// The binary behind `bash -c`, which may set limits first: `"$0" "$@"` stands for the run.
+    /// The binary through `bash -c`, which may set limits first. `"$0" "$@"` is the command line of the run.
     #[allow(clippy::disallowed_methods, reason = "the tests start the binary here")]
     pub(crate) fn through_bash(home: &Home, script: &str) -> Self {
         let mut command = Command::new("bash");
@@ -75,7 +75,7 @@ impl Zeph {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", home.home())
             .env("XDG_DATA_HOME", home.data())
-            // Nothing listens there: no Ollama of this machine is asked.
+            // A closed port, so that no Ollama of this machine is asked.
             .env("OLLAMA_HOST", "127.0.0.1:1")
             .env("TMPDIR", home.tmp())
             .env("TZ", "UTC")
@@ -95,7 +95,7 @@ impl Zeph {
         self
     }
 
-    /// Hands on the toolchain that builds these tests, for commands that compile.
+    /// Passes the toolchain that builds these tests, for commands that compile.
     #[allow(
         clippy::disallowed_methods,
         reason = "the toolchain that builds the tests is handed on"
@@ -133,25 +133,25 @@ impl Zeph {
         self
     }
 
-    /// Standard input is a pipe with a few bytes in it that nobody closes.
+    /// Sets standard input to an open pipe that contains these bytes.
     pub(crate) fn open_stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Stdin::Open(bytes.into());
         self
     }
 
-    /// Nobody reads its standard output: the pipe is closed from the start.
+    /// Sets standard output to a pipe without a reader.
     pub(crate) fn deaf(mut self) -> Self {
         self.stdout = Stdout::Closed;
         self
     }
 
-    /// Its standard output goes to a full disk.
+    /// Sets standard output to a full disk.
     pub(crate) fn full(mut self) -> Self {
         self.stdout = Stdout::Full;
         self
     }
 
-    /// Starts it and comes back at once.
+    /// Starts the run and returns immediately.
     pub(crate) fn start(mut self) -> Running {
         self.command
             .stdin(match self.stdin {
@@ -170,7 +170,7 @@ impl Zeph {
             match self.stdin {
                 Stdin::Null => {}
                 Stdin::Bytes(bytes) => {
-                    // A child that reads nothing closes the pipe: that is its right.
+                    // A child may close the pipe without reading it.
                     std::thread::spawn(move || pipe.write_all(&bytes));
                 }
                 Stdin::Open(bytes) => {
@@ -182,20 +182,20 @@ impl Zeph {
         Running::new(child, kept)
     }
 
-    /// Runs it to its end.
+    /// Runs the process to its end.
     #[track_caller]
     pub(crate) fn run(self) -> Output {
         self.start().wait()
     }
 
-    /// Runs it to its end and expects an exit code.
+    /// Runs the process to its end and asserts its exit code.
     #[track_caller]
     pub(crate) fn code(self, expect: i32) -> Output {
         self.run().code(expect)
     }
 }
 
-/// A child that runs. It is killed when dropped.
+/// A running child process. Dropping it kills the process.
 pub(crate) struct Running {
     pid: Pid,
     started: Instant,
@@ -223,7 +223,7 @@ impl Running {
                 let text = String::from_utf8_lossy(&line).into_owned();
                 line.clear();
                 if to_lines.send(text).is_err() {
-                    // Nobody reads any more: the pipe closes.
+                    // The reader closed the channel.
                     return;
                 }
             }
@@ -252,13 +252,13 @@ impl Running {
         }
     }
 
-    /// What the kernel says of it: `/proc/PID/status`.
+    /// The text of `/proc/PID/status`.
     pub(crate) fn status(&self) -> String {
         let file = format!("/proc/{}/status", self.pid.as_raw_nonzero());
         std::fs::read_to_string(file).unwrap_or_default()
     }
 
-    /// Whether it catches a signal.
+    /// Whether the process catches a signal.
     pub(crate) fn listens(&self, signal: Signal) -> bool {
         let status = self.status();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -270,7 +270,7 @@ impl Running {
         kill_process(self.pid, signal).expect("the child can be signalled");
     }
 
-    /// Writes a line to standard input, which has to be open.
+    /// Writes a line to standard input, which must be open.
     #[track_caller]
     pub(crate) fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("standard input is open");
@@ -289,7 +289,7 @@ impl Running {
         Some(line)
     }
 
-    /// Reads standard output up to a line that holds `word`.
+    /// Reads standard output up to a line that contains `word`.
     #[track_caller]
     pub(crate) fn until_line(&mut self, word: &str) -> String {
         loop {
@@ -301,8 +301,7 @@ impl Running {
         }
     }
 
-    /// `kill -9`, and waits until it is gone, and its supervisor, which may have been asked to start
-    /// a command just before.
+    /// Kills the process and waits for its end and that of its supervisor, which may be starting a command.
     #[track_caller]
     pub(crate) fn kill(mut self) {
         self.end_now();
@@ -310,7 +309,7 @@ impl Running {
 
     #[track_caller]
     fn end_now(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended on its own.
         let family = Family::of_stopped(self.pid);
         let _ = kill_process(self.pid, Signal::KILL);
         self.status = self.ended.recv_timeout(LIMIT).ok();
@@ -318,7 +317,7 @@ impl Running {
         family.wait_until_gone();
     }
 
-    /// The same; what it had printed.
+    /// Kills the process like `kill` and returns the printed text.
     #[track_caller]
     pub(crate) fn kill_and_read(mut self) -> String {
         self.end_now();
@@ -328,13 +327,13 @@ impl Running {
         std::mem::take(&mut self.seen)
     }
 
-    /// Waits for its end; kills it and fails after the time limit.
+    /// Waits for the end of the process; kills it and fails after the time limit.
     #[track_caller]
     pub(crate) fn wait(self) -> Output {
         self.wait_within(LIMIT)
     }
 
-    /// The same with a time limit of its own.
+    /// Waits for the end of the process with another time limit.
     #[track_caller]
     pub(crate) fn wait_within(mut self, limit: Duration) -> Output {
         let left = limit.saturating_sub(self.started.elapsed());
@@ -368,7 +367,7 @@ impl Drop for Running {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -379,7 +378,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Expects an exit code.
+    /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn code(self, expect: i32) -> Self {
         assert_eq!(self.code, Some(expect), "{self}");
@@ -401,7 +400,7 @@ impl Output {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// Expects words on standard error.
+    /// Asserts that standard error contains these texts.
     #[track_caller]
     pub(crate) fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -413,7 +412,7 @@ impl Output {
         self
     }
 
-    /// Expects words on standard output.
+    /// Asserts that standard output contains these texts.
     #[track_caller]
     pub(crate) fn prints(self, words: &[&str]) -> Self {
         for word in words {

@@ -1,25 +1,25 @@
-//! One answer of the server: what is said, and how it goes wrong.
+//! Responses of the server: their content and their faults.
 
 use serde_json::{Value, json};
 
-/// How the answer ends.
+/// The end of the response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum End {
-    /// As HTTP wants it.
+    /// A complete response.
     Whole,
-    /// The connection closes in the middle.
+    /// The connection closes before the end.
     Cut,
-    /// Nothing more comes until the client goes.
+    /// The connection stays open without further data.
     Hang,
 }
 
-/// A prepared answer.
+/// A prepared response.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// How many bytes go out at a time.
+    /// The number of bytes that are sent at a time.
     pub(crate) piece: usize,
     pub(crate) end: End,
 }
@@ -30,7 +30,7 @@ impl Reply {
         Self::answer(text, &[])
     }
 
-    /// Calls: tool and arguments. Ids are made of the tool's name and `seed`.
+    /// Calls by tool and arguments. Ids consist of the name of the tool and `seed`.
     pub(crate) fn calls(seed: &str, calls: &[(&str, Value)]) -> Self {
         let raw: Vec<_> = calls
             .iter()
@@ -39,7 +39,7 @@ impl Reply {
         Self::raw_calls(seed, &raw)
     }
 
-    /// Calls whose arguments are any text.
+    /// Calls with any text as arguments.
     pub(crate) fn raw_calls(seed: &str, calls: &[(&str, String)]) -> Self {
         let calls: Vec<_> = calls
             .iter()
@@ -49,7 +49,7 @@ impl Reply {
         Self::answer("", &calls)
     }
 
-    /// A text and then calls (id, tool, arguments), in many deltas, with usage.
+    /// A text followed by calls (id, tool, arguments), in many deltas, with usage.
     pub(crate) fn answer(text: &str, calls: &[(String, &str, String)]) -> Self {
         let mut body = String::new();
         for word in text.split_inclusive(' ') {
@@ -82,7 +82,7 @@ impl Reply {
         Self::raw(200, "text/event-stream", body)
     }
 
-    /// An error as OpenAI writes it.
+    /// An error in the format of OpenAI.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
         let error = json!({ "error": { "message": message, "type": code, "code": code } });
         Self::raw(status, "application/json", error.to_string())
@@ -99,7 +99,7 @@ impl Reply {
         }
     }
 
-    /// Reports so many tokens read (1000 otherwise).
+    /// Sets the number of reported prompt tokens, which is 1000 by default.
     pub(crate) fn usage(mut self, prompt_tokens: usize) -> Self {
         let body = String::from_utf8_lossy(&self.body).into_owned();
         let said = format!("\"prompt_tokens\":{prompt_tokens},");
@@ -112,27 +112,27 @@ impl Reply {
         self
     }
 
-    /// Goes out a few bytes at a time.
+    /// Sends a few bytes at a time.
     pub(crate) fn trickle(mut self, bytes: usize) -> Self {
         self.piece = bytes;
         self
     }
 
-    /// The connection closes right after the first occurrence of `mark` in the body.
+    /// Closes the connection directly after the first occurrence of `mark` in the body.
     pub(crate) fn cut_after(mut self, mark: &str) -> Self {
         self.keep_through(mark);
         self.end = End::Cut;
         self
     }
 
-    /// Nothing comes after the first occurrence of `mark`, and the connection stays open.
+    /// Stops sending after the first occurrence of `mark`; the connection stays open.
     pub(crate) fn hang_after(mut self, mark: &str) -> Self {
         self.keep_through(mark);
         self.end = End::Hang;
         self
     }
 
-    /// The request is taken, and never answered.
+    /// Accepts the request without a response.
     pub(crate) fn hang() -> Self {
         let mut reply = Self::raw(200, "text/event-stream", "");
         reply.end = End::Hang;

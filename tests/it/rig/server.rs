@@ -1,4 +1,4 @@
-//! A server on loopback that speaks the wire of Chat Completions and keeps every request.
+//! A Chat Completions server on loopback, which records every request.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::DEADLINE;
 use super::reply::{End, Reply};
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -26,7 +26,7 @@ impl Request {
         serde_json::from_slice(&self.raw).expect("a request is JSON")
     }
 
-    /// Whether it asks for arguments that fit: it alone offers no tools.
+    /// Whether it is a repair request: only these have no tools.
     pub(crate) fn is_reformat(&self) -> bool {
         self.json().get("tools").is_none()
     }
@@ -53,14 +53,14 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// The server. It ends when dropped.
+/// A server that ends when it is dropped.
 pub(crate) struct OpenAi {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 impl OpenAi {
-    /// Gives `replies` in order, and 418 after the last.
+    /// Responds with `replies` in order, and with status 418 after the last.
     pub(crate) fn replies(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut replies: std::collections::VecDeque<Reply> = replies.into_iter().collect();
         Self::start(move |_, _| {
@@ -69,7 +69,7 @@ impl OpenAi {
         })
     }
 
-    /// Asks `script` for each reply, with the number of the request, from 0.
+    /// Calls `script` for each reply, with the number of the request from 0.
     pub(crate) fn start(script: impl FnMut(usize, &Request) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -107,7 +107,7 @@ impl OpenAi {
         self.requests().pop().expect("a request came")
     }
 
-    /// Waits until `count` requests came.
+    /// Waits until `count` requests have arrived.
     #[track_caller]
     pub(crate) fn wait_for_requests(&self, count: usize) {
         let requests = self.shared.requests.lock().unwrap();
@@ -127,7 +127,7 @@ impl OpenAi {
 impl Drop for OpenAi {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Release);
-        // Wakes the listener.
+        // Unblocks the listener.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
     }
 }
@@ -135,7 +135,7 @@ impl Drop for OpenAi {
 fn serve(mut socket: TcpStream, shared: &Shared) {
     let _ = socket.set_nodelay(true);
     while let Some(request) = read_request(&mut socket) {
-        // The number is that of the place in the list: both under one lock.
+        // The number equals the index in the list, because one lock covers both.
         let reply = {
             let mut script = shared.script.lock().unwrap();
             let mut requests = shared.requests.lock().unwrap();

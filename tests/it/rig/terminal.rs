@@ -1,4 +1,4 @@
-//! The binary at a terminal: a PTY with a screen behind it.
+//! The binary at a terminal: a PTY with an emulated screen.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,19 +18,19 @@ use super::{DEADLINE, Home, KEY, wait_for};
 const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
 
-/// What a terminal's mode is made of.
+/// The mode flags of a terminal.
 type Modes = (InputModes, OutputModes, LocalModes);
 
-/// The binary at a terminal. It is killed when dropped.
+/// The binary at a terminal. Dropping it kills the process.
 pub(crate) struct Terminal {
     child: Child,
     keys: File,
-    /// The child's side, kept open so that its mode can be looked at.
+    /// The child's side, which stays open so that its mode can be read.
     side: OwnedFd,
     before: Modes,
     screen: Arc<Mutex<vt100::Parser>>,
     raw: Arc<Mutex<Vec<u8>>>,
-    /// How much had been written when Enter was pressed last.
+    /// The length of the output when Enter was last pressed.
     entered: usize,
 }
 
@@ -40,13 +40,13 @@ impl Terminal {
         Self::sized(home, args, ROWS, COLUMNS)
     }
 
-    /// The binary with other variables; `None` removes one.
+    /// Starts the binary with other environment variables; `None` removes one.
     #[track_caller]
     pub(crate) fn under(home: &Home, args: &[&str], env: &[(&str, Option<&str>)]) -> Self {
         Self::of(home, args, env, ROWS, COLUMNS)
     }
 
-    /// At a terminal of another size.
+    /// Starts the binary at a terminal of another size.
     #[track_caller]
     pub(crate) fn sized(home: &Home, args: &[&str], rows: NonZeroU16, columns: NonZeroU16) -> Self {
         Self::of(home, args, &[], rows, columns)
@@ -103,7 +103,7 @@ impl Terminal {
                 let mut screen = shown.lock().unwrap();
                 screen.process(piece);
                 kept.lock().unwrap().extend_from_slice(piece);
-                // A terminal that is asked where the cursor is answers.
+                // A terminal responds to the query for the cursor position.
                 for _ in 0..piece
                     .windows(4)
                     .filter(|window| window == b"\x1b[6n")
@@ -136,7 +136,7 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    /// All that was written, escape sequences included.
+    /// The complete output, including escape sequences.
     pub(crate) fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
     }
@@ -152,27 +152,27 @@ impl Terminal {
         self.until(&format!("{words:?}"), |text| text.contains(words));
     }
 
-    /// Waits until a prompt stands in the last line, with `text` in it.
+    /// Waits until the last line is a prompt that contains `text`.
     #[track_caller]
     pub(crate) fn prompts(&self, text: &str) {
         const READS: &[u8] = b"\x1b[?2004h";
         let expect = format!("› {text}");
         self.until(&format!("the prompt {expect:?}"), |_| {
             let is_raw = !modes(&self.side).2.contains(LocalModes::ICANON);
-            // The empty prompt from before the last Enter does not count: the editor has to have begun to read again.
+            // A prompt from before the last Enter does not count: the editor must have started to read again.
             let is_next = !text.is_empty()
                 || self.entered == 0
                 || self.raw.lock().unwrap()[self.entered..]
                     .windows(READS.len())
                     .any(|window| window == READS);
-            // The screen as it is now that both are known.
+            // The screen is read after both conditions are known.
             let screen = self.text();
             let last = screen.trim_end().lines().last().unwrap_or_default();
             is_raw && is_next && last.trim_end() == expect.trim_end()
         });
     }
 
-    /// Waits until the screen is as it has to be.
+    /// Waits until the screen fulfils the condition.
     #[track_caller]
     pub(crate) fn until(&self, what: &str, found: impl Fn(&str) -> bool) {
         let start = Instant::now();
@@ -189,8 +189,8 @@ impl Terminal {
         }
     }
 
-    /// Leaves by Ctrl-D, which ends nothing before the editor reads: a terminal that is not raw takes
-    /// it for itself.
+    /// Ends the session by Ctrl-D. Waits for the editor first, because a terminal that is not raw consumes
+    /// the key.
     #[track_caller]
     pub(crate) fn leaves(mut self) -> (ExitStatus, String) {
         self.prompts("");
@@ -198,7 +198,7 @@ impl Terminal {
         self.ends()
     }
 
-    /// Waits for the end; the terminal has to be as it was.
+    /// Waits for the end, and asserts that the terminal mode is restored.
     #[track_caller]
     pub(crate) fn ends(mut self) -> (ExitStatus, String) {
         let status = wait_for("the end", || self.child.try_wait().unwrap());
@@ -207,7 +207,7 @@ impl Terminal {
             self.before,
             "the terminal's mode is as it was"
         );
-        // What it wrote last is read a little after it is gone.
+        // The last output is read shortly after the process has ended.
         let raw = wait_for("the end of bracketed paste", || {
             let before = self.raw.lock().unwrap().len();
             std::thread::park_timeout(std::time::Duration::from_millis(150));
@@ -238,7 +238,7 @@ fn modes(side: &OwnedFd) -> Modes {
     (mode.input_modes, mode.output_modes, mode.local_modes)
 }
 
-/// The binary as the leader of a session whose controlling terminal is its standard input.
+/// A command that starts the binary as a session leader with its standard input as the controlling terminal.
 #[allow(
     clippy::disallowed_methods,
     reason = "the terminal's binary is started here"

@@ -1,4 +1,5 @@
-//! Whatever happens to the files of a project, `search_code` answers as one does who reads them all anew.
+//! Property test of `search_code`: after any sequence of file changes, its results equal those of a full
+//! scan.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,23 +17,23 @@ const FILES: [&str; 6] = ["x.rs", "v.rs", "y.py", "u.py", "w.txt", "t.txt"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const PATTERNS: [&str; 6] = ["x.rs", "*.py", "b/", "!x.rs", "/a", "!b/"];
 
-/// Something that happens to the files. Where it cannot, nothing does.
+/// A change of the files. An impossible change has no effect.
 #[derive(Debug, Clone)]
 enum Step {
-    /// The file is written, in the place of whatever is there.
+    /// Writes a file with these names and replaces an existing entry.
     Write(String, Vec<u8>),
-    /// Its names are others; size and time of the last change stay.
+    /// Changes a name in the file; size and modification time stay.
     Quietly(String, u8),
     Rename(String, String),
     Delete(String),
     Mode(String, u32),
-    /// It becomes a link to the other.
+    /// Replaces the file with a link to the other path.
     Link(String, String),
-    /// It becomes a directory.
+    /// Replaces the file with a directory.
     Folder(String),
-    /// The folder's `.gitignore` has these lines from now on; without any it goes.
+    /// Writes the `.gitignore` of the folder; without lines it is deleted.
     Ignore(&'static str, Vec<&'static str>),
-    /// So much time passes that marks of files are trusted.
+    /// Waits until the change marks of files are trusted.
     Time,
 }
 
@@ -58,7 +59,7 @@ fn any_path() -> impl Strategy<Value = String> {
     prop_oneof![3 => file(), 1 => folder()]
 }
 
-/// The same kind of file elsewhere: the text of one language is none of another.
+/// Two paths for files of the same language.
 fn renamed() -> impl Strategy<Value = (String, String)> {
     let files = (0..FILES.len() / 2, any::<(bool, bool)>());
     let files = files.prop_map(|(kind, (one, other))| {
@@ -87,7 +88,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The text of a file with these names.
+/// The content of a file with these names.
 fn text(path: &str, names: &[u8]) -> String {
     let line = |name: &u8| match path.rsplit('.').next() {
         Some("rs") => format!("fn sym_{name}() {{}}\n"),
@@ -170,14 +171,14 @@ impl Step {
     }
 }
 
-/// What there is to be found: symbols, and other lines; each by path, line and name.
+/// The symbols and the other lines in the project, each by path, line and name.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     symbols: BTreeSet<(String, usize, String)>,
     lines: BTreeSet<(String, usize, String)>,
 }
 
-/// Reads everything below `folder`, as far as `rules` say: the lines of `.gitignore` of the folders above.
+/// Scans everything below `folder`, subject to `rules`: the `.gitignore` lines of its parent folders.
 fn all(project: &Path, folder: &str, rules: &[(String, Vec<String>)], found: &mut Found) {
     let mut rules = rules.to_vec();
     let own = fs::read_to_string(project.join(folder).join(".gitignore")).unwrap_or_default();
@@ -210,7 +211,7 @@ fn all(project: &Path, folder: &str, rules: &[(String, Vec<String>)], found: &mu
     }
 }
 
-/// What the last line says that fits, of the deepest file that has one.
+/// Applies the last matching line of the deepest `.gitignore` that has one.
 fn is_ignored(rules: &[(String, Vec<String>)], folder: &str, name: &str, is_dir: bool) -> bool {
     for (place, lines) in rules.iter().rev() {
         for line in lines.iter().rev() {
@@ -235,7 +236,7 @@ fn is_ignored(rules: &[(String, Vec<String>)], folder: &str, name: &str, is_dir:
     false
 }
 
-/// What the tool says that it found.
+/// Parses the output of the tool.
 fn said(text: &str) -> Found {
     let mut found = Found::default();
     let mut is_symbol = true;
@@ -265,7 +266,7 @@ fn said(text: &str) -> Found {
         };
         assert!(part.insert(place), "twice: {line:?} in {text}");
         if is_symbol {
-            // The symbol, and the line as it stands.
+            // The name of the symbol, followed by the source line.
             assert_eq!(
                 rest.matches(&rest[at..at + 5]).count(),
                 2,
@@ -318,7 +319,7 @@ proptest! {
         for (step, (later, in_part)) in steps {
             step.happens(&home.project());
             if later {
-                // A change is not told by being young alone.
+                // After this time, the modification time alone does not reveal a change.
                 Step::Time.happens(&home.project());
             }
             let part = home.path("a");
@@ -326,7 +327,7 @@ proptest! {
                 check(&mut run, &home, Some("a"));
             }
             check(&mut run, &home, None);
-            // A name that was there in the step before and is not now is in no answer either.
+            // A name that disappeared in this step is not in any result.
             let mut now = Found::default();
             all(&home.project(), "", &[], &mut now);
             let is_gone = |name: &&String| !now.symbols.iter().chain(&now.lines).any(|found| found.2 == **name);

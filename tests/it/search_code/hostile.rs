@@ -1,4 +1,4 @@
-//! Files that want to harm or to be seen: secrets, denied ones, sources that are none.
+//! Hostile files: secrets, denied files, invalid sources.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ fn call(home: &Home, tool: &str, params: &Value) -> Output {
         .code(0)
 }
 
-/// Proves NAT-5 in part, OUT-20 in part, OUT-21 in part: as in what `grep` finds.
+/// Proves NAT-5 in part, OUT-20 in part, OUT-21 in part: like the results of `grep`.
 #[test]
 fn secrets_in_lines_are_replaced() {
     let github = format!("gh{}{}", "p_", "aB3dE6fG9hJ2kL5mN8pQ1rS4tU7vW0xY3zA6");
@@ -59,7 +59,7 @@ fn secrets_in_lines_are_replaced() {
         );
         for (tool, output) in [("search_code", &output), ("grep", &words)] {
             for secret in [github.as_str(), cloud.as_str(), KEY] {
-                // The call itself is shown to the person as it was made.
+                // The terminal shows the call of the user unchanged.
                 let told = output.stderr.contains(secret) && query != secret;
                 let shown = told || output.stdout.contains(secret);
                 assert!(!shown, "{tool} shows {secret}: {output}");
@@ -76,7 +76,7 @@ fn secrets_in_lines_are_replaced() {
         ],
         &[],
     );
-    // What a cut leaves of one is none of it.
+    // A truncated line contains no part of a secret.
     has(&text, &["e.rs:1: const ACCESS_LONG"], &[&github[..12]]);
 }
 
@@ -91,7 +91,7 @@ fn rules_that_come_later_hold_for_what_the_index_has() {
     home.write("other/far.rs", "fn wanted_far() {}\n");
     let query = json!({"query": "wanted", "limit": 100});
     has(&search(&home, &query), &["k1.rs", "open.rs"], &[]);
-    // What is asked for in a part leaves the rest of the index as it is.
+    // A search in a subdirectory does not change the rest of the index.
     for rule in [
         "[tools.file]\ndeny_read = [\"**/private/**\"]\n",
         "[tools.file]\ndeny_read = [\"**/private\"]\n",
@@ -128,7 +128,7 @@ fn rules_that_come_later_hold_for_what_the_index_has() {
     .code(3);
 }
 
-/// Whatever a file holds, the others are found, in time.
+/// All other files are found within the time limit, regardless of the content of a file.
 ///
 /// Proves NAT-5 in part.
 #[test]

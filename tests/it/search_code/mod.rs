@@ -1,4 +1,4 @@
-//! `search_code` from outside: symbols and text, over an index that follows the files.
+//! `search_code` through the binary: symbols and text, with an index that follows the files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ fn search(home: &Home, params: &Value) -> String {
         .stdout
 }
 
-/// The file of the index.
+/// The path of the index.
 fn index(home: &Home) -> PathBuf {
     let mut folders = vec![home.data()];
     while let Some(folder) = folders.pop() {

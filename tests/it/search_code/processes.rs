@@ -1,4 +1,4 @@
-//! Several processes with one index, and processes that are killed while they fill it.
+//! Concurrent processes with one index, and processes that are killed while they update it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{has, index, search};
 use crate::rig::{Home, Output, Running, cell, wait_for};
 
-/// So many files that the first index takes a while.
+/// The number of files, large enough for a slow first index.
 const FILES: usize = 600;
 
 fn name(file: usize, version: usize) -> String {
@@ -37,7 +37,7 @@ fn start(home: &Home, query: &str) -> Running {
     home.zeph(["tools", "call", "search_code", &params]).start()
 }
 
-/// What a call says, which may not fail and not complain.
+/// The output of a call that must succeed without messages.
 #[track_caller]
 fn said(output: Output) -> String {
     let output = output.code(0);
@@ -50,7 +50,7 @@ fn said(output: Output) -> String {
     output.stdout
 }
 
-/// Each name is a symbol of its file.
+/// Asserts that each name is a symbol of its file.
 #[track_caller]
 fn has_symbol(text: &str, name: &str) {
     assert!(
@@ -59,7 +59,7 @@ fn has_symbol(text: &str, name: &str) {
     );
 }
 
-/// The database is whole, and each symbol belongs to a file.
+/// Asserts that the database is intact and each symbol belongs to a file.
 fn is_whole(home: &Home) {
     assert_eq!(cell(&index(home), "PRAGMA integrity_check"), "ok");
     let lost = "SELECT CAST(count(*) AS TEXT) FROM symbol WHERE file NOT IN (SELECT id FROM file)";
@@ -75,7 +75,7 @@ fn processes_share_an_index() {
     for (n, run) in all.into_iter().enumerate() {
         has_symbol(&said(run.wait()), &name(n, 0));
     }
-    // Each change is seen by those that begin after it, whatever the others put in at the same time.
+    // A search that starts after a change sees it, regardless of concurrent updates.
     for version in 1..6 {
         let others: Vec<Running> = (0..2).map(|_| start(&home, "thing_")).collect();
         for file in 0..40 {
@@ -110,7 +110,7 @@ fn one_that_is_killed_while_it_reads_leaves_nothing_wrong() {
     said(start(&home, "thing_").wait());
     let whole = began.elapsed();
     for round in 1..9_u32 {
-        // Half of them begin with nothing.
+        // Half of the rounds start without an index.
         if round % 2 == 0 {
             fs::remove_dir_all(index(&home).parent().unwrap()).unwrap();
         }
@@ -139,7 +139,7 @@ fn one_that_is_killed_while_it_reads_leaves_nothing_wrong() {
     }
 }
 
-/// A damaged index that others have open is not taken away from under them.
+/// A damaged index that other processes have open is not deleted.
 ///
 /// Proves NAT-5 in part.
 #[test]
@@ -161,7 +161,7 @@ fn a_damaged_index_is_made_anew_by_whoever_meets_it() {
     let mut held = fs::read(&file).unwrap();
     held.fill(0x5a);
     fs::write(&file, &held).unwrap();
-    // The text is found at least, and no answer is wrong.
+    // At least the text is found, and no result is wrong.
     let began = Instant::now();
     let text = home.zeph([
         "tools",

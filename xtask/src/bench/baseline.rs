@@ -1,4 +1,4 @@
-//! What the machine itself takes: the same things done without Zeph.
+//! Baselines: the same operations without Zeph.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use serde_json::json;
 use super::model::{Answer, Model};
 use super::subject;
 
-/// How each answer of [`Model`] ends.
+/// The end of each response of [`Model`].
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
-/// From start to exit of a process.
+/// The time from start to exit of a process.
 pub(super) fn process(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
     let status = command.status().with_context(|| name(command))?;
@@ -24,7 +24,7 @@ pub(super) fn process(command: &mut Command) -> Result<Duration> {
     Ok(took)
 }
 
-/// From start to exit of a process, its output read as a tool would.
+/// The time from start to exit of a process, including the read of its output.
 pub(super) fn output(command: &mut Command) -> Result<Duration> {
     let start = Instant::now();
     let output = command
@@ -38,12 +38,12 @@ pub(super) fn output(command: &mut Command) -> Result<Duration> {
     Ok(took)
 }
 
-/// What was called, for errors.
+/// The program name for errors.
 fn name(command: &Command) -> String {
     command.get_program().display().to_string()
 }
 
-/// Opening and reading a whole file.
+/// The time to open and read a whole file.
 pub(super) fn read(file: &Path) -> Result<Duration> {
     let start = Instant::now();
     let bytes = std::fs::read(file)?;
@@ -52,8 +52,8 @@ pub(super) fn read(file: &Path) -> Result<Duration> {
     Ok(took)
 }
 
-/// From an answer to the next request of a client that does nothing in between, `turns` times;
-/// its requests have bodies of `body` bytes.
+/// The times from a response to the next request of a client that does nothing in between, for `turns` turns
+/// with request bodies of `body` bytes.
 pub(super) fn round_trips(turns: usize, body: usize) -> Result<Vec<Duration>> {
     let answer = Answer::call(0, "read", &json!({ "path": "src/file_0.rs" }));
     let model = Model::start(vec![answer; turns + 1])?;

@@ -1,5 +1,5 @@
-//! One `zeph tools run` that is given calls one after the other: its start is behind it when the
-//! first is measured.
+//! A `zeph tools run` process that runs calls in sequence. Its start is complete before the first
+//! measurement.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Starts it in the project of `home`; one call is behind it.
+    /// Starts the process in the project of `home` and makes one call.
     pub(super) fn start(home: &Home, binary: &Path) -> Result<Self> {
         let mut child = home
             .command(binary)
@@ -39,8 +39,10 @@ impl Calls {
         Ok(calls)
     }
 
-    /// What a call takes, from its line to its result, and what the model would read of it. A call
-    /// that failed is an error.
+    /// The duration of a call from its line to its result, and the text for the model.
+    ///
+    /// # Errors
+    /// The call failed.
     pub(super) fn call(&mut self, tool: &str, params: &Value) -> Result<(Duration, String)> {
         let line = format!("{}\n", json!({ "tool": tool, "params": params }));
         let start = Instant::now();
@@ -55,12 +57,12 @@ impl Calls {
         Ok((took, read.to_owned()))
     }
 
-    /// Its memory, and that of its helpers.
+    /// The memory of the process and of its helpers.
     pub(super) fn memory(&self) -> Memory {
         Memory::of(self.child.id())
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub(super) fn end(mut self) -> Result<()> {
         drop(self.input);
         let status = self.child.wait()?;

@@ -1,4 +1,4 @@
-//! `search_code` over many files: the first call, which reads them all, later ones, and one after a change.
+//! `search_code` over many files: the first call, which indexes them, later calls, and one after a change.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,12 +11,12 @@ use super::calls::Calls;
 use super::report::{Figure, Unit, median};
 use super::subject::Home;
 
-/// Directories of the tree, and files in each.
+/// The number of directories of the tree, and of files in each.
 const DIRECTORIES: usize = 500;
 const FILES: usize = 100;
-/// Functions of a file.
+/// The number of functions of a file.
 const FUNCTIONS: usize = 8;
-/// Calls of each kind.
+/// The number of calls of each kind.
 const ROUNDS: usize = 9;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -30,7 +30,7 @@ pub(super) fn measure(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
         }
     }
     let mut calls = Calls::start(&home, binary)?;
-    // Each query is another one: none is answered from the cache.
+    // Each query is unique, so that none hits the cache.
     let mut find = |name: String| -> Result<Duration> {
         let (took, text) = calls.call("search_code", &json!({ "query": name, "limit": 1 }))?;
         let found = text.lines().any(|line| {
@@ -75,7 +75,7 @@ pub(super) fn measure(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     calls.end()
 }
 
-/// Three levels, as sources have.
+/// The path of a directory, which has three levels like real sources.
 fn folder(directory: usize) -> String {
     format!(
         "dir_{}/part_{}/leaf_{directory}",
@@ -88,7 +88,7 @@ fn name(directory: usize, file: usize, function: usize, version: usize) -> Strin
     format!("compute_{directory}_{file}_{function}_v{version}_end")
 }
 
-/// A file of 8 functions in one of seven languages; the first one is Rust.
+/// Writes a file of 8 functions in one of seven languages; the first one is Rust.
 fn write(project: &Path, directory: usize, file: usize, version: usize) -> Result<()> {
     let (ending, begin, end) = [
         (

@@ -1,4 +1,4 @@
-//! What commands take: the time around one, and the memory for what one prints.
+//! Costs of commands: the time around a command, and the memory for its output.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::calls::Calls;
 use super::report::{Figure, Unit, median};
 use super::subject::Home;
 
-/// Commands of each kind.
+/// The number of commands of each kind.
 const COMMANDS: usize = 60;
-/// Bytes that one command prints.
+/// The number of bytes that one command prints.
 const PRINTED: u64 = 1_000_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -21,7 +21,7 @@ pub(super) fn measure(binary: &Path, figures: &mut Vec<Figure>) -> Result<()> {
     let mut calls = Calls::start(&home, binary)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for nth in 0..COMMANDS {
-        // A number makes it another one each time.
+        // The number makes each command unique.
         let command = format!("true {nth}");
         with.push(calls.call("bash", &json!({ "command": command }))?.0);
         let mut bash = home.command(Path::new("bash"));

@@ -1,7 +1,7 @@
-//! The model of the measurements: a server on loopback that answers Chat Completions from a script.
+//! The model of the measurements: a Chat Completions server on loopback with scripted responses.
 //!
-//! Its answers are rendered before the first request comes, and it finds the end of a request by
-//! `Content-Length` alone, so that what it measures is the client's time.
+//! The responses are rendered before the first request, and only `Content-Length` determines the end of a
+//! request, so that the measured time is that of the client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// How long a connection may say nothing.
+/// The read timeout of a connection.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Room for the head of a request, and for the body of an ordinary one.
+/// The initial buffer size, enough for the head and an ordinary body.
 const BUFFER: usize = 64 * 1024;
-/// Bytes of the read that tells that a request is there.
+/// The size of the read that detects a request, in bytes.
 const FIRST_READ: usize = 256;
-/// The most bytes of one request.
+/// The maximum size of a request in bytes.
 const MAX_REQUEST: usize = 256 * 1024 * 1024;
 
-/// One answer of the script, ready to be sent.
+/// A response of the script, ready to be sent.
 #[derive(Clone)]
 pub(super) struct Answer {
     bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// A call of `tool`; `nth` makes its id.
+    /// A call of `tool` with an id from `nth`.
     pub(super) fn call(nth: usize, tool: &str, arguments: &Value) -> Self {
         let call = json!([{
             "index": 0,
@@ -50,7 +50,7 @@ impl Answer {
         Self::stream(&json!({ "role": "assistant", "content": text }), "stop")
     }
 
-    /// The same answer, sent when [`Model::release`] says so.
+    /// The same response, which is sent after [`Model::release`].
     pub(super) fn held(self) -> Self {
         Self { held: true, ..self }
     }
@@ -67,7 +67,7 @@ impl Answer {
         let body = [
             chunk(choice(delta, Value::Null), Value::Null),
             chunk(choice(&json!({}), json!(finish)), Value::Null),
-            // Small usage: an estimate of the context must not grow with what the script invents.
+            // The usage is small, so that the scripted numbers do not increase the context estimate.
             chunk(
                 json!([]),
                 json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 }),
@@ -87,26 +87,26 @@ impl Answer {
     }
 }
 
-/// One request and its answer.
+/// A request and its response.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange {
-    /// When the first byte of the request was there.
+    /// The arrival of the first byte of the request.
     pub(super) arrived: Instant,
-    /// Just before the answer was written, in one piece: from here on it is the client's time.
+    /// The time just before the response was written in one piece. The client's time starts here.
     pub(super) answered: Instant,
-    /// Bytes of the request's body.
+    /// The length of the request body in bytes.
     pub(super) body: usize,
 }
 
-/// What was observed.
+/// The observations of the server.
 #[derive(Default)]
 pub(super) struct Observed {
     pub(super) exchanges: Vec<Exchange>,
     /// The body of the first request.
     pub(super) first_body: Vec<u8>,
-    /// Connections that were opened.
+    /// The number of opened connections.
     pub(super) connections: usize,
-    /// What went wrong on this side.
+    /// Errors of the server.
     errors: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ struct Shared {
     stopped: AtomicBool,
 }
 
-/// The server. It ends when it is dropped.
+/// A server that ends when it is dropped.
 pub(super) struct Model {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -158,18 +158,21 @@ impl Model {
         self.address
     }
 
-    /// Waits up to `limit` for a request whose answer is held; its number, from 0.
+    /// Waits up to `limit` for a request whose response is held, and returns its number from 0.
     pub(super) fn next_held(&self, limit: Duration) -> Option<usize> {
         self.held.recv_timeout(limit).ok()
     }
 
-    /// Lets the held answer go.
+    /// Sends the held response.
     pub(super) fn release(&self) {
-        // A server that is gone has nobody to answer.
+        // If the server has ended, the response is not needed.
         let _ = self.release.send(());
     }
 
-    /// What was observed; an error unless the whole script was asked for, and nothing else.
+    /// Returns the observations.
+    ///
+    /// # Errors
+    /// The client did not request exactly the whole script.
     pub(super) fn observed(&self) -> Result<Observed> {
         let observed = std::mem::take(&mut *lock(&self.shared.observed));
         if let Some(error) = observed.errors.first() {
@@ -188,7 +191,7 @@ impl Drop for Model {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.release();
-        // Wakes the thread that accepts; it joins those that serve.
+        // Unblocks the accepting thread, which joins the serving threads.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -220,7 +223,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         serving.push((thread, other));
     }
     for (thread, stream) in serving {
-        // A client that is still there has no more to say.
+        // Ends the connection of a client that is still connected.
         let _ = stream.shutdown(Shutdown::Both);
         let _ = thread.join();
     }
@@ -268,9 +271,9 @@ struct Request {
     body: usize,
 }
 
-/// Reads one request into `buffer`; `None` when the client closed the connection before it.
+/// Reads one request into `buffer`; `None` if the client closed the connection before it.
 fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Option<Request>> {
-    // A short read, which does not wait for the kernel to copy more than that.
+    // A short read returns before the kernel has copied more.
     let mut filled = match stream.read(&mut buffer[..FIRST_READ]) {
         Ok(0) => return Ok(None),
         Ok(read) => read,
@@ -291,7 +294,7 @@ fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Option<R
     let whole = head + body;
     ensure!(filled <= whole, "bytes after the end of a request");
     if buffer.len() < whole {
-        // Twice as much: a conversation grows, and each request is longer than the last.
+        // Twice the size, because each request of a conversation is longer than the last.
         buffer.resize(whole * 2, 0);
     }
     stream
@@ -304,7 +307,7 @@ fn next_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<Option<R
     }))
 }
 
-/// Bytes of the head and of the body, once the head is whole.
+/// The lengths of the head and the body in bytes, if the head is complete.
 fn ends(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
         return Ok(None);

@@ -1,22 +1,22 @@
-//! Figures beside their targets, as a table or as JSON.
+//! Figures with their targets and baselines, as a table or as JSON.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What a figure counts, and by how much it may miss its target before `--check` fails.
+/// The unit of a figure, which determines the tolerance of `--check`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Unit {
-    /// Milliseconds. A quarter more may be the machine's doing.
+    /// Milliseconds. The machine may cause a quarter more.
     Ms,
-    /// A quotient of two times: the same.
+    /// A quotient of two times, with the tolerance of times.
     Ratio,
-    /// Mebibytes of memory, which varies with the allocator's luck.
+    /// Mebibytes of memory, which depend on the allocator.
     MiB,
-    /// Bytes, which do not vary.
+    /// Bytes, without tolerance.
     Bytes,
-    /// Things counted, which do not vary either.
+    /// A count, without tolerance.
     Count,
 }
 
@@ -49,13 +49,13 @@ impl Unit {
     }
 }
 
-/// How a figure stands to its target.
+/// The comparison of a figure with its target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// There is no target.
+    /// The figure has no target.
     Told,
     Met,
-    /// Missed by less than the tolerance.
+    /// The target is missed by less than the tolerance.
     Close,
     Missed,
 }
@@ -71,14 +71,14 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One figure.
+/// A figure of the report.
 pub(super) struct Figure {
     what: String,
     unit: Unit,
     value: f64,
-    /// The most it should be.
+    /// The maximum.
     target: Option<f64>,
-    /// What it is to be compared with, and how much that is in the same unit.
+    /// The compared operations with their values in the same unit.
     baseline: Vec<(String, f64)>,
 }
 
@@ -114,7 +114,7 @@ impl Figure {
         }
     }
 
-    /// What `--check` says of it.
+    /// The message of `--check` about the figure.
     pub(super) fn finding(&self) -> Option<String> {
         let target = self.target.filter(|_| self.verdict() == Verdict::Missed)?;
         Some(format!(
@@ -195,7 +195,7 @@ pub(super) fn table(figures: &[Figure]) -> String {
     text
 }
 
-/// The middle of the samples, in milliseconds; 0 when there are none.
+/// The median of the samples in milliseconds; 0 without samples.
 pub(super) fn median(samples: &[Duration]) -> f64 {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();

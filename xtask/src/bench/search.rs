@@ -1,4 +1,4 @@
-//! `grep` and `find_path` beside ripgrep and fd, over a tree of many files.
+//! `grep` and `find_path` in comparison with ripgrep and fd, over a tree of many files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use super::report::{Figure, Unit};
 use super::subject::Home;
 use crate::project::Project;
 
-/// Directories of the tree, and files in each.
+/// The number of directories of the tree, and of files in each.
 const DIRECTORIES: usize = 500;
 const FILES: usize = 100;
-/// How often each search is made; the best counts, since whatever disturbs only slows.
+/// The number of runs of each search. The best one counts, because disturbances only slow a run.
 const ROUNDS: usize = 9;
 
-/// A search in both ways.
+/// A search with a tool and with another program.
 struct Search {
     what: &'static str,
     tool: &'static str,
@@ -88,7 +88,7 @@ pub(super) fn measure(project: &Project, binary: &Path, figures: &mut Vec<Figure
             let (took, lines) = run(&home, other, search.arguments)?;
             theirs = theirs.min(took);
             let found = text.lines().filter(|line| line.contains("dir_")).count();
-            // What is cut to the newest or the first is still all found.
+            // Truncated results still count all matches.
             ensure!(
                 found == lines
                     || (found < lines && text.contains("more: ") || text.contains(" of ")),
@@ -112,7 +112,7 @@ pub(super) fn measure(project: &Project, binary: &Path, figures: &mut Vec<Figure
     calls.end()
 }
 
-/// From start to exit, and the lines that were printed. One that finds nothing exits with 1.
+/// The time from start to exit, and the number of printed lines. A search without matches exits with 1.
 fn run(home: &Home, program: &Path, arguments: &[&str]) -> Result<(Duration, usize)> {
     let mut command = home.command(program);
     command.args(arguments).stdout(Stdio::piped());
@@ -146,7 +146,7 @@ fn tree(project: &Path) -> Result<()> {
     };
     let mut text = String::new();
     for directory in 0..DIRECTORIES {
-        // Three levels, as sources have.
+        // Three levels, like real sources.
         let mut path = PathBuf::from(format!("dir_{}", directory % 20));
         path.push(format!("part_{}", directory / 20 % 5));
         path.push(format!("leaf_{directory}"));

@@ -1,4 +1,4 @@
-//! The binary that is measured: in a home directory of its own, with hardly an environment.
+//! The measured binary, with its own home directory and a minimal environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,35 +10,35 @@ use xshell::TempDir;
 
 use super::model::{Answer, Exchange, Model};
 
-/// How long one run of the binary may take.
+/// The time limit of a run.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Kibibytes, as `/proc` counts.
+/// A kibibyte, the unit of `/proc`.
 const KIB: u64 = 1024;
 
-/// A home directory with a project and a configuration in it. It goes when it is dropped.
+/// A home directory with a project and a configuration. Dropping it deletes the files.
 pub(super) struct Home {
     dir: TempDir,
 }
 
-/// One run, as the server and the process table saw it.
+/// A run, as observed by the server and the process table.
 pub(super) struct Run {
-    /// Just before the process was made.
+    /// The time just before the process was created.
     pub(super) started: Instant,
     pub(super) exchanges: Vec<Exchange>,
     pub(super) first_body: Vec<u8>,
     pub(super) connections: usize,
-    /// Memory at each held answer.
+    /// The memory at each held response.
     pub(super) memory: Vec<Memory>,
 }
 
-/// Resident memory of a process, in bytes; all 0 where the system has no `/proc`.
+/// The resident memory of a process in bytes; all 0 on systems without `/proc`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Memory {
-    /// The most it ever had.
+    /// The peak of the process.
     pub(super) peak: u64,
-    /// What it has.
+    /// The current value of the process.
     pub(super) now: u64,
-    /// The most that its descendants which still run had, summed.
+    /// The sum of the peaks of running descendants.
     pub(super) helpers: u64,
 }
 
@@ -50,12 +50,12 @@ impl Home {
         Ok(Self { dir })
     }
 
-    /// The directory in which the binary works.
+    /// The working directory of the binary.
     pub(super) fn project(&self) -> PathBuf {
         self.dir.path().join("project")
     }
 
-    /// A program that sees this home, and nothing else.
+    /// A program with this home and a minimal environment.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -113,14 +113,14 @@ impl Home {
 }
 
 impl Run {
-    /// From process start to the first byte of the first request.
+    /// The time from process start to the first byte of the first request.
     pub(super) fn to_first_request(&self) -> Duration {
         self.exchanges.first().map_or(Duration::ZERO, |first| {
             first.arrived.saturating_duration_since(self.started)
         })
     }
 
-    /// From each answer to the first byte of the request that follows it.
+    /// The times from each response to the first byte of the next request.
     pub(super) fn turns(&self) -> Vec<Duration> {
         turns(&self.exchanges)
     }
@@ -133,8 +133,8 @@ pub(super) fn turns(exchanges: &[Exchange]) -> Vec<Duration> {
         .collect()
 }
 
-/// Waits for the process; `look` gets the time it may take and the process's id. A process over
-/// the limit is killed.
+/// Waits for the process. `look` receives the remaining time and the process id. A process over the limit is
+/// killed.
 fn wait(
     child: &mut Child,
     started: Instant,
@@ -153,7 +153,7 @@ fn wait(
     }
 }
 
-/// A measurement of calls that failed would be worth nothing.
+/// Checks that all calls succeeded, because the time of failed calls is useless.
 fn all_succeeded(printed: &str, expected: usize) -> Result<()> {
     let result: Value = serde_json::from_str(printed)
         .with_context(|| format!("the result of zeph -p: {printed}"))?;

@@ -1,9 +1,9 @@
-//! Relative links in Markdown: the file exists, and so does the heading behind `#`.
+//! Relative links in Markdown: the file and the heading after `#` must exist.
 //!
-//! Known forms: `[text](target)`, `![image](target "title")`, `[text](<target>)` and definitions
-//! `[label]: target`. Code, fenced or between backticks, holds no links.
+//! Known forms: `[text](target)`, `![image](target "title")`, `[text](<target>)` and definitions `[label]:
+//! target`. Code in fences or between backticks contains no links.
 
-/// What is wrong with the links of the file `path`, one line each.
+/// The broken links of the file `path`, one line each.
 pub(super) fn findings<'a>(
     path: &str,
     text: &str,
@@ -69,7 +69,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
     targets
 }
 
-/// The lines outside of fences, numbered from 1.
+/// The lines outside fences, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(at, line)| {
@@ -86,7 +86,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The line without what stands between single backticks.
+/// The line without text between single backticks.
 fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     // With an odd number of backticks the last one is a plain character.
@@ -107,7 +107,7 @@ fn definition(line: &str) -> Option<String> {
     (!footnote).then(|| target.trim_matches(['<', '>']).to_owned())
 }
 
-/// The target of an inline link; `rest` begins behind `](`.
+/// The target of an inline link. `rest` starts after `](`.
 fn inline_target(rest: &str) -> Option<String> {
     if let Some(rest) = rest.strip_prefix('<') {
         return rest.split_once('>').map(|(target, _)| target.to_owned());
@@ -134,7 +134,7 @@ fn has_scheme(target: &str) -> bool {
     })
 }
 
-/// `link` as seen from the file `from`, as a path below the root; `None` when it leads out of it.
+/// `link` relative to the file `from`, as a path below the root; `None` if it points outside the root.
 fn resolve(from: &str, link: &str) -> Option<String> {
     if link.starts_with('/') {
         return None;
@@ -153,8 +153,8 @@ fn resolve(from: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The anchors of the headings, as the common forges derive them: lower case, spaces become `-`,
-/// punctuation goes, and a repeated heading gets `-1`, `-2`, ….
+/// The anchors of the headings, as common forges derive them: lower case, spaces become `-`, punctuation is
+/// removed, and a repeated heading gets `-1`, `-2`, ….
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let mut seen: Vec<String> = Vec::new();
     prose(text)

@@ -1,4 +1,4 @@
-//! A conversation of the built binary with a real model: a question, a call, its result, an answer.
+//! A conversation of the built binary with a real model: a question, a call, its result, a response.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use super::process::{Printed, ended, last_lines};
 
-/// How long a command of the binary may take.
+/// The time limit of a command of the binary.
 const LIMIT: Duration = Duration::from_secs(90);
-/// What the file says that the model is asked for.
+/// The text of the file that the model must report.
 const TREASURE: &str = "purple elephant";
 
 /// An API.
 #[derive(Clone, Copy)]
 pub(super) struct Api {
     pub(super) name: &'static str,
-    /// The fields of its provider.
+    /// The fields of the provider.
     provider: &'static str,
-    /// Whether it is that of the shim.
+    /// Whether it is the API of the shim.
     shim: bool,
-    /// Whether it makes embeddings; else those of the server's other API are taken.
+    /// Whether it supports embeddings; otherwise another API of the server provides them.
     embeds: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Zeph {
 }
 
 impl Zeph {
-    /// Has a whole conversation, and says what the model answered.
+    /// Runs a whole conversation and returns the response of the model.
     pub(super) fn converse(&self, api: Api, server: &str, shim: &str) -> Result<String> {
         let place = xshell::Shell::new()?.create_temp_dir()?;
         let (home, project) = (place.path().join("home"), place.path().join("project"));
@@ -89,7 +89,7 @@ impl Zeph {
             "{}",
             last_lines(&printed.stderr)
         );
-        // What was asked beside the conversation: one request for all vectors.
+        // The cost contains one embedding request, outside the conversation.
         let cost = zeph(&["-p", "/cost", "--continue"])?.stdout;
         ensure!(cost.contains("(smollm2:latest): 1 request, "), "{cost}");
         let again = zeph(&["-p", "What does it say?", "--continue", "--yes"])?;
@@ -111,7 +111,7 @@ impl Zeph {
     }
 }
 
-/// A request that is longer than the server's window is told as such.
+/// Checks that a request over the window of the server is reported as too long.
 fn too_long(printed: &Printed) -> Result<()> {
     if printed.code == Some(0) || !printed.stderr.contains("longer than the window") {
         bail!(
@@ -123,7 +123,7 @@ fn too_long(printed: &Printed) -> Result<()> {
     Ok(())
 }
 
-/// The configuration of one that asks by `api`, whose window is taken for so many tokens.
+/// The configuration for `api` with a window of this number of tokens.
 fn configuration(api: Api, server: &str, shim: &str, window: usize) -> String {
     let url = if api.shim { shim } else { server };
     let provider = |name: &str, fields: &str, url: &str, embeds: bool| {

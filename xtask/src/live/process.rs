@@ -1,4 +1,4 @@
-//! Programs that end: by themselves, or at a deadline.
+//! Processes with a deadline.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// How long a server has to end by itself.
+/// The time limit for a server to end on its own.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// What a program printed.
+/// The output of a program.
 pub(super) struct Printed {
     pub(super) stdout: String,
     pub(super) stderr: String,
@@ -32,7 +32,7 @@ pub(super) fn within(command: Command, limit: Duration) -> Result<Printed> {
     Ok(printed)
 }
 
-/// The same, whatever its exit code is.
+/// Runs a program to its end like `within`, with any exit code.
 pub(super) fn ended(mut command: Command, limit: Duration) -> Result<Printed> {
     let called = format!("{command:?}");
     command.stdin(Stdio::null());
@@ -63,19 +63,19 @@ pub(super) fn ended(mut command: Command, limit: Duration) -> Result<Printed> {
     })
 }
 
-/// Reads to the end, so that the program never waits for room in a pipe.
+/// Reads to the end in a thread, so that the program never blocks on a full pipe.
 fn in_the_background(mut from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error counts.
+        // The text before an error counts.
         let _ = from.read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
 }
 
-/// The end of what a program complains of.
+/// The last lines of an error output.
 pub(super) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
@@ -84,7 +84,7 @@ pub(super) fn last_lines(text: &str) -> String {
     lines[lines.len().saturating_sub(5)..].join("\n")
 }
 
-/// A server, ended when it is dropped.
+/// A server that is ended when it is dropped.
 pub(super) struct Server {
     child: Child,
     /// `http://127.0.0.1:PORT`.
@@ -92,10 +92,10 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it, and waits for the line with its address.
+    /// Starts the server and waits for the line with its address.
     ///
     /// # Errors
-    /// It ends, or says nothing within `limit`.
+    /// It ends, or prints nothing within `limit`.
     pub(super) fn start(name: &str, mut command: Command, limit: Duration) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let child = command.spawn().with_context(|| name.to_owned())?;
@@ -128,7 +128,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// It ends with its standard input, or is ended.
+    /// Closes the standard input of the server, and kills the server if it does not end.
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let start = Instant::now();

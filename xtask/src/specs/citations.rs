@@ -1,8 +1,8 @@
-//! Citations: a doc comment on a test that says which requirements it proves.
+//! Citations: doc comments on tests that name the requirements they prove.
 //!
-//! The word `Proves` begins a line of the comment; IDs follow, separated by commas, spaces or
-//! `and`, over several lines if need be, up to a full stop, a colon or another word. Between the
-//! comment and the function stands a test attribute.
+//! The word `Proves` starts a line of the comment. IDs follow, separated by commas, spaces or `and`, on one
+//! or more lines, up to a full stop, a colon or another word. A test attribute is between the comment and the
+//! function.
 
 use super::{is_id, resembles_id};
 
@@ -16,10 +16,10 @@ pub(super) struct Citation {
     pub(super) test: String,
 }
 
-/// A function begins at most so many lines behind the comment.
+/// The maximum number of lines between the comment and its function.
 const REACH: usize = 12;
 
-/// The citations of a source file, and the comments that cite in vain.
+/// The citations of a source file, and the findings about invalid citations.
 pub(super) fn parse(path: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
     let mut citations = Vec::new();
@@ -54,14 +54,14 @@ pub(super) fn parse(path: &str, text: &str) -> (Vec<Citation>, Vec<String>) {
     (citations, findings)
 }
 
-/// What follows `Proves` when a comment line begins with it.
+/// The text after `Proves`, if a comment line starts with it.
 fn cited(line: &str) -> Option<&str> {
     let comment = line.strip_prefix("//")?;
     let comment = comment.strip_prefix(['/', '!']).unwrap_or(comment);
     comment.trim_start().strip_prefix("Proves ")
 }
 
-/// The IDs from `first` on, and the word that looks like one but is not.
+/// The IDs from `first` on, and a word that resembles an ID but is not one.
 fn ids_from(first: &str, below: &[&str]) -> (Vec<String>, Option<String>) {
     let more = below.iter().map_while(|line| line.strip_prefix("///"));
     let mut ids = Vec::new();
@@ -82,7 +82,7 @@ fn ids_from(first: &str, below: &[&str]) -> (Vec<String>, Option<String>) {
     (ids, None)
 }
 
-/// The name of the test function that the lines begin with, behind comments and attributes.
+/// The name of the test function after the comments and attributes at the start of the lines.
 fn test_below<'a>(lines: &[&'a str]) -> Option<&'a str> {
     let mut is_test = false;
     for line in lines.iter().take(REACH) {

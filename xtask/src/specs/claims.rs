@@ -10,7 +10,7 @@ pub(super) struct Claim {
     pub(super) at: String,
 }
 
-/// Whether a file of this name in `specs/` holds claims: `NN-name.md`.
+/// Whether the name of a file in `specs/` is that of a spec: `NN-name.md`.
 pub(super) fn is_spec(name: &str) -> bool {
     let name = name.as_bytes();
     name.len() > 6
@@ -19,7 +19,7 @@ pub(super) fn is_spec(name: &str) -> bool {
         && name.ends_with(b".md")
 }
 
-/// The claims of a spec, and the lines that were probably meant as claims and are none.
+/// The claims of a spec, and the lines that resemble claims but are invalid.
 pub(super) fn parse(path: &str, text: &str) -> (Vec<Claim>, Vec<String>) {
     let mut claims = Vec::new();
     let mut findings = Vec::new();

@@ -1,14 +1,14 @@
-//! Dependency edges: who may know whom, and what must be absent where.
+//! Dependency edges: the allowed dependencies between crates, and forbidden packages.
 //!
-//! The consumer defines a port, the crate that owns the resource implements it, the binary plugs it
-//! in. That holds only while the edges hold.
+//! The consumer defines a port, the crate that owns the resource implements it, and the binary connects them.
+//! This design depends on the edges.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::project::Project;
 
-/// Each package of the workspace, and the packages of the workspace it may depend on.
+/// Each package of the workspace with the workspace packages it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
     ("zeph-bash", &[]),
     ("zeph-secrets", &[]),
@@ -31,14 +31,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// These take only the contract of zeph-tools: no default feature, nor any other.
+/// Packages that use only the contract of zeph-tools, without any of its features.
 const CONTRACT_ONLY: &[&str] = &["zeph-mcp", "zeph-memory"];
 
-/// A dependency tree and what must be absent from it.
+/// A dependency tree and the names that must be absent from it.
 struct Absent {
     /// Arguments of `cargo tree`.
     tree: &'static str,
-    /// Package names (a `*` at the end matches the rest), or `package feature "name"`.
+    /// Package names (a `*` at the end matches any rest), or `package feature "name"`.
     names: &'static [&'static str],
 }
 
@@ -63,7 +63,7 @@ const ABSENT: &[Absent] = &[
         names: &["tokio", "zeph-tools"],
     },
     Absent {
-        // The contract alone.
+        // The contract without features.
         tree: "-p zeph-tools --no-default-features -e normal,features",
         names: &[
             "reqwest",
@@ -113,8 +113,9 @@ pub(super) fn findings(project: &Project) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-/// The dependencies of a package that are not in the table. All kinds count, tests included: a test
-/// that needs a forbidden crate stands in the wrong place.
+/// The dependencies of a package that are missing in the table.
+///
+/// All kinds count, including those of tests: a test that needs a forbidden crate belongs elsewhere.
 fn edges(package: &Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let Some((_, allowed)) = EDGES.iter().find(|(package, _)| *package == name) else {
@@ -143,7 +144,7 @@ fn edges(package: &Value) -> Vec<String> {
     findings
 }
 
-/// What `output`, one package a line, has although it must be absent.
+/// The lines of `output`, one package each, that must be absent.
 fn present(output: &str, absent: &Absent) -> Vec<String> {
     // The first line is the package itself.
     let mut lines: Vec<&str> = output.lines().skip(1).collect();
@@ -228,7 +229,7 @@ mod tests {
         check(&["sqlx"], 0);
         check(&["serde_json", "tok"], 0);
         check(&["tokio feature \"fs\"", "tokio feature \"process\""], 1);
-        // The package that the tree is of.
+        // The root package of the tree.
         check(&["zeph-*"], 0);
         assert!(present("", &absent(&["tokio"])).is_empty());
     }

@@ -1,4 +1,4 @@
-//! Manifests: what a library user sees of each crate is there.
+//! Manifests: each crate has the fields that registries show.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::project::{Project, TextFile};
 
-/// Longest description, in characters: a registry shows one line.
+/// The maximum length of a description in characters: a registry shows one line.
 const DESCRIPTION_LIMIT: usize = 120;
 
 pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
@@ -35,7 +35,7 @@ pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<Stri
     Ok(findings)
 }
 
-/// The fields that are missing from a package, or say too little or too much.
+/// The fields of a package that are missing, too short or too long.
 fn fields(name: &str, package: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     for field in [

@@ -1,6 +1,6 @@
-//! No forgotten file: each `.rs` file of a crate is a target or declared by a module that is.
+//! Forgotten files: each `.rs` file of a crate must be a target or declared by a reachable module.
 //!
-//! A file that no `mod` names is not compiled, so its tests do not run and nobody is told.
+//! A file without a `mod` declaration is not compiled, so its tests silently do not run.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub(super) fn orphans(project: &Project, files: &[TextFile]) -> Result<Vec<Strin
         .collect())
 }
 
-/// The sources that no chain of `mod` declarations leads to, sorted.
+/// The sources that no chain of `mod` declarations reaches, sorted.
 fn unreachable<'a>(roots: &[String], sources: &HashMap<&'a str, &str>) -> Vec<&'a str> {
     let mut reached: HashSet<String> = roots.iter().cloned().collect();
     let mut pending = roots.to_vec();
@@ -53,7 +53,7 @@ fn unreachable<'a>(roots: &[String], sources: &HashMap<&'a str, &str>) -> Vec<&'
     missed
 }
 
-/// The files that the module in `path` may mean by its declarations.
+/// The files that the declarations of the module in `path` may refer to.
 fn children(path: &str, is_root: bool, text: &str) -> Vec<String> {
     let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.strip_suffix(".rs").unwrap_or(name);
@@ -171,7 +171,7 @@ mod tests {
             &["tests/it/b.rs"],
         );
         check(&[("tests/stray.rs", "")], &["tests/stray.rs"]);
-        // Two that declare each other, and nobody them.
+        // Two modules that declare each other but are not reachable.
         check(
             &[
                 ("src/lib.rs", ""),
@@ -180,7 +180,7 @@ mod tests {
             ],
             &["src/a.rs", "src/a/b.rs"],
         );
-        // A cycle ends.
+        // A cycle terminates.
         check(&[("src/lib.rs", "mod lib;")], &[]);
     }
 }

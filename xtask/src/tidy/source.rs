@@ -1,11 +1,11 @@
-//! Rust sources: each module begins with `//!`, and no file grows into a heap.
+//! Rust sources: each module starts with `//!`, and the size of files is limited.
 
-/// Non-test lines from which on a file is worth splitting.
+/// The number of non-test lines that results in a warning.
 const WARN: usize = 400;
-/// Non-test lines that a file may have.
+/// The maximum number of non-test lines of a file.
 const LIMIT: usize = 500;
 
-/// A module says what it is: `//!` is its first line, inner attributes aside.
+/// A missing module header: `//!` must be the first line except for inner attributes.
 pub(super) fn header(path: &str, text: &str) -> Option<String> {
     let mut open = 0_i64;
     for line in text.lines().map(str::trim) {
@@ -13,7 +13,7 @@ pub(super) fn header(path: &str, text: &str) -> Option<String> {
             continue;
         }
         if open > 0 || line.starts_with("#![") {
-            // An attribute may span lines; brackets in its strings are rare enough.
+            // An attribute may span lines. Brackets in its strings are rare enough to ignore.
             open += line.matches('[').count() as i64 - line.matches(']').count() as i64;
             continue;
         }
@@ -26,7 +26,7 @@ pub(super) fn header(path: &str, text: &str) -> Option<String> {
     Some(format!("{path}: nothing but attributes and blank lines"))
 }
 
-/// How a file stands to the size limits.
+/// The comparison of a file with the size limits.
 #[derive(Debug, PartialEq)]
 pub(super) enum Size {
     Fits,
@@ -53,14 +53,14 @@ pub(super) fn size(path: &str, text: &str) -> Size {
     }
 }
 
-/// `tests.rs` and all that lies in a directory `tests`.
+/// Whether a file is `tests.rs` or in a directory `tests`.
 fn is_test_file(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     parts.next() == Some("tests.rs") || parts.any(|part| part == "tests")
 }
 
-/// Lines before the inline test module: before a `#[cfg(test)]` at the margin whose item is a
-/// `mod` with a body.
+/// The number of lines before the inline test module, which is an unindented `#[cfg(test)]` before a `mod`
+/// with a body.
 fn non_test_lines(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     for (at, line) in lines.iter().enumerate() {
@@ -111,9 +111,9 @@ mod tests {
         check("a\n#[cfg(test)]\nmod tests {\n}\n", 1);
         check("a\n#[cfg(test)]\n#[allow(x)]\n// why\nmod tests {\n}\n", 1);
         check("a\n#[cfg(all(test, unix))]\npub(crate) mod tests {\n}\n", 1);
-        // A test module in its own file ends nothing.
+        // A test module in its own file does not end the count.
         check("a\n#[cfg(test)]\nmod tests;\nb\n", 4);
-        // Nor does a helper that only tests use.
+        // A helper for tests does not end it either.
         check("a\n#[cfg(test)]\nfn f() {\n}\nb\n", 5);
         check("a\n    #[cfg(test)]\n    mod inner {\n", 3);
         check("a\n#[cfg(test)]", 2);

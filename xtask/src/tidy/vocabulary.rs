@@ -10,12 +10,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::project::{Project, TextFile};
 
-/// Where the counts are, relative to the root.
+/// The path of the counts, relative to the root.
 const COUNTS: &str = "xtask/vocabulary.txt";
 /// Files that define or quote denied terms.
 const EXEMPT: &[&str] = &["docs/STYLE.md", "xtask/src/tidy/vocabulary.rs", COUNTS];
 
-/// Beginnings of constants that state a limit without naming it one: `MAX_…` and `MIN_…` do.
+/// Prefixes of constants that are limits without the standard prefix `MAX_…` or `MIN_…`.
 const LIMITS: &[&str] = &[
     "MOST", "LONGEST", "DEEPEST", "LARGEST", "SHORTEST", "LEAST", "FURTHEST", "WIDEST",
 ];
@@ -75,12 +75,12 @@ const PHRASES: &[&str] = &[
     "see the module",
 ];
 
-/// Characters of a commit subject.
+/// The maximum length of a commit subject in characters.
 const MAX_SUBJECT: usize = 72;
-/// Commits whose subjects are checked.
+/// The number of checked commits.
 const CHECKED_COMMITS: &str = "10";
 
-/// Files with more denied terms than they may have, and commit subjects of another form.
+/// Files with more denied terms than allowed, and commit subjects of another form.
 pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<String>> {
     let allowed = allowed(project)?;
     let mut findings = Vec::new();
@@ -99,7 +99,7 @@ pub(super) fn findings(project: &Project, files: &[TextFile]) -> Result<Vec<Stri
     Ok(findings)
 }
 
-/// Writes the counts that have fallen. Files may have moved: the sum must not rise.
+/// Writes the lower counts. Files may have moved, but the sum must not rise.
 ///
 /// # Errors
 /// If the sum would rise, or a file cannot be read or written.
@@ -194,7 +194,7 @@ fn occurrences(text: &str, phrase: &str) -> usize {
         .count()
 }
 
-/// The subjects of the last commits; none outside of a repository.
+/// The subjects of the last commits; empty outside a repository.
 fn subjects(project: &Project) -> Vec<String> {
     let log = project
         .sh

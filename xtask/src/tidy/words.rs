@@ -1,6 +1,6 @@
-//! What must not stand in a file: reminders, switched-off tests, paths of somebody's machine.
+//! Forbidden text in files: reminders, disabled tests, paths of a developer's machine.
 
-/// Written apart, so that this file passes its own check.
+/// Split, so that this file passes its own check.
 const REMINDERS: &[&str] = &[
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -8,12 +8,12 @@ const REMINDERS: &[&str] = &[
 ];
 const UNFINISHED: &[&str] = &[concat!("to", "do!("), concat!("unimpl", "emented!(")];
 const SWITCHED_OFF: &str = concat!("#[", "ignore");
-/// A function that is no test but another process's part, which tests start by name.
+/// The marker of a function that is the process role of a test, which other tests start by name.
 const ROLE: &str = concat!("#[", "ignore = \"no test: ");
 const HOMES: &[&str] = &[concat!("/ho", "me/"), concat!("/Us", "ers/")];
 const MACHINE: &[&str] = &[concat!("/ro", "ot/"), concat!("/wo", "rk/")];
 
-/// People who live in examples only: their home directories name no machine.
+/// Example users, whose home directories are not real.
 const NOBODY: &[&str] = &["user", "alice", "bob", "me"];
 
 /// The findings of one file, one line each.
@@ -52,7 +52,7 @@ fn switches_off(line: &str) -> bool {
     (line.contains(SWITCHED_OFF) && !line.contains(ROLE)) || conditional
 }
 
-/// The first absolute path into a home directory or a build machine's directory.
+/// The first absolute path in a home directory or a directory of a build machine.
 fn machine_path(line: &str) -> Option<&str> {
     let home = HOMES.iter().find_map(|home| {
         absolute(line, home).find(|path| {
@@ -63,7 +63,7 @@ fn machine_path(line: &str) -> Option<&str> {
     home.or_else(|| MACHINE.iter().find_map(|dir| absolute(line, dir).next()))
 }
 
-/// Absolute paths that begin with `dir`.
+/// Absolute paths that start with `dir`.
 fn absolute<'a>(line: &'a str, dir: &str) -> impl Iterator<Item = &'a str> {
     let part =
         |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '~' | '}' | '*');

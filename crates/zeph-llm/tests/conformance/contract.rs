@@ -1,4 +1,4 @@
-//! The behaviour that all providers share, run for each of them with the same answers.
+//! The behaviour that all providers share, tested for each of them with the same responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::server::{End, Reply, Server};
 use crate::wire::{Said, Stop, WIRES, Wire};
 use crate::{ask, shown_text};
 
-/// An answer, or a failure, that each provider is made to give.
+/// A response or a failure that each provider must produce.
 #[derive(Clone, Copy, Debug)]
 enum Case {
     Text,
@@ -25,7 +25,7 @@ enum Case {
     Fault(LlmErrorKind),
 }
 
-/// The provider under test, and what must live as long as it.
+/// The provider under test, and the values that must live as long.
 struct Subject {
     provider: Arc<dyn LlmProvider>,
     context_window: usize,

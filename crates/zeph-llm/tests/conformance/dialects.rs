@@ -1,7 +1,7 @@
 //! Whole exchanges in the dialects of servers, as files.
 //!
-//! The files in `tests/fixtures/` follow what each server documents or is known to send; keys
-//! and ids in them are made up.
+//! The files in `tests/fixtures/` follow the documentation or the known behaviour of each server; their keys
+//! and ids are invented.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ async fn answer_to(wire: Wire, reply: Reply) -> ChatResponse {
     ask(&*provider, &hi(), None).await.0.unwrap()
 }
 
-/// The answer with ids that were made up replaced.
+/// The response with generated ids replaced.
 fn as_json(response: ChatResponse) -> Value {
     let (usage, stop) = match &response {
         ChatResponse::Text { usage, stop, .. } => (*usage, json!(stop)),
@@ -35,7 +35,7 @@ fn as_json(response: ChatResponse) -> Value {
     json!({"parts": message, "stop": stop, "usage": usage})
 }
 
-/// Reads each file at once and byte by byte.
+/// Reads each file in one piece and byte by byte.
 async fn exchanges(wire: Wire, names: &[&str]) -> Vec<Value> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! What the documentation shows can be copied and works.
+//! Examples of the documentation, which must be valid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn blocks(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Proves LLM-2 for what `docs/providers.md` shows.
+/// Proves LLM-2 for the examples of `docs/providers.md`.
 #[test]
 fn every_block_of_the_providers_page_is_a_valid_configuration() {
     let mut kinds = Vec::new();
@@ -72,7 +72,7 @@ fn every_block_of_the_providers_page_is_a_valid_configuration() {
     assert_eq!(kinds, expect);
 }
 
-/// Proves LLM-5a: the documented defaults are the defaults.
+/// Proves LLM-5a: the documented defaults are the actual defaults.
 #[test]
 fn the_documented_retry_defaults_are_the_defaults() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
@@ -86,7 +86,7 @@ fn the_documented_retry_defaults_are_the_defaults() {
     }
 }
 
-/// Proves LLM-9 for what `docs/scripted-provider.md` shows.
+/// Proves LLM-9 for the example of `docs/scripted-provider.md`.
 #[test]
 fn the_documented_scenario_is_valid() {
     let blocks = blocks("scripted-provider.md");

@@ -1,4 +1,4 @@
-//! Vectors of texts: what is asked, what of an answer is taken, and what happens when it fails.
+//! Embeddings: requests, accepted responses, and failures.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::KEY;
 use crate::server::{End, Reply, Server};
 use crate::wire::{WIRES, Wire};
 
-/// The wires whose servers make vectors.
+/// The wires whose servers support embeddings.
 const EMBED: [Wire; 3] = [Wire::Chat, Wire::Responses, Wire::Ollama];
 
 fn config(wire: Wire, url: &str) -> ProviderConfig {
@@ -34,7 +34,7 @@ fn path(wire: Wire) -> &'static str {
     }
 }
 
-/// An answer with these vectors.
+/// A response with these embeddings.
 fn answer(wire: Wire, vectors: &[Value]) -> Reply {
     let body = match wire {
         Wire::Ollama => {
@@ -58,7 +58,7 @@ async fn fails(wire: Wire, reply: Reply) -> (LlmError, usize) {
     (error, server.requests().len())
 }
 
-/// Proves LLM-1, LLM-10 for embeddings: what is sent, with which key, and what comes of it.
+/// Proves LLM-1, LLM-10 for embeddings: the request, its key, and the result.
 #[tokio::test]
 async fn texts_become_vectors() {
     for wire in EMBED {
@@ -81,7 +81,7 @@ async fn texts_become_vectors() {
     }
 }
 
-/// Without a model for it nothing is asked; an API that has none takes none.
+/// Without an embedding model no request is sent; an API without embeddings accepts no such model.
 #[tokio::test]
 async fn not_every_provider_makes_vectors() {
     for wire in WIRES {
@@ -98,7 +98,7 @@ async fn not_every_provider_makes_vectors() {
     );
 }
 
-/// Many texts are asked for in batches, in their order.
+/// Many texts are requested in batches, in order.
 #[tokio::test]
 async fn many_texts_are_asked_in_batches() {
     let texts: Vec<String> = (0..70).map(|at| format!("text {at}")).collect();
@@ -126,7 +126,7 @@ async fn many_texts_are_asked_in_batches() {
     }
 }
 
-/// Proves LLM-5 for embeddings: what may pass is sent again, the same bytes.
+/// Proves LLM-5 for embeddings: after a temporary error the same bytes are sent again.
 #[tokio::test]
 async fn a_busy_server_is_asked_again() {
     let busy = |status| Reply::status(status, "{}").header("Retry-After", "0");
@@ -150,7 +150,7 @@ async fn a_busy_server_is_asked_again() {
     }
 }
 
-/// Proves LLM-5 for embeddings: the classes of errors, each with how to mend it.
+/// Proves LLM-5 for embeddings: the classes of errors, each with its fix.
 #[tokio::test]
 async fn refusals_are_told_at_once() {
     use LlmErrorKind as Kind;
@@ -174,7 +174,7 @@ async fn refusals_are_told_at_once() {
     }
 }
 
-/// What is no vector for each text, all of one length, is no answer.
+/// A response without one embedding of equal length per text is rejected.
 #[tokio::test]
 async fn what_is_no_vector_is_told() {
     for wire in EMBED {
@@ -208,7 +208,7 @@ async fn what_is_no_vector_is_told() {
     }
 }
 
-/// The first provider's vectors alone can be compared with each other.
+/// Only embeddings of the first provider are used, because others are not comparable.
 #[tokio::test]
 async fn a_fallback_embeds_by_its_first() {
     let server = Server::start([answer(Wire::Chat, &[json!([1])])]).await;
@@ -220,8 +220,8 @@ async fn a_fallback_embeds_by_its_first() {
     assert_eq!(other.requests().len(), 0);
 }
 
-/// Proves LLM-11 for embeddings: they cost as listed, nothing on this machine, and else what is
-/// configured.
+/// Proves LLM-11 for embeddings: they cost the list price, nothing on this machine, and otherwise the
+/// configured price.
 #[test]
 fn embeddings_have_prices() {
     let check = |text: &str, nanos: Option<u64>| {

@@ -1,4 +1,4 @@
-//! What every provider behind HTTP does when the server or the network fails.
+//! Failures of servers and networks, for each provider over HTTP.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,13 @@ fn once() -> RetryConfig {
     }
 }
 
-/// Asks a server once with the usual patience.
+/// Sends one request with the usual retry settings.
 async fn asked(wire: Wire, server: &Server) -> (Result<ChatResponse, LlmError>, Vec<StreamEvent>) {
     let provider = wire.provider(&server.url, RetryConfig::default());
     ask(&*provider, &hi(), None).await
 }
 
-/// Proves LLM-5, LLM-10: `Retry-After` is obeyed, the same bytes are sent again, and a notice
-/// says so.
+/// Proves LLM-5, LLM-10: `Retry-After` is obeyed, the same bytes are sent again, and a notice says so.
 #[tokio::test]
 async fn a_busy_server_is_asked_again() {
     let busy = |status| Reply::status(status, "{}").header("Retry-After", "0");
@@ -63,7 +62,7 @@ async fn attempts_are_limited() {
     }
 }
 
-/// Proves LLM-5a: a wait beyond the budget fails at once and says when to try again.
+/// Proves LLM-5a: a wait beyond the budget fails immediately with the time of the next attempt.
 #[tokio::test]
 async fn a_long_retry_after_fails_at_once() {
     let date = "Fri, 31 Dec 2100 23:59:59 GMT";
@@ -82,7 +81,7 @@ async fn a_long_retry_after_fails_at_once() {
     }
 }
 
-/// Proves LLM-5, LLM-10: what no retry can mend is told at once, and how to mend it.
+/// Proves LLM-5, LLM-10: a permanent error is reported immediately, with its fix.
 #[tokio::test]
 async fn refusals_are_told_at_once() {
     use LlmErrorKind as Kind;
@@ -123,7 +122,7 @@ async fn refusals_are_told_at_once() {
     }
 }
 
-/// What is neither a stream nor an answer is told as such, and quoted. Proves LLM-10.
+/// A body that is neither a stream nor a response is reported and quoted. Proves LLM-10.
 #[tokio::test]
 async fn garbage_is_no_answer() {
     for wire in WIRES {
@@ -152,7 +151,7 @@ async fn garbage_is_no_answer() {
     }
 }
 
-/// An endless error body is read up to a cap.
+/// An endless error body is read up to a limit.
 #[tokio::test]
 async fn an_error_body_is_read_with_a_cap() {
     for wire in WIRES {
@@ -164,7 +163,7 @@ async fn an_error_body_is_read_with_a_cap() {
     }
 }
 
-/// A redirect would lose the request or carry the key elsewhere.
+/// Redirects are not followed, because they would lose the request or send the key elsewhere.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     for wire in WIRES {
@@ -199,7 +198,7 @@ async fn nobody_listens() {
     }
 }
 
-/// Proves LLM-5a: `read_timeout_secs` covers the silence before and within an answer.
+/// Proves LLM-5a: `read_timeout_secs` applies before and during a response.
 #[tokio::test]
 async fn silence_is_a_timeout() {
     let impatient = RetryConfig {
@@ -223,7 +222,7 @@ async fn silence_is_a_timeout() {
     }
 }
 
-/// An answer with a text (if any) and a call, as pieces without an end.
+/// A response with an optional text and a call, as pieces without an end.
 fn said_with_call(text: &str) -> Vec<Said<'_>> {
     let mut said = vec![
         Said::Call("a", "bash"),
@@ -236,8 +235,8 @@ fn said_with_call(text: &str) -> Vec<Said<'_>> {
     said
 }
 
-/// Cuts the first answer after `at` bytes, in both ways that a connection can end, and lets the
-/// second be whole.
+/// Cuts the first response after `at` bytes, in both ways that a connection can end, and completes the second
+/// one.
 async fn cut_at(
     wire: Wire,
     first: Vec<u8>,
@@ -251,8 +250,8 @@ async fn cut_at(
     (response, events, server)
 }
 
-/// Where a body is cut: at its start, at every boundary of its events, within each of them, and
-/// in the middle of a character.
+/// The positions of cuts in a body: at its start, at every boundary of its events, within each event, and
+/// within a character.
 fn cuts(events: &[String]) -> Vec<usize> {
     let whole = events.concat().into_bytes();
     let umlaut = whole
@@ -270,13 +269,13 @@ fn cuts(events: &[String]) -> Vec<usize> {
     cuts
 }
 
-/// A stream that breaks off before any text was shown is sent again from the start; nothing of
-/// the first attempt is in the answer. Proves LLM-4, LLM-10.
+/// A stream that breaks off before any text was shown is requested again; the response contains nothing of
+/// the first attempt. Proves LLM-4, LLM-10.
 #[tokio::test]
 async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
     for wire in WIRES {
         let mut said = said_with_call("");
-        // The end stands there, and still what is cut before it is no call.
+        // A call is ignored if the stream is cut before the end event.
         said.push(Said::End(Stop::Calls));
         let all = wire.events(&said);
         let before_end = wire.unfinished(&said);
@@ -310,8 +309,8 @@ async fn cut_before_any_text_at_every_boundary_and_inside_a_character() {
     }
 }
 
-/// A stream that breaks off after text was shown goes on where it stopped, with a notice; the
-/// texts are joined, and the cut call is none. Proves LLM-4, LLM-10.
+/// A stream that breaks off after text was shown resumes with a notice. The texts are joined, and the
+/// incomplete call is dropped. Proves LLM-4, LLM-10.
 #[tokio::test]
 async fn cut_after_text_goes_on_with_a_notice() {
     for wire in WIRES {
@@ -358,7 +357,7 @@ async fn cut_after_text_goes_on_with_a_notice() {
     }
 }
 
-/// An answer that broke off twice is one answer in the end. Proves LLM-4.
+/// A response that broke off twice is joined to one. Proves LLM-4.
 #[tokio::test]
 async fn cut_twice() {
     for wire in WIRES {
@@ -370,7 +369,7 @@ async fn cut_twice() {
     }
 }
 
-/// Half a JSON document cannot be continued: under a schema the answer starts over. Proves LLM-4.
+/// A partial JSON document cannot be continued: with a schema the response starts over. Proves LLM-4.
 #[tokio::test]
 async fn cut_under_a_schema_starts_over() {
     for wire in WIRES {
@@ -386,7 +385,7 @@ async fn cut_under_a_schema_starts_over() {
     }
 }
 
-/// A connection that breaks after the answer's end loses nothing. Proves LLM-4.
+/// A connection that breaks after the end of the response loses nothing. Proves LLM-4.
 #[tokio::test]
 async fn a_break_after_the_end_is_no_break() {
     for wire in WIRES {
@@ -400,7 +399,7 @@ async fn a_break_after_the_end_is_no_break() {
     }
 }
 
-/// An error inside the stream is treated as what it says. Proves LLM-4, LLM-5, LLM-10.
+/// An error inside a stream has the class of its content. Proves LLM-4, LLM-5, LLM-10.
 #[tokio::test]
 async fn an_error_inside_the_stream() {
     for wire in WIRES {
@@ -435,7 +434,7 @@ async fn dropping_the_future_cancels_the_request() {
     }
 }
 
-/// A server that keeps the connection open after the end does not hold the answer back.
+/// A server that keeps the connection open after the end does not delay the response.
 #[tokio::test]
 async fn an_open_connection_after_the_end_is_not_waited_for() {
     for wire in WIRES {
@@ -448,7 +447,7 @@ async fn an_open_connection_after_the_end_is_not_waited_for() {
     }
 }
 
-/// A long answer of many characters in small pieces arrives whole. Proves LLM-10.
+/// A long response with many characters in small pieces is complete. Proves LLM-10.
 #[tokio::test]
 async fn a_slow_trickle_of_many_characters() {
     let text = "Zeph 🌬 weht über das Land. ".repeat(20);
@@ -463,7 +462,7 @@ async fn a_slow_trickle_of_many_characters() {
     }
 }
 
-/// The first byte tells what a body is, not its header. Proves LLM-3.
+/// The first byte determines the type of a body, not its header. Proves LLM-3.
 #[tokio::test]
 async fn the_content_type_does_not_matter() {
     for wire in WIRES {

@@ -1,5 +1,5 @@
-//! What every provider must do: against a local server that speaks each wire's format byte by
-//! byte, with faults on demand.
+//! Conformance tests of all providers, against a local server that controls each byte of the wire format and
+//! injects faults.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -22,7 +22,7 @@ use zeph_llm::{
     ToolDefinition,
 };
 
-/// The key that the tests send; no text may ever show it.
+/// The key of the tests, which must not appear in any text.
 const KEY: &str = "sk-test-0123456789abcdef";
 
 fn bash() -> Vec<ToolDefinition> {
@@ -35,7 +35,7 @@ fn bash() -> Vec<ToolDefinition> {
     }]
 }
 
-/// Sends a request with one tool and collects what the sink was told.
+/// Sends a request with one tool and collects the events of the sink.
 async fn ask(
     provider: &dyn LlmProvider,
     messages: &[Message],

@@ -1,4 +1,4 @@
-//! What goes over the wires: paths, headers, bodies, connections.
+//! Requests on the wires: paths, headers, bodies, connections.
 
 use serde_json::json;
 use zeph_llm::{Message, MessagePart, RetryConfig, Role, ToolUseRequest, build_provider};
@@ -71,8 +71,8 @@ fn reasoning(text: &str, signature: Option<&str>) -> MessagePart {
     }
 }
 
-/// A tool turn with all that a history may hold: reasoning of every API, a result with an image, a
-/// call that failed, words of the user behind the results.
+/// A tool turn with all kinds of parts of a history: reasoning of every API, a result with an image, a failed
+/// call, user text after the results.
 fn tool_turn() -> [Message; 4] {
     let image = MessagePart::Image {
         media_type: "image/png".to_owned(),
@@ -113,7 +113,7 @@ fn tool_turn() -> [Message; 4] {
     ]
 }
 
-/// The body of a whole tool turn as the server gets it. Proves LLM-3, LLM-10.
+/// The body of a whole tool turn, as received by the server. Proves LLM-3, LLM-10.
 #[tokio::test]
 async fn the_body_of_a_tool_turn() {
     for wire in WIRES {
@@ -131,7 +131,7 @@ async fn the_body_of_a_tool_turn() {
     }
 }
 
-/// One connection serves consecutive requests: no handshake per turn.
+/// One connection serves consecutive requests, without a handshake per turn.
 #[tokio::test]
 async fn connections_are_used_again() {
     for wire in WIRES {
@@ -146,7 +146,7 @@ async fn connections_are_used_again() {
     }
 }
 
-/// Proves LLM-1, LLM-7: a model that calls no tools is sent none.
+/// Proves LLM-1, LLM-7: a model without tool calls receives no tools.
 #[tokio::test]
 async fn without_tool_use_no_tools_are_sent() {
     for wire in WIRES {

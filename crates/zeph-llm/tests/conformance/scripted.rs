@@ -119,7 +119,8 @@ async fn a_scenario_is_replayed_step_by_step() {
     assert!(error.message.contains("id=q7"), "{error}");
 }
 
-/// Proves LLM-9: a failed expectation says what was expected and what came, and uses nothing up.
+/// Proves LLM-9: a failed expectation reports the expected and the actual value, and does not consume the
+/// step.
 #[tokio::test]
 async fn failed_expectations() {
     for (expect, message) in [
@@ -195,7 +196,7 @@ async fn the_tool_choice_is_seen() {
     provider.chat_with_tools(request).await.unwrap();
 }
 
-/// Made-up ids never meet one that the history has. Proves LLM-9.
+/// Generated ids differ from all ids of the history. Proves LLM-9.
 #[tokio::test]
 async fn made_up_ids_are_new_in_the_history() {
     let scenario = "[[steps]]\ncalls = [{ tool = 'bash' }]";

@@ -1,4 +1,4 @@
-//! A server for HTTP/1.1 on loopback that answers with prepared bytes and keeps what it was sent.
+//! An HTTP/1.1 server on loopback that sends prepared bytes and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,26 +8,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// One prepared answer.
+/// A prepared response.
 #[derive(Clone)]
 pub(crate) struct Reply {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// How many bytes are written at a time.
+    /// The number of bytes that are written at a time.
     piece: usize,
     end: End,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum End {
-    /// The body ends as HTTP wants it.
+    /// The body is complete.
     Whole,
-    /// The connection closes where a body without length may end.
+    /// The connection closes at the end of a body without length.
     Eof,
-    /// The connection closes in the middle of a chunked body.
+    /// The connection closes within a chunked body.
     Abort,
-    /// Nothing more comes, and the connection stays open.
+    /// The connection stays open without further data.
     Hang,
 }
 
@@ -69,14 +69,14 @@ impl Reply {
     }
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
     /// Names in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) raw: Vec<u8>,
-    /// Which connection it came on.
+    /// The number of the connection.
     pub(crate) connection: usize,
 }
 
@@ -112,7 +112,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts a server that gives `replies` in order, and 418 after the last.
+    /// Starts a server that responds with `replies` in order, and with status 418 after the last.
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -135,12 +135,12 @@ impl Server {
         self.shared.requests.lock().unwrap().clone()
     }
 
-    /// Waits until a hanging answer was written as far as it goes.
+    /// Waits until all bytes of a hanging response are written.
     pub(crate) async fn answering(&self) {
         self.shared.answering.notified().await;
     }
 
-    /// Waits until the client closed a connection on which an answer hangs.
+    /// Waits until the client has closed the connection of a hanging response.
     pub(crate) async fn closed_by_client(&self) {
         self.shared.closed_by_client.notified().await;
     }

@@ -1,5 +1,5 @@
-//! Every provider behind HTTP with `tool_use = false`: calls come from its text, and none of what is
-//! native goes over its wire.
+//! Providers over HTTP with `tool_use = false`: calls are parsed from text, and requests have no native
+//! tools.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ async fn blocks_are_calls() {
     }
 }
 
-/// Proves LLM-4, LLM-8, LLM-10: a stream that breaks off in a block yields no call; one that breaks
-/// off behind it does.
+/// Proves LLM-4, LLM-8, LLM-10: a stream that breaks off in a block returns no call; one that breaks off
+/// after the block does.
 #[tokio::test]
 async fn a_broken_stream_yields_no_call() {
     for wire in WIRES {
@@ -102,7 +102,7 @@ async fn a_broken_stream_yields_no_call() {
             let dropped = notices(&events).iter().any(|it| it.contains("dropped"));
             assert_eq!(dropped, runs == 0, "{wire:?}: {events:?}");
         }
-        // What was not closed when the output limit came.
+        // The block was not closed when the output limit was reached.
         let answer = [Said::Text("```bash\nrm -r a"), Said::End(Stop::Length)];
         let server = Server::start([wire.reply(&answer)]).await;
         let (response, events) = ask(&*provider(wire, &server), &hi(), None).await;
@@ -111,8 +111,7 @@ async fn a_broken_stream_yields_no_call() {
     }
 }
 
-/// Proves LLM-8: a schema goes to the API only where no call may be made, since it leaves no room for
-/// one.
+/// Proves LLM-8: a schema is sent to the API only if no call is allowed, because a schema excludes calls.
 #[tokio::test]
 async fn a_schema_does_not_forbid_calls() {
     let schema = json!({"type": "object", "properties": {"unusual": {"type": "string"}}});

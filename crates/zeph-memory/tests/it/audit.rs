@@ -40,7 +40,7 @@ pub(crate) fn entry(session: &str, call_id: &str) -> AuditEntry {
     }
 }
 
-/// The last `limit` entries, of one session or of all.
+/// The last `limit` entries of one session or of all sessions.
 async fn entries(store: &Store, session: Option<&str>, limit: u32) -> Vec<StoredAudit> {
     let filter = AuditFilter {
         session: session.map(str::to_owned),
@@ -49,7 +49,7 @@ async fn entries(store: &Store, session: Option<&str>, limit: u32) -> Vec<Stored
     store.audit_entries(&filter, limit).await.unwrap()
 }
 
-/// As JSON an entry is the same before and after, but for its place in the chain.
+/// Asserts that the JSON of a stored entry equals the original, except for its place in the chain.
 async fn check_same(store: &Store, entry: &AuditEntry) {
     let stored = entries(store, None, 1).await.pop().unwrap();
     let mut stored: Value = serde_json::from_str(&stored.line()).unwrap();
@@ -161,7 +161,7 @@ async fn entries_can_be_neither_changed_nor_deleted() {
     assert_eq!(entries(&store, None, 10).await[0].tool, "bash");
 }
 
-/// A database of version 5, with entries from before the chain.
+/// A database of version 5 with entries that are older than the chain.
 async fn unchained(path: &Path) -> Store {
     let mut old = raw(path).await;
     for sql in [
@@ -199,7 +199,8 @@ async fn verify(store: &Store) -> Verdict {
     verify_database(store, None).await.unwrap()
 }
 
-/// Proves OUT-52: entries from before the chain stay, are counted, and cannot be used to hide.
+/// Proves OUT-52: entries that are older than the chain are preserved and counted, and cannot be used to hide
+/// changes.
 #[tokio::test]
 async fn a_trail_from_before_the_chain_goes_on_in_it() {
     for sql in [
@@ -237,7 +238,7 @@ async fn a_trail_from_before_the_chain_goes_on_in_it() {
     }
 }
 
-/// Proves OUT-52: every column of every entry, and its place.
+/// Proves OUT-52: every column of each entry, and its position.
 #[tokio::test]
 async fn what_is_changed_in_the_database_is_found() {
     let columns = [
@@ -303,7 +304,7 @@ async fn what_is_changed_in_the_database_is_found() {
             let verdict = verify(&store).await;
             assert!(verdict.wrong.is_some(), "{sql}: {verdict:?}");
             assert!(verdict.entries < 4, "{sql}: {verdict:?}");
-            // Going on hides nothing, for this process and for the next one.
+            // Later entries hide nothing, from this process or from the next one.
             let _ = sink.append(&entry("s", "5")).await;
             let _ = SqliteAudit::new(store.clone())
                 .append(&entry("s", "6"))
@@ -316,8 +317,8 @@ async fn what_is_changed_in_the_database_is_found() {
     }
 }
 
-/// Proves OUT-52: a head that a killed process left behind its entry is no false alarm, and a head
-/// that is gone is one.
+/// Proves OUT-52: a head that is older than the last entry after a kill is accepted, and a missing head is
+/// reported.
 #[tokio::test]
 async fn the_head_may_be_behind_and_not_missing() {
     let (_folder, store) = store().await;
@@ -334,7 +335,7 @@ async fn the_head_may_be_behind_and_not_missing() {
         "{:?}",
         verdict.notes
     );
-    // The next process goes on from the entry, not from the head.
+    // The next process continues from the entry, not from the head.
     SqliteAudit::new(store.clone())
         .append(&entry("s", "3"))
         .await
@@ -357,7 +358,7 @@ async fn the_head_may_be_behind_and_not_missing() {
     assert_eq!(verdict.wrong, None);
 }
 
-/// A log with `calls`, and the lines in it.
+/// A log with an entry for each of `calls`, and its path.
 async fn log(folder: &Path, calls: &[String]) -> (Heads, std::path::PathBuf) {
     let heads = Heads::beside(&folder.join("zeph.db"));
     let path = folder.join("audit.jsonl");
@@ -389,7 +390,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Proves OUT-52: any byte of the file that is changed, removed or inserted, any cut.
+    /// Proves OUT-52: any changed, removed or inserted byte of the file, and any truncation.
     #[test]
     fn no_byte_of_the_file_can_be_changed(
         calls in prop::collection::vec(".{0,20}", 1..6),
@@ -422,7 +423,7 @@ proptest! {
         }
     }
 
-    /// Proves OUT-52: entries that follow hide nothing of it.
+    /// Proves OUT-52: later entries do not hide a change of the file.
     #[test]
     fn going_on_hides_no_change_of_the_file(
         at in any::<prop::sample::Index>(),
@@ -443,14 +444,14 @@ proptest! {
         for _ in 0..2 {
             block_on(log(folder.path(), &calls[..1]));
             let verdict = check_file(&path, &heads);
-            // The last line break alone, which was cut off, is there again: nothing is hidden.
+            // Only the final line break was cut off and has been restored, so nothing is hidden.
             let mended = std::fs::read(&path).unwrap().starts_with(&whole);
             prop_assert_eq!(verdict.wrong.is_none(), mended, "{:?}", verdict);
         }
     }
 }
 
-/// Proves OUT-52: what a crash tore is sealed, said, and as safe as the rest.
+/// Proves OUT-52: a line that a crash truncated is sealed, reported, and as secure as the others.
 #[tokio::test]
 async fn a_torn_line_is_sealed_and_said() {
     let folder = tempfile::tempdir().unwrap();
@@ -481,7 +482,7 @@ async fn a_torn_line_is_sealed_and_said() {
     assert!(wrong.starts_with("line 3: "), "{wrong}");
 }
 
-/// Proves OUT-52: a head that a killed process left behind, in the file.
+/// Proves OUT-52: the head of a file may be older than its last entry after a kill.
 #[tokio::test]
 async fn the_head_of_a_file_may_be_behind() {
     let folder = tempfile::tempdir().unwrap();
@@ -503,7 +504,7 @@ async fn the_head_of_a_file_may_be_behind() {
         (verdict.entries, verdict.wrong, verdict.notes.len()),
         (4, None, 0)
     );
-    // A head that is gone is seen; the chain itself goes on.
+    // A missing head is reported; the chain itself continues.
     std::fs::remove_file(file.path()).unwrap();
     assert!(
         check_file(&path, &heads)
@@ -515,7 +516,7 @@ async fn the_head_of_a_file_may_be_behind() {
     assert_eq!(check_file(&path, &heads).entries, 5);
 }
 
-/// Proves OUT-51: a file of the user's alone, that is no link and no device.
+/// Proves OUT-51: a regular file of mode 0600, not a link or a device.
 #[tokio::test]
 async fn the_file_is_a_regular_one_of_mode_0600() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -555,7 +556,7 @@ async fn the_file_is_a_regular_one_of_mode_0600() {
     assert!(error.contains("no regular file"), "{error}");
 }
 
-/// Proves OUT-52: several sinks at once, as several processes have them, write one chain.
+/// Proves OUT-52: concurrent sinks, as in several processes, write one chain.
 #[tokio::test]
 async fn sinks_at_the_same_time_write_one_chain() {
     let (folder, store) = store().await;
@@ -588,7 +589,7 @@ async fn sinks_at_the_same_time_write_one_chain() {
     }
 }
 
-/// An entry is there for another process as soon as `append` returns, without any closing.
+/// An entry is visible to another process as soon as `append` returns.
 #[tokio::test]
 async fn an_appended_entry_is_on_record_at_once() {
     let (_folder, store) = store().await;

@@ -1,4 +1,4 @@
-//! Another process that uses the store: this test binary, told on standard input what to do.
+//! Child processes that use the store: this test binary with a task.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ pub(crate) struct Other {
 }
 
 impl Other {
-    /// Starts `task` on the database at `path`; as an unprivileged user when `uid` is given.
+    /// Starts `task` on the database at `path`, as an unprivileged user if `uid` is given.
     pub(crate) fn start(program: &Path, uid: Option<u32>, task: &str, path: &Path) -> Self {
         #[allow(
             clippy::disallowed_methods,
@@ -47,9 +47,9 @@ impl Other {
         Self::start(&std::env::current_exe().unwrap(), None, task, path)
     }
 
-    /// The next thing that the child says, without the marker; `None` at the end.
+    /// The next message of the child without the marker; `None` at the end.
     pub(crate) fn hear(&mut self) -> Option<String> {
-        // The test harness may have put its own words before ours on the line.
+        // The test harness may have printed text before the message on the same line.
         self.output
             .by_ref()
             .map_while(Result::ok)
@@ -60,7 +60,7 @@ impl Other {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// `kill -9`.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -97,7 +97,7 @@ fn child() {
         .unwrap();
     runtime.block_on(async {
         match task {
-            // Appends until it is killed, or so many.
+            // Appends this number of messages, or until it is killed.
             "append" | "append-200" => {
                 let store = Store::open(path, Synchronous::Normal).await.unwrap();
                 let most = if task == "append" { u64::MAX } else { 200 };

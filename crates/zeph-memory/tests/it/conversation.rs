@@ -87,8 +87,8 @@ async fn unknown_sessions_are_told_everywhere() {
     }
 }
 
-/// The session to continue is the one of this folder in which something was said last, and not
-/// the one that began last.
+/// The session to continue is the one of this folder with the most recent message, not the one with the
+/// latest start.
 ///
 /// Proves D-26.
 #[tokio::test]
@@ -292,14 +292,14 @@ async fn tasks_of_two_connections_append_without_gaps() {
     }
     all.sort_unstable();
     assert_eq!(all, (1..=all.len() as i64).collect::<Vec<_>>());
-    // Each batch stands together.
+    // The messages of each batch are consecutive.
     let stored = contents(&stores[1], "s").await;
     let mut runs = stored.clone();
     runs.dedup();
     assert_eq!((stored.len(), runs.len()), (all.len(), 40));
 }
 
-/// What can be done to the messages of two sessions.
+/// An operation on the messages of two sessions.
 #[derive(Debug, Clone)]
 enum Step {
     Append(usize, Vec<String>),
@@ -328,7 +328,7 @@ proptest! {
             let (_folder, path) = place();
             let mut store = open(&path).await;
             let ids = ["one", "two"];
-            // All texts, and where the window begins.
+            // All texts, and the start of the window.
             let mut model: [(Vec<String>, usize); 2] = Default::default();
             for step in steps {
                 for id in ids {

@@ -1,4 +1,4 @@
-//! Processes that die, and processes that write at once.
+//! Processes that die, and concurrent writers.
 
 use sqlx::Row;
 
@@ -13,8 +13,8 @@ async fn integrity(path: &std::path::Path) -> String {
         .get(0)
 }
 
-/// Five processes are killed one after the other in the middle of their work, at other points
-/// each; whatever they had been told was stored is there.
+/// Five processes are killed in sequence during their work, each at another point. All messages that were
+/// reported as stored are present.
 ///
 /// Proves D-14.
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn what_was_appended_survives_kill_9() {
             told.push(other.hear().unwrap().parse::<i64>().unwrap());
         }
         other.kill();
-        // What it said between the last word heard and its death counts too.
+        // Messages that it printed before its death count too.
         while let Some(Ok(seq)) = other.hear().map(|said| said.parse()) {
             told.push(seq);
         }

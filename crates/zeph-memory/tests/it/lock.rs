@@ -1,4 +1,4 @@
-//! One agent at a time on a session.
+//! Session locks: one agent at a time uses a session.
 
 use zeph_memory::StoreError;
 
@@ -50,7 +50,7 @@ async fn the_holder_is_named_and_its_lock_dies_with_it() {
     }
 }
 
-/// Taking and leaving at once: never two holders, and always one in the end.
+/// Concurrent locking and unlocking: at most one holder at a time, and always one in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_lock_has_one_holder_however_many_ask() {
     use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The store through its public interface.
+//! Tests of the store through its public interface.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use zeph_memory::{NewMessage, Store, Synchronous};
 
-/// A store in a folder of its own, with the session `s`.
+/// A store in its own folder, with the session `s`.
 async fn store() -> (TempDir, Store) {
     let (folder, path) = place();
     let store = open(&path).await;
@@ -49,7 +49,7 @@ fn message(role: &str, content: &str) -> NewMessage {
     }
 }
 
-/// A connection without any of our settings.
+/// A connection without the settings of the store.
 async fn raw(path: &Path) -> sqlx::SqliteConnection {
     use sqlx::ConnectOptions;
     sqlx::sqlite::SqliteConnectOptions::new()

@@ -1,4 +1,4 @@
-//! Facts compared by what they mean.
+//! Embeddings of facts, which are compared by meaning.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::{open, place, raw, store};
 
 const MODEL: &str = "p/m";
 
-/// A vector that follows from a text: numbers that look random.
+/// A pseudo-random embedding that depends on a text.
 fn vector(text: &str, length: usize) -> Vec<f32> {
     let mut bits = text.bytes().fold(7_u64, |bits, byte| {
         (bits ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -27,7 +27,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f32 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// Makes the vectors of up to `most` facts that have none; how many.
+/// Stores the embeddings of up to `most` facts without one, and returns their number.
 async fn fill(store: &Store, length: usize, most: u64) -> usize {
     let gap = store.vector_gap(MODEL, most).await.unwrap();
     let vectors: Vec<_> = gap
@@ -56,7 +56,7 @@ async fn near(store: &Store, query: &str, length: usize, most: usize) -> Vec<Nea
     found.await.unwrap().unwrap()
 }
 
-/// What is found are facts that are kept, each once, with their own cosine, in the order of it.
+/// Asserts that the results are stored facts, without duplicates, with the correct cosine, in order.
 #[track_caller]
 fn right(found: &[Near], query: &str, length: usize, kept: &[Memory]) {
     let query = vector(query, length);
@@ -70,7 +70,7 @@ fn right(found: &[Near], query: &str, length: usize, kept: &[Memory]) {
     assert!(found.is_sorted_by(|a, b| a.cosine >= b.cosine), "{found:?}");
 }
 
-/// Proves NAT-1: of thousands of facts all are compared, in whatever order their vectors came.
+/// Proves NAT-1: all of several thousand facts are compared, regardless of the order of their embeddings.
 #[tokio::test]
 async fn all_facts_are_compared() {
     let (_folder, store) = store().await;
@@ -100,12 +100,12 @@ async fn all_facts_are_compared() {
         hits += all[..10].iter().filter(|it| found.contains(it)).count();
     }
     assert!(hits >= 195, "{hits} of 200");
-    // Those of another model, and of a text that has none, are others.
+    // Other models and texts without an embedding are not compared.
     let found = store.near_memories("p/other", &[1.0; 24], 10).await;
     assert_eq!(found.unwrap(), Some(Vec::new()));
 }
 
-/// A fact that was removed is not found, and a new one is, whichever process did it.
+/// A removed fact is not found, and a new one is, regardless of the process.
 #[tokio::test]
 async fn vectors_follow_their_facts() {
     let (_folder, path) = place();
@@ -120,20 +120,20 @@ async fn vectors_follow_their_facts() {
     }
     let again = near(&store, "query", length, 3).await;
     assert_eq!(again, first[2..]);
-    // The same text again is another fact.
+    // The same text, saved again, is another fact.
     let content = &first[0].memory.content;
     let saved = other.save_memory("s", content).await.unwrap();
     fill_all(&other, length).await;
     let found = near(&store, "query", length, 2).await;
     assert_eq!(found[0].memory, saved);
     assert_eq!(found[1], first[2]);
-    // Its vector is a row of its own; nothing is left of those that went.
+    // Its embedding has its own row; no row of removed facts remains.
     let count = "SELECT count(*) FROM memory_vector";
     let row = sqlx::query_scalar::<_, i64>(count)
         .fetch_one(&mut raw(&path).await)
         .await;
     assert_eq!(row.unwrap(), 399);
-    // A fact that goes while its vector is made keeps none.
+    // A fact that is removed while its embedding is computed gets none.
     let late = store.save_memory("s", "late").await.unwrap();
     let gap = store.vector_gap(MODEL, 10).await.unwrap();
     assert_eq!(gap.memories.first(), Some(&late));
@@ -143,7 +143,7 @@ async fn vectors_follow_their_facts() {
     assert_eq!(near(&store, "query", length, 2).await, found);
 }
 
-/// Two processes fill the same gap: each fact has one vector, and none is left out.
+/// Two processes fill the same gap: each fact has one embedding, and none is missing.
 #[tokio::test]
 async fn two_processes_fill_one_gap() {
     let (_folder, path) = place();
@@ -152,7 +152,7 @@ async fn two_processes_fill_one_gap() {
     save(&store, 0..700).await;
     let begun = store.vector_gap(MODEL, 100).await.unwrap();
     tokio::join!(fill_all(&store, 8), fill_all(&other, 8));
-    // What was read before all that adds nothing, and takes nothing away.
+    // A gap that was read before these changes adds and removes nothing.
     let vectors = vec![vec![1.0; 8]; begun.memories.len()];
     store
         .fill_vector_gap(MODEL, &begun, &vectors)
@@ -169,7 +169,7 @@ async fn two_processes_fill_one_gap() {
     assert_eq!(row.unwrap(), 700);
 }
 
-/// Another model behind the same name: its vectors have another length, and take the place of all.
+/// Embeddings of another length from the same model name replace all others.
 #[tokio::test]
 async fn vectors_of_another_length_take_the_place_of_all() {
     let (_folder, store) = store().await;
@@ -185,7 +185,7 @@ async fn vectors_of_another_length_take_the_place_of_all() {
     assert_eq!(found, None);
     assert_eq!(fill(&store, 12, 300).await, 60);
     assert_eq!(near(&store, "query", 12, 100).await.len(), 60);
-    // A gap of the time before fills nothing now.
+    // An outdated gap fills nothing.
     let gap = store.vector_gap("p/other", 5).await.unwrap();
     for model in ["p/other", "p/third", "p/fourth"] {
         let gap = store.vector_gap(model, 300).await.unwrap();
@@ -205,7 +205,8 @@ async fn vectors_of_another_length_take_the_place_of_all() {
         .unwrap();
 }
 
-/// What is damaged is not found; whatever is found is right. Where only bits are damaged, they are made anew.
+/// Damaged facts are not found, and all results are correct. If only sign bits are damaged, they are computed
+/// again.
 #[tokio::test]
 async fn what_is_damaged_is_not_found() {
     let damages = [
@@ -215,7 +216,7 @@ async fn what_is_damaged_is_not_found() {
             "UPDATE memory_signs SET signs = zeroblob(length(signs))",
             300,
         ),
-        // Facts that are none.
+        // Numbers of facts that do not exist.
         (
             "UPDATE memory_signs SET facts = zeroblob(length(facts)) WHERE block = 1",
             173,

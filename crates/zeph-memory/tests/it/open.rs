@@ -1,4 +1,4 @@
-//! Opening: what is created, what is refused, and in which words.
+//! Opening the store: created files, refusals and their messages.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -168,7 +168,7 @@ async fn a_damaged_database_is_told() {
     store.close().await.unwrap();
     let whole = fs::read(&path).unwrap();
 
-    // The pages behind the tables' definitions.
+    // The pages after the schema.
     let mut damaged = whole.clone();
     let half = damaged.len() / 2;
     damaged[4 * 4096..half].fill(0xA5);
@@ -180,7 +180,7 @@ async fn a_damaged_database_is_told() {
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
     assert!(error.to_string().contains(".recover"), "{error}");
 
-    // Cut off in the middle.
+    // A file that is cut off in the middle.
     fs::write(&path, &whole[..half]).unwrap();
     let error = match Store::open(&path, Synchronous::Normal).await {
         Ok(store) => store.messages("s").await.unwrap_err(),
@@ -189,11 +189,11 @@ async fn a_damaged_database_is_told() {
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error:?}");
 }
 
-/// The file, its folder, or a folder that is yet to be created: none may be written. Run as
-/// another user where this one may write everywhere.
+/// The file, its folder, or a folder to be created is not writable. The test runs as another user if the
+/// current user may write everywhere.
 #[tokio::test]
 async fn what_may_not_be_written_is_refused_at_once() {
-    // A file's folder must be reachable for that user, and so must the program.
+    // The other user must have access to the folder of the file and to the program.
     let folder = tempfile::Builder::new()
         .permissions(fs::Permissions::from_mode(0o755))
         .tempdir()

@@ -1,4 +1,4 @@
-//! Outputs that are too long for a model.
+//! Overflow entries: outputs that are too long for a model.
 
 use sqlx::Row as _;
 use std::path::Path;
@@ -30,7 +30,7 @@ async fn put(store: &Store, session: &str, text: &str) -> OverflowRef {
     entry.reference
 }
 
-/// Rows of both tables.
+/// The row counts of both tables.
 async fn rows(path: &Path) -> (i64, i64) {
     let mut connection = raw(path).await;
     let row = sqlx::query(
@@ -123,7 +123,7 @@ async fn it_goes_with_its_session() {
     assert!(store.overflow(Some("t"), other).await.unwrap().is_some());
 }
 
-/// Proves OUT-34: a failure leaves nothing behind.
+/// Proves OUT-34: a failure leaves no partial entry.
 #[tokio::test]
 async fn it_is_stored_whole_or_not_at_all() {
     let (_folder, store) = store().await;
@@ -144,7 +144,7 @@ async fn it_is_stored_whole_or_not_at_all() {
         "{error:?}"
     );
     assert_eq!(rows(store.path()).await, (0, 0));
-    // The connection is good for what comes next.
+    // The connection is still usable.
     put(&store, "s", "text").await;
     assert_eq!(rows(store.path()).await, (1, 1));
 }
@@ -165,7 +165,7 @@ async fn what_is_too_old_is_removed() {
     assert!(store.overflow(Some("s"), kept).await.unwrap().is_some());
 }
 
-/// Proves OUT-33: a database from before there were such outputs gets the tables.
+/// Proves OUT-33: a database from before the feature gets the tables.
 #[tokio::test]
 async fn an_older_database_is_brought_up_to_date() {
     let (_folder, path) = place();

@@ -1,4 +1,4 @@
-//! What sessions have seen of files.
+//! Records of the files that sessions have read.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ async fn note(store: &Store, path: &str, byte: u8) {
         .unwrap();
 }
 
-/// Proves FILE-23 in part: it is on record for the next process, and each session has its own.
+/// Proves FILE-23 in part: the record is available to the next process, and each session has its own.
 #[tokio::test]
 async fn it_outlives_the_process_and_stays_in_its_session() {
     let (_folder, store) = store().await;

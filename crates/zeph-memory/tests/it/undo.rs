@@ -11,7 +11,7 @@ use zeph_tools::undo::{
 
 use crate::{open, raw, store};
 
-/// The end of a file with this content.
+/// The deletion of a file with this content.
 fn deletion(name: &str, content: Vec<u8>) -> Change {
     Change {
         steps: vec![Step::Put {
@@ -46,7 +46,7 @@ async fn record(journal: &SqliteUndo, batch: &str, change: Result<&Change, &str>
     journal.record(draft).await.unwrap()
 }
 
-/// Batch and whether it can be undone, the latest first.
+/// The batches and whether they can be undone, in reverse order of time.
 async fn listed(store: &Store) -> Vec<(String, bool)> {
     let changes = store.undo_changes("s", 100).await.unwrap();
     changes
@@ -55,7 +55,7 @@ async fn listed(store: &Store) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// Proves FILE-28: what is recorded is read back, also by another process, until it is undone.
+/// Proves FILE-28: a record can be read, also by another process, until it is undone.
 #[tokio::test]
 async fn a_change_is_kept_until_it_is_settled() {
     let (_folder, store) = store().await;
@@ -110,7 +110,8 @@ async fn a_change_is_kept_until_it_is_settled() {
     assert!(left.is_empty());
 }
 
-/// Proves FILE-28: the oldest batches make room, whole ones; what does not fit is recorded as such.
+/// Proves FILE-28: whole batches are dropped, the oldest first; a change over the limit is recorded as not
+/// undoable.
 #[tokio::test]
 async fn the_bound_holds() {
     let (_folder, store) = store().await;
@@ -140,7 +141,7 @@ async fn the_bound_holds() {
         .map(|(batch, kept)| (batch.as_str(), *kept))
         .collect();
     assert_eq!(found, batches);
-    // All of it, and its own batch.
+    // The size of all batches, and of the new one alone.
     assert!(!kept(record(&journal, "e", Ok(&of(101))).await));
     assert!(kept(record(&journal, "e", Ok(&of(100))).await));
     assert!(!kept(record(&journal, "e", Ok(&of(1))).await));

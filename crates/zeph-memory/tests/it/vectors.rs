@@ -1,4 +1,4 @@
-//! Vectors that were made once.
+//! Stored embeddings.
 
 use sqlx::Row;
 use zeph_memory::SqliteVectors;
@@ -7,7 +7,7 @@ use zeph_tools::embedding_cache::EmbeddingCache;
 
 use crate::{open, place, raw};
 
-/// Proves SCH-4 for what is kept: every number to its last bit, by model and text, over openings.
+/// Proves SCH-4 for storage: each number is preserved bit for bit, by model and text, after reopening.
 #[tokio::test]
 async fn vectors_are_kept_by_model_and_text() {
     let (_folder, path) = place();

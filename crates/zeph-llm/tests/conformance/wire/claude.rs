@@ -5,7 +5,7 @@ use zeph_llm::LlmErrorKind;
 
 use super::{Said, Stop};
 
-/// An event under its own name.
+/// An event with its name.
 pub(crate) fn event(data: &Value) -> String {
     format!(
         "event: {}\ndata: {data}\n\n",
@@ -13,7 +13,7 @@ pub(crate) fn event(data: &Value) -> String {
     )
 }
 
-/// The block that is being written.
+/// The kind of the open block.
 #[derive(PartialEq)]
 enum Open {
     No,

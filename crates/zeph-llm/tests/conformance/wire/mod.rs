@@ -1,5 +1,5 @@
-//! The wires from the server's side: how each one says what every answer is made of. The suite is
-//! written in these words and runs over all of them.
+//! The server side of the wires: encoding a response in each format. The tests use these pieces and run for
+//! all wires.
 
 mod chat;
 mod claude;
@@ -18,7 +18,7 @@ use zeph_llm::{
 use crate::KEY;
 use crate::server::{Reply, Request};
 
-/// A wire.
+/// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// OpenAI Chat Completions.
@@ -27,29 +27,29 @@ pub(crate) enum Wire {
     Claude,
     /// OpenAI Responses.
     Responses,
-    /// Ollama's own chat.
+    /// The native chat API of Ollama.
     Ollama,
 }
 
 /// All of them.
 pub(crate) const WIRES: [Wire; 4] = [Wire::Chat, Wire::Claude, Wire::Responses, Wire::Ollama];
 
-/// A piece of an answer.
+/// A piece of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said<'a> {
     /// More text.
     Text(&'a str),
     /// More reasoning.
     Reasoning(&'a str),
-    /// A call begins: its id, where the wire has ids, and the tool.
+    /// The start of a call: its id, for wires with ids, and the tool.
     Call(&'a str, &'a str),
-    /// More of the arguments of that call. Not every wire knows pieces of them.
+    /// More of the arguments of that call. Some wires have no partial arguments.
     Arguments(&'a str),
-    /// The end, with 7 tokens read and 5 written.
+    /// The end, with a usage of 7 tokens read and 5 written.
     End(Stop),
 }
 
-/// Why the model stops.
+/// The reason why the model stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     Done,
@@ -58,7 +58,7 @@ pub(crate) enum Stop {
 }
 
 impl Wire {
-    /// The answer as the wire's events, or lines, in order.
+    /// The response as events or lines of the wire, in order.
     pub(crate) fn events(self, said: &[Said<'_>]) -> Vec<String> {
         match self {
             Self::Chat => chat::events(said),
@@ -68,12 +68,12 @@ impl Wire {
         }
     }
 
-    /// The answer as the body of a stream.
+    /// The response as the body of a stream.
     pub(crate) fn body(self, said: &[Said<'_>]) -> String {
         self.events(said).concat()
     }
 
-    /// How many bytes of the answer come before the event that says that it is whole.
+    /// The length of the response in bytes before the event that marks it as complete.
     pub(crate) fn unfinished(self, said: &[Said<'_>]) -> usize {
         let mark = match self {
             Self::Chat => "\"finish_reason\":\"",
@@ -89,7 +89,7 @@ impl Wire {
         events[..end].concat().len()
     }
 
-    /// The answer as a stream.
+    /// The response as a stream.
     pub(crate) fn reply(self, said: &[Said<'_>]) -> Reply {
         self.stream(self.body(said))
     }
@@ -103,12 +103,12 @@ impl Wire {
         }
     }
 
-    /// A whole answer with one text.
+    /// A complete response with one text.
     pub(crate) fn text_answer(self, text: &str) -> Reply {
         self.reply(&[Said::Text(text), Said::End(Stop::Done)])
     }
 
-    /// The answer with one text as a document in place of a stream.
+    /// The response with one text as a document instead of a stream.
     pub(crate) fn document(self, text: &str) -> String {
         match self {
             Self::Chat => chat::document(text),
@@ -118,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// How the vendor refuses a request: status and body.
+    /// The status and body of a refusal by the vendor.
     pub(crate) fn refusal(self, kind: LlmErrorKind) -> (u16, String) {
         match self {
             Self::Chat | Self::Responses => chat::refusal(kind),
@@ -127,8 +127,8 @@ impl Wire {
         }
     }
 
-    /// An error of the server in the middle of a stream, of a class that may pass
-    /// (`Server`) or one that does not (`ContextOverflow`).
+    /// A server error within a stream, of a temporary class (`Server`) or a permanent one
+    /// (`ContextOverflow`).
     pub(crate) fn error_event(self, kind: LlmErrorKind) -> String {
         match self {
             Self::Chat => chat::error_event(kind),
@@ -138,8 +138,8 @@ impl Wire {
         }
     }
 
-    /// What a request that goes on after a broken stream says at its end: the text as the model's,
-    /// and the instruction.
+    /// The end of a request that resumes a broken stream: the text as an assistant message, and the
+    /// instruction.
     pub(crate) fn continued(self, body: &Value) -> (String, String) {
         match self {
             Self::Chat => chat::continued(body),
@@ -171,7 +171,7 @@ impl Wire {
         build_provider(&self.config(base_url), retry, Some(SecretString::from(KEY))).unwrap()
     }
 
-    /// Where requests go.
+    /// The path of requests.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Chat => "/v1/chat/completions",
@@ -181,7 +181,7 @@ impl Wire {
         }
     }
 
-    /// The endings of a `base_url` that mean the same.
+    /// Equivalent endings of a `base_url`.
     pub(crate) fn endings(self) -> [&'static str; 4] {
         match self {
             Self::Ollama => ["", "/", "/api", "/api/"],
@@ -197,7 +197,7 @@ impl Wire {
         }
     }
 
-    /// The kind of answer that a request asks for.
+    /// The media type that a request accepts.
     pub(crate) fn accept(self) -> &'static str {
         match self {
             Self::Ollama => "application/x-ndjson",

@@ -1,4 +1,4 @@
-//! Ollama's chat.
+//! The chat API of Ollama.
 
 use serde_json::{Value, json};
 use zeph_llm::LlmErrorKind;
@@ -10,7 +10,7 @@ fn line(message: &Value) -> String {
     format!("{line}\n")
 }
 
-/// Calls come whole: each is held back until its arguments are.
+/// A call is buffered until its arguments are complete, because this wire has only complete calls.
 pub(super) fn events(said: &[Said<'_>]) -> Vec<String> {
     let mut events = Vec::new();
     let mut held: Option<(&str, String)> = None;
@@ -39,7 +39,7 @@ pub(super) fn events(said: &[Said<'_>]) -> Vec<String> {
             }
         }
     }
-    // What is cut off in its arguments is half a line.
+    // A call with incomplete arguments is a partial line.
     if let Some((name, arguments)) = held {
         let whole = call(name, "{}");
         let until = whole.find("{}").unwrap();

@@ -5,7 +5,7 @@ use zeph_llm::LlmErrorKind;
 
 use super::{Said, Stop};
 
-/// An event under its own name, with its place in the stream.
+/// An event with its name and its number in the stream.
 fn event(data: &Value) -> String {
     format!(
         "event: {}\ndata: {data}\n\n",
@@ -21,7 +21,7 @@ enum Open {
     Call,
 }
 
-/// The item that is being written.
+/// The writer of the current item.
 struct Writer {
     events: Vec<String>,
     open: Open,
@@ -92,7 +92,7 @@ impl Writer {
         self.open = Open::No;
     }
 
-    /// Adds to a text of the item.
+    /// Appends to a text of the item.
     fn grow(&mut self, field: &str, more: &str) {
         let so_far = self.item[field].as_str().unwrap_or_default();
         self.item[field] = json!(format!("{so_far}{more}"));
