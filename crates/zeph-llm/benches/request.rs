@@ -1,8 +1,8 @@
 //! Time and memory to build the request of a long conversation: `cargo bench -p zeph-llm --bench request`.
 //!
-//! The history has a million tokens (4 MB of text in 4,000 messages). `anew` builds the body like the first
-//! request of a process, `continued` like each later one. Nothing is sent, because the connection is refused.
-//! Targets: 200 ms; memory of one copy of the history.
+//! The history has a million tokens (4 MB of text in 4,000 messages). The first benchmark builds the body
+//! like the first request of a process, `continued` like each later one. Nothing is sent, because the
+//! connection is refused. Targets: 200 ms; memory of one copy of the history.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::net::TcpListener;

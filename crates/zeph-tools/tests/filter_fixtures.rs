@@ -1,4 +1,4 @@
-//! The built-in filter rules against real output: `src/filter/rules/RULE/CASE.{raw,toml}`.
+//! Tests of the built-in filter rules with real output: `src/filter/rules/RULE/CASE.{raw,toml}`.
 #![cfg(feature = "shell")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,19 +13,19 @@ use zeph_tools::filter::{FilterPipeline, FilteredOutput};
 struct Case {
     command: String,
     exit_code: Option<i32>,
-    /// What a developer needs of it.
+    /// Texts that the filtered output must contain.
     facts: Vec<String>,
-    /// Noise.
+    /// Texts that the filtered output must not contain.
     #[serde(default)]
     gone: Vec<String>,
-    /// The most that is read of it.
+    /// The maximum size of the filtered output in percent.
     max_percent: Option<u64>,
-    /// Where it comes from, where it was not printed by the real tool.
+    /// The source of the output, if the real tool did not print it.
     #[allow(dead_code, reason = "for the reader of the file")]
     source: Option<String>,
 }
 
-/// `text` with the line breaks and blanks of a terminal gone, as facts are compared.
+/// The filtered output of a case whose raw text arrives in chunks of `piece` bytes.
 fn filtered(case: &Case, raw: &[u8], piece: usize) -> FilteredOutput {
     let text = String::from_utf8_lossy(raw);
     let mut run = FilterPipeline::default().start(&case.command, 50_000);
@@ -49,7 +49,7 @@ fn cases(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Checks one case; what is wrong with it.
+/// Checks one case and returns its faults.
 fn check(path: &Path, show: bool) -> (String, usize, usize) {
     let raw = std::fs::read(path).unwrap();
     let case = std::fs::read_to_string(path.with_extension("toml")).unwrap();
@@ -86,8 +86,8 @@ fn check(path: &Path, show: bool) -> (String, usize, usize) {
     (wrong, raw.len(), result.text.len())
 }
 
-/// Proves OUT-6, OUT-7. With `FILTER_FIXTURES=directory` it checks the cases there instead, and
-/// says what is left of each, and writes it beside them.
+/// Proves OUT-6, OUT-7: with `FILTER_FIXTURES=directory` it checks the cases of that directory instead,
+/// prints the filtered output of each and writes it next to them.
 #[test]
 #[allow(
     clippy::disallowed_methods,
@@ -120,7 +120,7 @@ fn facts_survive_and_noise_goes() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Proves OUT-5: the tests in the built-in rules hold.
+/// Proves OUT-5: the tests in the built-in rules pass.
 #[test]
 fn the_tests_of_the_rules_hold() {
     let filters = FilterPipeline::default();

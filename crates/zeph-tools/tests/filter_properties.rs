@@ -1,4 +1,4 @@
-//! What holds for any output, whatever rule it goes through.
+//! Properties of filtered output, for each rule and any output.
 #![cfg(feature = "shell")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -28,7 +28,7 @@ const COMMANDS: &[&str] = &[
     "tox",
 ];
 
-/// Lines that change what a strategy expects; `@` becomes a number.
+/// Lines that change the state of a strategy. A number replaces `@`.
 const FRAME: &[&str] = &[
     "",
     "",
@@ -92,7 +92,7 @@ const FRAME: &[&str] = &[
     "größer als je zuvor: ✓ @",
 ];
 
-/// Lines that must not be lost, each with what is looked for.
+/// Lines that must not be lost, each with the text to search for.
 const FACTS: &[(&str, &str)] = &[
     ("src/b.c:@:5: error: expected expression @", "src/b.c:@:5"),
     ("src/b.c:@:5: Fehler: Ausdruck erwartet", "src/b.c:@:5"),
@@ -154,7 +154,7 @@ fn run(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Proves OUT-7a, OUT-7b: in any order, cut anywhere, under any of the rules.
+    /// Proves OUT-7a, OUT-7b: in any order, cut anywhere, with any of the rules.
     #[test]
     fn no_fact_is_lost(
         command in prop::sample::select(COMMANDS),

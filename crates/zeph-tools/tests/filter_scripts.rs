@@ -1,12 +1,12 @@
-//! Whatever the tools of JavaScript and of operations print, and however it arrives: no failing test, no
-//! error and no changed resource is lost.
+//! Properties of the filters for JavaScript and operations tools: no failing test, error or changed resource
+//! is lost, regardless of the lines and chunks.
 #![cfg(feature = "shell")]
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
 use zeph_tools::filter::{FilterPipeline, FilteredOutput};
 
-/// Lines that such tools print, in any order, besides what is told of failures.
+/// Lines that these tools print in any order, except for failures.
 const LINES: &[&str] = &[
     "",
     " RUN  v3.2.7 /home/user/store",
@@ -58,7 +58,7 @@ const LINES: &[&str] = &[
     "äöü … ● × ✖ ⎯",
 ];
 
-/// Lines that have to be told, each with what has to be found of it.
+/// Lines that must be retained, each with the text to search for.
 fn fact() -> impl Strategy<Value = (String, String)> {
     let name = "[a-z]{3,8}";
     prop_oneof![
@@ -151,7 +151,7 @@ proptest! {
         let printed = lines.join(if crlf { "\r\n" } else { "\n" });
         let result = filtered(command, &printed, &cuts, exit_code);
         for (_, (line, told)) in &facts {
-            // Elsewhere the headline of a resource is a line like any other.
+            // For other commands the headline of a resource is an ordinary line.
             if line.starts_with("  # ") && !command.starts_with("terraform") {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! The sandbox of the operating system around commands: real commands, the real kernel. Where the
-//! kernel lacks it these tests say so and check nothing. The test binary itself acts as the
+//! The operating system sandbox around commands, with real commands and the real kernel. If the kernel does
+//! not support it, these tests print a message and check nothing. The test binary itself acts as the
 //! supervisor: see the ignored function.
 #![cfg(all(feature = "shell", target_os = "linux"))]
 #![allow(
@@ -37,7 +37,7 @@ fn acts_as_supervisor() {
     let _ = supervisor_main();
 }
 
-/// Whether this kernel has the sandbox.
+/// Whether this kernel supports the sandbox.
 fn enforced() -> bool {
     let found = probe().unwrap();
     let lacks = found.lacks(false);
@@ -47,7 +47,7 @@ fn enforced() -> bool {
     lacks.is_none()
 }
 
-/// `base/project` (where commands start), `base/tmp` (their temporary directory) and
+/// Directories of a test: `base/project` (where commands start), `base/tmp` (their temporary directory) and
 /// `base/outside`.
 struct World {
     executor: ShellExecutor,
@@ -101,7 +101,7 @@ impl World {
     }
 
     async fn run_in(&self, command: &str, cx: &CallContext) -> Result<ToolOutput, ToolError> {
-        // What a script says is not seen by the blocklist, which is not what is tested here.
+        // In a script, because the blocklist is not tested here and does not inspect scripts.
         let script = self.base.join("script");
         fs::write(&script, command).unwrap();
         let params = json!({ "command": format!("bash {}", script.display()), "timeout_secs": 20 });
@@ -121,7 +121,7 @@ impl World {
         self.base.join("outside").join(name)
     }
 
-    /// Runs a command that tries to write outside, and returns what the model is told.
+    /// Runs a command that tries to write outside, and returns the text for the model.
     async fn refused(&self, command: &str) -> String {
         let before = contents(&self.base.join("outside"));
         let result = self.run(command).await;
@@ -251,7 +251,7 @@ async fn the_configuration_says_where() {
         fs::write(base.join("outside/file"), "").unwrap();
         config(SandboxMode::Required, base)
     });
-    // It is not there yet when the session begins.
+    // The directory does not exist when the session starts.
     fs::create_dir(world.outside("cache")).unwrap();
     world
         .text("echo x > sub/new; echo x > $OUT/cache/new; echo x > $OUT/file; echo x > $TMPDIR/new")
@@ -266,7 +266,8 @@ async fn the_configuration_says_where() {
     assert!(off.outside("new").exists());
 }
 
-/// Proves SH-20: what a command puts into the place of a directory opens nothing to the next one.
+/// Proves SH-20: if a command replaces a writable directory with a link, later commands cannot write to its
+/// target.
 #[tokio::test]
 async fn a_link_in_the_place_of_a_writable_directory_leads_nowhere() {
     if !enforced() {
@@ -284,7 +285,7 @@ async fn a_link_in_the_place_of_a_writable_directory_leads_nowhere() {
     world.refused("echo x > $OUT/new").await;
 }
 
-/// Proves SH-20: a device node in the project would be a way around.
+/// Proves SH-20: a device node in the project would bypass the sandbox.
 #[tokio::test]
 async fn no_devices_are_made() {
     if !enforced() {
@@ -325,7 +326,7 @@ async fn the_model_is_told_what_was_refused() {
             "the output follows: {told}"
         );
     }
-    // What the sandbox did not refuse.
+    // Failures that the sandbox did not cause.
     let error = world.run("cat missing; exit 3").await.unwrap_err();
     assert_eq!(error.category(), ToolErrorCategory::PermanentFailure);
     assert!(world.run("touch $OUT/new || true").await.is_ok());
@@ -375,13 +376,13 @@ END";
     let text = world.text(python).await;
     assert!(text == "local" || text == "no python", "{text}");
 
-    // The same command connects where it may.
+    // The same command connects if the network is allowed.
     let open = World::new();
     assert_eq!(open.text(&connect).await, "connected");
     assert!(listener.accept().is_ok());
 }
 
-/// Proves SH-20: what restricts a command restricts neither the supervisor nor the next command.
+/// Proves SH-20: the restrictions of a command affect neither the supervisor nor the next command.
 #[tokio::test]
 async fn many_commands_leave_no_threads_and_no_layers_behind() {
     let world = World::with(cut());
@@ -392,7 +393,7 @@ async fn many_commands_leave_no_threads_and_no_layers_behind() {
             .count()
     };
     let before = threads();
-    // A thread that was restricted once too often could start no more: Landlock takes 16 layers.
+    // Landlock allows 16 layers, so a thread that was restricted repeatedly could not start another command.
     for number in 0..60 {
         let text = world.text(&format!("echo {number} > n; cat n")).await;
         assert_eq!(text, number.to_string());
@@ -414,7 +415,7 @@ async fn many_commands_leave_no_threads_and_no_layers_behind() {
     }
 }
 
-/// Proves SH-3, SH-20: who is confined cannot reach what is outside through other processes.
+/// Proves SH-3, SH-20: a confined command cannot access outside files through other processes.
 #[tokio::test]
 async fn other_processes_are_out_of_reach() {
     if !enforced() {
@@ -428,7 +429,7 @@ async fn other_processes_are_out_of_reach() {
         let told = format_for_llm(&error);
         assert!(told.contains("ermission denied"), "{file}: {told}");
     }
-    // The sandbox is not blamed for a file that was only read.
+    // The error does not name the sandbox if a file was only read.
     let error = world.run("cat /proc/1/mem").await.unwrap_err();
     assert_ne!(error.category(), ToolErrorCategory::PolicyBlocked);
     let comm = world.text("cat /proc/$PPID/comm").await;
@@ -446,7 +447,7 @@ impl EventSink for Notices {
     }
 }
 
-/// Proves SH-20: a warning comes where something lacks, and only there.
+/// Proves SH-20: a warning is printed if the system lacks a feature, and only then.
 #[tokio::test]
 async fn the_user_is_warned_once_where_the_system_lacks_it() {
     let notices = Arc::new(Notices::default());
@@ -463,7 +464,7 @@ async fn the_user_is_warned_once_where_the_system_lacks_it() {
     assert_eq!(told.len(), usize::from(!enforced()), "{told:?}");
 }
 
-/// A runner on a system that lacks the sandbox.
+/// A runner on a system without the sandbox.
 struct Lacking {
     required: bool,
 }
@@ -520,7 +521,7 @@ impl RunningCommand for Unconfined {
     }
 }
 
-/// Proves SH-20.
+/// Proves SH-20: on a system without the sandbox, the call runs with a warning or is refused.
 #[tokio::test]
 async fn a_system_that_lacks_it_warns_or_refuses() {
     let run = async |required, times| {
@@ -559,7 +560,7 @@ async fn a_system_that_lacks_it_warns_or_refuses() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// Proves SH-20: what it costs. Generous, since other tests run at the same time.
+/// Proves SH-20: the overhead. The limit is generous, because other tests run concurrently.
 #[tokio::test]
 async fn the_sandbox_costs_next_to_nothing() {
     let median = async |world: &World| {

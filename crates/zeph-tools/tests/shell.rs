@@ -42,7 +42,7 @@ fn acts_as_agent() {
     let _ = runtime.block_on(shell.call(json!({"command": command, "timeout_secs": 60})));
 }
 
-/// This binary with the arguments that make it run one of the functions above.
+/// The path of this binary and the arguments that run one of the functions above.
 fn this_binary(function: &str) -> (PathBuf, Vec<OsString>) {
     let args = ["--ignored", "--exact", "--nocapture", function];
     (
@@ -80,7 +80,7 @@ impl Shell {
         Self::with(ShellConfig::default(), &[])
     }
 
-    /// What the blocklist says is not the matter here: constructs are admitted, calls confirmed.
+    /// The blocklist is not tested here: constructs are allowed, and calls are confirmed.
     fn with(mut config: ShellConfig, env: &[(&str, &str)]) -> Self {
         config.allow_constructs =
             vec!["command_substitution".into(), "process_substitution".into()];
@@ -129,7 +129,7 @@ fn envelope(output: &ToolOutput) -> ShellOutputEnvelope {
     serde_json::from_value(output.raw_response.clone().unwrap()).unwrap()
 }
 
-/// Whether a process lives (a zombie does not).
+/// Whether a process is alive. Zombies do not count.
 fn lives(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         let state = stat.rsplit_once(") ").unwrap().1;
@@ -165,8 +165,8 @@ async fn all_gone(pids: &[i32], limit: Duration) {
     .await;
 }
 
-/// A command whose processes try to get away in every way known; they write their pids to files
-/// in `$PWD`, and the last file when all have.
+/// A command whose processes try to escape in every known way. They write their pids to files in `$PWD`, and
+/// the last file when all are written.
 const ESCAPES: &str = r#"
     echo $PPID > supervisor
     echo $$ > shell
@@ -209,7 +209,7 @@ async fn a_shell_dies_with_its_supervisor_even_when_no_agent_can_sweep() {
     kill_process(Pid::from_raw(started[0]).unwrap(), Signal::KILL).unwrap();
     all_gone(&started, Duration::from_secs(10)).await;
     kill_process(agent_pid, Signal::CONT).unwrap();
-    // The agent sweeps the rest, and ends, since its one call has failed.
+    // The agent ends the remaining processes, then itself, because its one call has failed.
     agent.wait().unwrap();
 }
 
@@ -223,7 +223,7 @@ async fn the_supervisor_ignores_what_reaches_the_agents_group_and_itself() {
         kill_process(Pid::from_raw(supervisor).unwrap(), signal).unwrap();
     }
     assert_eq!(shell.text("echo $PPID").await, supervisor.to_string());
-    // Commands are not deaf to them.
+    // Commands receive these signals.
     assert_eq!(
         shell.text("trap 'echo got it' TERM; kill -TERM $$").await,
         "got it"
@@ -258,11 +258,11 @@ async fn a_timeout_ends_the_whole_tree_and_returns_what_was_printed() {
         envelope.stderr
     );
     assert_eq!((envelope.exit_code, envelope.signal), (143, Some(15)));
-    // One of them ignores SIGTERM: it gets its two seconds, and SIGKILL.
+    // One process ignores SIGTERM: after two seconds it gets SIGKILL.
     assert!(took >= Duration::from_secs(3), "{took:?}");
     assert!(took < Duration::from_secs(5), "{took:?}");
     assert!(!started.iter().any(|pid| lives(*pid)));
-    // The supervisor is unharmed.
+    // The supervisor still works.
     assert_eq!(shell.text("echo on").await, "on");
 }
 
@@ -279,7 +279,7 @@ async fn what_forks_all_the_time_and_is_deaf_to_sigterm_is_ended() {
     let text = &error.output().unwrap().summary;
     assert!(!text.contains("could not be ended"), "{text}");
     assert!(!lives(first[0]));
-    // What is left below the supervisor is the asking shell and its tools.
+    // The only children of the supervisor are the shell of this command and its tools.
     let children = shell.text("ps -o comm= --ppid $PPID | sort -u").await;
     assert!(!children.contains("sleep"), "{children}");
 }
@@ -335,7 +335,7 @@ async fn a_command_that_leaves_a_child_behind_returns_and_says_so() {
              with the session]"
         )
     );
-    // It is not counted against later calls, and goes on while they run, stopped ones too.
+    // It does not affect later calls, and continues while they run, also when they time out.
     assert_eq!(shell.text("echo next").await, "next");
     shell
         .err(json!({"command": "sleep 300", "timeout_secs": 1}))
@@ -424,7 +424,7 @@ async fn secrets_do_not_reach_commands() {
         ("EDITOR", "seen-2"),
     ];
     let shell = Shell::with(config, &env);
-    // The parent's environment can be read as well.
+    // The environment of the parent is readable too.
     let everything = "env; tr '\\0' '\\n' < /proc/$PPID/environ || true";
     let text = shell.text(everything).await;
     assert!(!text.contains("hidden"), "{text}");
@@ -518,7 +518,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
         "does not exist",
     )
     .await;
-    // One variable that is longer than the kernel takes: the shell cannot be started.
+    // A variable over the kernel's limit prevents the start of the shell.
     let crowded = Shell::with(ShellConfig::default(), &[("HUGE", &"x".repeat(200_000))]);
     let error = crowded.err(json!({"command": "true"})).await;
     assert_eq!(error.category(), PermanentFailure);
@@ -544,7 +544,7 @@ async fn what_cannot_be_run_is_refused_with_a_reason() {
     assert!(error.to_string().contains("neither bash nor sh"), "{error}");
 }
 
-/// Proves SH-6: what is missing on spawn is never `ToolNotFound`.
+/// Proves SH-6: a missing supervisor program does not result in `ToolNotFound`.
 #[tokio::test]
 async fn a_supervisor_that_cannot_start_is_a_permanent_failure() {
     let call = ToolCall::new("1", "bash", json!({"command": "true"}), "c");
@@ -575,7 +575,7 @@ async fn a_supervisor_that_is_killed_takes_its_commands_along_and_is_replaced() 
     use rustix::process::{Pid, Signal, kill_process};
     let shell = Shell::new();
     let command = json!({"command": format!("echo before; {ESCAPES}"), "timeout_secs": 60});
-    // Whatever has cleared its environment has no tag that would tell of it afterwards.
+    // A process with a cleared environment has no tag by which it could be found afterwards.
     let tagged: Vec<_> = ESCAPED.into_iter().filter(|name| *name != "bare").collect();
     let (error, started) = tokio::join!(shell.call(command), async {
         let started = pids(shell.dir.path(), &tagged).await;
@@ -640,7 +640,7 @@ async fn output_is_live_and_in_order_of_arrival() {
     let shell = Shell::new();
     let sink = Arc::new(Sink::default());
     let cx = CallContext::new(CancellationToken::new(), sink.clone(), UserDecision::Nobody);
-    // Each step waits until the one before it was shown.
+    // Each step waits until the previous one was shown.
     let command = "echo one; until [ -e go1 ]; do sleep 0.01; done; echo two >&2; \
                    until [ -e go2 ]; do sleep 0.01; done; echo three";
     let shown = |count: usize| {
@@ -674,7 +674,7 @@ async fn output_is_live_and_in_order_of_arrival() {
     );
 }
 
-/// Memory of this process at its highest, in KiB.
+/// The peak memory of this process in KiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -767,7 +767,7 @@ async fn a_timeout_ends_its_own_call_alone() {
     assert_eq!(other, "whole");
 }
 
-/// Proves SH-3: no zombies are left of what was orphaned.
+/// Proves SH-3: orphaned processes do not stay as zombies.
 #[tokio::test]
 async fn orphans_are_reaped() {
     let shell = Shell::new();

@@ -1,21 +1,21 @@
-//! Secrets of every kind, put together at run time from parts, in the places where they occur.
+//! Generated secrets of every kind, assembled at run time, in typical contexts.
 
 use crate::random::{DIGITS, LOWER, Random, UPPER};
 
-/// A text that holds a secret.
+/// A text that contains a secret.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// What it should be called.
+    /// The expected kind.
     pub kind: &'static str,
-    /// The context it stands in.
+    /// The kind of text around the secret.
     pub context: &'static str,
     /// The text.
     pub text: String,
-    /// What must not be left of it: the value, or the lines of a key.
+    /// The texts that redaction must remove: the value, or the lines of a key.
     pub values: Vec<String>,
 }
 
-/// A value and its kind.
+/// A generator of values.
 type Make = fn(&mut Random) -> String;
 
 fn jwt(r: &mut Random) -> String {
@@ -24,7 +24,7 @@ fn jwt(r: &mut Random) -> String {
     format!("{}.{}", parts.join("."), r.word(43))
 }
 
-/// Tokens that begin with a prefix of their own.
+/// Tokens with a typical prefix.
 const TOKENS: &[(&str, Make)] = &[
     ("aws_access_key", |r| {
         format!(
@@ -121,7 +121,7 @@ const TOKENS: &[(&str, Make)] = &[
     ("jwt", jwt),
 ];
 
-/// Where a token stands: `@` is the token.
+/// Contexts of a token. The token replaces `@`.
 const TOKEN_CONTEXTS: &[(&str, &str)] = &[
     ("bare", "@\n"),
     ("env", "DEPLOY_VALUE=@\n"),
@@ -179,7 +179,7 @@ fn generated(r: &mut Random) -> String {
     }
 }
 
-/// Where a value stands that a name gives away.
+/// Contexts of a value that a name identifies.
 const ASSIGNMENTS: &[(&str, &str, Make)] = &[
     ("env", "DB_PASSWORD=@\n", password),
     ("export", "export PGPASSWORD=\"@\"\n", password),
@@ -242,7 +242,7 @@ const ASSIGNMENTS: &[(&str, &str, Make)] = &[
     ),
 ];
 
-/// Values that names of clouds give away.
+/// Values that names of cloud services identify.
 const CLOUD: &[(&str, &str, &str, Make)] = &[
     (
         "aws_access_key",
@@ -301,7 +301,7 @@ const URLS: &[(&str, &str)] = &[
     ("json", "{\"amqp\":\"amqps://svc:@@mq.example/vhost\"}\n"),
 ];
 
-/// A private key with `label`, in lines of `width`.
+/// A private key with `label`, wrapped to lines of `width`.
 fn key_lines(r: &mut Random, label: &str, headers: &[&str], width: usize) -> Vec<String> {
     let mut lines = vec![format!("-----BE{} {label}-----", "GIN")];
     lines.extend(headers.iter().map(|header| (*header).to_owned()));
@@ -400,7 +400,7 @@ pub fn samples(seed: u64) -> Vec<Sample> {
     for (kind, make) in TOKENS {
         for (context, template) in TOKEN_CONTEXTS {
             let value = make(&mut r);
-            // `@@` is a token before a host.
+            // In `@@`, a value precedes the `@` of a host.
             let text = template
                 .replace("@@", &format!("{value}\u{0}"))
                 .replace('@', &value)

@@ -1,4 +1,4 @@
-//! Secrets in texts, measured on a labelled set that is made at run time.
+//! The secret scan, measured on a labelled set that is generated at run time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -11,10 +11,10 @@ use zeph_secrets::SecurityPatterns;
 use crate::generate::{Sample, samples};
 use crate::negatives;
 
-/// How many sets are measured.
+/// The number of measured sets.
 const SEEDS: u64 = 4;
 
-/// Whether nothing of the values is left.
+/// Whether redaction removed all values.
 fn is_gone(secrets: &Arc<SecurityPatterns>, sample: &Sample) -> bool {
     let redacted = secrets.redact(&sample.text).text;
     sample
@@ -28,8 +28,8 @@ fn is_named(secrets: &Arc<SecurityPatterns>, sample: &Sample) -> bool {
     kinds.iter().any(|kind| secrets.name(kind) == sample.kind)
 }
 
-/// Proves OUT-20, OUT-21, OUT-22: of the labelled set the values of 98 % are gone, of every kind
-/// those of 95 %.
+/// Proves OUT-20, OUT-21, OUT-22: redaction removes 98 % of the values of the labelled set, and 95 % of each
+/// kind.
 #[test]
 fn recall_by_kind() {
     let secrets = Arc::new(SecurityPatterns::default());
@@ -100,7 +100,7 @@ fn recall_by_kind() {
     );
 }
 
-/// Lines of a text that are changed.
+/// The lines of a text that redaction changes.
 fn false_positives<'t>(secrets: &Arc<SecurityPatterns>, text: &'t str) -> Vec<&'t str> {
     if secrets.redact(text).kinds.values().is_empty() {
         return Vec::new();
@@ -110,7 +110,7 @@ fn false_positives<'t>(secrets: &Arc<SecurityPatterns>, text: &'t str) -> Vec<&'
         .collect()
 }
 
-/// The files below a directory that are text.
+/// The text files below a directory.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root.to_owned()];
@@ -132,8 +132,8 @@ fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Proves OUT-22: of texts without secrets at most one line in 10,000 is changed: of generated ones
-/// none, and of this project's own sources, whose tests name passwords and tokens, hardly any.
+/// Proves OUT-22: redaction changes at most one in 10,000 lines of texts without secrets. It changes no line
+/// of generated texts, and hardly any of this project's sources, whose tests contain passwords and tokens.
 ///
 /// `ZEPH_SECRETS_CORPUS=DIRECTORY` measures the files below it too.
 #[test]

@@ -1,8 +1,8 @@
-//! Texts without secrets that look a little like some.
+//! Texts without secrets that resemble secrets.
 
 use crate::random::{LOWER, Random};
 
-/// Texts by what they are.
+/// Texts with their kind.
 pub fn texts(seed: u64) -> Vec<(&'static str, String)> {
     let mut r = Random(seed);
     let mut texts: Vec<(&str, String)> = Vec::new();
@@ -76,7 +76,7 @@ pub fn texts(seed: u64) -> Vec<(&'static str, String)> {
     texts
 }
 
-/// Lines as programs, their logs and their documents have them.
+/// Lines of programs, logs and documents.
 const LINES: &[(&str, &[&str])] = &[
     (
         "placeholders",

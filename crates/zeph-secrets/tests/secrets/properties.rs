@@ -1,4 +1,4 @@
-//! What holds of redaction whatever the text.
+//! Properties of redaction for any text.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn in_pieces(secrets: &Arc<SecurityPatterns>, text: &str, cuts: &[usize]) -> Str
     out + &stream.finish()
 }
 
-/// Proves OUT-21: wherever one cut falls, also between a backslash and the quote that it escapes.
+/// Proves OUT-21: a single cut at any position, also between a backslash and the quote that it escapes.
 #[test]
 fn one_cut_anywhere_changes_nothing() {
     let secrets = Arc::new(SecurityPatterns::default());
@@ -36,11 +36,11 @@ fn one_cut_anywhere_changes_nothing() {
         format!(r#"{{"out": "{{\\\"api_key\\\" : \\\"{value}\\\"}}"}}"#),
         format!("machine a login b password {value} --token {value} x"),
         format!("DB_PASSWORD = '{value}' and https://user:{value}@host/x"),
-        // A key whose line goes on: what is behind it tells whether it is whole.
+        // A key whose line continues: the text after it determines whether it is complete.
         format!("{}----{body}}} and more\n", begin()),
         format!("{}----{body}{{s://:{value}@host", begin()),
         format!("{}-----+`\n{body}\n", begin()),
-        // What stands before a carriage return or a bell may go on behind it.
+        // Text before a carriage return or a bell may continue after it.
         format!("--token {value}\r{value} x"),
         format!("--token {value}\u{7}\u{1b}[m{value} x"),
     ] {
@@ -52,8 +52,8 @@ fn one_cut_anywhere_changes_nothing() {
     }
 }
 
-/// Proves OUT-21: a key that is written on one line and never ends is left out, however long it is, and little of
-/// it is held.
+/// Proves OUT-21: a key on one line without an end is removed for any length, and only a little of it is
+/// buffered.
 #[test]
 fn an_endless_key_is_left_out() {
     let secrets = Arc::new(SecurityPatterns::default());
@@ -68,7 +68,7 @@ fn an_endless_key_is_left_out() {
     }
 }
 
-/// Texts in which secrets, parts of them and what looks like them follow each other.
+/// Texts that consist of secrets, parts of them, and similar text.
 fn texts() -> impl Strategy<Value = String> {
     let parts = prop_oneof![
         4 => (0_usize..900).prop_map(|at| {
@@ -80,7 +80,7 @@ fn texts() -> impl Strategy<Value = String> {
             let mut r = Random(seed);
             let samples = samples(seed % 40);
             let text = &samples[r.below(samples.len())].text;
-            // A part of one, with something else in it.
+            // A part of a secret with other text inserted.
             let at = text.floor_char_boundary(r.below(text.len()));
             let end = text.ceil_char_boundary(at + r.below(text.len() - at + 1));
             let between = r.pick(&["\r", "\u{7}", "\u{1b}[1m", "\n", "}", "\\", "", " "]);
@@ -95,14 +95,14 @@ fn texts() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Proves OUT-21: however a text is cut, what is redacted of it is the same.
+    /// Proves OUT-21: the redacted text does not depend on the chunks.
     #[test]
     fn in_pieces_is_as_at_once(text in texts(), cuts in proptest::collection::vec(any::<usize>(), 0..12)) {
         let secrets = Arc::new(SecurityPatterns::default());
         prop_assert_eq!(in_pieces(&secrets, &text, &cuts), in_pieces(&secrets, &text, &[]));
     }
 
-    /// Proves OUT-21: what was redacted stays as it is.
+    /// Proves OUT-21: redaction of redacted text changes nothing.
     #[test]
     fn twice_is_as_once(text in texts()) {
         let secrets = Arc::new(SecurityPatterns::default());
@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(secrets.redact(&once).text, once.as_str());
     }
 
-    /// Proves OUT-21: no value is left, however its text is cut and coloured.
+    /// Proves OUT-21: no value remains, regardless of chunks and colours.
     #[test]
     fn no_value_survives(seed in 0_u64..40, cuts in proptest::collection::vec(any::<usize>(), 0..20)) {
         let secrets = Arc::new(SecurityPatterns::default());
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// Proves OUT-21: a text without hits is the same, byte for byte, and one that is shown too.
+/// Proves OUT-21: a text without secrets is unchanged byte for byte, also if it is shown on a terminal.
 #[test]
 fn what_holds_no_secret_is_not_changed() {
     let secrets = Arc::new(SecurityPatterns::default());
@@ -158,7 +158,8 @@ fn what_holds_no_secret_is_not_changed() {
     }
 }
 
-/// Proves OUT-21: escapes, overstrikes and carriage returns within a value hide it from nobody.
+/// Proves OUT-21: escape sequences, overstrikes and carriage returns within a value do not prevent its
+/// redaction.
 #[test]
 fn what_a_terminal_does_not_show_hides_nothing() {
     let secrets = Arc::new(SecurityPatterns::default());
@@ -189,8 +190,8 @@ fn what_a_terminal_does_not_show_hides_nothing() {
     }
 }
 
-/// Proves OUT-21: a token in the place of a URL's user goes as its password does, also where a terminal alone
-/// shows it whole; and what was redacted stays as it is.
+/// Proves OUT-21: a token as the user of a URL is redacted like its password, also if only a terminal shows
+/// it as one text. Redacted text is unchanged.
 #[test]
 fn a_user_that_is_a_token_goes_with_the_password() {
     let secrets = Arc::new(SecurityPatterns::default());

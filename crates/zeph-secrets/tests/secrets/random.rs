@@ -1,6 +1,6 @@
-//! Numbers that are random and the same at every run: SplitMix64 (Steele, Lea, Flood 2014).
+//! Reproducible pseudo-random numbers: SplitMix64 (Steele, Lea, Flood 2014).
 
-/// See the module.
+/// A SplitMix64 generator with its state.
 pub struct Random(pub u64);
 
 pub const LOWER: &str = "abcdefghijklmnopqrstuvwxyz";
@@ -25,7 +25,7 @@ impl Random {
         from[self.below(from.len())]
     }
 
-    /// So many characters of `alphabet`.
+    /// A text of `length` characters of `alphabet`.
     pub fn text(&mut self, alphabet: &str, length: usize) -> String {
         let alphabet = alphabet.as_bytes();
         (0..length)

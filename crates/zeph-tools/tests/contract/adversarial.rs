@@ -1,4 +1,4 @@
-//! The gate where a model judges.
+//! The adversarial gate, in which a model judges.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,14 +17,14 @@ use zeph_tools::{
 
 use crate::fakes::{Audit, Recorder, call};
 
-/// What a judge does.
+/// The behaviour of a judge.
 enum Does {
     Says(&'static str),
     Fails,
     Hangs,
 }
 
-/// A judge, and the system prompts that it got.
+/// A judge that records its system prompts.
 struct Judge {
     does: Does,
     asked: Mutex<Vec<String>>,
@@ -98,7 +98,7 @@ impl World {
 }
 
 fn asking() -> CallContext {
-    // A person typed it: the confirmed path needs no approval.
+    // A call that the user typed, so that the confirmed path needs no approval.
     CallContext::new(
         CancellationToken::new(),
         Arc::new(NoEvents),
@@ -120,7 +120,8 @@ fn adversarial_gate_runs_before_confirmation() {
     );
 }
 
-/// Proves PERM-20: a call that is asked about is judged once; other arguments, or another call, anew.
+/// Proves PERM-20: a call that needs approval is judged once; other arguments or another call are judged
+/// again.
 #[tokio::test]
 async fn the_confirmed_way_is_not_judged_again() {
     let world = World::new(Does::Says("ALLOW"), false, &[&["x"]]);
@@ -147,7 +148,7 @@ async fn the_confirmed_way_is_not_judged_again() {
         .await
         .unwrap();
     assert_eq!(world.asked(), 2, "what was judged is not what would run");
-    // The same id and arguments, but another call.
+    // Another call with the same id and arguments.
     world
         .stack
         .execute_tool_call_confirmed(&first, &asking())
@@ -157,7 +158,7 @@ async fn the_confirmed_way_is_not_judged_again() {
     assert_eq!(world.decisions(), vec![Some("allow".to_owned()); 3]);
 }
 
-/// Proves PERM-20: neither way passes a denial, and every group of policies has to agree.
+/// Proves PERM-20: a denial applies to both paths, and each group of policies must allow the call.
 #[tokio::test]
 async fn denied_call_cannot_be_retried_around() {
     let world = World::new(Does::Says("DENY"), true, &[&["alpha", "beta"], &["gamma"]]);
@@ -188,7 +189,7 @@ async fn denied_call_cannot_be_retried_around() {
     assert!(asked[1].contains("\n1. gamma\n") && !asked[1].contains("beta"));
 }
 
-/// Proves PERM-20: no answer in time, a failure, nothing to judge by.
+/// Proves PERM-20: a timeout, a failure, no policies.
 #[tokio::test(start_paused = true)]
 async fn without_a_verdict_the_setting_decides() {
     type Groups = &'static [&'static [&'static str]];
@@ -230,7 +231,7 @@ async fn without_a_verdict_the_setting_decides() {
     }
 }
 
-/// Proves PERM-20: a cancel is obeyed while the judge thinks, whatever `fail_open` says.
+/// Proves PERM-20: a cancellation ends the judgement, regardless of `fail_open`.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_ends_the_judging() {
     let world = World::new(Does::Hangs, true, &[&["x"]]);

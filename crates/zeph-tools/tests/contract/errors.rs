@@ -1,4 +1,4 @@
-//! What each failure is, and what a note on it changes.
+//! Categories of failures, and the effect of a note.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn each_error_has_a_category_and_a_kind() {
             ErrorKind::Permanent
         };
         assert_eq!(error.kind(), kind, "{error}");
-        // A note changes the words alone.
+        // A note changes only the text.
         let (missing, refusal, form) = (
             error.is_missing(),
             error.is_refusal(),
@@ -91,7 +91,7 @@ fn each_error_has_a_category_and_a_kind() {
     check(gone(io::ErrorKind::ConnectionReset), Category::NetworkError);
 }
 
-/// Proves ERR-2: what a gate refused did not run, and nothing else is a refusal, whatever its category.
+/// Proves ERR-2: a refused call did not run; other errors are not refusals, regardless of their category.
 #[test]
 fn a_refusal_did_not_run() {
     let check = |error: ToolError, expect: bool| {
@@ -123,7 +123,7 @@ fn a_refusal_did_not_run() {
     check(login.into(), false);
 }
 
-/// Proves ERR-2, ERR-3: what was printed and what is replaced reaches through a note.
+/// Proves ERR-2, ERR-3: output and text of an error can be read and replaced in spite of a note.
 #[test]
 fn a_note_stands_behind_the_text() {
     let mut noted = shell(Category::ServerError, Some(1)).noted("tried 3 times");

@@ -1,4 +1,4 @@
-//! An executor and an audit sink that remember what reached them.
+//! Test doubles: an executor and an audit sink that record their calls.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -23,17 +23,17 @@ pub struct Params {
     count: Option<u32>,
 }
 
-/// What its one tool does when it is called.
+/// The behaviour of the tool.
 #[derive(Clone, Copy, Default)]
 pub enum Behaviour {
     #[default]
     Succeed,
     Fail,
-    /// As a server that answers 403.
+    /// Fails like a server that responds with status 403.
     Forbid,
 }
 
-/// Owns one tool, and logs every method that is called on it.
+/// An executor with one tool that logs every method call.
 #[derive(Clone)]
 pub struct Recorder {
     pub def: ToolDef,
@@ -64,7 +64,7 @@ impl Recorder {
         self
     }
 
-    /// Requires confirmation of every call, and does not ask itself.
+    /// Sets the executor to require confirmation of every call.
     pub fn demanding(mut self) -> Self {
         self.demanding = true;
         self
@@ -137,13 +137,13 @@ impl ToolExecutor for Recorder {
     }
 }
 
-/// Keeps entries in memory, or refuses them.
+/// An audit sink in memory that may refuse entries.
 #[derive(Default)]
 pub struct Audit {
     pub entries: Mutex<Vec<AuditEntry>>,
     pub reserved: Mutex<Vec<String>>,
     pub broken: bool,
-    /// Takes reservations, and no entries.
+    /// Whether it accepts reservations but no entries.
     pub fills_up: bool,
 }
 
@@ -169,8 +169,7 @@ impl AuditSink for Audit {
     }
 }
 
-/// Keeps long outputs in memory, for the conversations `session_1` and `session_2`, or refuses
-/// them.
+/// An overflow store in memory for the conversations `session_1` and `session_2`, which may refuse entries.
 #[derive(Default)]
 pub struct Kept {
     pub entries: Mutex<Vec<NewEntry>>,

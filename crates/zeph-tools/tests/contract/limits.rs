@@ -1,4 +1,4 @@
-//! What limits calls, in the whole stack.
+//! Limits of calls in the whole stack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use zeph_tools::{
 use crate::fakes::{Audit, Recorder, call};
 use crate::retry::{Faulty, server};
 
-/// Counts in memory.
+/// A quota counter in memory.
 #[derive(Default)]
 struct Counter(AtomicU64);
 
@@ -80,7 +80,7 @@ fn the_order_of_the_limits_is_pinned() {
     );
 }
 
-/// Proves D-11: retries are free.
+/// Proves D-11: retries are not counted.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_made_again_is_counted_once() {
     let faulty = Faulty::new("read", Annotations::READ, vec![server(), server()]);
@@ -95,7 +95,7 @@ async fn a_call_that_is_made_again_is_counted_once() {
     assert_eq!(counter.0.load(Ordering::Relaxed), 1);
 }
 
-/// Proves D-11: the confirmed second way is free, and calls of one answer share their seats.
+/// Proves D-11: the confirmed path is not counted again, and calls of one response share a reservation.
 #[tokio::test]
 async fn a_call_that_is_asked_about_is_counted_once() {
     let recorder = Recorder::new("edit", Annotations::MUTATE);
@@ -119,7 +119,7 @@ async fn a_call_that_is_asked_about_is_counted_once() {
     }
     assert_eq!(counter.0.load(Ordering::Relaxed), 2);
     assert_eq!(recorder.log().len(), 2);
-    // Each call that comes alone is a batch of its own, whatever its id.
+    // Each single call is a separate batch, regardless of its id.
     let refused = stack
         .execute_tool_call(
             &call("edit", json!({"path": "p"})),

@@ -1,4 +1,4 @@
-//! The contract and the stack, seen from outside the crate.
+//! The contract and the stack through the public interface.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod adversarial;

@@ -1,4 +1,4 @@
-//! Output that is too long: the layer that stores it, and the tool that reads it.
+//! Overflow of long output: the layer that stores it, and the tool that reads it.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ struct Say {
     fail: Option<bool>,
 }
 
-/// Says what it is told to.
+/// An executor that returns the given text.
 struct Parrot(ToolDef);
 
 #[async_trait]
@@ -65,7 +65,7 @@ impl EventSink for Notices {
     }
 }
 
-/// Summarizes, or fails; counts its requests.
+/// A summarizer that returns a text or fails, and records its requests.
 struct Summaries {
     answer: Result<&'static str, &'static str>,
     read: Mutex<Vec<Excerpt>>,
@@ -147,7 +147,7 @@ impl World {
         self.call_in("session_1", "read_overflow", params).await
     }
 
-    /// What is read of what was said last.
+    /// Reads lines of the last stored output.
     async fn lines(&self, mut params: Value) -> String {
         params["id"] = json!(self.last().to_string());
         self.read(params).await.unwrap().summary
@@ -183,7 +183,7 @@ async fn only_what_is_longer_than_the_threshold_is_stored() {
     assert!(read.contains(&reference.to_string()), "{read}");
     assert!(read.contains("read_overflow"), "{read}");
     assert_eq!(output.metadata.data_size_bytes, read.len() as u64);
-    // The audit entry tells of what the model read.
+    // The audit entry has the size of the text for the model.
     let entries = world.audit.entries.lock().unwrap();
     assert_eq!(entries.last().unwrap().result_size, read.len() as u64);
 
@@ -192,7 +192,7 @@ async fn only_what_is_longer_than_the_threshold_is_stored() {
     assert_eq!(entry.text.bytes(), text.len() as u64);
 }
 
-/// Proves OUT-30: what a failed or stopped call had yielded is output like any other.
+/// Proves OUT-30: output of a failed or stopped call is stored like any other.
 #[tokio::test]
 async fn a_failures_output_is_stored_too() {
     let world = World::of(1000);
@@ -304,7 +304,7 @@ async fn lines_are_read_by_range_and_by_pattern() {
     )
     .await;
     check(json!({"pattern": "six"}), "(no line matches)").await;
-    // Every block begins and ends somewhere: no line is lost or doubled at the seams.
+    // Lines at block boundaries are neither lost nor doubled.
     let mut next = 1;
     let mut seen = 0;
     while next <= 100_000 {

@@ -1,4 +1,4 @@
-//! The `retry` layer, in the whole stack and on a clock that the tests move.
+//! The `retry` layer in the whole stack, with a paused clock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use zeph_tools::{
 
 use crate::fakes::{Audit, Recorder, call};
 
-/// Fails as told, then succeeds; counts its executions.
+/// An executor with these failures before success, which counts its executions.
 #[derive(Clone)]
 pub struct Faulty {
     def: ToolDef,
@@ -73,7 +73,7 @@ impl ToolExecutor for Faulty {
     }
 }
 
-/// Keeps notices.
+/// Records notices.
 #[derive(Default)]
 struct Notices(Mutex<Vec<String>>);
 
@@ -116,7 +116,7 @@ fn busy(secs: u64) -> ToolError {
     }
 }
 
-/// Proves ERR-20: retries are seen and counted, one entry is left, and a failure is not kept.
+/// Proves ERR-20: retries are reported and counted, one entry is written, and the failure is not returned.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_fails_for_a_while_is_made_again() {
     let faulty = Faulty::new("read", Annotations::READ, vec![server(), busy(20)]);
@@ -150,7 +150,7 @@ async fn a_call_that_fails_for_a_while_is_made_again() {
     assert_eq!(entries[0].result, AuditResult::Success);
 }
 
-/// Proves ERR-20, ERR-6: what remains is the last failure, with how often it was tried.
+/// Proves ERR-20, ERR-6: the result is the last failure, with the number of attempts.
 #[tokio::test(start_paused = true)]
 async fn the_last_failure_says_how_often_it_was_tried() {
     let faults = vec![busy(1), busy(1), server(), server()];
@@ -175,7 +175,7 @@ async fn the_last_failure_says_how_often_it_was_tried() {
     assert_eq!(entries[0].error_category, Some("server_error"));
 }
 
-/// Proves ERR-20, ERR-22: what is made once.
+/// Proves ERR-20, ERR-22: failures that are not retried.
 #[tokio::test(start_paused = true)]
 async fn what_is_not_retried() {
     let check = async |fault: ToolError, retryable: bool, retry: ToolRetryConfig, said: &str| {
@@ -220,7 +220,7 @@ async fn what_is_not_retried() {
     check(server(), true, spent, said).await;
 }
 
-/// Proves EXE-20, ERR-20: what is switched off is not in the stack.
+/// Proves EXE-20, ERR-20: if disabled, the layer is not in the stack.
 #[test]
 fn without_retries_there_is_no_layer() {
     let faulty = Faulty::new("read", Annotations::READ, Vec::new());
@@ -232,7 +232,7 @@ fn without_retries_there_is_no_layer() {
     assert!(!stack.layer_names().contains(&"retry"));
 }
 
-/// Proves ERR-20, EXE-13: a cancel ends the wait at once.
+/// Proves ERR-20, EXE-13: a cancellation ends the wait immediately.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_ends_the_wait() {
     let faulty = Faulty::new("read", Annotations::READ, vec![busy(20)]);
@@ -256,7 +256,7 @@ async fn a_cancel_ends_the_wait() {
     assert_eq!(entries[0].result, AuditResult::Cancelled);
 }
 
-/// Proves ERR-20, EXE-3: a person is asked once; the retries stay on the confirmed path.
+/// Proves ERR-20, EXE-3: the user is asked once; retries stay on the confirmed path.
 #[tokio::test(start_paused = true)]
 async fn a_retry_asks_nothing() {
     let open = Annotations {

@@ -315,8 +315,8 @@ async fn an_audit_log_that_cannot_be_written_is_told() {
     );
 }
 
-/// Proves OUT-51: one sink that fails keeps the entry from no other; and where entries are
-/// required, what cannot be audited does not run, and what could not be after all is withheld.
+/// Proves OUT-51: a failing sink does not prevent the entry in others. If entries are required, a call that
+/// cannot be audited does not run, and a result that could not be audited afterwards is withheld.
 #[tokio::test]
 async fn required_entries_come_before_the_call() {
     let reads = || Recorder::new("read", Annotations::READ);
@@ -363,7 +363,7 @@ async fn required_entries_come_before_the_call() {
         assert_eq!(entries[1].error_category, Some("policy_blocked"));
     }
 
-    // What another side refused ran as well.
+    // A call that a remote side refused has run too.
     for recorder in [reads(), reads().forbidding()] {
         let fills_up = Arc::new(Audit {
             fills_up: true,
@@ -379,7 +379,7 @@ async fn required_entries_come_before_the_call() {
     assert_eq!(good.reserved.lock().unwrap().len(), 2);
 }
 
-/// Proves PERM-7a: what runs is what was approved; without an approval only what a person typed.
+/// Proves PERM-7a: only the approved arguments run; without approval only a command that the user typed.
 #[tokio::test]
 async fn an_approval_is_for_the_arguments_that_were_shown() {
     let audit = Arc::new(Audit::default());
@@ -406,7 +406,7 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
     let nobody = stack.execute_tool_call_confirmed(&shown, &asking()).await;
     assert_eq!(nobody.unwrap_err().category(), Category::PolicyBlocked);
     assert!(recorder.log().is_empty());
-    // The keys in another order, and a name that is mended, are the same arguments.
+    // Arguments with another key order or a repaired key are equal.
     let same = call("write", json!({"content": "shown", "path": "p"}));
     stack
         .execute_tool_call_confirmed(&same, &agreed)
@@ -484,7 +484,7 @@ async fn executor_demand_is_honoured_by_the_permission_gate() {
         assert_eq!((ran("normal"), ran("confirmed")), (0, 1), "{what}");
         let entry = audit.entries.lock().unwrap().pop().unwrap();
         assert_eq!(entry.result, AuditResult::Success, "{what}");
-        // No user can be prompted: the call is refused, and the hint names the flag.
+        // No user can be asked: the call is refused, and the hint names the flag.
         let alone = CallContext::new(
             CancellationToken::new(),
             Arc::new(NoEvents),
@@ -521,7 +521,7 @@ async fn executor_demand_is_honoured_by_the_permission_gate() {
     check(mutate, Mode::AutoEdit, false, true, true).await;
 }
 
-/// Proves PERM-30: the level of trust reaches every executor, through every wrapper.
+/// Proves PERM-30: the trust level reaches every executor through all wrappers.
 #[tokio::test]
 async fn trust_reaches_every_executor() {
     let recorders = [
@@ -551,7 +551,7 @@ async fn trust_reaches_every_executor() {
     }
 }
 
-/// Proves PERM-30: the level reaches the layers and is in the trail.
+/// Proves PERM-30: the level reaches the layers and the audit trail.
 #[tokio::test]
 async fn the_level_of_trust_holds_for_the_calls_that_follow() {
     let audit = Arc::new(Audit::default());

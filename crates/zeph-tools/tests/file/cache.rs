@@ -1,5 +1,5 @@
-//! The file tools behind the cache: whatever happens between two calls, an answer from the cache is
-//! the answer that a call would give.
+//! File tools with the cache: a cache hit always equals the result of a real call, regardless of changes
+//! between two calls.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use zeph_tools::{
     ToolCall, ToolError, ToolExecutor as _, ToolOutput, format_for_llm,
 };
 
-/// Keeps the entries.
+/// An audit sink in memory.
 #[derive(Default)]
 struct Audit(Mutex<Vec<AuditEntry>>);
 
@@ -33,7 +33,7 @@ impl AuditSink for Audit {
     }
 }
 
-/// Jobs that run when the test says so.
+/// Background jobs whose state the test sets.
 #[derive(Default)]
 struct Jobs(AtomicBool);
 
@@ -43,7 +43,7 @@ impl BackgroundActivity for Jobs {
     }
 }
 
-/// A directory, and two stacks over it: with the cache and without it.
+/// A directory with two stacks: with the cache and without it.
 struct Cached {
     dir: tempfile::TempDir,
     caches: Arc<ResultCaches>,
@@ -97,7 +97,7 @@ impl Cached {
         self.dir.path().join(name)
     }
 
-    /// Writes a file with its directories.
+    /// Writes a file and creates its parent directories.
     fn put(&self, name: &str, content: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("parents");
@@ -108,7 +108,7 @@ impl Cached {
         call(&self.with, tool, params, "s").await
     }
 
-    /// Whether the call is answered from the cache; the answer has to be what a call gives.
+    /// Whether the call hits the cache. Asserts that the result equals that of a real call.
     async fn is_hit(&self, tool: &str, params: Value) -> bool {
         let answer = self.call(tool, params.clone()).await;
         let fresh = call(&self.without, tool, params, "s").await;
@@ -119,7 +119,7 @@ impl Cached {
         hit
     }
 
-    /// Twice the same call, the second of which is a hit.
+    /// Makes the same call twice and asserts that only the second is a hit.
     async fn hits(&self, tool: &str, params: Value) {
         assert!(
             !self.is_hit(tool, params.clone()).await,
@@ -141,7 +141,7 @@ async fn call(
     answer.map(|output| output.expect("an owner"))
 }
 
-/// What is read of a result, the age left out.
+/// The text of a result without its age.
 fn text(result: &Result<ToolOutput, ToolError>) -> String {
     match result {
         Ok(output) => split_note(&output.summary).1.to_owned(),
@@ -149,8 +149,7 @@ fn text(result: &Result<ToolOutput, ToolError>) -> String {
     }
 }
 
-/// Waits until nothing that was written so far is younger than the clock of a file system can
-/// tell: a later file has to have times beyond the margin.
+/// Waits until the clock of the file system has advanced, so that later files have times beyond the margin.
 fn settle(dir: &Path) {
     let began = std::time::Instant::now();
     let probe = dir.with_extension("probe");
@@ -160,7 +159,7 @@ fn settle(dir: &Path) {
     std::fs::remove_file(probe).expect("removed");
 }
 
-/// Sets the times of a file back to what they were, as an archiver does.
+/// Restores the times of a file, like an archiver.
 fn restore(path: &Path, to: &std::fs::Metadata) {
     let times = std::fs::FileTimes::new()
         .set_modified(to.modified().expect("a time"))
@@ -169,7 +168,7 @@ fn restore(path: &Path, to: &std::fs::Metadata) {
     file.expect("a file").set_times(times).expect("set");
 }
 
-/// Proves OUT-40, OUT-41: each tool is answered from the cache, says so, and leaves an entry.
+/// Proves OUT-40, OUT-41: each tool is cached, marks a hit and leaves an entry.
 #[tokio::test]
 async fn equal_calls_are_answered_once_more() {
     let world = Cached::new();
@@ -207,7 +206,7 @@ async fn equal_calls_are_answered_once_more() {
     assert_eq!((status.hits, status.misses, status.entries), (7, 6, 6));
 }
 
-/// Proves OUT-40: nothing is shared between sessions, and `clear` forgets and resets.
+/// Proves OUT-40: sessions share no entries, and `clear` removes the entries and resets the counters.
 #[tokio::test]
 async fn a_session_is_answered_from_its_own() {
     let world = Cached::new();
@@ -229,12 +228,12 @@ async fn a_session_is_answered_from_its_own() {
     assert!(!world.is_hit("read", json!({"path": "a"})).await);
 }
 
-/// Proves OUT-41: what cannot be vouched for is not kept; a failure never is.
+/// Proves OUT-41: results of recently changed files and failures are not cached.
 #[tokio::test]
 async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
     let world = Cached::new();
     for n in 0..20 {
-        // Whole ticks of the clock pass between these, or none.
+        // Zero or more ticks of the clock pass between these changes.
         let content = format!("{n:03}");
         world.put("a", &content);
         world.is_hit("read", json!({"path": "a"})).await;
@@ -250,7 +249,7 @@ async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
     }
 }
 
-/// Proves OUT-41: every change from outside is seen, however well it hides.
+/// Proves OUT-41: every external change is detected, even if it preserves size and times.
 #[tokio::test]
 async fn a_change_from_outside_is_seen() {
     type Change = fn(&Cached);
@@ -307,7 +306,7 @@ async fn a_change_from_outside_is_seen() {
         }
         change(&world);
         for (tool, params) in &calls {
-            // Compares with the stack that has no cache.
+            // Compares the result with that of the stack without a cache.
             let _ = world.is_hit(tool, params.clone()).await;
         }
         let status = world.caches.status("s");
@@ -318,7 +317,7 @@ async fn a_change_from_outside_is_seen() {
     }
 }
 
-/// Proves OUT-41: what a call would refuse is not answered either.
+/// Proves OUT-41: a call that would be refused is not served from the cache.
 #[tokio::test]
 async fn a_file_that_moves_behind_a_rule_is_refused() {
     let world = Cached::denying(&["**/secret/**"]);
@@ -328,7 +327,7 @@ async fn a_file_that_moves_behind_a_rule_is_refused() {
     world
         .hits("grep", json!({"pattern": "one", "path": "d/a"}))
         .await;
-    // The same file in the same directory, which is called otherwise now.
+    // The same file in the same directory, which now has another name.
     std::fs::rename(world.path("d"), world.path("secret")).expect("renamed");
     std::os::unix::fs::symlink("secret", world.path("d")).expect("a link");
     for (tool, params) in [
@@ -340,8 +339,8 @@ async fn a_file_that_moves_behind_a_rule_is_refused() {
     }
 }
 
-/// Proves OUT-41: a mutation evicts, also one that fails; while one is under way, or a job runs,
-/// nothing that rests on files is answered or kept.
+/// Proves OUT-41: a mutation evicts entries, also if it fails. While a mutation or a job runs, file-dependent
+/// results are neither served nor cached.
 #[tokio::test]
 async fn mutations_and_jobs_put_an_end_to_it() {
     let world = Cached::new();
@@ -376,7 +375,8 @@ async fn mutations_and_jobs_put_an_end_to_it() {
     world.hits(read().0, read().1).await;
 }
 
-/// Proves OUT-41: a read that began before a change ended is not kept, whichever ends first.
+/// Proves OUT-41: a read that starts before a change ends is not cached, regardless of their order of
+/// completion.
 #[tokio::test]
 async fn a_read_that_overlaps_a_change_is_not_kept() {
     use zeph_tools::cache::{CacheKey, CachedResult};
@@ -384,7 +384,7 @@ async fn a_read_that_overlaps_a_change_is_not_kept() {
     world.put("a", "one\n");
     settle(world.dir.path());
     let key = || CacheKey::new("read", &json!({"path": "a"}));
-    // What a read would keep.
+    // The result that a read would cache.
     world.hits("read", json!({"path": "a"})).await;
     let (_, found) = world.caches.visit("s", key());
     let kept: CachedResult = (*found.expect("a hit").0).clone();
@@ -426,7 +426,7 @@ async fn a_read_that_overlaps_a_change_is_not_kept() {
     assert_eq!(entries(), 1);
 }
 
-/// Proves OUT-41: a file seen through the cache may be changed as one that was read.
+/// Proves OUT-41: a file that was read from the cache may be changed.
 #[tokio::test]
 async fn what_was_seen_stays_seen() {
     let world = Cached::new();
@@ -435,7 +435,7 @@ async fn what_was_seen_stays_seen() {
     world.hits("read", json!({"path": "a"})).await;
     let edit = json!({"path": "a", "old_string": "one", "new_string": "two"});
     world.call("edit", edit).await.expect("edited");
-    // Changed from outside, read again, and changed again.
+    // The file is changed externally, read again, and changed again.
     world.put("a", "three\n");
     settle(world.dir.path());
     world
@@ -451,7 +451,7 @@ async fn what_was_seen_stays_seen() {
     world.call("edit", edit).await.expect("edited");
 }
 
-/// An answer costs less than the call that it saves: the least time of many counts.
+/// A hit is faster than the call: the minimum of many measurements counts.
 #[tokio::test]
 async fn a_hit_costs_less_than_the_call() {
     let world = Cached::new();
@@ -487,7 +487,7 @@ async fn a_hit_costs_less_than_the_call() {
     }
 }
 
-/// What can happen between two calls.
+/// An event between two calls.
 #[derive(Debug, Clone)]
 enum Step {
     Look(usize, usize),
@@ -543,12 +543,12 @@ fn mutation(what: usize, name: usize, n: u8) -> (&'static str, Value) {
     }
 }
 
-/// A change by another program; what is impossible is left.
+/// A change by another program; impossible changes have no effect.
 fn outside(world: &Cached, what: usize, name: usize, n: u8) {
     let path = world.path(NAMES[name]);
     let _ = match what {
         0 | 1 => {
-            // The same size, and the same time of change as far as anyone can set it.
+            // The same size and modification time.
             let old = std::fs::metadata(&path).ok();
             let written = std::fs::write(&path, format!("{n}\n"));
             if let (Some(old), Ok(())) = (old, &written) {
@@ -569,7 +569,8 @@ fn outside(world: &Cached, what: usize, name: usize, n: u8) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Proves OUT-40, OUT-41: whatever happens, every answer is what a stack without a cache gives.
+    /// Proves OUT-40, OUT-41: after any sequence of events, each result equals that of a stack without a
+    /// cache.
     #[test]
     fn no_answer_is_stale(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -592,7 +593,7 @@ proptest! {
                     }
                     Step::Outside(what, name, n) => outside(&world, what, name, n),
                     Step::Pair(what, name, n) => {
-                        // Side by side; what was kept of it is looked at below.
+                        // Concurrently. The cached result is checked below.
                         let (tool, params) = look(what, name);
                         let (writes, content) = mutation(0, name, n);
                         let _ = futures_util::join!(
@@ -611,7 +612,7 @@ proptest! {
     }
 }
 
-/// Proves OUT-41: what is neither a file nor a directory does not stop the witness.
+/// Proves OUT-41: a special file does not block the validation of an entry.
 #[tokio::test]
 async fn a_pipe_in_place_of_a_file_does_not_block() {
     let world = Cached::new();

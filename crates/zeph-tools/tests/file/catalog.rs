@@ -1,4 +1,4 @@
-//! What is offered to the model.
+//! The catalog of file tools for the model.
 
 use serde_json::json;
 use zeph_tools::ToolDef;

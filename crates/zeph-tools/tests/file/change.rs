@@ -91,7 +91,7 @@ async fn mode_owner_and_link_survive() {
             .is_symlink()
     );
     assert_eq!(world.bytes("script"), b"new");
-    // A link to what does not exist yet, inside.
+    // A link to a missing target inside the sandbox.
     world.link("later/f", "dangling");
     world
         .text("write", json!({"path": "dangling", "content": "made"}))
@@ -286,8 +286,8 @@ async fn a_slip_in_taking_text_over_is_named() {
     .await;
 }
 
-/// Proves FILE-23 in part: edits of several processes at once lose nothing. A lock of one process
-/// is none of another's, so each of these sandboxes has its own.
+/// Proves FILE-23 in part: concurrent edits of several processes lose nothing. Locks within a process do not
+/// affect others, so each of these tasks has its own sandbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_of_several_processes_lose_nothing() {
     const EACH: usize = 25;
@@ -382,7 +382,7 @@ async fn an_edit_keeps_every_other_byte() {
     assert_eq!(world.bytes("wide"), expect);
 }
 
-/// Proves FILE-22: the result says what was ignored to find the place, whatever the encoding.
+/// Proves FILE-22: the result says which differences were ignored to find the text, in any encoding.
 #[tokio::test]
 async fn the_result_says_what_was_ignored() {
     let world = TestDir::new();

@@ -1,4 +1,4 @@
-//! `deny_read` and `allow_read`: what is denied does not leave through any tool.
+//! `deny_read` and `allow_read`: no tool reveals a denied file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use zeph_tools::{ToolErrorCategory as Category, format_for_llm};
 
 use crate::world::{SECRET, TestDir};
 
-/// A world with secrets in `vault/`, `.env` and `src/key.pem`, and the rules that `of` makes of
-/// its root.
+/// A sandbox with secrets in `vault/`, `.env` and `src/key.pem`, and the rules that `of` derives from its
+/// root.
 fn world(of: impl Fn(&str) -> (Vec<String>, Vec<String>)) -> TestDir {
     let mut world = TestDir::new();
     world.put("vault/deep/f", SECRET);
@@ -37,7 +37,7 @@ fn denying() -> TestDir {
     })
 }
 
-/// What would show the content at `path`, or change it after a look.
+/// The calls that would show the content at `path`, or change it after a read.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
     let ends = json!({"source": path, "destination": "taken"});
     vec![
@@ -57,7 +57,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Proves FILE-4: the refusal is `policy_blocked`, names the rule, and tells nothing of the file.
+/// Proves FILE-4: the refusal is `policy_blocked`, names the rule, and reveals nothing about the file.
 #[tokio::test]
 async fn a_denied_file_leaves_through_no_tool() {
     let world = denying();
@@ -80,7 +80,7 @@ async fn a_denied_file_leaves_through_no_tool() {
             assert!(text.contains("retryable: false"), "{text}");
         }
     }
-    // The link itself is no content; what it leads to is.
+    // A link itself has no content; the rule applies to its target.
     for (tool, params) in &calls("link")[..5] {
         let (category, _) = world.fail(tool, params.clone()).await;
         assert_eq!(category, Category::PolicyBlocked, "{tool}");
@@ -101,7 +101,7 @@ async fn a_denied_file_leaves_through_no_tool() {
     assert!(!world.root.join("taken").exists());
 }
 
-/// Proves FILE-4 for searches, and for trees that hold something denied.
+/// Proves FILE-4 for searches, and for trees with denied entries.
 #[tokio::test]
 async fn searches_leave_out_what_is_denied() {
     let world = denying();
@@ -124,7 +124,7 @@ async fn searches_leave_out_what_is_denied() {
     }
     let text = world.text("list_directory", json!({"path": "conf"})).await;
     assert!(text.contains("1 entry left out"), "{text}");
-    // The names that are near tell nothing either.
+    // Suggested names reveal nothing either.
     let (_, text) = world.fail("read", json!({"path": "src/key.pe"})).await;
     assert!(!text.contains("key.pem"), "{text}");
     for tool in ["copy_path", "move_path"] {
@@ -137,7 +137,7 @@ async fn searches_leave_out_what_is_denied() {
     }
     assert!(!world.root.join("taken").exists());
     world.assert_no_leftovers(".");
-    // A new file may be written: there is nothing to be read.
+    // A new file may be written, because nothing can be read from it.
     let text = world
         .text("write", json!({"path": "new.env", "content": "A=1\n"}))
         .await;
@@ -148,7 +148,7 @@ async fn searches_leave_out_what_is_denied() {
     assert_eq!(category, Category::PolicyBlocked);
 }
 
-/// Proves FILE-4: with `allow_read`, what it does not match is refused; deny wins all the same.
+/// Proves FILE-4: with `allow_read`, paths that do not match are refused; deny rules have priority.
 #[tokio::test]
 async fn what_is_not_allowed_is_refused() {
     let world = world(|root| {
@@ -180,7 +180,7 @@ async fn what_is_not_allowed_is_refused() {
             }
         }
     }
-    // A search begins above what is allowed, and shows that alone.
+    // A search starts above the allowed paths and shows only these.
     let text = world.text("grep", json!({"pattern": "."})).await;
     assert_eq!(text, format!("conf/app.env:1:{SECRET}\nsrc/lib.rs:1:open"));
     let text = world.text("get_file_tree", json!({})).await;

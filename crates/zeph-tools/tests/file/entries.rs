@@ -1,5 +1,4 @@
-//! The tools that work on entries as a whole: `create_directory`, `delete_path`, `move_path`,
-//! `copy_path`; and `get_file_tree`.
+//! Tools for whole entries: `create_directory`, `delete_path`, `move_path`, `copy_path`; and `get_file_tree`.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -76,7 +75,7 @@ async fn files_links_and_trees_are_deleted() {
     assert!(text.contains("did you mean kept?"), "{text}");
 }
 
-/// Proves FILE-26: what is never deleted.
+/// Proves FILE-26: entries that are never deleted.
 #[tokio::test]
 async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
     let world = TestDir::with_roots(&[".", "../other"]);
@@ -99,7 +98,7 @@ async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
         let (category, text) = world.fail("delete_path", json!({"path": path})).await;
         assert_eq!(category, Category::PolicyBlocked, "{path}: {text}");
     }
-    // A file in one, as a lock that was left there, is a file.
+    // A file in a repository directory, such as a stale lock, can be deleted.
     world.put("repo/.git/index.lock", "");
     world
         .text("delete_path", json!({"path": "repo/.git/index.lock"}))
@@ -109,7 +108,7 @@ async fn roots_what_is_above_them_and_repositories_are_not_deleted() {
     assert_eq!(world.bytes("sub/f"), b"x");
 }
 
-/// Proves FILE-26 in part: a tree too deep to be gone through is refused before anything is gone.
+/// Proves FILE-26 in part: a tree that is too deep is refused before anything is deleted.
 #[tokio::test]
 async fn a_tree_that_is_too_deep_is_left_alone() {
     let world = TestDir::new();
@@ -125,7 +124,7 @@ async fn a_tree_that_is_too_deep_is_left_alone() {
     world.assert_no_leftovers(".");
 }
 
-/// A tree with files of several modes, links and an empty directory, at `path`.
+/// Creates a tree at `path` with files of several modes, links and an empty directory.
 fn plant(world: &TestDir, path: &str) {
     world.put(&format!("{path}/f"), "one");
     world.put(&format!("{path}/.hidden/bin"), b"\0\x01\xff");
@@ -177,14 +176,14 @@ async fn trees_are_copied_links_as_links() {
     world.assert_no_leftovers(".");
 }
 
-/// Proves FILE-27: a link that leads outside is refused, wherever it lies and however it does.
+/// Proves FILE-27: a link that points outside is refused, regardless of its position and form.
 #[tokio::test]
 async fn links_that_lead_outside_are_not_copied() {
     let world = TestDir::new();
     world.link(&world.outside, "absolute");
     world.put("tree/deep/f", "x");
     world.link("../../../outside/secret.txt", "tree/deep/relative");
-    // Inside from here, outside from where the copy would be.
+    // A link that points inside from here, but outside from the destination.
     world.put("sub/f", "x");
     world.link("../f", "sub/up");
     world.put("f", "x");
@@ -205,7 +204,7 @@ async fn links_that_lead_outside_are_not_copied() {
     world.assert_outside_untouched();
 }
 
-/// Proves FILE-27: a destination that exists, of whatever kind, and a directory into itself.
+/// Proves FILE-27: an existing destination of any kind, and a copy of a directory into itself.
 #[tokio::test]
 async fn what_is_there_is_never_replaced() {
     let world = TestDir::new();
@@ -266,7 +265,7 @@ async fn entries_are_moved() {
     assert_planted(&world, "new/name");
     assert_eq!(inode("new/name"), before);
     assert!(!exists(&world, "tree"));
-    // The link, not what it leads to.
+    // The link itself is moved, not its target.
     world.link(world.outside.join("secret.txt"), "out");
     world.text("move_path", ends("out", "out2")).await;
     assert!(is_link(&world, "out2") && !exists(&world, "out"));
@@ -277,7 +276,7 @@ async fn entries_are_moved() {
     }
 }
 
-/// Proves FILE-27 across file systems, where this machine has two.
+/// Proves FILE-27 across file systems, if this machine has two.
 #[tokio::test]
 async fn a_move_to_another_file_system_keeps_everything() {
     let memory = Path::new("/dev/shm");
@@ -295,7 +294,7 @@ async fn a_move_to_another_file_system_keeps_everything() {
     world.text("move_path", ends(&to, "back")).await;
     assert!(!Path::new(&to).exists());
     assert_planted(&world, "back");
-    // What cannot be copied stays, and nothing of it is on the other side.
+    // An entry that cannot be copied stays, and no part of it is at the destination.
     world.link(&world.outside, "back/out");
     let (category, _) = world.fail("move_path", ends("back", &to)).await;
     assert_eq!(category, Category::PolicyBlocked);

@@ -1,4 +1,4 @@
-//! The file tools, called as the stack calls them.
+//! The file tools, called like by the stack.
 #![cfg(feature = "file")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Which paths are taken, whatever the tool.
+//! Path checks that all file tools share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A call on `path` of every tool that works on the entry itself, not on what it leads to.
+/// A call on `path` of every tool that works on the entry itself, not on its target.
 fn entry_calls(path: &str) -> Vec<(&'static str, Value)> {
     let ends =
         |source: &str, destination: &str| json!({"source": source, "destination": destination});
@@ -142,7 +142,7 @@ async fn links_that_stay_inside_work() {
         let text = world.text("read", json!({"path": path})).await;
         assert!(text.contains(expect), "{path}: {text}");
     }
-    // Between the allowed directories nothing may be touched.
+    // The parent of the allowed directories must not be accessible.
     let (category, _) = world.fail("list_directory", json!({"path": "."})).await;
     assert_eq!(category, Category::PolicyBlocked);
 }
@@ -182,7 +182,7 @@ async fn devices_and_fifos_are_refused_without_blocking() {
         );
         assert!(!world.root.join("copied").exists());
     }
-    // On the way, too: as an ignore file, and among the files of a tree.
+    // FIFOs that a tool meets on its way: as an ignore file, and among the files of a tree.
     fifo(&world.root.join(".gitignore"));
     world.put("f", "found");
     let text = world.text("grep", json!({"pattern": "found"})).await;
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// Two calls at once on one file lose nothing.
+/// Two concurrent calls on one file lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_at_once_lose_nothing() {
     let world = Arc::new(TestDir::new());
@@ -284,7 +284,7 @@ async fn the_programs_own_database_is_out_of_reach_wherever_it_lies() {
     }
     let text = world.text("grep", json!({"pattern": "found"})).await;
     assert_eq!(text, "zeph.dbx:1:found");
-    // Nor does it leave with the directory that it lies in, or as that directory.
+    // It cannot be copied or moved with the directory that contains it either.
     world.put("data/own.db", "found");
     let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
     let sandbox = sandbox.reserving(&world.root.join("data/own.db"));

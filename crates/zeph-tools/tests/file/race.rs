@@ -1,4 +1,4 @@
-//! Links that are swapped in while tools run.
+//! Races: links that are swapped in while tools run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use zeph_tools::format_for_llm;
 
 use crate::world::{SECRET, TestDir};
 
-/// Calls of each tool.
+/// The number of calls of each tool.
 const ROUNDS: usize = 1500;
 
-/// Two names, of which one is a link to the third.
+/// Two names to exchange; one is a link to the third path.
 type Pair = (PathBuf, PathBuf, PathBuf);
 
-/// Exchanges pairs of names as fast as it can, until it is dropped.
+/// A thread that exchanges pairs of names at full speed until it is dropped.
 struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicU64>,
@@ -34,7 +34,7 @@ impl Swapper {
                 while !stop.load(Ordering::Relaxed) {
                     for (a, b, target) in &pairs {
                         let _ = renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE);
-                        // A `write` may have put a file in the link's place.
+                        // A `write` may have replaced the link with a file.
                         if ![a, b].into_iter().any(|path| path.is_symlink()) {
                             let _ = std::fs::remove_file(b);
                             let _ = std::os::unix::fs::symlink(target, b);
@@ -61,8 +61,8 @@ impl Drop for Swapper {
     }
 }
 
-/// A world in which `data` is now a directory, now a link to `outside`, and `data/secret.txt`,
-/// `file` now a file, now a link to the secret.
+/// A sandbox in which `data` alternates between a directory and a link to `outside`. `data/secret.txt` and
+/// `file` alternate between a file and a link to the secret.
 fn world() -> (TestDir, Vec<Pair>) {
     let world = TestDir::new();
     world.put("data/secret.txt", "harmless\n");
@@ -81,14 +81,14 @@ fn world() -> (TestDir, Vec<Pair>) {
     (world, pairs)
 }
 
-/// Runs `tool` again and again while the links are swapped; returns how often it succeeded.
+/// Runs `tool` repeatedly while the links are swapped, and returns the number of successes.
 async fn race(tool: &str, params: &[Value]) -> usize {
     let calls: Vec<_> = params.iter().map(|params| (tool, params.clone())).collect();
     race_calls(&calls, ROUNDS).await.iter().sum()
 }
 
-/// Makes the calls one after another, again and again, while the links are swapped; returns how
-/// often each succeeded.
+/// Makes the calls in sequence, repeatedly, while the links are swapped, and returns the number of successes
+/// of each.
 async fn race_calls(calls: &[(&str, Value)], rounds: usize) -> Vec<usize> {
     let (world, pairs) = world();
     let swapper = Swapper::new(pairs);

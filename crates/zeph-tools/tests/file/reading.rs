@@ -94,7 +94,7 @@ async fn a_large_file_needs_a_window() {
     );
 }
 
-/// Proves FILE-11 but for images to providers.
+/// Proves FILE-11 except for images to providers.
 #[tokio::test]
 async fn what_is_no_text_is_refused_and_what_can_be_decoded_is() {
     let world = TestDir::new();

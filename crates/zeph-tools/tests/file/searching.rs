@@ -146,7 +146,7 @@ async fn ignored_and_hidden_files_are_left_out_and_counted() {
         world.text("grep", json!({"pattern": "needle"})).await,
         found
     );
-    // The rules of the directories above hold below, too.
+    // The rules of parent directories apply in subdirectories.
     assert_eq!(
         world
             .text("grep", json!({"pattern": "needle", "path": "sub/deep"}))
@@ -184,7 +184,7 @@ async fn ignored_and_hidden_files_are_left_out_and_counted() {
         text.contains("No paths match.") && text.contains("6 ignored, 5 hidden"),
         "{text}"
     );
-    // What is named is searched.
+    // An ignored path that is named explicitly is searched.
     assert_eq!(
         world
             .text("grep", json!({"pattern": "needle", "path": "target"}))
@@ -281,8 +281,8 @@ async fn searches_follow_no_link() {
     assert!(!text.contains(SECRET));
 }
 
-/// A glob is compiled by recursion over its braces: what would exhaust the stack is refused, and
-/// left out of ignore files.
+/// Globs with deep braces, which are compiled recursively and could exhaust the stack, are refused, and
+/// ignored in ignore files.
 #[tokio::test]
 async fn globs_that_nest_without_end_harm_nobody() {
     let world = TestDir::new();

@@ -1,4 +1,4 @@
-//! What was not seen is not changed.
+//! The read guard: files that were not read cannot be changed.
 
 use serde_json::{Value, json};
 use zeph_tools::executor::ToolExecutor as _;
@@ -16,7 +16,7 @@ async fn refused(world: &TestDir, tool: &str, params: Value) -> String {
     text
 }
 
-/// Proves FILE-23: never read, for both tools; a window of the file is enough.
+/// Proves FILE-23: a file that was never read, for both tools; reading a part of the file suffices.
 #[tokio::test]
 async fn what_was_never_read_is_not_changed() {
     let world = TestDir::seeing();
@@ -27,16 +27,16 @@ async fn what_was_never_read_is_not_changed() {
         "{text}"
     );
     assert!(text.contains("`read` it first"), "{text}");
-    // Staleness comes first, whatever else is wrong.
+    // The guard precedes all other checks.
     let text = refused(&world, "edit", edit("nowhere", "1")).await;
     assert!(text.contains("was not read"), "{text}");
     let text = refused(&world, "write", json!({"path": "f", "content": "x"})).await;
     assert!(text.contains("was not read"), "{text}");
-    // Nor do other tools show all of it.
+    // Other tools do not count as a read.
     world.text("grep", json!({"pattern": "one"})).await;
     refused(&world, "edit", edit("one", "1")).await;
     assert_eq!(world.bytes("f"), b"one\ntwo\n");
-    // A read past the end shows nothing.
+    // A read past the end does not count.
     world.fail("read", json!({"path": "f", "offset": 9})).await;
     refused(&world, "edit", edit("one", "1")).await;
 
@@ -50,14 +50,14 @@ async fn what_was_never_read_is_not_changed() {
         .await;
     world.text("edit", edit("x", "y")).await;
     assert_eq!(world.bytes("f"), b"y\n");
-    // One that is empty can be read too.
+    // An empty file can be read too.
     world.put("f", "");
     world.text("read", json!({"path": "f"})).await;
     world.text("edit", edit("", "z")).await;
     assert_eq!(world.bytes("f"), b"z");
 }
 
-/// Proves FILE-23: a file of one's own is known, and another conversation does not know it.
+/// Proves FILE-23: a conversation knows the files that it created; another one does not.
 #[tokio::test]
 async fn what_a_conversation_created_is_known_to_it_alone() {
     let world = TestDir::seeing();
@@ -72,7 +72,7 @@ async fn what_a_conversation_created_is_known_to_it_alone() {
     world.text("edit", edit("one", "1")).await;
 }
 
-/// Proves FILE-23: the refusal carries the difference, and is all that has to be read.
+/// Proves FILE-23: the refusal contains the difference, which is sufficient as a read.
 #[tokio::test]
 async fn what_changed_since_is_refused_with_the_difference() {
     let world = TestDir::seeing();
@@ -111,7 +111,7 @@ async fn touch_is_not_stale_and_restored_mtime_is() {
     };
     set(time + std::time::Duration::from_secs(60));
     world.text("edit", edit("one", "two")).await;
-    // The same content in another file is the same content.
+    // Another file with the same content is accepted.
     std::fs::remove_file(&path).expect("removed");
     world.put("f", "two\n");
     world.text("edit", edit("two", "one")).await;
@@ -124,7 +124,7 @@ async fn touch_is_not_stale_and_restored_mtime_is() {
     assert!(text.contains("-one\n+two\n"), "{text}");
 }
 
-/// Proves FILE-23: links lead to what was seen.
+/// Proves FILE-23: reading through a link marks its target.
 #[tokio::test]
 async fn a_file_is_known_by_its_real_path() {
     let world = TestDir::seeing();
@@ -137,7 +137,7 @@ async fn a_file_is_known_by_its_real_path() {
     assert_eq!(world.bytes("d/f"), b"two\n");
 }
 
-/// Proves FILE-23: what is known goes with the file.
+/// Proves FILE-23: the record follows the file.
 #[tokio::test]
 async fn moves_and_copies_carry_it_and_deletion_ends_it() {
     let world = TestDir::seeing();
@@ -160,7 +160,7 @@ async fn moves_and_copies_carry_it_and_deletion_ends_it() {
     assert!(text.contains("was not read"), "{text}");
 }
 
-/// Proves FILE-23: what cannot be shown has to be read, and what cannot be read is told.
+/// Proves FILE-23: a difference that cannot be shown requires a read, and unreadable content is reported.
 #[tokio::test]
 async fn a_difference_is_bounded_and_text() {
     let world = TestDir::seeing();
@@ -182,7 +182,7 @@ async fn a_difference_is_bounded_and_text() {
     world.text("read", json!({"path": "f"})).await;
     world.text("edit", edit("line 7\n", "x\n")).await;
 
-    // Latin-1 and UTF-16, as they are read.
+    // Latin-1 and UTF-16, as decoded by `read`.
     see(b"caf\xe9\none\n").await;
     world.put("f", b"caf\xe9\ntwo\n");
     let text = refused(&world, "edit", edit("two", "x")).await;
@@ -213,7 +213,7 @@ async fn a_difference_is_bounded_and_text() {
     world.text("write", write).await;
 }
 
-/// Proves FILE-23: also where the content is not kept, and is not read for the difference.
+/// Proves FILE-23: also if the content is not stored, or is too long for a difference.
 #[tokio::test]
 async fn long_files_are_compared_too() {
     let world = TestDir::seeing();
@@ -230,7 +230,7 @@ async fn long_files_are_compared_too() {
     world.text("edit", edit("x", "y")).await;
 }
 
-/// Proves FILE-23: edits of one conversation at the same time all pass, and lose nothing.
+/// Proves FILE-23: concurrent edits of one conversation all succeed and lose nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn edits_at_once_lose_nothing_and_know_of_each_other() {
     let world = TestDir::seeing();
@@ -258,7 +258,7 @@ async fn edits_at_once_lose_nothing_and_know_of_each_other() {
     assert_eq!(text.matches("done").count(), 60, "{text}");
 }
 
-/// Proves FILE-4 for the difference: what has been denied since is not shown.
+/// Proves FILE-4 for the difference: a file that was denied since the read is not shown.
 #[tokio::test]
 async fn a_difference_never_shows_what_is_denied() {
     use zeph_tools::file::{FileExecutor, ReadRules, Sandbox};

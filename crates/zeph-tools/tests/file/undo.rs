@@ -1,4 +1,4 @@
-//! Undo of what the file tools changed.
+//! Undo of changes by the file tools.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -36,7 +36,7 @@ impl AuditSink for Audit {
     }
 }
 
-/// Tools with a journal, in a directory of their own.
+/// Tools with a journal, in their own directory.
 struct Journaled {
     _dir: TempDir,
     root: PathBuf,
@@ -107,7 +107,7 @@ impl Journaled {
         self.undo.undo_last(SESSION).await.unwrap().lines
     }
 
-    /// The lines of a refusal, after which everything is as it was.
+    /// The lines of a refusal. Asserts that nothing was changed.
     async fn refused(&self) -> Vec<String> {
         let before = self.tree();
         match self.undo.undo_last(SESSION).await {
@@ -126,7 +126,7 @@ impl Journaled {
     }
 }
 
-/// Every path below `dir` with its mode, and what tells its content.
+/// Records every path below `dir` with its mode and its file content or link target.
 fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, (u32, String)>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -145,7 +145,7 @@ fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, (u32, String)>) {
     }
 }
 
-/// Proves FILE-28: what one batch did comes back in reverse order, file by file.
+/// Proves FILE-28: the changes of one batch are undone in reverse order.
 #[tokio::test]
 async fn a_batch_is_undone_as_a_whole_and_then_the_one_before() {
     let world = Journaled::new();
@@ -215,7 +215,7 @@ async fn a_batch_is_undone_as_a_whole_and_then_the_one_before() {
     );
 }
 
-/// Proves FILE-28: where anything of a batch was changed since, nothing of it is undone.
+/// Proves FILE-28: if any path of a batch was changed since, nothing of the batch is undone.
 #[tokio::test]
 async fn what_was_changed_since_is_refused_and_named() {
     let world = Journaled::new();
@@ -259,7 +259,7 @@ async fn what_was_changed_since_is_refused_and_named() {
             "moved/mine: it was put there since",
         ]
     );
-    // Whether by the content, not the time: what is as it was can be undone.
+    // The content counts, not the time: restored content can be undone.
     world.put("a.txt", "two\n");
     world.put("b.txt", "bb\n");
     std::fs::remove_file(world.root.join("dir/mine")).unwrap();
@@ -281,7 +281,7 @@ async fn what_was_changed_since_is_refused_and_named() {
     assert!(!world.has("dir") && !world.has("moved"));
 }
 
-/// Proves FILE-28: a tree comes back with modes, links and empty directories, read-only ones too.
+/// Proves FILE-28: a tree is restored with modes, links and empty directories, also read-only ones.
 #[tokio::test]
 async fn a_deleted_tree_comes_back_as_it_was() {
     let world = Journaled::new();
@@ -304,12 +304,12 @@ async fn a_deleted_tree_comes_back_as_it_was() {
         .call("2", "delete_path", json!({ "path": "tree" }))
         .await;
     assert!(!world.has("tree"));
-    // A name that is not UTF-8, and one deleted alone.
+    // A name that is not UTF-8, and a file that was deleted on its own.
     assert_eq!(world.undone().await, ["brought back tree with 7 entries"]);
     assert_eq!(world.undone().await, ["brought back tree/in"]);
     assert_eq!(world.tree(), before);
 
-    // A directory without the right to write gets its mode after its content.
+    // A read-only directory gets its mode after its content.
     mode("tree/read-only", 0o555);
     world
         .call(
@@ -328,7 +328,7 @@ async fn a_deleted_tree_comes_back_as_it_was() {
     assert_eq!(world.read("ro/f"), "f");
 }
 
-/// Proves FILE-28: a link that was swapped in for a directory leads undo nowhere.
+/// Proves FILE-28: undo does not follow a link that replaced a directory.
 #[tokio::test]
 async fn a_link_on_the_way_is_refused() {
     let world = Journaled::new();
@@ -358,7 +358,7 @@ async fn a_link_on_the_way_is_refused() {
     );
 }
 
-/// Proves FILE-28: the bound drops the oldest, and one change beyond it still runs, and says so.
+/// Proves FILE-28: the limit drops the oldest batches; a single larger change still runs, with a message.
 #[tokio::test]
 async fn the_journal_is_bounded() {
     let world = Journaled::keeping(100);
@@ -393,7 +393,7 @@ async fn the_journal_is_bounded() {
         "{reasons:?}"
     );
 
-    // Changes of one batch that take all the room together.
+    // Changes of one batch that use the whole limit together.
     let world = Journaled::keeping(100);
     world.put("a", &"a".repeat(60));
     world.put("b", &"b".repeat(60));
@@ -402,7 +402,7 @@ async fn the_journal_is_bounded() {
     assert!(said.contains("cannot be undone"), "{said}");
     assert_eq!(world.refused().await.len(), 1);
 
-    // None at all.
+    // A limit of 0.
     let world = Journaled::keeping(0);
     let said = world.call("1", "write", overwrite("a")).await;
     assert!(!said.contains("undone"), "{said}");
@@ -412,7 +412,7 @@ async fn the_journal_is_bounded() {
     ));
 }
 
-/// Proves FILE-28: a change that was not made leaves nothing to undo.
+/// Proves FILE-28: a change that failed leaves nothing to undo.
 #[tokio::test]
 async fn failed_change_is_not_recorded() {
     let world = Journaled::new();
@@ -446,7 +446,7 @@ async fn failed_change_is_not_recorded() {
     assert_eq!(world.read("a"), "one");
 }
 
-/// Proves FILE-28 for what cannot be put back: it is deleted, and said.
+/// Proves FILE-28 for entries that cannot be restored: they are deleted, with a message.
 #[tokio::test]
 async fn a_fifo_is_deleted_for_good() {
     let world = Journaled::new();
@@ -463,7 +463,7 @@ async fn a_fifo_is_deleted_for_good() {
     assert!(world.refused().await[0].contains("delete_path dir: not recorded"));
 }
 
-/// Proves FILE-28: other names of a file keep what they have.
+/// Proves FILE-28: other names of a hard-linked file keep their content.
 #[tokio::test]
 async fn a_hard_link_keeps_its_content() {
     let world = Journaled::new();
@@ -479,7 +479,7 @@ async fn a_hard_link_keeps_its_content() {
     );
 }
 
-/// Proves FILE-28, FILE-23: after an undo a file is read again before it is changed.
+/// Proves FILE-28, FILE-23: after an undo, a file must be read again before it is changed.
 #[tokio::test]
 async fn what_was_undone_is_not_seen_any_more() {
     let world = Journaled::with(1 << 20, Some(Arc::new(InMemoryReadLedger::default())));
@@ -499,8 +499,8 @@ async fn what_was_undone_is_not_seen_any_more() {
     assert_eq!(world.read("a"), "one");
 }
 
-/// Proves FILE-28: a link that a batch put where it had removed a directory is no hindrance, since the undo takes
-/// it away before.
+/// Proves FILE-28: a link that replaced a directory in the same batch does not prevent undo, which removes
+/// the link first.
 #[tokio::test]
 async fn a_link_in_the_place_of_a_removed_directory_goes_with_its_batch() {
     let world = Journaled::new();
@@ -555,8 +555,7 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Proves FILE-28: whatever was done, in batches of any size, undoing all of it leaves the
-    /// tree as it was.
+    /// Proves FILE-28: undoing all batches restores the tree, for any operations and batch sizes.
     #[test]
     fn undoing_everything_restores_the_tree(ops in prop::collection::vec(op(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! A sandbox in a directory of its own, with something outside it.
+//! A sandbox in its own directory, with a secret outside.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use zeph_tools::executor::ToolExecutor as _;
 use zeph_tools::file::{FileExecutor, Sandbox};
 use zeph_tools::{CallContext, ToolCall, ToolError, ToolErrorCategory, ToolOutput, format_for_llm};
 
-/// What must never be seen.
+/// The content that no result may contain.
 pub(crate) const SECRET: &str = "the-secret-outside";
 
-/// A temporary directory with `root`, which is allowed, and `outside`, which is not.
+/// A temporary directory with `root`, which is allowed, and `outside`, which is not allowed.
 pub(crate) struct TestDir {
     pub(crate) dir: TempDir,
     pub(crate) root: PathBuf,
@@ -25,7 +25,7 @@ impl TestDir {
         Self::with_roots(&[])
     }
 
-    /// One where what was seen of a file matters: it is kept in memory.
+    /// A sandbox with the read guard, whose records are in memory.
     pub(crate) fn seeing() -> Self {
         let mut world = Self::new();
         let sandbox = Sandbox::new(&[], &world.root).expect("a sandbox");
@@ -33,8 +33,8 @@ impl TestDir {
         world
     }
 
-    /// `roots` are the allowed paths, relative to `root`, which is the working directory. Files
-    /// may be changed unread.
+    /// A sandbox with the allowed paths `roots`, relative to `root`, which is the working directory. Files
+    /// may be changed without a read.
     pub(crate) fn with_roots(roots: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
@@ -86,7 +86,7 @@ impl TestDir {
         result.map(|output| output.expect("a file tool"))
     }
 
-    /// What the model reads of a call that succeeds.
+    /// The text of a call that must succeed.
     pub(crate) async fn text(&self, tool: &str, params: Value) -> String {
         match self.call(tool, params).await {
             Ok(output) => output.summary,
@@ -94,7 +94,7 @@ impl TestDir {
         }
     }
 
-    /// The category of a call that fails, and what the model reads.
+    /// The category and the text of a call that must fail.
     pub(crate) async fn fail(&self, tool: &str, params: Value) -> (ToolErrorCategory, String) {
         match self.call(tool, params).await {
             Ok(output) => panic!("{tool} succeeded: {}", output.summary),
@@ -102,7 +102,7 @@ impl TestDir {
         }
     }
 
-    /// That nothing outside was touched.
+    /// Asserts that nothing outside was changed.
     pub(crate) fn assert_outside_untouched(&self) {
         let names: Vec<_> = std::fs::read_dir(&self.outside)
             .expect("outside")
@@ -113,7 +113,7 @@ impl TestDir {
         assert_eq!(secret, SECRET);
     }
 
-    /// That no temporary file is left in `path`.
+    /// Asserts that `path` contains no temporary file.
     pub(crate) fn assert_no_leftovers(&self, path: &str) {
         for entry in std::fs::read_dir(self.root.join(path)).expect("a directory") {
             let name = entry.expect("an entry").file_name();
@@ -125,7 +125,7 @@ impl TestDir {
     }
 }
 
-/// Makes a FIFO.
+/// Creates a FIFO.
 pub(crate) fn fifo(path: &Path) {
     use rustix::fs::{CWD, Mode, mkfifoat};
     mkfifoat(CWD, path, Mode::from_raw_mode(0o600)).expect("a FIFO");

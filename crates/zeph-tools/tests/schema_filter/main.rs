@@ -1,7 +1,7 @@
-//! How well tools are found by the words of what a user says: recall over labelled queries.
+//! Recall of the schema filter with keyword matching, over labelled queries.
 //!
-//! `tools.json` has sixty definitions: those of this program, and such as servers of other tools have.
-//! `queries.json` says for each query which of them are needed.
+//! `tools.json` has sixty definitions: those of this program, and typical ones of tool servers.
+//! `queries.json` lists the required tools of each query.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -26,7 +26,7 @@ struct Labelled {
     tools: Vec<String>,
 }
 
-/// No parameters: they are replaced.
+/// Empty parameters, which are replaced.
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
@@ -48,8 +48,8 @@ fn ranked(scores: &HashMap<String, f32>, tools: &[ToolDef]) -> Vec<String> {
     ids
 }
 
-/// Proves SCH-2, SCH-5: of what sixty labelled tools are needed for, words alone find most among the first
-/// ten, and nearly all of it is offered. The figures stand in `docs/tools-offered.md`.
+/// Proves SCH-2, SCH-5: for sixty labelled tools, keyword matching ranks most required tools among the first
+/// ten, and nearly all of them are exposed. The figures are in `docs/tools-offered.md`.
 #[test]
 fn words_find_the_tools_that_are_needed() {
     let tools = tools();
