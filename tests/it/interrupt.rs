@@ -111,7 +111,7 @@ fn an_interrupted_answer_is_kept() {
     assert_has(kept, &["A long story begins", "interrupted by the user"]);
 }
 
-/// Proves AGT-5: also before the first text of the response.
+/// Proves AGT-5: a request can be interrupted before the first text of the response.
 #[test]
 fn an_unanswered_request_can_be_interrupted() {
     let server = OpenAi::start(|n, _| {

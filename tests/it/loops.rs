@@ -161,7 +161,7 @@ fn repeated_call_ids_are_kept_apart() {
     assert_ne!(results[0].0, results[1].0);
 }
 
-/// Proves AGT-1: nor do two calls of one response with the same or an empty id.
+/// Proves AGT-1: two calls of one response with the same or an empty id do not mix up results.
 #[test]
 fn calls_of_one_answer_with_one_id_are_kept_apart() {
     for id in ["same", ""] {

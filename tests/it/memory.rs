@@ -161,8 +161,8 @@ fn a_person_lists_searches_and_removes() {
     assert_has(&kept, &["memory_4"]);
 }
 
-/// Proves NAT-1: text of earlier conversations of this project, of all projects on request, each with its kind, date
-/// and session; neither calls nor results, and nothing of the session itself.
+/// Proves NAT-1: the text of earlier conversations of this project is searched, on request that of all
+/// projects. Each match has a kind, date and session. Calls, results and the current session are excluded.
 #[test]
 fn earlier_conversations_are_searched() {
     let search = |query: &str, more: Value| {

@@ -65,7 +65,7 @@ fn a_limit_of_file_sizes_is_told() {
     assert_has(&output.stderr, &["error: ", "database"]);
 }
 
-/// Proves CLI-2b, CLI-3: an interruption before the database exists ends the turn normally.
+/// Proves CLI-2b, CLI-3: an interruption while the database is locked ends the turn with exit code 130.
 #[test]
 fn an_interrupt_before_the_first_request_is_130() {
     let home = Home::scripted("[[steps]]\ntext = \"ok\"");

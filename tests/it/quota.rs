@@ -107,7 +107,7 @@ fn what_fits_runs() {
     assert_eq!(ran(&home), 3);
 }
 
-/// Proves D-11, D-21: calls that are rejected for other reasons are not counted.
+/// Proves D-11, D-21: unknown, invalid and surplus calls are not counted.
 #[test]
 fn what_is_no_call_is_not_counted() {
     let mut calls: Vec<_> = (0..14).map(echo).collect();

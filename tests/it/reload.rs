@@ -202,7 +202,7 @@ fn a_projects_file_only_tightens() {
     script.is_blocked("echo");
     home.write(project, "[tools.shell]\nblocked_commands = []\n");
     script.is_blocked("echo");
-    // A change of the user file does not apply the project file.
+    // A change of the user file does not apply the loosened project file.
     home.config(&blocking("true"));
     script.is_blocked("echo");
     std::fs::remove_dir_all(home.path(".zeph")).unwrap();

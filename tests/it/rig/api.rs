@@ -14,7 +14,7 @@ pub(crate) enum Api {
     Ollama,
 }
 
-/// All of them.
+/// All APIs.
 pub(crate) const APIS: [Api; 4] = [Api::Chat, Api::Claude, Api::Responses, Api::Ollama];
 
 impl Api {

@@ -34,7 +34,7 @@ pub(crate) fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// Asserts that `text` holds every one of `words`.
+/// Asserts that `text` contains each of `words`.
 #[track_caller]
 pub(crate) fn assert_has(text: &str, words: &[&str]) {
     for word in words {

@@ -128,7 +128,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Starts a server that answers the n-th request with the n-th answer of `script`.
+    /// Starts a server that responds to the n-th request with the n-th item of `script`.
     pub(super) fn start(script: Vec<Answer>) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("a listener on loopback")?;
         let address = listener.local_addr()?;

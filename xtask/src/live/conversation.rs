@@ -26,7 +26,7 @@ pub(super) struct Api {
     embeds: bool,
 }
 
-/// All of them.
+/// All tested APIs.
 pub(super) const APIS: [Api; 4] = [
     Api {
         name: "Chat Completions",

@@ -390,7 +390,8 @@ async fn a_reference_is_good_in_its_own_conversation_alone() {
     }
 }
 
-/// Proves D-37: the summary of an over-long output follows its reference; a failure leaves head and tail.
+/// Proves D-37: the summary of an over-long output follows its reference; after a failure, head and tail
+/// remain.
 #[tokio::test]
 async fn summary_of_a_long_output_follows_its_reference() {
     let config = OverflowConfig {

@@ -420,8 +420,8 @@ async fn an_approval_is_for_the_arguments_that_were_shown() {
     assert_eq!(recorder.log().len(), 2);
 }
 
-/// Proves EXE-4, EXE-5, PERM-31: an executor's demand for confirmation holds in every mode and under every rule;
-/// the confirmed path runs, and only that one.
+/// Proves EXE-4, EXE-5, PERM-31: the executor's demand for confirmation applies in every mode and with every
+/// rule. Only the confirmed path runs.
 #[tokio::test]
 async fn executor_demand_is_honoured_by_the_permission_gate() {
     let places = PathResolver::without_sandbox(Path::new("/"));

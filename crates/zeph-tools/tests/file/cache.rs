@@ -228,7 +228,7 @@ async fn a_session_is_answered_from_its_own() {
     assert!(!world.is_hit("read", json!({"path": "a"})).await);
 }
 
-/// Proves OUT-41: results of recently changed files and failures are not cached.
+/// Proves OUT-41: a change within the same clock tick is detected, and failures are not cached.
 #[tokio::test]
 async fn what_may_have_changed_in_the_same_tick_is_compared_by_content() {
     let world = Cached::new();

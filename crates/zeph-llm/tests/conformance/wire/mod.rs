@@ -31,7 +31,7 @@ pub(crate) enum Wire {
     Ollama,
 }
 
-/// All of them.
+/// All wires.
 pub(crate) const WIRES: [Wire; 4] = [Wire::Chat, Wire::Claude, Wire::Responses, Wire::Ollama];
 
 /// A piece of a response.
