@@ -1,7 +1,7 @@
 //! Relative links in Markdown: the file and the heading after `#` must exist.
 //!
-//! Known forms: `[text](target)`, `![image](target "title")`, `[text](<target>)` and definitions `[label]:
-//! target`. Code in fences or between backticks contains no links.
+//! Known forms: `[text](target)`, `![image](target "title")`, `[text](<target>)` and definitions
+//! `[label]: target`. Code in fences or between backticks contains no links.
 
 /// The broken links of the file `path`, one line each.
 pub(super) fn findings<'a>(

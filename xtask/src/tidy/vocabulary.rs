@@ -1,7 +1,7 @@
 //! The vocabulary of `docs/STYLE.md`: denied names and phrases, and the form of commit subjects.
 //!
-//! `xtask/vocabulary.txt` lists how many denied terms each file may still have. `cargo xtask tidy
-//! --lower-counts` writes the counts again if their sum does not rise.
+//! `xtask/vocabulary.txt` lists how many denied terms each file may still have.
+//! `cargo xtask tidy --lower-counts` writes the counts again if their sum does not rise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
