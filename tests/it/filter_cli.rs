@@ -96,7 +96,7 @@ fn rule_is_disabled_by_name() {
 #[test]
 fn docs_state_number_of_rules() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let rules = root.join("crates/zeph-tools/src/filter/rules");
+    let rules = root.join("crates/zeph-filter/src/rules");
     let is_rule = |path: &std::path::Path| path.extension().is_some_and(|end| end == "toml");
     let count = std::fs::read_dir(rules).unwrap();
     let count = count

@@ -27,7 +27,7 @@ fn main() {
 
 /// The rules that have fixtures.
 fn names() -> Vec<String> {
-    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/filter/rules");
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../zeph-filter/tests/fixtures");
     let mut names: Vec<String> = std::fs::read_dir(rules)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -42,7 +42,7 @@ fn names() -> Vec<String> {
 /// bytes.
 fn printed(rule: &str, bytes: usize) -> (String, String) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/filter/rules")
+        .join("../zeph-filter/tests/fixtures")
         .join(rule);
     let mut paths: Vec<_> = std::fs::read_dir(directory)
         .unwrap()

@@ -11,10 +11,6 @@
 
 pub mod argument_repair;
 pub mod audit;
-#[cfg(feature = "shell")]
-mod blocks;
-#[cfg(feature = "shell")]
-mod bytes;
 pub mod cache;
 pub mod call;
 pub mod category;
@@ -26,8 +22,6 @@ pub mod embedding_cache;
 pub mod error;
 pub mod event;
 pub mod executor;
-#[cfg(any(feature = "policy-enforcer", feature = "shell"))]
-mod expressions;
 pub mod feedback;
 pub mod foreign_schema;
 pub mod gate;
@@ -47,8 +41,6 @@ pub mod registry;
 pub mod retry;
 pub mod schema;
 pub mod schema_filter;
-#[cfg(feature = "shell")]
-mod sgr;
 pub mod skill;
 pub mod tafc;
 pub mod tool_set;

@@ -11,8 +11,9 @@ use crate::project::Project;
 /// Each package of the workspace with the workspace packages it may depend on.
 const EDGES: &[(&str, &[&str])] = &[
     ("zeph-bash", &[]),
+    ("zeph-filter", &["zeph-bash"]),
     ("zeph-secrets", &[]),
-    ("zeph-tools", &["zeph-bash", "zeph-secrets"]),
+    ("zeph-tools", &["zeph-bash", "zeph-filter", "zeph-secrets"]),
     ("zeph-llm", &[]),
     ("zeph-memory", &["zeph-tools"]),
     ("zeph-core", &["zeph-llm", "zeph-memory", "zeph-tools"]),
@@ -61,6 +62,10 @@ const ABSENT: &[Absent] = &[
     Absent {
         tree: "-p zeph-bash -e normal",
         names: &["tokio", "zeph-tools"],
+    },
+    Absent {
+        tree: "-p zeph-filter -e normal",
+        names: &["tokio", "zeph-secrets", "zeph-tools"],
     },
     Absent {
         // The contract without features.

@@ -99,7 +99,7 @@ impl Decoder {
         if self.pending.is_empty() && memchr(0, bytes).is_none() {
             // An incomplete character waits for the next piece.
             let (whole, begun) = bytes.split_at(bytes.len() - begun(bytes));
-            if let Ok(text) = simdutf8::basic::from_utf8(whole) {
+            if let Ok(text) = str::from_utf8(whole) {
                 self.pending.extend_from_slice(begun);
                 return Cow::Borrowed(text);
             }
@@ -140,7 +140,7 @@ impl Decoder {
             rest = more;
         }
         loop {
-            let error = match simdutf8::compat::from_utf8(rest) {
+            let error = match str::from_utf8(rest) {
                 Ok(valid) => {
                     text.push_str(valid);
                     return;
@@ -148,7 +148,7 @@ impl Decoder {
                 Err(error) => error,
             };
             let (valid, invalid) = rest.split_at(error.valid_up_to());
-            text.push_str(simdutf8::basic::from_utf8(valid).unwrap_or_default());
+            text.push_str(str::from_utf8(valid).unwrap_or_default());
             let Some(length) = error.error_len() else {
                 self.pending.extend_from_slice(invalid);
                 return;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use std::collections::{HashMap, HashSet};
 
 use super::path_words::{expand, parts, tokens};
 use super::rule_segments::{FREE, STREAMS};

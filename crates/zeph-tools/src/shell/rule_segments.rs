@@ -4,8 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 
-use foldhash::fast::RandomState;
-
 use crate::gate::symbols::{BLANK, HOLE, Symbol, Text, fold};
 use crate::gate::{CommandPart, ParsedCommand, PartKind};
 use zeph_bash::{
@@ -33,7 +31,7 @@ pub(crate) fn read(command: &mut ParsedCommand, parsed: &Parsed, home: Option<Pa
     let (parts, targets) = (&mut command.parts, &mut command.targets);
     // What is looked at more than once is one part; here are the places of those with the same text.
     let mut seen: HashMap<u64, Vec<usize>> = HashMap::new();
-    let hasher = RandomState::default();
+    let hasher = std::hash::RandomState::new();
     let mut add = |part: CommandPart| {
         let is_same = |at: &usize| {
             let other: &CommandPart = &parts[*at];

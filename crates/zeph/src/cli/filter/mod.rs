@@ -168,7 +168,7 @@ fn show(
         text.push_str(line);
     };
     if let Some(left_out) = &filtered.left_out {
-        let notice = left_out.notice(None);
+        let notice = left_out.notice();
         match kept {
             Some(path) => say(&format!(
                 "{}; all of it: {}]",

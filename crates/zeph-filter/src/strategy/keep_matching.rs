@@ -1,0 +1,63 @@
+//! `keep_matching`: only lines that match stay.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::patterns::{Finder, Patterns};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::line::{ExitInfo, Line, LineBlock, Sink};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Regular expressions; a line in which none is found goes.
+    patterns: Vec<String>,
+}
+
+#[derive(Debug)]
+struct PatternSet(Arc<Patterns>);
+
+struct KeepMatching {
+    wanted: Finder,
+    kept: bool,
+}
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
+    let params: Params = super::params(table)?;
+    let wanted = Patterns::new(&params.patterns)?;
+    Ok(Arc::new(PatternSet(Arc::new(wanted))))
+}
+
+impl StrategyFactory for PatternSet {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(KeepMatching {
+            wanted: Finder::new(&self.0),
+            kept: false,
+        })
+    }
+}
+
+impl Strategy for KeepMatching {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.wanted.is_match(line.text) {
+            self.kept = true;
+            out.keep(line);
+        }
+    }
+
+    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
+        let stay = self.wanted.choose(block, true);
+        self.kept |= !stay.is_empty();
+        out.keep_block(block.of(stay));
+    }
+
+    fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
+        // An output without a line to keep is not the output that the rule is for.
+        if self.kept {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `strip_noise`: lines that match go.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::patterns::{Finder, Patterns};
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::line::{ExitInfo, Line, LineBlock, Sink};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Regular expressions; a line in which one is found goes.
+    patterns: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Noise(Arc<Patterns>);
+
+struct StripNoise {
+    noise: Finder,
+    stripped: bool,
+}
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
+    let params: Params = super::params(table)?;
+    let noise = Patterns::new(&params.patterns)?;
+    Ok(Arc::new(Noise(Arc::new(noise))))
+}
+
+impl StrategyFactory for Noise {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(StripNoise {
+            noise: Finder::new(&self.0),
+            stripped: false,
+        })
+    }
+
+    fn judges_lines_alone(&self) -> bool {
+        true
+    }
+}
+
+impl Strategy for StripNoise {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        if self.noise.is_match(line.text) {
+            self.stripped = true;
+        } else {
+            out.keep(line);
+        }
+    }
+
+    fn block(&mut self, block: LineBlock<'_>, out: &mut dyn Sink) {
+        let stay = self.noise.choose(block, false);
+        self.stripped |= stay.len() < block.spans().len();
+        out.keep_block(block.of(stay));
+    }
+
+    fn finish(&mut self, _end: ExitInfo, _out: &mut dyn Sink) -> FilterConfidence {
+        if self.stripped {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}

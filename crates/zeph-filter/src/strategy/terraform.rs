@@ -1,0 +1,553 @@
+//! `terraform`: of a plan the resources that change, and what changes in them; of an apply what it
+//! did that the plan does not tell; errors, outputs and totals whole. OpenTofu prints the same.
+//!
+//! The form of a plan: a line `  # ADDRESS will be …` for each resource, and below it a block in which
+//! `+`, `-` and `~` stand before what changes. Several resources of one type mostly change alike: what
+//! the first of them tells is told once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
+use memchr::memchr;
+
+use super::excerpt::keep_cut;
+use super::{FilterConfidence, Strategy, StrategyFactory};
+use crate::find::Find as _;
+use crate::line::{ExitInfo, Line, Sink};
+
+/// Lines of one block that are looked at together, and their bytes.
+const MAX_LINES: usize = 4000;
+const MAX_BLOCK_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of what is remembered of blocks, and of addresses.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of a line of a plan.
+const MAX_LINE_BYTES: usize = 1000;
+
+#[derive(Debug)]
+struct Terraform;
+
+pub(super) fn make(table: toml::Table) -> Result<Arc<dyn StrategyFactory>, String> {
+    if let Some(key) = table.keys().next() {
+        return Err(format!("unknown field `{key}`"));
+    }
+    Ok(Arc::new(Terraform))
+}
+
+impl StrategyFactory for Terraform {
+    fn start(&self) -> Box<dyn Strategy> {
+        Box::new(Run::default())
+    }
+
+    fn judges_lines_alone(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    /// The block that is open.
+    block: Option<Block>,
+    /// Its lines, and their texts behind one another; their memory is used again.
+    lines: Vec<Span>,
+    texts: String,
+    /// What blocks of one kind said already.
+    said: HashMap<String, HashSet<String>>,
+    /// Resources that the plan tells.
+    planned: HashSet<String>,
+    bytes: usize,
+    /// In the list of signs above a plan.
+    legend: bool,
+    /// Behind an error: everything stays.
+    verbatim: bool,
+    understood: bool,
+}
+
+/// The block of a resource, or of the outputs.
+#[derive(Debug, Default)]
+struct Block {
+    /// What happens, and the type: `created terraform_data`.
+    kind: String,
+    /// In the text between `<<-EOT` and its end.
+    heredoc: Option<String>,
+    /// Blocks that are destroyed or only read tell their first line alone.
+    action: Action,
+}
+
+/// A line of a block in [`Run::texts`].
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    number: u64,
+    start: usize,
+    end: usize,
+}
+
+/// A line that tells a change.
+#[derive(Debug, Clone)]
+struct Told<'t> {
+    number: u64,
+    text: Cow<'t, str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Action {
+    Create,
+    #[default]
+    Change,
+    Destroy,
+}
+
+/// Address and fate of `  # ADDRESS will be …`.
+fn headline(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix("  # ")?;
+    let at = [
+        " will be ",
+        " must be ",
+        " has been ",
+        " has changed",
+        " has moved to ",
+        " is tainted",
+    ]
+    .iter()
+    .filter_map(|verb| text.place_of(verb))
+    .min()?;
+    Some((&text[..at], &text[at..]))
+}
+
+/// The type in `module.a["x"].aws_instance.web[0]`: the last but one part outside of brackets.
+fn type_of(address: &str) -> &str {
+    let mut depth = 0_usize;
+    let (mut dots, mut previous) = (address.len(), 0);
+    let mut start = 0;
+    for (at, byte) in address.bytes().enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' => depth = depth.saturating_sub(1),
+            b'.' if depth == 0 => {
+                start = previous;
+                previous = at + 1;
+                dots = at;
+            }
+            _ => {}
+        }
+    }
+    address.get(start..dots).unwrap_or(address)
+}
+
+/// What a line of progress says of a resource: `ADDRESS: Creation complete after 0s`.
+fn progress(text: &str) -> Option<(&str, Progress)> {
+    let at = text.last_place_of(": ")?;
+    let (address, said) = (&text[..at], &text[at + 2..]);
+    if address.contains(": ") || !address.contains('.') {
+        return None;
+    }
+    let starts = |words: &[&str]| said.begins_with_any(words);
+    if starts(&[
+        "Refreshing state...",
+        "Reading...",
+        "Read complete after",
+        "Still reading",
+    ]) {
+        return Some((address, Progress::Refresh));
+    }
+    if starts(&[
+        "Creating...",
+        "Modifying...",
+        "Destroying...",
+        "Still creating...",
+        "Still modifying...",
+        "Still destroying...",
+        "Provisioning with",
+        "Preparing import",
+        "Opening...",
+        "Closing...",
+    ]) {
+        return Some((address, Progress::Begun));
+    }
+    let done = [
+        "Creation",
+        "Modifications",
+        "Destruction",
+        "Import",
+        "Opening",
+        "Closing",
+    ]
+    .iter()
+    .any(|what| {
+        said.strip_prefix(what)
+            .is_some_and(|rest| rest.starts_with(" complete"))
+    });
+    done.then_some((address, Progress::Done))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Refresh,
+    Begun,
+    Done,
+}
+
+/// What is said with every plan.
+fn is_boilerplate(text: &str) -> bool {
+    const KNOWN: &[&str] = &[
+        "Terraform used the selected providers",
+        "OpenTofu used the selected providers",
+        "plan. Resource actions are indicated",
+        "Terraform will perform the following actions:",
+        "OpenTofu will perform the following actions:",
+        "Note: You didn't use the -out option",
+        "guarantee to take exactly these actions",
+        "─────",
+        "Terraform has compared your real",
+        "and found no differences, so no changes",
+        "Initializing ",
+        "You may now begin working with",
+        "any changes that are required for your infrastructure",
+        "should now work.",
+        "If you ever set or change modules",
+        "rerun this command to reinitialize",
+        "commands will detect it and remind you",
+        "- Finding ",
+        "- Installing ",
+        "- Reusing previous version of",
+        "To perform exactly these actions, run",
+        "selections it made above. Include this file",
+        "so that Terraform can guarantee to make the same",
+        "you run \"terraform init\" in the future.",
+        "- terraform.io/builtin/",
+    ];
+    text.begins_with_any(KNOWN)
+}
+
+impl Run {
+    fn open(&mut self, line: Line<'_>, address: &str, fate: &str, out: &mut dyn Sink) {
+        self.close(out);
+        self.understood = true;
+        self.legend = false;
+        let action = match fate {
+            _ if fate.contains("replaced") => Action::Change,
+            _ if fate.contains("destroyed") || fate.contains("removed from") => Action::Destroy,
+            _ if fate.contains("created") || fate.contains("read during") => Action::Create,
+            _ => Action::Change,
+        };
+        self.bytes += address.len() + 64;
+        if self.bytes > MAX_BYTES {
+            self.bytes = 0;
+            self.planned.clear();
+            self.said.clear();
+        }
+        self.planned.insert(address.to_owned());
+        out.keep(line);
+        self.block = Some(Block {
+            kind: format!("{action:?} {}", type_of(address)),
+            action,
+            ..Block::default()
+        });
+    }
+
+    /// A line of the block; `false` when it does not belong to it.
+    fn in_block(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
+        let Some(block) = &mut self.block else {
+            return false;
+        };
+        let text = line.text;
+        if let Some(end) = &block.heredoc {
+            if text.trim_ascii() == *end {
+                block.heredoc = None;
+            }
+        } else if memchr(b'<', text.as_bytes()).is_some()
+            && let Some((_, word)) = text.cut_at_last("<<-").or_else(|| text.cut_at_last("<<"))
+        {
+            if !word.is_empty()
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            {
+                block.heredoc = Some(word.to_owned());
+            }
+        } else if !text.starts_with("  ") && !text.is_empty() && !is_change(text) {
+            self.close(out);
+            return false;
+        }
+        self.hold(line.number, text);
+        let is_full = self.lines.len() >= MAX_LINES || self.texts.len() > MAX_BLOCK_BYTES;
+        if is_full || text == "    }" {
+            // Of one that is not whole the rest follows.
+            let rest = self.block.as_ref().filter(|_| text != "    }");
+            let rest = rest.map(|block| Block {
+                kind: block.kind.clone(),
+                action: block.action,
+                ..Block::default()
+            });
+            self.close(out);
+            self.block = rest;
+        }
+        true
+    }
+
+    /// Holds a line of the block that is open.
+    fn hold(&mut self, number: u64, text: &str) {
+        let start = self.texts.len();
+        self.texts.push_str(text);
+        let end = self.texts.len();
+        self.lines.push(Span { number, start, end });
+    }
+
+    /// Tells what the block that is open says.
+    fn close(&mut self, out: &mut dyn Sink) {
+        let Some(block) = self.block.take() else {
+            return;
+        };
+        let said = self.said.entry(block.kind).or_default();
+        let mut again = 0;
+        let texts = &self.texts;
+        let lines = self.lines.iter().map(|span| Line {
+            number: span.number,
+            text: &texts[span.start..span.end],
+        });
+        for held in changes(lines, block.action) {
+            let trimmed = held.text.trim_ascii();
+            if said.contains(trimmed) {
+                again += 1;
+                continue;
+            }
+            if self.bytes < MAX_BYTES {
+                self.bytes += trimmed.len() + 48;
+                said.insert(trimmed.to_owned());
+            }
+            let text = &held.text[held.text.len().min(2)..];
+            keep_cut(
+                Line {
+                    number: held.number,
+                    text,
+                },
+                MAX_LINE_BYTES,
+                out,
+            );
+        }
+        if again > 0
+            && let Some(last) = self.lines.last()
+        {
+            out.say(last.number, "    …");
+        }
+        self.lines.clear();
+        self.texts.clear();
+    }
+}
+
+/// The lines of a block that tell a change, and those above them that name where it is.
+fn changes<'t>(lines: impl Iterator<Item = Line<'t>>, action: Action) -> Vec<Told<'t>> {
+    let told_as = |line: Line<'t>| Told {
+        number: line.number,
+        text: Cow::Borrowed(line.text),
+    };
+    let mut told: Vec<Told<'_>> = Vec::with_capacity(16);
+    // Where a value opened, in `told`.
+    let mut open: Vec<usize> = Vec::with_capacity(8);
+    for held in lines {
+        let text = held.text.trim_ascii();
+        let has = |what: &str| text.place_of(what).is_some();
+        let reason = text.starts_with("# (") && !has(" unchanged ");
+        let closes = text.starts_with(['}', ']', ')']);
+        if closes {
+            let from = open.pop().unwrap_or(told.len());
+            if has("-> (known after apply)") || has("-> null") {
+                let last = text.trim_start_matches(['}', ']', ')']);
+                let first = told.get(from).cloned();
+                told.truncate(from);
+                if let Some(mut first) = first {
+                    let text = first.text.to_mut();
+                    text.push('…');
+                    text.push_str(last);
+                    told.push(first);
+                }
+            } else if told.len() == from + 1 && !has("# forces replacement") {
+                // Nothing in it has changed.
+                if told
+                    .last()
+                    .is_some_and(|held| !is_change(held.text.trim_ascii()))
+                {
+                    told.pop();
+                }
+            } else if has("# forces replacement") {
+                told.push(told_as(held));
+            }
+            continue;
+        }
+        let opens = text.ends_with(['{', '[', '(']) && !text.starts_with('#');
+        let worth = match action {
+            Action::Destroy => reason,
+            Action::Create => reason || is_change(text) && !text.ends_with("= (known after apply)"),
+            Action::Change => {
+                reason
+                    || is_change(text) && !text.ends_with("= (known after apply)")
+                    || has("# forces replacement")
+            }
+        };
+        if opens {
+            open.push(told.len());
+            // The first is the resource itself, which the headline names.
+            if action != Action::Destroy && open.len() > 1 {
+                told.push(told_as(held));
+            }
+        } else if worth {
+            told.push(told_as(held));
+        }
+    }
+    told
+}
+
+/// Whether a sign of change stands before it.
+fn is_change(text: &str) -> bool {
+    matches!(
+        text.as_bytes(),
+        [b'+' | b'-' | b'~', b' ', ..]
+            | [b'<', b'=', b' ', ..]
+            | [b'-', b'/', b'+', b' ', ..]
+            | [b'+', b'/', b'-', b' ', ..]
+    )
+}
+
+impl Strategy for Run {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        if let Some((address, fate)) = headline(text) {
+            self.verbatim = false;
+            self.open(line, address, fate, out);
+            return;
+        }
+        if self.in_block(line, out) {
+            return;
+        }
+        if let Some((address, progress)) = progress(text) {
+            self.understood = true;
+            self.verbatim = false;
+            if progress == Progress::Done && !self.planned.contains(address) {
+                out.keep(line);
+            }
+            return;
+        }
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() {
+            self.legend = false;
+            if self.verbatim {
+                out.keep(line);
+            }
+            return;
+        }
+        if self.verbatim {
+            self.verbatim = !text.starts_with('╵');
+            out.keep(line);
+            return;
+        }
+        let bare = text.trim_start_matches(['│', ' ']);
+        if text.starts_with(['╷', '│'])
+            || bare.starts_with("Error: ")
+            || bare.starts_with("Warning: ")
+        {
+            self.verbatim = true;
+            out.keep(line);
+            return;
+        }
+        if is_boilerplate(trimmed) {
+            self.understood = true;
+            self.legend = trimmed.starts_with("plan. Resource actions");
+            return;
+        }
+        if self.legend && (text.starts_with("  ") || is_change(text)) {
+            return;
+        }
+        if text.starts_with("Changes to Outputs:") {
+            out.keep(line);
+            // Outputs change like the attributes of one resource.
+            self.block = Some(Block {
+                kind: "outputs".to_owned(),
+                ..Block::default()
+            });
+            self.hold(line.number, "outputs {");
+            return;
+        }
+        self.understood |= text.starts_with("Plan: ") || text.starts_with("No changes.");
+        keep_cut(line, 4 * MAX_LINE_BYTES, out);
+    }
+
+    fn finish(&mut self, _end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
+        self.close(out);
+        if self.understood {
+            FilterConfidence::Full
+        } else {
+            FilterConfidence::Fallback
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::run;
+    use super::*;
+
+    /// Proves OUT-7.
+    #[test]
+    fn what_changes_stays() {
+        let plan = "\
+terraform_data.web: Refreshing state... [id=1]
+
+Terraform used the selected providers to generate the following execution
+plan. Resource actions are indicated with the following symbols:
+  ~ update in-place
+
+Terraform will perform the following actions:
+
+  # terraform_data.web will be updated in-place
+  ~ resource \"terraform_data\" \"web\" {
+        id     = \"1\"
+      ~ input  = {
+            name    = \"lb\"
+          ~ timeout = 30 -> 45
+            # (3 unchanged attributes hidden)
+        }
+      ~ output = {
+          - name    = \"lb\"
+        } -> (known after apply)
+    }
+
+  # terraform_data.old[\"a.b\"] will be destroyed
+  # (because key [\"a.b\"] is not in for_each map)
+  - resource \"terraform_data\" \"old\" {
+      - id = \"2\" -> null
+    }
+
+Plan: 0 to add, 1 to change, 1 to destroy.
+";
+        let (text, confidence) = run(Box::new(Run::default()), plan, Some(0));
+        assert_eq!(
+            text,
+            "  # terraform_data.web will be updated in-place
+    ~ input  = {
+        ~ timeout = 30 -> 45
+    ~ output = {… -> (known after apply)
+  # terraform_data.old[\"a.b\"] will be destroyed
+# (because key [\"a.b\"] is not in for_each map)
+Plan: 0 to add, 1 to change, 1 to destroy."
+        );
+        assert_eq!(confidence, FilterConfidence::Full);
+    }
+
+    #[test]
+    fn errors_stay_whole() {
+        let text = "╷\n│ Error: Duplicate resource\n│ \n│   on bad.tf line 6:\n╵";
+        assert_eq!(run(Box::new(Run::default()), text, Some(1)).0, text);
+    }
+
+    #[test]
+    fn the_type_is_found_in_an_address() {
+        assert_eq!(type_of("terraform_data.web"), "terraform_data");
+        assert_eq!(
+            type_of("module.a[\"x.y\"].aws_instance.web[0]"),
+            "aws_instance"
+        );
+        assert_eq!(type_of("odd"), "odd");
+        assert_eq!(progress("a.b[\"x: y\"]: Creating..."), None);
+        assert_eq!(progress("a.b: Creating..."), Some(("a.b", Progress::Begun)));
+    }
+}

@@ -1,0 +1,256 @@
+//! The format of Jest: `PASS` and `FAIL` for each file, a `●` before each failure, totals in the end.
+//!
+//! A run with many files tells all failures a second time before the totals. On a terminal the totals
+//! are printed again and again while it runs; the last ones count.
+
+use super::super::excerpt::Excerpt;
+use super::coverage;
+use super::failures::Failures;
+use super::js_failure::{is_preamble, own_frame};
+use super::prefix_set::PrefixSet;
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
+use crate::duration_tokens::without_time;
+
+/// Lines at the start and at the end of what tests print, and of what is not Jest's.
+const CONSOLE: (usize, usize) = (10, 10);
+const FOREIGN: (usize, usize) = (30, 30);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// Between things.
+    Open,
+    /// Behind the line of a file: names of groups and tests.
+    File,
+    /// In what tests print.
+    Console,
+    /// In a failure.
+    Failure,
+}
+
+struct Jest {
+    failures: Failures,
+    at: Section,
+    /// The line of the file, until something of it is told.
+    file: Option<OwnedLine>,
+    file_name: String,
+    excerpt: Excerpt,
+    coverage: coverage::Table,
+    failed: bool,
+    /// All failures are told a second time.
+    again: bool,
+    /// The totals.
+    totals: Vec<OwnedLine>,
+    results: u64,
+}
+
+/// Whether only Jest prints this.
+pub(super) fn recognizes(text: &str) -> bool {
+    file(text).is_some() || total(text) == Some(0)
+}
+
+pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
+    Box::new(Jest {
+        failures: Failures::new(limits),
+        at: Section::Open,
+        file: None,
+        file_name: String::new(),
+        excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
+        coverage: coverage::Table::default(),
+        failed: false,
+        again: false,
+        totals: Vec::new(),
+        results: 0,
+    })
+}
+
+/// Whether the file has failed, and its path: `FAIL src/a.test.js (5.1 s)`.
+fn file(text: &str) -> Option<(bool, &str)> {
+    // In colour the word stands in a box, with blanks at its sides.
+    let text = text.strip_prefix(' ').unwrap_or(text);
+    let (failed, path) = match text.strip_prefix("FAIL ") {
+        Some(path) => (true, path),
+        None => (false, text.strip_prefix("PASS ")?),
+    };
+    let path = without_time(path.trim_ascii());
+    // A project's name may come first: `FAIL web src/a.test.js`.
+    let last = path.rsplit(' ').next().unwrap_or(path);
+    let is_path = last.rsplit_once('.').is_some_and(|(_, extension)| {
+        [
+            "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts", "vue", "svelte",
+        ]
+        .contains(&extension)
+    });
+    is_path.then_some((failed, path))
+}
+
+static TOTALS: PrefixSet =
+    PrefixSet::new(&["Test Suites:", "Tests:", "Snapshots:", "Time:", LAST_TOTAL]);
+const LAST_TOTAL: &str = "Ran all test suites";
+
+fn total(text: &str) -> Option<usize> {
+    TOTALS.position(text)
+}
+
+/// The sign before a test, and its name.
+fn test(text: &str) -> Option<(char, &str)> {
+    let text = text.trim_ascii_start();
+    let sign = text
+        .chars()
+        .next()
+        .filter(|sign| matches!(sign, '✓' | '✕' | '○' | '✎' | '√' | '×'))?;
+    let name = text[sign.len_utf8()..].strip_prefix(' ')?;
+    Some((sign, without_time(name)))
+}
+
+impl Jest {
+    /// What was open ends.
+    fn close(&mut self, out: &mut dyn Sink) {
+        self.failures.end(out);
+        self.excerpt.flush(out);
+        if self.at == Section::Console {
+            self.excerpt = Excerpt::new(FOREIGN.0, FOREIGN.1);
+        }
+        self.at = Section::Open;
+    }
+
+    fn show_totals(&mut self, out: &mut dyn Sink) {
+        for held in self.totals.drain(..) {
+            self.results += 1;
+            out.keep(held.line());
+        }
+    }
+
+    fn total(&mut self, line: Line<'_>, which: usize, out: &mut dyn Sink) {
+        self.close(out);
+        if which == 0 {
+            self.totals.clear();
+            self.again = false;
+        }
+        self.totals.push(line.into());
+        if TOTALS.get(which) == LAST_TOTAL || self.totals.len() > 8 {
+            self.failures.finish(out);
+            self.show_totals(out);
+        }
+    }
+
+    fn failure(&mut self, line: Line<'_>, title: &str, out: &mut dyn Sink) {
+        self.close(out);
+        self.at = Section::Failure;
+        let name = format!("{}\n{title}", self.file_name);
+        if self.again && self.failures.pass_over(&name, out) {
+            return;
+        }
+        self.failures.begin(&name, out);
+        self.show_file(out);
+        out.keep(line);
+    }
+
+    fn show_file(&mut self, out: &mut dyn Sink) {
+        if let Some(file) = self.file.take() {
+            out.keep(file.line());
+        }
+    }
+
+    fn console(&mut self, out: &mut dyn Sink) {
+        if self.at != Section::Console {
+            self.close(out);
+            self.at = Section::Console;
+            self.excerpt = Excerpt::new(CONSOLE.0, CONSOLE.1);
+        }
+    }
+}
+
+impl Strategy for Jest {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        if let Some((failed, path)) = file(text) {
+            self.close(out);
+            self.at = Section::File;
+            self.file = Some(line.into());
+            self.failed |= failed;
+            self.file_name.clear();
+            self.file_name.push_str(path);
+            return;
+        }
+        if let Some(which) = total(text) {
+            self.total(line, which, out);
+            return;
+        }
+        if let Some(title) = text.strip_prefix("  ● ") {
+            if title.starts_with("Console") {
+                self.console(out);
+                self.show_file(out);
+                self.excerpt.line(line, out);
+            } else {
+                self.failure(line, title, out);
+            }
+            return;
+        }
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() || is_preamble(text) {
+            return;
+        }
+        if is_console(trimmed) && !self.failures.is_open() {
+            self.console(out);
+        }
+        if self.coverage.line(line, out) {
+            return;
+        }
+        if text.starts_with("RUNS ") || trimmed.starts_with("Determining test suites to run") {
+            self.close(out);
+            return;
+        }
+        if trimmed == "Summary of all failing tests" {
+            self.close(out);
+            self.again = true;
+            return;
+        }
+        // What is said of snapshots, behind the failures of a file.
+        if text.starts_with(" › ") || text.starts_with("   • ") || text.starts_with("   ↳ ") {
+            self.close(out);
+            self.show_file(out);
+            out.keep(line);
+            return;
+        }
+        match self.at {
+            Section::Failure if text.starts_with("    ") => self.failures.line(line, out),
+            Section::Console if text.starts_with("  ") => match own_frame(trimmed) {
+                Some(false) => {}
+                _ => self.excerpt.line(line, out),
+            },
+            Section::File if text.starts_with("  ") => {
+                if let Some(('✕' | '×', name)) = test(text) {
+                    self.failures.name(name, line, out);
+                }
+            }
+            _ => {
+                if self.at != Section::Open {
+                    self.close(out);
+                }
+                match test(text) {
+                    Some(('✕' | '×', name)) => self.failures.name(name, line, out),
+                    Some(_) => {}
+                    None => self.excerpt.line(line, out),
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
+        self.close(out);
+        let failures = self.failures.any();
+        self.failures.finish(out);
+        self.show_totals(out);
+        match self.results {
+            0 => FilterConfidence::Partial,
+            _ if end.failed() && !failures && !self.failed => FilterConfidence::Fallback,
+            _ => FilterConfidence::Full,
+        }
+    }
+}
+
+fn is_console(text: &str) -> bool {
+    text.strip_prefix("console.").is_some_and(|rest| {
+        ["log", "warn", "error", "info", "debug", "trace", "dir"].contains(&rest)
+    })
+}

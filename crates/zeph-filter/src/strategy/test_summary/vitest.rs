@@ -1,0 +1,244 @@
+//! The format of Vitest: a line for each file or each test, the failures between rules of `⎯`, totals
+//! in the end.
+
+use super::super::excerpt::Excerpt;
+use super::coverage;
+use super::failures::Failures;
+use super::js_failure::is_preamble;
+use super::prefix_set::PrefixSet;
+use super::{ExitInfo, FilterConfidence, Limits, Line, OwnedLine, Sink, Strategy};
+use crate::duration_tokens::without_time;
+
+/// Lines at the start and at the end of what tests print, and of what is not Vitest's.
+const CONSOLE: (usize, usize) = (10, 10);
+const FOREIGN: (usize, usize) = (30, 30);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Open,
+    /// Behind the name of a test that failed, while tests run.
+    Named,
+    /// In what a test prints.
+    Console,
+    Failure,
+}
+
+struct Vitest {
+    failures: Failures,
+    at: Section,
+    excerpt: Excerpt,
+    coverage: coverage::Table,
+    totals: Vec<OwnedLine>,
+    results: u64,
+    failed: bool,
+}
+
+/// Whether only Vitest prints this.
+pub(super) fn recognizes(text: &str) -> bool {
+    let failure = text.strip_prefix(" FAIL  ");
+    is_start(text)
+        || failure.is_some_and(|name| name.contains(" > ") || name.contains(" [ "))
+        || text.starts_with(" Test Files  ")
+}
+
+pub(super) fn start(limits: Limits) -> Box<dyn Strategy> {
+    Box::new(Vitest {
+        failures: Failures::new(limits),
+        at: Section::Open,
+        excerpt: Excerpt::new(FOREIGN.0, FOREIGN.1),
+        coverage: coverage::Table::default(),
+        totals: Vec::new(),
+        results: 0,
+        failed: false,
+    })
+}
+
+/// ` RUN  v3.2.7 /home/user/store`
+fn is_start(text: &str) -> bool {
+    [" RUN  v", " DEV  v"]
+        .iter()
+        .any(|start| text.starts_with(start))
+}
+
+/// Totals: ` Test Files  1 failed (3)`, `      Tests  …`, with their words.
+fn total(text: &str) -> Option<&str> {
+    static TOTALS: PrefixSet = PrefixSet::new(&[
+        "Test Files",
+        "Tests",
+        "Snapshots",
+        "Errors",
+        "Type Errors",
+        "Start at",
+        "Duration",
+    ]);
+    let trimmed = text.trim_ascii_start();
+    if trimmed.len() == text.len() {
+        return None;
+    }
+    // None of them is the beginning of another, with a blank behind it.
+    let name = TOTALS.get(TOTALS.position(trimmed)?);
+    let rest = &trimmed[name.len()..];
+    (rest.starts_with(' ')
+        && rest
+            .trim_ascii_start()
+            .starts_with(|c: char| c.is_ascii_digit()))
+    .then_some(name)
+}
+
+/// The sign before a file or a test, and what is behind it.
+fn sign(text: &str) -> Option<(char, &str)> {
+    let trimmed = text.trim_ascii_start();
+    if trimmed.len() == text.len() {
+        return None;
+    }
+    let sign = trimmed
+        .chars()
+        .next()
+        .filter(|sign| matches!(sign, '✓' | '✔' | '×' | '✗' | '↓' | '❯'))?;
+    Some((sign, trimmed[sign.len_utf8()..].strip_prefix(' ')?))
+}
+
+/// What a rule of `⎯` says: `⎯⎯⎯ Failed Tests 8 ⎯⎯⎯`.
+fn rule(text: &str) -> Option<&str> {
+    text.starts_with("⎯⎯")
+        .then(|| text.trim_matches(|c| c == '⎯' || c == ' '))
+}
+
+impl Vitest {
+    fn close(&mut self, out: &mut dyn Sink) {
+        self.failures.end(out);
+        self.excerpt.flush(out);
+        if self.at == Section::Console {
+            self.excerpt = Excerpt::new(FOREIGN.0, FOREIGN.1);
+        }
+        self.at = Section::Open;
+    }
+
+    fn total(&mut self, line: Line<'_>, name: &str, out: &mut dyn Sink) {
+        self.close(out);
+        let is_first = |held: &OwnedLine| held.text.trim_ascii_start().starts_with("Test Files");
+        if name == "Test Files" && self.totals.iter().any(is_first) {
+            // On a terminal they are printed again and again.
+            self.totals.clear();
+        }
+        if name == "Start at" || self.totals.len() > 12 {
+            return;
+        }
+        self.failed |= line.text.contains(" failed") || name.ends_with("Errors");
+        self.totals.push(line.into());
+    }
+
+    fn show_totals(&mut self, out: &mut dyn Sink) {
+        for held in self.totals.drain(..) {
+            self.results += 1;
+            out.keep(held.line());
+        }
+    }
+
+    /// A line with a sign; `false` when it is none of Vitest's.
+    fn sign(&mut self, line: Line<'_>, out: &mut dyn Sink) -> bool {
+        let Some((sign, rest)) = sign(line.text) else {
+            return false;
+        };
+        match sign {
+            '✓' | '✔' | '↓' if self.at != Section::Failure => self.close(out),
+            '×' | '✗' if self.at != Section::Failure => {
+                self.close(out);
+                self.at = Section::Named;
+                self.failures.name(without_time(rest), line, out);
+            }
+            // A file with failures: ` ❯ src/a.test.ts (3 tests | 1 failed) 12ms`.
+            '❯' if self.at != Section::Failure && is_file(rest) && !is_place(rest) => {
+                self.close(out)
+            }
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Whether it is a file, with the number of its tests or on its way.
+fn is_file(rest: &str) -> bool {
+    let rest = without_time(rest);
+    rest.contains(" (") && rest.ends_with(')') || rest.contains(" [queued]") || rest.contains("/")
+}
+
+/// Whether it is a place, of a failure whose beginning is not there: `test/user.test.ts:8:3`.
+fn is_place(rest: &str) -> bool {
+    let mut parts = rest.rsplitn(3, ':');
+    let numbers = parts.by_ref().take(2);
+    let numbers = numbers.filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    numbers.filter(|part| !part.is_empty()).count() == 2 && parts.next().is_some()
+}
+
+impl Strategy for Vitest {
+    fn line(&mut self, line: Line<'_>, out: &mut dyn Sink) {
+        let text = line.text;
+        let trimmed = text.trim_ascii();
+        if trimmed.is_empty() || is_preamble(text) {
+            return;
+        }
+        if let Some(said) = rule(text) {
+            self.close(out);
+            let banner = said.starts_with("Failed Tests") || said.starts_with("Failed Suites");
+            if !banner && !said.is_empty() && !said.starts_with('[') {
+                self.at = Section::Failure;
+                self.failures.begin(said, out);
+                out.keep(line);
+            }
+            return;
+        }
+        if let Some(name) = text.strip_prefix(" FAIL  ") {
+            self.close(out);
+            self.at = Section::Failure;
+            self.failures.begin(name, out);
+            out.keep(line);
+            return;
+        }
+        if is_start(text) {
+            self.close(out);
+            if !self.totals.is_empty() {
+                self.failures.finish(out);
+                self.show_totals(out);
+            }
+            return;
+        }
+        if let Some(name) = total(text) {
+            self.total(line, name, out);
+            return;
+        }
+        if text.starts_with("stdout | ") || text.starts_with("stderr | ") {
+            self.close(out);
+            self.at = Section::Console;
+            self.excerpt = Excerpt::new(CONSOLE.0, CONSOLE.1);
+            self.excerpt.line(line, out);
+            return;
+        }
+        if self.sign(line, out) || self.coverage.line(line, out) || is_dots(trimmed) {
+            return;
+        }
+        match self.at {
+            Section::Failure => self.failures.line(line, out),
+            Section::Named => self.failures.name_more(line),
+            Section::Console | Section::Open => self.excerpt.line(line, out),
+        }
+    }
+
+    fn finish(&mut self, end: ExitInfo, out: &mut dyn Sink) -> FilterConfidence {
+        self.close(out);
+        let failures = self.failures.any();
+        self.failures.finish(out);
+        self.show_totals(out);
+        match self.results {
+            0 => FilterConfidence::Partial,
+            _ if end.failed() && !failures && !self.failed => FilterConfidence::Fallback,
+            _ => FilterConfidence::Full,
+        }
+    }
+}
+
+/// Whether it is a line of signs, one a test.
+fn is_dots(text: &str) -> bool {
+    let is_sign = |c| matches!(c, '·' | 'x' | '-' | '*' | '↓' | '.');
+    text.chars().all(is_sign) && text.contains(['·', '.'])
+}

@@ -1,0 +1,93 @@
+//! An error or a warning with the lines that belong to it.
+
+use super::kind::Kind;
+use super::line_template::{Mask, shape};
+use crate::line::{Line, OwnedLine};
+
+/// Lines of a trace, a place or a snippet that belong to an error.
+const MAX_TRACE: usize = 40;
+/// Other lines that may belong to it.
+const MAX_AFTER: usize = 2;
+
+/// Consecutive lines that stay or go together.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) kind: Kind,
+    /// The first line and its trace.
+    pub(super) head: Vec<OwnedLine>,
+    /// Lines after the trace that may belong to it, such as the message of a panic.
+    pub(super) after: Vec<OwnedLine>,
+    /// The line of a Python traceback that names the exception is still to come.
+    traceback: bool,
+}
+
+impl Unit {
+    /// A unit that begins with `line`.
+    pub(super) fn new(kind: Kind, line: Line<'_>) -> Self {
+        Self {
+            kind,
+            traceback: line.text.trim_start().starts_with("Traceback ("),
+            head: vec![line.into()],
+            after: Vec::new(),
+        }
+    }
+
+    /// Takes the next line if it belongs to the unit. `is_common`: lines of its shape precede the unit, so that only a
+    /// trace takes it.
+    pub(super) fn take(&mut self, line: Line<'_>, is_common: bool) -> bool {
+        let text = line.text;
+        if text.trim_ascii().is_empty() {
+            return false;
+        }
+        if self.after.is_empty() && self.head.len() <= MAX_TRACE {
+            let is_trace = is_trace(text);
+            if is_trace || self.traceback {
+                self.traceback &= is_trace;
+                self.head.push(line.into());
+                return true;
+            }
+        }
+        let belongs = !is_common && self.after.len() < MAX_AFTER && Kind::of(text) == Kind::Plain;
+        if belongs {
+            self.after.push(line.into());
+        }
+        belongs
+    }
+
+    /// The hash that units of one group share. Facts differ in every number, errors of a log only in their traces.
+    pub(super) fn shape(&self) -> u64 {
+        let mask = match self.kind {
+            Kind::Fact => Mask::Ids,
+            Kind::Plain | Kind::Alike | Kind::Complaint => Mask::Shape,
+        };
+        self.hash(mask, &[])
+    }
+
+    /// The hash that only equal units share: times and ids are masked.
+    pub(super) fn exact(&self) -> u64 {
+        mix(1, self.hash(Mask::Ids, &[]))
+    }
+
+    /// The hash of the unit with the lines after it.
+    pub(super) fn whole(&self) -> u64 {
+        mix(2, self.hash(Mask::Ids, &self.after))
+    }
+
+    fn hash(&self, first: Mask, after: &[OwnedLine]) -> u64 {
+        let masks = std::iter::once(first).chain(std::iter::repeat(Mask::Ids));
+        let lines = self.head.iter().chain(after).zip(masks);
+        lines.fold(0, |hash, (line, mask)| mix(hash, shape(&line.text, mask)))
+    }
+}
+
+fn mix(hash: u64, more: u64) -> u64 {
+    (hash.rotate_left(5) ^ more).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+/// Whether a line continues an error: an indented line, a line of source text, a frame, a cause.
+fn is_trace(text: &str) -> bool {
+    const STARTS: [&str; 6] = [" ", "\t", "at ", "... ", "Caused by: ", "note: "];
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    STARTS.iter().any(|start| text.starts_with(start))
+        || (digits > 0 && text[digits..].trim_start().starts_with('|'))
+}
